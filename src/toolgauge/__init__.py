@@ -1,0 +1,1 @@
+"""toolgauge scores the tool calls of AI agents inside an OpenTelemetry pipeline."""

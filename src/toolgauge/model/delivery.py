@@ -1,0 +1,70 @@
+"""The narrow waists of the data path: what a receiver hands in and is answered, what leaves."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+Signal: TypeAlias = Literal["traces", "metrics", "logs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The data is in memory and will be sent on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing was taken; the sender should try again (queue full, memory short, shutting down)."""
+
+    message: str
+    retry_after_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """Nothing was taken and it never will be: the request cannot be decoded."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """Nothing was taken: this signal is not accepted as configured."""
+
+    message: str
+
+
+Answer: TypeAlias = Accepted | Refused | Invalid | Unsupported
+
+
+class Consumer(Protocol):
+    """Takes whole export requests: uncompressed protobuf bytes of an `Export*ServiceRequest`."""
+
+    def consume(self, signal: Signal, body: bytes, now_ns: int) -> Answer:
+        """Take the request or say why not. Never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """One serialised export request on its way out.
+
+    `spans` is the number of senders' spans in it, for the books; 0 for log records and for what we say ourselves.
+    `own` marks what we say ourselves (scorecards, events, metrics).
+    """
+
+    signal: Signal
+    body: bytes
+    spans: int
+    own: bool
+
+
+class Outbox(Protocol):
+    """Where requests leave: a bounded queue a destination, or nothing at all (leaf mode)."""
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Tell whether `put` would take a senders' request of this size now."""
+        ...
+
+    def put(self, outgoing: Outgoing) -> bool:
+        """Queue the request; False when there is no room (nothing was taken then, and nothing counted)."""
+        ...

@@ -1,0 +1,33 @@
+"""Our exceptions.
+
+ToolgaugeError            what a person sees as `error: ...`, with an optional `hint: ...`
+ ConfigError              configuration, criteria or reference files are wrong: exit code 2
+ RecordingError           a recorded file cannot be read: exit code 1
+ StartError               a port is taken, a certificate unreadable: exit code 1
+DecodeError               bytes that are not what they should be; answered, never shown as a crash
+"""
+
+
+class ToolgaugeError(Exception):
+    """An error that a person can act on."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class ConfigError(ToolgaugeError):
+    """A configuration, criteria or reference file is wrong."""
+
+
+class RecordingError(ToolgaugeError):
+    """A recorded file cannot be read."""
+
+
+class StartError(ToolgaugeError):
+    """The process cannot start on this machine as configured."""
+
+
+class DecodeError(Exception):
+    """Bytes that cannot be decoded."""

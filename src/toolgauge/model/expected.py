@@ -1,0 +1,40 @@
+"""What a criterion expects: the reference side of a comparison."""
+
+from dataclasses import dataclass
+
+from toolgauge.model.json import Json, JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedOutput:
+    """An output that is expected; wraps the value so that an expected `null` differs from none given."""
+
+    value: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedCall:
+    """One expected call. `args` is `None` when only the name matters, `{}` when no arguments are expected.
+
+    `repeat` is the inclusive range of how often the call may occur.
+    """
+
+    name: str
+    call_id: str | None = None
+    args: JsonObject | None = None
+    output: ExpectedOutput | None = None
+    optional: bool = False
+    repeat: tuple[int, int] = (1, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """Expected calls, one tuple a user turn; `per_turn` is False for a plain list, which is then one tuple."""
+
+    turns: tuple[tuple[ExpectedCall, ...], ...]
+    per_turn: bool = False
+
+    @property
+    def calls(self) -> tuple[ExpectedCall, ...]:
+        """All expected calls in order."""
+        return tuple(call for turn in self.turns for call in turn)

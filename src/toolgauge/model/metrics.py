@@ -1,0 +1,136 @@
+"""Counters, gauges and histograms as plain cells: a dict from label values to a number.
+
+A measurement through the OpenTelemetry SDK costs 14 to 27 us and a score makes several; a cell costs under
+one. Cells are written out as OTLP metric data and as OpenMetrics by `emit`, once a push or scrape.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+Labels: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exemplar:
+    """One measurement with the span it was made for; `time_ns` is wall-clock time."""
+
+    value: float
+    time_ns: int
+    trace_id: str
+    span_id: str
+
+
+@dataclass(slots=True)
+class HistogramCell:
+    """Counts per bucket (one more than there are bounds: the last is the overflow) and the newest exemplar of each."""
+
+    counts: list[int]
+    exemplars: list[Exemplar | None]
+    sum: float = 0.0
+
+    @property
+    def count(self) -> int:
+        """Number of measurements."""
+        return sum(self.counts)
+
+
+@dataclass(slots=True, kw_only=True)
+class Counter:
+    """A sum that only grows. `labels` are attribute names in OTel spelling; a cell's key holds their values.
+
+    An empty label value means that the label is absent.
+    """
+
+    name: str
+    unit: str
+    description: str
+    labels: tuple[str, ...] = ()
+    cells: dict[Labels, float] = field(default_factory=dict[Labels, float])
+
+    def add(self, amount: float = 1, labels: Labels = ()) -> None:
+        """Add to one cell."""
+        self.cells[labels] = self.cells.get(labels, 0) + amount
+
+    def value(self, labels: Labels = ()) -> float:
+        """Read one cell; 0 when nothing was added."""
+        return self.cells.get(labels, 0)
+
+
+@dataclass(slots=True, kw_only=True)
+class Gauge:
+    """A value that moves; either `set`, or read through `observe` when written out."""
+
+    name: str
+    unit: str
+    description: str
+    labels: tuple[str, ...] = ()
+    cells: dict[Labels, float] = field(default_factory=dict[Labels, float])
+    observe: Callable[[], Mapping[Labels, float]] | None = None
+
+    def set(self, value: float, labels: Labels = ()) -> None:
+        """Set one cell."""
+        self.cells[labels] = value
+
+    def current(self) -> Mapping[Labels, float]:
+        """Read all cells."""
+        return self.observe() if self.observe is not None else self.cells
+
+
+@dataclass(slots=True, kw_only=True)
+class Histogram:
+    """A distribution over `bounds` (upper bounds, inclusive, ascending)."""
+
+    name: str
+    unit: str
+    description: str
+    bounds: tuple[float, ...]
+    labels: tuple[str, ...] = ()
+    cells: dict[Labels, HistogramCell] = field(default_factory=dict[Labels, HistogramCell])
+
+    def record(self, value: float, labels: Labels = (), exemplar: Exemplar | None = None) -> None:
+        """Add one measurement to a cell."""
+        cell = self.cells.get(labels)
+        if cell is None:
+            size = len(self.bounds) + 1
+            cell = self.cells[labels] = HistogramCell(counts=[0] * size, exemplars=[None] * size)
+        bucket = bisect_left(self.bounds, value)
+        cell.counts[bucket] += 1
+        cell.sum += value
+        if exemplar is not None:
+            cell.exemplars[bucket] = exemplar
+
+
+Metric: TypeAlias = Counter | Gauge | Histogram
+_M = TypeVar("_M", Counter, Gauge, Histogram)
+
+
+class MetricRegistry:
+    """All metrics of one process, in order of registration."""
+
+    def __init__(self) -> None:
+        self._metrics: dict[str, Metric] = {}
+
+    def counter(self, name: str, unit: str, description: str, labels: tuple[str, ...] = ()) -> Counter:
+        """Register a counter."""
+        return self._register(Counter(name=name, unit=unit, description=description, labels=labels))
+
+    def gauge(self, name: str, unit: str, description: str, labels: tuple[str, ...] = ()) -> Gauge:
+        """Register a gauge."""
+        return self._register(Gauge(name=name, unit=unit, description=description, labels=labels))
+
+    def histogram(
+        self, name: str, unit: str, description: str, bounds: tuple[float, ...], labels: tuple[str, ...] = ()
+    ) -> Histogram:
+        """Register a histogram."""
+        return self._register(Histogram(name=name, unit=unit, description=description, bounds=bounds, labels=labels))
+
+    def __iter__(self) -> Iterator[Metric]:
+        return iter(self._metrics.values())
+
+    def _register(self, metric: _M) -> _M:
+        if metric.name in self._metrics:
+            raise ValueError(f"metric `{metric.name}` is registered twice")
+        self._metrics[metric.name] = metric
+        return metric

@@ -1,0 +1,131 @@
+"""What a dialect read from one span or log record. Joining them to tool calls is `assemble`'s work."""
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from toolgauge.model.content import NOT_RECORDED, Content
+from toolgauge.model.json import JsonObject
+from toolgauge.model.records import SpanRef, StatusCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallError:
+    """Why a call failed. `kind` is `error.type` or the exception's class; `message` may hold argument values."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRun:
+    """The span is one run of an agent; its end is the run's end."""
+
+    agent: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """The span is one call of a model. All calls it requests are one turn."""
+
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRequested:
+    """A tool call in a model's output. `position` counts from 0 within this output."""
+
+    position: int
+    name: str
+    call_id: str | None = None
+    arguments: Content = NOT_RECORDED
+    agent: str | None = None
+    # False when the producer says that it could not use the request (LangChain's `invalid_tool_calls`).
+    usable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallExecuted:
+    """The span is the execution of a tool call.
+
+    `protocol` is `mcp` for a span of the protocol beneath a tool (client or server side): where an outer
+    span of the same call exists, it is the same call seen again.
+    """
+
+    name: str
+    call_id: str | None = None
+    arguments: Content = NOT_RECORDED
+    result: Content = NOT_RECORDED
+    error: CallError | None = None
+    agent: str | None = None
+    protocol: Literal["mcp"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallAnswered:
+    """The answer to a call as the model saw it, from the history in a model's input: never a call of its own."""
+
+    call_id: str | None = None
+    name: str | None = None
+    result: Content = NOT_RECORDED
+    error: CallError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDefinition:
+    """A tool on offer. `parameters` is its JSON Schema, `None` when not told."""
+
+    name: str
+    description: str | None = None
+    parameters: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsOffered:
+    """The tools a model or agent could choose from."""
+
+    tools: tuple[ToolDefinition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageSeen:
+    """Text that the model saw or wrote. Dialects report the system prompt and the newest user text, no history."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationSeen:
+    """A conversation id. The lowest rank wins: 0 `gen_ai.conversation.id`, 1 `session.id`, 2 a framework's key."""
+
+    conversation_id: str
+    rank: int
+
+
+Observation: TypeAlias = (
+    AgentRun | ModelCall | CallRequested | CallExecuted | CallAnswered | ToolsOffered | MessageSeen | ConversationSeen
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """All that was read from one span or log record.
+
+    `ref` is the span itself, or the span that a log record belongs to (`is_log`). `dialect` is `None`
+    for a span that was viewed for its ids or `attributes` alone. `attributes` are only those that a
+    criterion asks for (`when.attributes`, `reference.key`), resource attributes included.
+    """
+
+    ref: SpanRef
+    is_log: bool
+    parent_span_id: str | None
+    parent_is_remote: bool | None
+    start_ns: int
+    end_ns: int
+    service: str | None
+    scope: str
+    dialect: str | None
+    status: StatusCode
+    observations: tuple[Observation, ...]
+    size_bytes: int
+    attributes: tuple[tuple[str, str | int | float | bool], ...] = field(default=())

@@ -1,0 +1,126 @@
+"""Outcomes, results and scorecards: what scoring says about a trajectory.
+
+A score is a number; "could not look" (`NotEvaluated`) and "the evaluation broke" (`Errored`) are not, and
+never enter a mean, a threshold or a window.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from toolgauge.model.json import Json
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import ToolCall, Trajectory
+
+Reason: TypeAlias = Literal[
+    "no_reference",
+    "nothing_expected",
+    "no_calls",
+    "arguments_not_recorded",
+    "results_not_recorded",
+    "unparsable",
+    "truncated",
+    "redacted",
+    "no_tool_offer",
+    "no_schema",
+    "no_content",
+    "incomplete",
+    "sampled_out",
+    "overload",
+    "judge_budget",
+]
+Level: TypeAlias = Literal["call", "trajectory"]
+Enforce: TypeAlias = Literal["live", "shadow"]
+OutcomeWord: TypeAlias = Literal["pass", "fail", "not_evaluated", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One side of a difference; wraps the value so that `null` differs from absent."""
+
+    value: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One thing that differed. `where` names tool and argument path, `rule` the comparison that decided.
+
+    Values are kept apart from the explanation: they are shown only where `redact.values` allows it.
+    """
+
+    where: str
+    rule: str
+    expected: Side | None = None
+    actual: Side | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """A score: `value` in [0, 1]; `parts` are named figures in [0, 1] or counts that make it up.
+
+    `explanation` says what and why and holds no value from a span but names. `passed` is `None` as it leaves
+    an evaluator: the scorer fills it from the criterion's `pass_at`.
+    """
+
+    value: float
+    explanation: str
+    parts: Mapping[str, float] = field(default_factory=dict[str, float])
+    differences: tuple[Difference, ...] = ()
+    passed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotEvaluated:
+    """There was nothing to judge, or it could not be seen."""
+
+    reason: Reason
+    explanation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errored:
+    """The evaluation itself failed."""
+
+    error_type: str
+    message: str
+
+
+Outcome: TypeAlias = Scored | NotEvaluated | Errored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What one criterion says about one target. `call` is `None` at level `trajectory`.
+
+    `target` is the judged span: the call's, or the trajectory's root (`None` when that was not seen).
+    """
+
+    criterion: str
+    revision: str
+    evaluator: str
+    version: str
+    level: Level
+    enforce: Enforce
+    target: SpanRef | None
+    call: ToolCall | None
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scorecard:
+    """All results of one trajectory. `scored_at_ns` is wall-clock time since the epoch."""
+
+    trajectory: Trajectory
+    results: tuple[Result, ...]
+    scored_at_ns: int
+
+
+def outcome_word(outcome: Outcome) -> OutcomeWord:
+    """Name the outcome as it travels on the wire (`toolgauge.outcome`)."""
+    match outcome:
+        case Scored(passed=passed):
+            return "pass" if passed else "fail"
+        case NotEvaluated():
+            return "not_evaluated"
+        case Errored():
+            return "error"

@@ -1,0 +1,77 @@
+"""Interfaces of plug-ins: what a dialect and an evaluator must offer."""
+
+from collections.abc import Iterator
+from typing import Protocol, TypeAlias
+
+from toolgauge.model.expected import Expected
+from toolgauge.model.json import Value
+from toolgauge.model.observations import Observation
+from toolgauge.model.outcomes import Level, Outcome
+from toolgauge.model.records import Record
+from toolgauge.model.trajectory import ToolCall, Trajectory
+
+
+class Dialect(Protocol):
+    """One way of writing tool calls to spans and log records. Without memory: one record at a time.
+
+    `marks` are prefixes of attribute keys (spans and log records) or of log event names: a record without any of
+    them, and not of a scope in `scopes` (prefixes of scope names), is never decoded. `rank` orders dialects that
+    could claim the same record: the lowest is asked first.
+    """
+
+    @property
+    def name(self) -> str:
+        """What configuration, metrics and counters call it."""
+        ...
+
+    @property
+    def rank(self) -> int:
+        """Lower is asked first."""
+        ...
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Prefixes of attribute keys and log event names."""
+        ...
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """Prefixes of scope names that are always read."""
+        ...
+
+    def claims(self, record: Record) -> bool:
+        """Tell whether this dialect reads the record."""
+        ...
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Yield what the record says. May raise: the recognizer counts it and goes on."""
+        ...
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute that a criterion asks for, also where the dialect hides it; `None` when absent."""
+        ...
+
+
+# What an evaluator yields: the judged call (`None` for the trajectory) with its outcome, or `None` as a pause.
+Evaluation: TypeAlias = tuple[ToolCall | None, Outcome] | None
+
+
+class Evaluator(Protocol):
+    """A scoring rule; its fields are its parameters. Keeps nothing, opens nothing.
+
+    `version` is raised when scores change meaning. `level` says what it yields outcomes for.
+    """
+
+    @property
+    def version(self) -> str:
+        """Raised when scores change meaning."""
+        ...
+
+    @property
+    def level(self) -> Level:
+        """What the outcomes are for."""
+        ...
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Yield outcomes; yield `None` at least every 5 ms of work."""
+        ...

@@ -1,0 +1,78 @@
+"""The ordered tool calls of one trace or conversation, and what was known around them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from toolgauge.model.content import Content
+from toolgauge.model.observations import CallError, ToolDefinition
+from toolgauge.model.records import SpanRef
+
+CallState: TypeAlias = Literal["executed", "rejected", "requested_only"]
+TrajectoryScope: TypeAlias = Literal["trace", "conversation"]
+ClosedBecause: TypeAlias = Literal[
+    "run_ended", "idle", "open_idle", "conversation_idle", "max_duration", "max_open", "max_open_bytes", "shutdown"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One tool call after its requested and executed views are joined.
+
+    `order` counts all calls from 0; `turn` counts model outputs from 0; calls of one turn are a parallel
+    group, `position` is the model's order within it. `span` is the tool span, or the span of the model
+    that requested the call where no tool span exists; several calls may share the latter.
+    """
+
+    order: int
+    turn: int
+    position: int
+    name: str
+    arguments: Content
+    result: Content
+    error: CallError | None
+    call_id: str | None
+    agent: str | None
+    # Agents from the outermost to the one that made the call.
+    agent_path: tuple[str, ...]
+    state: CallState
+    span: SpanRef
+    requested_by: SpanRef | None
+    executed_by: SpanRef | None
+    dialect: str
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """Text of the conversation. `turn` is the first turn of calls that could know it."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+    turn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trajectory:
+    """A closed trajectory. For scope `conversation`, `trace_id` is the trace of the last turn.
+
+    `root` is the outermost agent run, else the trace's span without a parent, `None` when neither was seen.
+    `tools_offered` is `None` when no producer told. `attributes` are those that a criterion asks for.
+    """
+
+    scope: TrajectoryScope
+    trace_id: str
+    conversation_id: str | None
+    service: str | None
+    agents: tuple[str, ...]
+    root: SpanRef | None
+    calls: tuple[ToolCall, ...]
+    tools_offered: tuple[ToolDefinition, ...] | None
+    messages: tuple[Message, ...]
+    attributes: Mapping[str, str | int | float | bool]
+    closed_because: ClosedBecause
+    start_ns: int
+    end_ns: int
+    # Names of the called tools that change state; decided by configuration, filled in by the scorer.
+    writing_tools: frozenset[str] = field(default=frozenset())

@@ -1,0 +1,73 @@
+"""Counters about ourselves. Whoever drops, refuses or holds something counts it here.
+
+The books: received = forwarded + consumed + held + queued + refused + dropped(reason), at every moment.
+"""
+
+from toolgauge.model.metrics import MetricRegistry
+
+_DURATION_BOUNDS_S = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
+_LATE_BOUNDS_S = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
+
+
+class SelfMetrics:
+    """What operators watch to know that toolgauge itself is well."""
+
+    def __init__(self, registry: MetricRegistry) -> None:
+        self.spans = registry.counter(
+            "toolgauge.spans",
+            "{span}",
+            "Senders' spans by what became of them. `dropped` above 0 is data loss: look at `reason`.",
+            ("outcome", "reason"),
+        )
+        self.spans_held = registry.gauge(
+            "toolgauge.spans.held", "{span}", "Spans that wait for the scores of their trajectory."
+        )
+        self.spans_queued = registry.gauge(
+            "toolgauge.spans.queued", "{span}", "Spans that wait to be sent to the destination."
+        )
+        self.requests = registry.counter(
+            "toolgauge.requests",
+            "{request}",
+            "Requests received. `refused` means that senders must come back: look at the destination.",
+            ("transport", "signal", "outcome"),
+        )
+        self.undecodable = registry.counter(
+            "toolgauge.spans.undecodable",
+            "{span}",
+            "Spans and log records that are broken inside; they go on untouched and unscored: look at their producer.",
+        )
+        self.dialect_errors = registry.counter(
+            "toolgauge.dialect.errors",
+            "{error}",
+            "Dialects that failed on a record; it went on unscored: please report it.",
+            ("dialect",),
+        )
+        self.late = registry.histogram(
+            "toolgauge.spans.late",
+            "s",
+            "Agent spans that came after their trajectory was closed, by how late; forwarded, not scored. "
+            "Raise `assemble.run_end_grace` when this rises.",
+            _LATE_BOUNDS_S,
+        )
+        self.traces_open = registry.gauge("toolgauge.traces.open", "{trace}", "Trajectories that are being assembled.")
+        self.scoring_queue = registry.gauge(
+            "toolgauge.queue.size", "{item}", "Closed trajectories that wait to be scored."
+        )
+        self.scoring_duration = registry.histogram(
+            "toolgauge.scoring.duration", "s", "Time to score one trajectory.", _DURATION_BOUNDS_S
+        )
+        self.annotations = registry.counter(
+            "toolgauge.annotations",
+            "{span}",
+            "Judged spans by how their scores reached the trace. `missed` spans left before they were scored.",
+            ("form",),
+        )
+        self.send_failures = registry.counter(
+            "toolgauge.send.failures", "{request}", "Attempts to send that failed, by reason.", ("signal", "reason")
+        )
+        self.own_dropped = registry.counter(
+            "toolgauge.own.dropped",
+            "{request}",
+            "Our own scorecards, events and metrics that could not be delivered: look at the destination.",
+            ("signal", "reason"),
+        )

@@ -1,0 +1,65 @@
+"""Run every check: `python3 tests` from the project's root, with nothing installed but Python and pip.
+
+Makes an environment of its own (`.venv-test`) from the pinned file in `deploy/`, then runs format check, lint,
+import contracts, types and tests. Words after the command go to pytest (`python3 tests -k align`).
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ENVIRONMENT = ROOT / ".venv-test"
+PINS = ROOT / "deploy" / "requirements-test.txt"
+
+
+def main() -> int:
+    """Prepare the environment and run the checks; the exit code is 1 when any of them failed."""
+    os.chdir(ROOT)
+    prepare()
+    words = sys.argv[1:]
+    failed = [name for name, command in checks(words).items() if not passes(name, command)]
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def checks(pytest_words: list[str]) -> dict[str, list[str]]:
+    """Name the checks in the order in which they run: the cheap ones first."""
+    binaries = ENVIRONMENT / "bin"
+    return {
+        "format": [str(binaries / "ruff"), "format", "--check", "."],
+        "lint": [str(binaries / "ruff"), "check", "."],
+        "contracts": [str(binaries / "lint-imports")],
+        "types": [str(binaries / "basedpyright")],
+        "tests": [str(binaries / "python"), "-m", "pytest", *pytest_words],
+    }
+
+
+def passes(name: str, command: list[str]) -> bool:
+    """Run one check with its output on ours."""
+    print(f"== {name}", flush=True)
+    return subprocess.run(command, env={**os.environ, "NO_COLOR": "1"}, check=False).returncode == 0
+
+
+def prepare() -> None:
+    """Install what is pinned and the project itself, unless that has been done for these pins."""
+    stamp = ENVIRONMENT / "installed"
+    wanted = hashlib.sha256(PINS.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    print("== environment", flush=True)
+    # Without pip inside: Debian's Python has no ensurepip, and the pip that is there can serve another environment.
+    venv.create(ENVIRONMENT, clear=True, with_pip=False, symlinks=True)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(ENVIRONMENT), "install", "-q"]
+    subprocess.run([*pip, "--require-hashes", "-r", str(PINS)], check=True)
+    subprocess.run([*pip, "--no-deps", "-e", str(ROOT)], check=True)
+    stamp.write_text(wanted)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""Trajectories and results as JSON objects and as lines for a person."""
+
+from collections.abc import Iterator
+
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored, outcome_word
+from toolgauge.model.trajectory import ToolCall, Trajectory
+
+_SHORT = 120
+
+
+def trajectory_object(trajectory: Trajectory) -> JsonObject:
+    """Describe one trajectory for `inspect --json`."""
+    return {
+        "trace_id": trajectory.trace_id,
+        "conversation_id": trajectory.conversation_id,
+        "service": trajectory.service,
+        "agents": list(trajectory.agents),
+        "closed_because": trajectory.closed_because,
+        "start_ns": trajectory.start_ns,
+        "tools_offered": None if trajectory.tools_offered is None else [tool.name for tool in trajectory.tools_offered],
+        "tool_calls": [_call_object(call) for call in trajectory.calls],
+    }
+
+
+def _call_object(call: ToolCall) -> JsonObject:
+    arguments, arguments_state = _content(call.arguments)
+    result, _ = _content(call.result)
+    return {
+        "order": call.order,
+        "turn": call.turn,
+        "name": call.name,
+        "arguments": arguments,
+        "arguments_state": arguments_state,
+        "result": result,
+        "error": None if call.error is None else {"type": call.error.kind, "message": call.error.message},
+        "call_id": call.call_id,
+        "agent": call.agent,
+        "state": call.state,
+        "executed": call.state == "executed",
+        "span_id": call.span.span_id,
+        "dialect": call.dialect,
+        "start_ns": call.start_ns,
+        "end_ns": call.end_ns,
+    }
+
+
+def _content(content: Content) -> tuple[Json, str]:
+    match content:
+        case Recorded(value=value):
+            return value, "recorded"
+        case Unparsed(text=text, reason=reason):
+            return text, reason
+        case NotRecorded(reason=reason):
+            return None, reason
+
+
+def result_objects(scorecard: Scorecard) -> Iterator[JsonObject]:
+    """Describe each result for `replay --json`."""
+    for result in scorecard.results:
+        value, reason, explanation = _outcome(result)
+        yield {
+            "trace_id": scorecard.trajectory.trace_id,
+            "conversation_id": scorecard.trajectory.conversation_id,
+            "span_id": None if result.target is None else result.target.span_id,
+            "criterion": result.criterion,
+            "revision": result.revision,
+            "evaluator": result.evaluator,
+            "version": result.version,
+            "level": result.level,
+            "outcome": outcome_word(result.outcome),
+            "value": value,
+            "reason": reason,
+            "explanation": explanation,
+        }
+
+
+def _outcome(result: Result) -> tuple[float | None, str | None, str]:
+    match result.outcome:
+        case Scored(value=value, explanation=explanation):
+            return value, None, explanation
+        case NotEvaluated(reason=reason, explanation=explanation):
+            return None, reason, explanation
+        case Errored(error_type=error_type, message=message):
+            return None, error_type, message
+
+
+def trajectory_lines(trajectory: Trajectory) -> Iterator[str]:
+    """Describe one trajectory for a person: a head line, then a line or two a call."""
+    service = trajectory.service or "unknown service"
+    conversation = f", conversation {printable(trajectory.conversation_id)}" if trajectory.conversation_id else ""
+    yield f"trace {trajectory.trace_id} of {printable(service)}{conversation} (closed: {trajectory.closed_because})"
+    if trajectory.agents:
+        yield f"  agents: {', '.join(printable(agent) for agent in trajectory.agents)}"
+    if not trajectory.calls:
+        yield "  no tool calls"
+    for call in trajectory.calls:
+        agent = f"  [{printable(call.agent)}]" if call.agent else ""
+        yield f"  turn {call.turn}  {printable(call.name)}({_shown(call.arguments)})  {call.state}{agent}"
+        if call.error is not None:
+            yield f"          error: {printable(call.error.kind)}: {printable(call.error.message)}"
+        elif not isinstance(call.result, NotRecorded):
+            yield f"          result: {_shown(call.result)}"
+
+
+def result_line(result: Result) -> str:
+    """Describe one result for a person."""
+    value, reason, explanation = _outcome(result)
+    where = printable(result.call.name) if result.call is not None else "trajectory"
+    word = outcome_word(result.outcome)
+    figure = f"{value:.3f}" if value is not None else printable(reason or "")
+    tail = f"  {printable(explanation)}" if explanation else ""
+    return f"  {word:<13} {figure:<22} {printable(result.criterion)}  {where}{tail}"
+
+
+def _shown(content: Content) -> str:
+    match content:
+        case Recorded(value=value):
+            if isinstance(value, dict):
+                return ", ".join(f"{printable(key)}={_short(item)}" for key, item in value.items())
+            return _short(value)
+        case Unparsed(text=text, reason=reason):
+            return f"{_short(text)} <{reason}>"
+        case NotRecorded(reason=reason):
+            return f"<{reason}>"
+
+
+def _short(value: Json) -> str:
+    text = printable(value if isinstance(value, str) else repr(value))
+    return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
+
+
+def printable(text: str) -> str:
+    """Make hostile text safe for a terminal: control characters and lone surrogates are shown, not sent."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)

@@ -1,0 +1,196 @@
+"""Recorded traffic: files in, export requests in order of recorded time out.
+
+A file is one request (`*.otlp.pb`, `*.logs.otlp.pb`), OTLP JSON (one request, or one a line), or a stream of
+length-delimited requests (`*.otlp`), each optionally compressed (`.gz`, `.xz`). Files given together are one
+recording: their requests are merged by time, whatever their names. Streams are read as they are used.
+"""
+
+import gzip
+import heapq
+import io
+import lzma
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from toolgauge.decode.otlp_json import requests_from_json
+from toolgauge.decode.recorded_time import newest_time_ns
+from toolgauge.model.delivery import Signal
+from toolgauge.model.errors import DecodeError, RecordingError
+
+_ENDINGS = (".otlp.pb", ".otlp", ".json", ".jsonl")
+_COMPRESSIONS = {".gz": gzip.open, ".xz": lzma.open}
+_MAX_REQUEST_BYTES = 1 << 30
+_STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RecordedRequest:
+    """One export request. `time_ns` is when it can have been sent, never before the request ahead of it in its file."""
+
+    time_ns: int
+    signal: Signal
+    body: bytes
+
+
+def find_files(paths: Sequence[str]) -> list[str]:
+    """Expand directories to the recordings in them; `-` is standard input. Raise `RecordingError` for a wrong path."""
+    files: list[str] = []
+    for path in paths:
+        if path == _STDIN:
+            files.append(path)
+            continue
+        place = Path(path)
+        if not place.exists():
+            raise RecordingError(f"no such file: `{path}`")
+        if not place.is_dir():
+            files.append(path)
+            continue
+        found = sorted(str(file) for file in place.rglob("*") if file.is_file() and _is_recording(file.name))
+        if not found:
+            raise RecordingError(
+                f"no recordings in directory `{path}`", hint=f"looked for {', '.join(f'`*{e}`' for e in _ENDINGS)}"
+            )
+        files.extend(found)
+    return files
+
+
+def read(files: Sequence[str], progress: Callable[[int], None]) -> Iterator[RecordedRequest]:
+    """Yield the requests of all files in order of recorded time; `progress` is told the bytes of each request."""
+    single = [file for file in files if _without_compression(file).endswith(".otlp.pb")]
+    streams = [_requests(file) for file in files if file not in set(single)]
+    for request in heapq.merge(_by_time(single), *streams, key=lambda request: request.time_ns):
+        progress(len(request.body))
+        yield request
+
+
+def _by_time(files: Sequence[str]) -> Iterator[RecordedRequest]:
+    """Yield single requests by time; each is read twice, so that a large folder is never in memory as a whole."""
+    times = [(request.time_ns, file) for file in files for request in _requests(file)]
+    for _, file in sorted(times, key=lambda entry: entry[0]):
+        yield from _requests(file)
+
+
+def _is_recording(name: str) -> bool:
+    return _without_compression(name).endswith(_ENDINGS)
+
+
+def _without_compression(name: str) -> str:
+    for ending in _COMPRESSIONS:
+        name = name.removesuffix(ending)
+    return name
+
+
+def _requests(file: str) -> Iterator[RecordedRequest]:
+    newest = 0
+    for position, (signal, body) in enumerate(_bodies(file), start=1):
+        try:
+            newest = max(newest, newest_time_ns(signal, body))
+        except DecodeError as error:
+            raise RecordingError(f"`{file}`, request {position}: not an OTLP request ({error})") from error
+        yield RecordedRequest(newest, signal, body)
+
+
+def _bodies(file: str) -> Iterator[tuple[Signal, bytes]]:
+    name = _without_compression(file)
+    signal: Signal = "logs" if name.endswith((".logs.otlp.pb", ".logs.otlp")) else "traces"
+    try:
+        with closing(_open(file)) as stream:
+            if name.endswith(".otlp.pb"):
+                yield signal, stream.read()
+            elif name.endswith((".json", ".jsonl")):
+                yield from _json_bodies(file, stream)
+            elif name.endswith(".otlp"):
+                yield from _delimited(file, signal, stream)
+            else:
+                yield from _sniffed(file, stream)
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise RecordingError(f"cannot read `{file}`: {error}") from error
+
+
+def _open(file: str) -> IO[bytes]:
+    if file == _STDIN:
+        return _decompressed(sys.stdin.buffer.read())
+    opened = _COMPRESSIONS.get(Path(file).suffix)
+    if opened is not None:
+        return io.BufferedReader(opened(file, "rb"))  # pyright: ignore[reportArgumentType]  # both return raw readers
+    return Path(file).open("rb")
+
+
+def _decompressed(data: bytes) -> IO[bytes]:
+    if data.startswith(b"\x1f\x8b"):
+        return io.BytesIO(gzip.decompress(data))
+    if data.startswith(b"\xfd7zXZ\x00"):
+        return io.BytesIO(lzma.decompress(data))
+    return io.BytesIO(data)
+
+
+def _json_bodies(file: str, stream: IO[bytes]) -> Iterator[tuple[Signal, bytes]]:
+    """One document, or one a line: a first line that is a document by itself decides."""
+    for number, text in _json_documents(stream):
+        try:
+            yield from requests_from_json(text)
+        except DecodeError as error:
+            raise RecordingError(f"`{file}`, line {number}: not OTLP JSON ({error})") from error
+
+
+def _json_documents(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    first = stream.readline()
+    number = 1
+    while first and not first.strip():
+        first = stream.readline()
+        number += 1
+    if not first.rstrip().endswith(b"}") or first.strip() == b"{":
+        yield number, first + stream.read()
+        return
+    yield number, first
+    for line in stream:
+        number += 1
+        if line.strip():
+            yield number, line
+
+
+def _delimited(file: str, signal: Signal, stream: IO[bytes]) -> Iterator[tuple[Signal, bytes]]:
+    position = 0
+    while (size := _varint(file, stream)) is not None:
+        position += 1
+        body = stream.read(size)
+        if len(body) < size:
+            raise RecordingError(f"`{file}` is cut off in request {position}")
+        yield signal, body
+
+
+def _varint(file: str, stream: IO[bytes]) -> int | None:
+    value = shift = 0
+    while True:
+        byte = stream.read(1)
+        if not byte:
+            if shift:
+                raise RecordingError(f"`{file}` is cut off in a length")
+            return None
+        value |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            break
+        shift += 7
+        if shift > 63:
+            break
+    if value > _MAX_REQUEST_BYTES:
+        raise RecordingError(f"`{file}` is not a stream of length-delimited OTLP requests")
+    return value
+
+
+def _sniffed(file: str, stream: IO[bytes]) -> Iterator[tuple[Signal, bytes]]:
+    """Tell by the content what a file without a telling name is."""
+    data = stream.read()
+    if data.lstrip()[:1] == b"{":
+        yield from _json_bodies(file, io.BytesIO(data))
+        return
+    try:
+        newest_time_ns("traces", data)
+    except DecodeError:
+        yield from _delimited(file, "traces", io.BytesIO(data))
+        return
+    yield "traces", data

@@ -81,7 +81,7 @@ def _fill(message: Message, values: JsonObject, path: str, depth: int) -> None:
         field = fields.get(key)
         # JSON null means the same as an absent key.
         if field is not None and value is not None:
-            _set(message, field, value, f"{path}.{key}" if path else key, depth)
+            _set(message, field, value, f"{path}.{key}" if path else key, depth)  # pyright: ignore[reportArgumentType]  # two names of one class
 
 
 def _set(message: Message, field: FieldDescriptor, value: Json, path: str, depth: int) -> None:

@@ -1,0 +1,172 @@
+"""From the bytes of a request to views of the spans and log records that some dialect could read.
+
+One byte pattern decides for each raw span; only a span with a mark, or of a scope that a dialect names, is parsed,
+once and alone. Of all other spans the ids are read. A broken span costs nobody but itself: it stays in the request,
+unread. Nothing that leaves here, but for the request itself, keeps the request alive: spans wait, requests must not.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from toolgauge.decode.envelope import Container, container, parse_request, remove_items
+from toolgauge.decode.heads import read_head
+from toolgauge.decode.marks import log_pattern, span_pattern
+from toolgauge.decode.messages import ResourceGroupMessage, ScopeGroupMessage
+from toolgauge.decode.views import KnownScope, Views
+from toolgauge.model.errors import DecodeError
+from toolgauge.model.records import LogRecord, Span, SpanHead
+
+# Where a span stands in its request: index of the resource group, of the scope group, of the span.
+Place: TypeAlias = tuple[int, int, int]
+
+
+@dataclass(slots=True, eq=False)
+class ViewedSpan:
+    """A span, its own bytes, what stood around it, and where it stood."""
+
+    span: Span
+    raw: bytes
+    container: Container
+    place: Place
+
+
+@dataclass(slots=True, eq=False)
+class DecodedTraces:
+    """A request of spans. `undecodable` spans bear a mark and could not be read: they stay in the body, untouched.
+
+    `heads` are the ids of all spans that are not viewed, but for spans of our own scope and spans without ids.
+    """
+
+    span_count: int
+    viewed: tuple[ViewedSpan, ...]
+    heads: tuple[SpanHead, ...]
+    undecodable: int
+    request: bytes = field(repr=False)
+
+    def body(self, without: Collection[Place] = ()) -> bytes | None:
+        """Give the request without these spans (the very bytes received without any); `None` when no span is left."""
+        return remove_items(self.request, without) if without else self.request
+
+
+@dataclass(slots=True, eq=False)
+class DecodedLogs:
+    """A request of log records. `undecodable` records bear a mark and could not be read."""
+
+    record_count: int
+    viewed: tuple[LogRecord, ...]
+    undecodable: int
+
+
+@dataclass(slots=True, eq=False)
+class _Reading:
+    """What was read of a request of spans so far."""
+
+    span_count: int = 0
+    viewed: list[ViewedSpan] = field(default_factory=list[ViewedSpan])
+    heads: list[SpanHead] = field(default_factory=list[SpanHead])
+    undecodable: int = 0
+
+    def add_head(self, raw: bytes) -> None:
+        head = read_head(raw)
+        if head is not None:
+            self.heads.append(head)
+
+
+class Decoder:
+    """Decodes requests; remembers the scopes, resources and short values that senders repeat.
+
+    `marks` are prefixes of attribute keys and of log event names, `scopes` prefixes of scope names that are always
+    viewed, `wanted` exact attribute keys: a span or log record with one of them is viewed as well.
+    """
+
+    def __init__(self, marks: Sequence[str], scopes: Sequence[str], wanted: Collection[str] = ()) -> None:
+        self._views = Views(scopes)
+        self._span_pattern = span_pattern(marks, wanted)
+        self._log_pattern = log_pattern(marks, wanted)
+
+    @property
+    def undecodable_values(self) -> int:
+        """Attribute values and events that could not be decoded when they were looked up, ever."""
+        return self._views.undecodable_values
+
+    def traces(self, body: bytes) -> DecodedTraces:
+        """Decode a request of spans; raise `DecodeError` when its envelope is broken (cut off, trailing bytes)."""
+        request = parse_request(body)
+        has_mark = self._span_pattern.search(body) is not None
+        reading = _Reading()
+        for resource_index, resource_group in enumerate(request.resource_groups):
+            for scope_index, group in enumerate(resource_group.scope_groups):
+                reading.span_count += len(group.items)
+                known = self._views.scope(group.scope)
+                if known.is_own:
+                    continue
+                if has_mark or known.is_named:
+                    self._read_spans((resource_index, scope_index), resource_group, group, known, reading)
+                    continue
+                for raw in group.items:
+                    reading.add_head(raw)
+        return DecodedTraces(
+            span_count=reading.span_count,
+            viewed=tuple(reading.viewed),
+            heads=tuple(reading.heads),
+            undecodable=reading.undecodable,
+            request=body,
+        )
+
+    def logs(self, body: bytes) -> DecodedLogs:
+        """Decode a request of log records; raise `DecodeError` when its envelope is broken."""
+        request = parse_request(body)
+        has_mark = self._log_pattern.search(body) is not None
+        count = undecodable = 0
+        viewed: list[LogRecord] = []
+        for resource_group in request.resource_groups:
+            for group in resource_group.scope_groups:
+                count += len(group.items)
+                known = self._views.scope(group.scope)
+                if not known.is_own and (has_mark or known.is_named):
+                    undecodable += self._read_records(resource_group, group, known, viewed)
+        return DecodedLogs(record_count=count, viewed=tuple(viewed), undecodable=undecodable)
+
+    def _read_spans(
+        self,
+        place: tuple[int, int],
+        resource_group: ResourceGroupMessage,
+        group: ScopeGroupMessage,
+        known: KnownScope,
+        reading: _Reading,
+    ) -> None:
+        bears_mark = self._span_pattern.search
+        resource = self._views.resource(resource_group.resource)
+        around: Container | None = None
+        for index, raw in enumerate(group.items):
+            if not known.is_named and bears_mark(raw) is None:
+                reading.add_head(raw)
+                continue
+            try:
+                span = self._views.span(raw, resource, known.scope)
+            except DecodeError:
+                reading.undecodable += 1
+                reading.add_head(raw)
+                continue
+            around = around or container(resource_group, group)
+            reading.viewed.append(ViewedSpan(span=span, raw=raw, container=around, place=(*place, index)))
+
+    def _read_records(
+        self,
+        resource_group: ResourceGroupMessage,
+        group: ScopeGroupMessage,
+        known: KnownScope,
+        viewed: list[LogRecord],
+    ) -> int:
+        bears_mark = self._log_pattern.search
+        resource = self._views.resource(resource_group.resource)
+        undecodable = 0
+        for raw in group.items:
+            if not known.is_named and bears_mark(raw) is None:
+                continue
+            try:
+                viewed.append(self._views.log_record(raw, resource, known.scope))
+            except DecodeError:
+                undecodable += 1
+        return undecodable

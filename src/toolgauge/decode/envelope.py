@@ -1,0 +1,108 @@
+"""The envelope of a request: its groups of spans or log records, each of them left as bytes.
+
+Writes requests from raw spans. Nothing here looks into a span, so whatever a sender put into one goes on unchanged.
+"""
+
+from collections.abc import Collection, Iterable
+from copy import copy
+from dataclasses import dataclass
+
+from toolgauge.decode.messages import (
+    REQUEST,
+    RequestMessage,
+    ResourceGroupMessage,
+    ScopeGroupMessage,
+    Wire,
+    parse,
+)
+
+
+@dataclass(slots=True, eq=False)
+class Container:
+    """What stands around a span: resource and scope as bytes, copies of their own.
+
+    `resource` and `scope` hold one element for each time the sender wrote the field. Compared by identity.
+    """
+
+    resource: tuple[bytes, ...]
+    resource_schema_url: bytes
+    scope: tuple[bytes, ...]
+    scope_schema_url: bytes
+
+
+def container(resource_group: ResourceGroupMessage, scope_group: ScopeGroupMessage) -> Container:
+    """Copy what stands around the spans of a scope group."""
+    return Container(
+        resource=tuple(resource_group.resource),
+        resource_schema_url=resource_group.schema_url,
+        scope=tuple(scope_group.scope),
+        scope_schema_url=scope_group.schema_url,
+    )
+
+
+def parse_request(body: bytes) -> RequestMessage:
+    """Parse the envelope of a request of spans or log records; raise `DecodeError` when it is broken."""
+    return parse(REQUEST, body)
+
+
+def count_items(body: bytes) -> int:
+    """Count the spans or log records of a request; raise `DecodeError` when its envelope is broken."""
+    return sum(len(scope.items) for group in parse_request(body).resource_groups for scope in group.scope_groups)
+
+
+def encode_spans(spans: Iterable[tuple[Container, bytes]]) -> bytes:
+    """Write one request from raw spans: one scope group a container, in the order in which they first occur."""
+    by_container: dict[Container, list[bytes]] = {}
+    for around, raw in spans:
+        by_container.setdefault(around, []).append(raw)
+    request = REQUEST()
+    by_resource: dict[tuple[tuple[bytes, ...], bytes], ResourceGroupMessage] = {}
+    for around, raws in by_container.items():
+        key = (around.resource, around.resource_schema_url)
+        group = by_resource.get(key)
+        if group is None:
+            group = by_resource[key] = request.resource_groups.add()
+            group.resource.extend(around.resource)
+            group.schema_url = around.resource_schema_url
+        scope_group = group.scope_groups.add()
+        scope_group.scope.extend(around.scope)
+        scope_group.schema_url = around.scope_schema_url
+        scope_group.items.extend(raws)
+    return request.SerializeToString()
+
+
+def remove_items(body: bytes, places: Collection[tuple[int, int, int]]) -> bytes | None:
+    """Write the request without the items at these places (resource group, scope group, item); `None` if none is left.
+
+    A group that this empties is dropped, unless it has fields that we do not know.
+    """
+    gone: dict[int, dict[int, set[int]]] = {}
+    for resource_index, scope_index, index in places:
+        gone.setdefault(resource_index, {}).setdefault(scope_index, set()).add(index)
+    request = parse_request(body)
+    # From the end, so that dropping a group leaves the other indexes valid.
+    for resource_index in sorted(gone, reverse=True):
+        group = request.resource_groups[resource_index]
+        for scope_index in sorted(gone[resource_index], reverse=True):
+            _remove_from_scope(group, scope_index, gone[resource_index][scope_index])
+        if not group.scope_groups and not _has_unknown_fields(group, ("resource", "schema_url")):
+            del request.resource_groups[resource_index : resource_index + 1]
+    if not any(scope.items for group in request.resource_groups for scope in group.scope_groups):
+        return None
+    return request.SerializeToString()
+
+
+def _remove_from_scope(group: ResourceGroupMessage, scope_index: int, gone: set[int]) -> None:
+    scope = group.scope_groups[scope_index]
+    kept = [raw for index, raw in enumerate(scope.items) if index not in gone]
+    del scope.items[:]
+    scope.items.extend(kept)
+    if not kept and not _has_unknown_fields(scope, ("scope", "schema_url")):
+        del group.scope_groups[scope_index : scope_index + 1]
+
+
+def _has_unknown_fields(emptied: Wire, known_fields: tuple[str, ...]) -> bool:
+    known = copy(emptied)
+    for name in known_fields:
+        known.ClearField(name)
+    return known.ByteSize() > 0

@@ -1,0 +1,168 @@
+"""Attribute values: bytes of an AnyValue in, a Python value out, when somebody looks it up.
+
+Short cuts answer only for forms they checked exactly; every other form goes through the message class. A value that
+cannot be decoded (nested too deep, cut off) reads as `None` and is counted: a look-up must never raise into a dialect.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import overload
+
+from toolgauge.decode.messages import ANY_VALUE, EVENT, AnyValueMessage, Repeated, parse
+from toolgauge.model.errors import DecodeError
+from toolgauge.model.json import Value
+from toolgauge.model.records import SpanEvent
+
+_TEXT, _BOOL, _INT, _DOUBLE = 0x0A, 0x10, 0x18, 0x21
+_MEMO_VALUE_BYTES = 64
+_MEMO_ENTRIES = 4096
+_read_double = struct.Struct("<d").unpack_from
+
+
+def text(raw: bytes) -> str:
+    """Decode text; bytes that are not UTF-8 become U+FFFD."""
+    return raw.decode("utf-8", "replace")
+
+
+def value(raw: bytes) -> Value:
+    """Decode the bytes of one AnyValue; raise `DecodeError` when they are not one."""
+    size = len(raw)
+    if size < 2:
+        return _slow_value(raw)
+    tag, first = raw[0], raw[1]
+    if tag == _TEXT:
+        if first < 0x80:
+            if first == size - 2:
+                return raw[2:].decode("utf-8", "replace")
+        elif size > 3 and raw[2] < 0x80 and (first & 0x7F | raw[2] << 7) == size - 3:
+            return raw[3:].decode("utf-8", "replace")
+    elif size == 2 and first < 0x80:
+        if tag == _INT:
+            return first
+        if tag == _BOOL and first < 2:
+            return first == 1
+    elif size == 9 and tag == _DOUBLE:
+        number: float = _read_double(raw, 1)[0]
+        return number
+    return _slow_value(raw)
+
+
+def _slow_value(raw: bytes) -> Value:
+    return _from_message(parse(ANY_VALUE, raw)) if raw else None
+
+
+def _from_message(message: AnyValueMessage) -> Value:
+    match message.WhichOneof("value"):
+        case "string_value":
+            return text(message.string_value)
+        case "bool_value":
+            return message.bool_value
+        case "int_value":
+            return message.int_value
+        case "double_value":
+            return message.double_value
+        case "bytes_value":
+            return message.bytes_value
+        case "array_value":
+            return [_from_message(element) for element in message.array_value.values]
+        case "kvlist_value":
+            return {text(entry.key): _from_message(entry.value) for entry in message.kvlist_value.values}
+        case None:
+            return None
+
+
+class Values:
+    """Decodes values and remembers short ones: operation names, tool names and models repeat in every span.
+
+    `undecodable` counts the values that could not be decoded when they were looked up.
+    """
+
+    __slots__ = ("_memo", "undecodable")
+
+    def __init__(self) -> None:
+        self._memo: dict[bytes, Value] = {}
+        self.undecodable = 0
+
+    def decode(self, raw: bytes) -> Value:
+        """Decode one AnyValue; `None` when that cannot be done."""
+        if len(raw) >= _MEMO_VALUE_BYTES:  # hashing is linear
+            return self._safe(raw)
+        if raw in self._memo:
+            return self._memo[raw]
+        decoded = self._safe(raw)
+        if not isinstance(decoded, (list, dict)):  # somebody might change them
+            if len(self._memo) >= _MEMO_ENTRIES:
+                self._memo.clear()
+            self._memo[raw] = decoded
+        return decoded
+
+    def _safe(self, raw: bytes) -> Value:
+        try:
+            return value(raw)
+        except DecodeError:
+            self.undecodable += 1
+            return None
+
+
+class Attributes(Mapping[str, Value]):
+    """A read-only view of attributes. Iterates in the order of the keys: the sender's order is not kept."""
+
+    __slots__ = ("_raw", "_values")
+
+    def __init__(self, raw: Mapping[str, bytes], values: Values) -> None:
+        self._raw = raw
+        self._values = values
+
+    # Never `self._raw[key]` alone: a protobuf map inserts a missing key.
+    def __getitem__(self, key: str) -> Value:
+        if key not in self._raw:
+            raise KeyError(key)
+        return self._values.decode(self._raw[key])
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and key in self._raw
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._raw))
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+
+class Events(Sequence[SpanEvent]):
+    """The events of a span, parsed when the first of them is asked for. One that cannot be parsed is left out."""
+
+    __slots__ = ("_parsed", "_raw", "_values")
+
+    def __init__(self, raw: Repeated[bytes], values: Values) -> None:
+        self._raw = raw
+        self._values = values
+        self._parsed: tuple[SpanEvent, ...] | None = None
+
+    @overload
+    def __getitem__(self, index: int) -> SpanEvent: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[SpanEvent]: ...
+    def __getitem__(self, index: int | slice) -> SpanEvent | Sequence[SpanEvent]:
+        return self._all()[index]
+
+    def __iter__(self) -> Iterator[SpanEvent]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> tuple[SpanEvent, ...]:
+        if self._parsed is None:
+            self._parsed = tuple(self._parse())
+        return self._parsed
+
+    def _parse(self) -> Iterator[SpanEvent]:
+        for raw in self._raw:
+            try:
+                message = parse(EVENT, raw)
+            except DecodeError:
+                self._values.undecodable += 1
+                continue
+            attributes = Attributes(message.attributes, self._values)
+            yield SpanEvent(name=text(message.name), time_ns=message.time_unix_nano, attributes=attributes)

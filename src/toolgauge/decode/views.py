@@ -1,0 +1,137 @@
+"""Views of one raw span or log record, with its resource and scope; remembers what senders repeat.
+
+Each is parsed alone: a part of a parsed request would keep the whole request alive for as long as its span waits.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from toolgauge.decode.heads import is_span_id, is_trace_id, remote_flag
+from toolgauge.decode.messages import LOG_RECORD, RESOURCE, SCOPE, SPAN, Repeated, parse
+from toolgauge.decode.values import Attributes, Events, Values, text
+from toolgauge.model.errors import DecodeError
+from toolgauge.model.records import LogRecord, Resource, Scope, Span, SpanKind, SpanRef, StatusCode
+
+Known = TypeVar("Known")
+
+_OWN_SCOPE = "toolgauge"
+_KINDS: tuple[SpanKind, ...] = ("unspecified", "internal", "server", "client", "producer", "consumer")
+_STATUS_CODES: tuple[StatusCode, ...] = ("unset", "ok", "error")
+_SERVICE_NAME = "service.name"
+_EVENT_NAME = "event.name"
+_MEMO_ENTRIES = 512
+_MEMO_KEY_BYTES = 4096
+
+
+@dataclass(slots=True, eq=False)
+class KnownScope:
+    """A scope and what it means for its records: always viewed (`is_named`), never viewed (`is_own`), or neither."""
+
+    scope: Scope
+    is_named: bool
+    is_own: bool
+
+
+class Views:
+    """Builds views. `scopes` are the prefixes of scope names that are always viewed."""
+
+    def __init__(self, scopes: Sequence[str]) -> None:
+        self._scope_names = tuple(scopes)
+        self._values = Values()
+        self._scopes: dict[bytes, KnownScope] = {}
+        self._resources: dict[bytes, Resource] = {}
+
+    @property
+    def undecodable_values(self) -> int:
+        """Values and events that could not be decoded when they were looked up, ever."""
+        return self._values.undecodable
+
+    def span(self, raw: bytes, resource: Resource, scope: Scope) -> Span:
+        """View a raw span; raise `DecodeError` when it cannot be parsed or has no valid ids."""
+        message = parse(SPAN, raw)
+        trace_id, span_id, parent = message.trace_id, message.span_id, message.parent_span_id
+        if not (is_trace_id(trace_id) and is_span_id(span_id)):
+            raise DecodeError("the span has no valid ids")
+        kind, status = message.kind, message.status
+        code = status.code
+        return Span(
+            ref=SpanRef(trace_id.hex(), span_id.hex()),
+            parent_span_id=parent.hex() if is_span_id(parent) else None,
+            parent_is_remote=remote_flag(message.flags),
+            name=text(message.name),
+            kind=_KINDS[kind] if 0 <= kind < len(_KINDS) else "unspecified",
+            start_ns=message.start_time_unix_nano,
+            end_ns=message.end_time_unix_nano,
+            attributes=Attributes(message.attributes, self._values),
+            events=Events(message.events, self._values),
+            status=_STATUS_CODES[code] if 0 <= code < len(_STATUS_CODES) else "unset",
+            status_message=text(status.message),
+            resource=resource,
+            scope=scope,
+            size_bytes=len(raw),
+        )
+
+    def log_record(self, raw: bytes, resource: Resource, scope: Scope) -> LogRecord:
+        """View a raw log record; raise `DecodeError` when it cannot be parsed."""
+        message = parse(LOG_RECORD, raw)
+        attributes = Attributes(message.attributes, self._values)
+        event_name = text(message.event_name) or attributes.get(_EVENT_NAME)
+        trace_id, span_id = message.trace_id, message.span_id
+        has_span = is_trace_id(trace_id) and is_span_id(span_id)
+        return LogRecord(
+            ref=SpanRef(trace_id.hex(), span_id.hex()) if has_span else None,
+            event_name=event_name if isinstance(event_name, str) else "",
+            time_ns=message.time_unix_nano or message.observed_time_unix_nano,
+            body=self._values.decode(b"".join(message.body)),
+            attributes=attributes,
+            resource=resource,
+            scope=scope,
+            size_bytes=len(raw),
+        )
+
+    def resource(self, parts: Repeated[bytes]) -> Resource:
+        """View a resource; joining what the sender wrote is merging it. A broken one reads as empty."""
+        raw = b"".join(parts)
+        known = self._resources.get(raw) if len(raw) <= _MEMO_KEY_BYTES else None
+        if known is None:
+            known = self._parse_resource(raw)
+            if len(raw) <= _MEMO_KEY_BYTES:
+                _remember(self._resources, raw, known)
+        return known
+
+    def scope(self, parts: Repeated[bytes]) -> KnownScope:
+        """View a scope. The answer holds for the scope alone: any span in it may still bear a mark."""
+        raw = b"".join(parts)
+        known = self._scopes.get(raw) if len(raw) <= _MEMO_KEY_BYTES else None
+        if known is None:
+            known = self._parse_scope(raw)
+            if len(raw) <= _MEMO_KEY_BYTES:
+                _remember(self._scopes, raw, known)
+        return known
+
+    def _parse_resource(self, raw: bytes) -> Resource:
+        try:
+            attributes = Attributes(parse(RESOURCE, raw).attributes, self._values)
+        except DecodeError:
+            return Resource(service=None, attributes={})
+        service = attributes.get(_SERVICE_NAME)
+        return Resource(service=service if isinstance(service, str) and service else None, attributes=attributes)
+
+    def _parse_scope(self, raw: bytes) -> KnownScope:
+        try:
+            message = parse(SCOPE, raw)
+        except DecodeError:
+            return KnownScope(Scope(name="", version=""), is_named=False, is_own=False)
+        name = text(message.name)
+        return KnownScope(
+            Scope(name=name, version=text(message.version)),
+            is_named=name.startswith(self._scope_names),
+            is_own=name == _OWN_SCOPE,
+        )
+
+
+def _remember(memo: dict[bytes, Known], raw: bytes, known: Known) -> None:
+    if len(memo) >= _MEMO_ENTRIES:
+        memo.clear()
+    memo[raw] = known

@@ -1,0 +1,161 @@
+"""A destination: a bounded queue, a few sender tasks, retries, and books of what became of every span.
+
+What is put in leaves in one of two ways: acknowledged by the destination (or rejected in part by it), or
+dropped and counted with a reason. A dead destination fills the queue, and then the pipeline refuses.
+"""
+
+import asyncio
+import logging
+import random
+
+from toolgauge.forward.backoff import Backoff
+from toolgauge.forward.grpc_sender import GrpcSender
+from toolgauge.forward.http_sender import HttpSender
+from toolgauge.forward.outage import OutageLog
+from toolgauge.forward.queue import SendQueue
+from toolgauge.forward.sender import Sender
+from toolgauge.forward.settings import DestinationSettings
+from toolgauge.forward.verdict import Delivered, Permanent, Transient, Verdict
+from toolgauge.model.delivery import Outgoing
+from toolgauge.selfmetrics import SelfMetrics
+
+_log = logging.getLogger("toolgauge.forward")
+_HOP_HEADER = "x-toolgauge-hop"
+
+
+class Destination:
+    """Sends requests on. Implements `model.delivery.Outbox`; belongs to one event loop."""
+
+    def __init__(self, settings: DestinationSettings, metrics: SelfMetrics, hop_id: str, user_agent: str) -> None:
+        metadata = (*((key.lower(), value) for key, value in settings.headers.items()), (_HOP_HEADER, hop_id))
+        kind = GrpcSender if settings.protocol == "grpc" else HttpSender
+        self._sender: Sender = kind(settings, metadata=metadata, user_agent=user_agent)
+        self._settings = settings
+        self._metrics = metrics
+        self._queue = SendQueue(max_bytes=settings.queue_max_bytes, own_reserve_bytes=settings.own_reserve_bytes)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = asyncio.Event()
+        self._outage = OutageLog(settings.name, _monotonic_s)
+        self._undelivered = 0
+
+    @property
+    def spans_queued(self) -> int:
+        """Senders' spans that are neither acknowledged nor dropped yet."""
+        return self._queue.spans
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Tell whether `put` would take a senders' request of this size now."""
+        return self._queue.has_room(size_bytes, own=False)
+
+    def put(self, outgoing: Outgoing) -> bool:
+        """Queue the request; False when there is no room (nothing was taken then, and nothing counted)."""
+        return self._queue.put(outgoing)
+
+    async def start(self) -> None:
+        """Start the sender tasks; nothing connects before the first request."""
+        await self._sender.start()
+        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._settings.in_flight)]
+
+    async def drain(self, timeout_s: float) -> int:
+        """Send what is queued, one last attempt each, within the time.
+
+        Return how many spans and other requests were lost; they are counted as dropped with reason `shutdown`.
+        """
+        self._queue.close()
+        self._stopping.set()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout_s)
+        await self._stop_tasks()
+        return self._undelivered
+
+    async def close(self) -> None:
+        """Stop at once; what is left is dropped and counted. May be called twice and without a start."""
+        self._queue.close()
+        self._stopping.set()
+        await self._stop_tasks()
+        await self._sender.close()
+
+    async def _stop_tasks(self) -> None:
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for outgoing in self._queue.leftovers():
+            self._drop(outgoing, "shutdown")
+
+    async def _work(self) -> None:
+        while (outgoing := await self._queue.take()) is not None:
+            try:
+                await self._deliver(outgoing)
+            except asyncio.CancelledError:
+                self._drop(outgoing, "shutdown")
+                raise
+
+    async def _deliver(self, outgoing: Outgoing) -> None:
+        verdict = await self._attempt(outgoing)
+        if isinstance(verdict, Transient):
+            verdict = await self._retry(outgoing, verdict)
+        if isinstance(verdict, Permanent):
+            self._drop(outgoing, verdict.reason)
+        else:
+            self._acknowledge(outgoing, verdict.rejected)
+
+    async def _retry(self, outgoing: Outgoing, verdict: Transient) -> Delivered | Permanent:
+        """Repeat until it works, is refused for good, or the time for it is over."""
+        clock = asyncio.get_running_loop().time
+        began_s = clock()
+        backoff = Backoff(self._settings.retry, random.random)
+        result: Verdict = verdict
+        while isinstance(result, Transient):
+            self._outage.failed(result.reason)
+            if self._stopping.is_set():
+                return Permanent("shutdown")
+            wait_s = backoff.next_wait_s(elapsed_s=clock() - began_s, told_s=result.told_s)
+            if wait_s is None:
+                return Permanent("retries_exhausted")
+            await self._pause(wait_s)
+            result = await self._attempt(outgoing)
+        return result
+
+    async def _pause(self, wait_s: float) -> None:
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._stopping.wait()
+        except TimeoutError:
+            return
+
+    async def _attempt(self, outgoing: Outgoing) -> Verdict:
+        try:
+            verdict = await self._sender.send(outgoing.signal, outgoing.body)
+        except Exception as error:  # noqa: BLE001 - a sender task must outlive whatever one request does to it
+            _log.debug("sending failed inside: %r", error)
+            verdict = Permanent(f"internal_{type(error).__name__}")
+        if not isinstance(verdict, Delivered):
+            self._metrics.send_failures.add(1, (outgoing.signal, verdict.reason))
+        return verdict
+
+    def _acknowledge(self, outgoing: Outgoing, rejected: int) -> None:
+        self._queue.release(outgoing)
+        self._outage.succeeded()
+        lost = min(rejected, outgoing.spans)
+        if outgoing.spans > lost:
+            self._metrics.spans.add(outgoing.spans - lost, ("forwarded", ""))
+        if rejected:
+            self._count_lost(outgoing, lost, "partial_success")
+
+    def _drop(self, outgoing: Outgoing, reason: str) -> None:
+        self._queue.release(outgoing)
+        if reason == "shutdown":
+            self._undelivered += outgoing.spans or 1
+        self._count_lost(outgoing, outgoing.spans, reason)
+
+    def _count_lost(self, outgoing: Outgoing, spans: int, reason: str) -> None:
+        if spans:
+            self._metrics.spans.add(spans, ("dropped", reason))
+        if outgoing.own:
+            self._metrics.own_dropped.add(1, (outgoing.signal, reason))
+        self._outage.dropped(reason, spans)
+
+
+def _monotonic_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,93 @@
+"""Requests that wait to be sent: first in, first out, bounded in bytes whatever happens downstream.
+
+A request counts against the bound until it is acknowledged or dropped, not just until it is taken out:
+otherwise retries would hold memory that nobody counts.
+"""
+
+import asyncio
+from collections import deque
+
+from toolgauge.model.delivery import Outgoing
+
+# A request costs memory beside its body; a flood of tiny ones is bounded by their number.
+_SMALLEST_BYTES = 256
+
+
+class SendQueue:
+    """Feeds any number of waiting tasks."""
+
+    def __init__(self, *, max_bytes: int, own_reserve_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._own_max_bytes = max_bytes + own_reserve_bytes
+        self._waiting: deque[Outgoing] = deque()
+        self._takers: deque[asyncio.Future[None]] = deque()
+        self._bytes = 0
+        self._spans = 0
+        self._closed = False
+
+    @property
+    def spans(self) -> int:
+        """Senders' spans that are waiting or on their way."""
+        return self._spans
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that are waiting or on their way."""
+        return self._bytes
+
+    def has_room(self, size_bytes: int, *, own: bool) -> bool:
+        """Tell whether a request of this size fits. One that is alone always does, else it never would."""
+        if self._closed:
+            return False
+        limit = self._own_max_bytes if own else self._max_bytes
+        fits = self._bytes + size_bytes <= limit and len(self._waiting) * _SMALLEST_BYTES < limit
+        return fits or self._bytes == 0
+
+    def put(self, outgoing: Outgoing) -> bool:
+        """Queue a request; False when it does not fit."""
+        if not self.has_room(len(outgoing.body), own=outgoing.own):
+            return False
+        self._bytes += len(outgoing.body)
+        self._spans += outgoing.spans
+        self._waiting.append(outgoing)
+        self._wake(1)
+        return True
+
+    async def take(self) -> Outgoing | None:
+        """Wait for the next request; `None` when the queue is closed and empty. Owes a `release`."""
+        while not self._waiting:
+            if self._closed:
+                return None
+            taker = asyncio.get_running_loop().create_future()
+            self._takers.append(taker)
+            try:
+                await taker
+            except asyncio.CancelledError:
+                # Woken and cancelled at once: the request is somebody else's to take.
+                if taker.done() and not taker.cancelled():
+                    self._wake(1)
+                raise
+        return self._waiting.popleft()
+
+    def release(self, outgoing: Outgoing) -> None:
+        """Give back the room of a request that is acknowledged or dropped."""
+        self._bytes -= len(outgoing.body)
+        self._spans -= outgoing.spans
+
+    def close(self) -> None:
+        """Take nothing more in; what is waiting can still be taken out."""
+        self._closed = True
+        self._wake(len(self._takers))
+
+    def leftovers(self) -> list[Outgoing]:
+        """Take out everything that is still waiting. Each owes a `release`."""
+        left = list(self._waiting)
+        self._waiting.clear()
+        return left
+
+    def _wake(self, count: int) -> None:
+        while count and self._takers:
+            taker = self._takers.popleft()
+            if not taker.done():
+                taker.set_result(None)
+                count -= 1

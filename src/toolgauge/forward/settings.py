@@ -1,0 +1,42 @@
+"""What a destination is told to be. Built by `config`; durations are seconds as floats."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Protocol: TypeAlias = Literal["grpc", "http"]
+Compression: TypeAlias = Literal["gzip", "none"]
+
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrySettings:
+    """Exponential backoff with jitter, as the Collector's. `max_elapsed_time_s` 0 means for ever."""
+
+    initial_interval_s: float = 5.0
+    multiplier: float = 1.5
+    randomization_factor: float = 0.5
+    max_interval_s: float = 30.0
+    max_elapsed_time_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationSettings:
+    """One destination.
+
+    `endpoint` is `host:port` or a URL; for HTTP `/v1/<signal>` is appended to it. `own_reserve_bytes` is room
+    beyond `queue_max_bytes` that only our own scorecards, events and metrics may use: they speak of spans that
+    were already taken, and must not be lost because senders fill the queue.
+    """
+
+    name: str = "otlp"
+    endpoint: str
+    protocol: Protocol = "grpc"
+    compression: Compression = "gzip"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    timeout_s: float = 10.0
+    retry: RetrySettings = field(default_factory=RetrySettings)
+    queue_max_bytes: int = 64 * _MIB
+    own_reserve_bytes: int = 16 * _MIB
+    in_flight: int = 10

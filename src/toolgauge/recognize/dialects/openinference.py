@@ -1,0 +1,246 @@
+"""Reads OpenInference: the spans of Arize's instrumentations, of UiPath, and of whoever else sets its attributes.
+
+Arrives: a span with `openinference.span.kind`, or the minimal form with `tool.name` alone. Leaves: observations.
+What the envelope around a value looks like depends on the instrumentation; `recognize/openinference/` opens it.
+"""
+
+import re
+from collections.abc import Iterator
+
+from toolgauge.model.content import NOT_RECORDED, Recorded
+from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.observations import (
+    CallAnswered,
+    CallExecuted,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    Observation,
+    ToolsOffered,
+)
+from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.recognize.openinference.agents import agent_run, langchain_agent
+from toolgauge.recognize.openinference.definitions import offered_tools
+from toolgauge.recognize.openinference.instrumentation import instrumentation
+from toolgauge.recognize.openinference.messages import (
+    answers,
+    observed,
+    read_messages,
+    requests,
+    texts,
+    with_raw_output,
+)
+from toolgauge.recognize.openinference.tools import INPUT, OUTPUT, call_answer, call_arguments, message_answer
+from toolgauge.recognize.values import as_list, as_object, as_str, content, parse_text
+
+KIND = "openinference.span.kind"
+TOOL_NAME = "tool.name"
+SESSION = "session.id"
+METADATA = "metadata"
+# UiPath's own kind; its agent spans carry no other.
+SPAN_TYPE = "span_type"
+SYNTHESIZED = "tool.synthesized"
+
+_UIPATH = "uipath."
+# The spec's name, the name in the JavaScript packages, and that of producers who write both conventions on one span.
+_CALL_ID_KEYS = ("tool.id", "tool_call.id", "gen_ai.tool.call.id")
+_METADATA_SESSIONS = ("session_id", "conversation_id", "thread_id")
+# A span of these dialects may have a `tool.name` of its own.
+_OTHER_MARKS = (
+    "gen_ai.operation.name",
+    "langfuse.observation.type",
+    "mlflow.spanType",
+    "langsmith.span.kind",
+    "traceloop.span.kind",
+)
+_NOT_WORD = re.compile(r"[^a-zA-Z0-9_]")
+_SPACES = re.compile(r"\s+")
+
+
+class OpenInference:
+    """The OpenInference conventions, with the envelopes of their instrumentations."""
+
+    name = "openinference"
+    rank = 10
+    marks = ("openinference.", TOOL_NAME)
+    scopes = (_UIPATH,)
+
+    def claims(self, record: Record) -> bool:
+        """Tell whether the record is a span of this dialect."""
+        if isinstance(record, LogRecord):
+            return False
+        attributes = record.attributes
+        if KIND in attributes:
+            return True
+        if record.scope.name.startswith(_UIPATH) and SPAN_TYPE in attributes:
+            return True
+        return TOOL_NAME in attributes and not any(mark in attributes for mark in _OTHER_MARKS)
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Yield what the span says."""
+        if isinstance(record, LogRecord):
+            return
+        kind = _kind(record)
+        if kind == "EVALUATOR":
+            return
+        source = instrumentation(record.scope)
+        metadata = _metadata(record)
+        yield from _conversation(record, metadata)
+        if _is_tool(record, kind, source):
+            yield from _tool(record, source, metadata)
+        elif kind == "LLM":
+            yield from _model(record, source, metadata)
+        else:
+            yield from _enclosing(record, kind, source, metadata)
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute, else a member of the JSON text that producers put all metadata into."""
+        value = record.attributes.get(key)
+        return _metadata(record).get(key) if value is None else value
+
+
+def _kind(span: Span) -> str:
+    for key in (KIND, SPAN_TYPE):
+        value = span.attributes.get(key)
+        if isinstance(value, str) and value:
+            return value.upper()
+    return "TOOL" if TOOL_NAME in span.attributes else ""
+
+
+def _metadata(record: Record) -> JsonObject:
+    read = content(record.attributes.get(METADATA))
+    return as_object(read.value) if isinstance(read, Recorded) else {}
+
+
+def _conversation(span: Span, metadata: JsonObject) -> Iterator[Observation]:
+    session = span.attributes.get(SESSION)
+    if isinstance(session, str) and session:
+        yield ConversationSeen(conversation_id=session, rank=1)
+        return
+    for key in _METADATA_SESSIONS:
+        if named := as_str(metadata.get(key)):
+            yield ConversationSeen(conversation_id=named, rank=2)
+            return
+
+
+# --- tool spans
+
+
+def _is_tool(span: Span, kind: str, source: str) -> bool:
+    if kind == "TOOL":
+        return True
+    # LangChain labels a tool with "agent" in its name as an agent; LlamaIndex puts a tool's name on the agent's step.
+    return TOOL_NAME in span.attributes and kind != "LLM" and source != "llama_index"
+
+
+def _tool(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation]:
+    if span.attributes.get(SYNTHESIZED) is True:
+        return
+    name = span.attributes.get(TOOL_NAME)
+    if source == "openai_agents" and name is None:
+        yield from _handoff(span)
+        return
+    answer = call_answer(span, source)
+    yield CallExecuted(
+        name=_called_name(name if isinstance(name, str) and name else span.name, source),
+        call_id=_call_id(span) or answer.call_id,
+        arguments=call_arguments(span, source),
+        result=answer.result,
+        error=answer.error,
+        agent=langchain_agent(metadata) if source == "langchain" else None,
+    )
+
+
+def _called_name(name: str, source: str) -> str:
+    # CrewAI shows a tool's title; a model can only call a name without spaces, which CrewAI derives like this.
+    if source == "crewai" and " " in name:
+        return _NOT_WORD.sub("", _SPACES.sub("_", name.strip().lower()))
+    return name
+
+
+def _call_id(span: Span) -> str | None:
+    for key in _CALL_ID_KEYS:
+        value = span.attributes.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def _handoff(span: Span) -> Iterator[Observation]:
+    """Read `handoff to X`: its output is the agent, from whose name the SDK derives the name that the model called."""
+    target = span.attributes.get(OUTPUT)
+    source = span.attributes.get(INPUT)
+    if not isinstance(target, str) or not target:
+        return
+    yield CallExecuted(
+        name="transfer_to_" + _NOT_WORD.sub("_", target).lower(),
+        arguments=NOT_RECORDED,
+        agent=source if isinstance(source, str) and source else None,
+    )
+
+
+# --- model spans
+
+
+def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation]:
+    agent = langchain_agent(metadata) if source == "langchain" else None
+    yield ModelCall(agent=agent)
+    messages = read_messages(span.attributes)
+    found = requests(messages.output)
+    if source == "langchain":
+        found = with_raw_output(found, span.attributes.get(OUTPUT))
+    yield from observed(found, agent)
+    yield from answers(messages.input)
+    yield from texts(messages)
+    offered = offered_tools(span.attributes)
+    if offered:
+        yield ToolsOffered(tools=offered)
+
+
+# --- agents, chains and the rest
+
+
+def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iterator[Observation]:
+    run = agent_run(span, kind, source, metadata)
+    if run is not None:
+        yield run
+    if source == "langchain" and kind == "CHAIN":
+        yield from _tool_node_answers(span)
+    elif source == "crewai":
+        yield from _crew_tasks(span)
+    elif source == "claude_agent_sdk" and kind == "AGENT":
+        yield from _prompt(span)
+
+
+def _tool_node_answers(span: Span) -> Iterator[Observation]:
+    """Read the answers of a LangGraph tool node; a call that was refused has no tool span, only this."""
+    given = span.attributes.get(INPUT)
+    if not isinstance(given, str) or '"tool_call' not in given or given[:1] not in ("[", "{"):
+        return
+    called = parse_text(given)
+    value = called.value if isinstance(called, Recorded) else None
+    calls = as_list(value) or [as_object(value).get("tool_call")]
+    if not all(as_object(call).get("type") == "tool_call" for call in calls):
+        return
+    said = content(span.attributes.get(OUTPUT))
+    for message in as_list(as_object(said.value).get("messages")) if isinstance(said, Recorded) else []:
+        data = as_object(as_object(message).get("data"))
+        if "tool_call_id" in data:
+            answer = message_answer(data)
+            yield CallAnswered(
+                call_id=answer.call_id, name=as_str(data.get("name")), result=answer.result, error=answer.error
+            )
+
+
+def _crew_tasks(span: Span) -> Iterator[Observation]:
+    """Read the tasks of a crew, the nearest thing to a user's text that CrewAI records."""
+    read = content(span.attributes.get("crew_tasks"))
+    for task in as_list(read.value) if isinstance(read, Recorded) else []:
+        if text := as_str(as_object(task).get("description")):
+            yield MessageSeen(role="user", text=text)
+
+
+def _prompt(span: Span) -> Iterator[Observation]:
+    text = span.attributes.get(INPUT)
+    if isinstance(text, str) and text and not text.startswith(("{", "[")):
+        yield MessageSeen(role="user", text=text)

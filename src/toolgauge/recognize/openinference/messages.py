@@ -1,0 +1,277 @@
+"""Reads the flattened messages of model spans: requested calls, answers to earlier calls, texts.
+
+Arrives: attributes such as `llm.output_messages.0.message.tool_calls.1.tool_call.function.name`, in any order.
+Leaves: observations. Attribute order is not index order, and one call may be written twice (in `tool_calls` and in
+`contents`): read naively, calls would be shuffled or doubled.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import CallAnswered, CallError, CallRequested, MessageSeen
+from toolgauge.recognize.openinference.tools import OTHER_ERROR
+from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, result
+
+OUTPUT_MESSAGES = "llm.output_messages."
+INPUT_MESSAGES = "llm.input_messages."
+
+_SYSTEM_ROLES = ("system", "developer")
+_USER_ROLES = ("user", "human")
+_ASSISTANT_ROLES = ("assistant", "ai", "model")
+# More messages than any model's window holds: an index beyond is an attack on memory, not a message.
+_MAX_INDEX = 100_000
+# smolagents puts this before the user's text.
+_TASK_PREFIX = "New task:\n"
+
+Part: TypeAlias = dict[str, Value]
+
+
+@dataclass(slots=True)
+class Message:
+    """One message, its keys grouped: `fields` without an index, lists by index."""
+
+    fields: Part = field(default_factory=dict[str, Value])
+    tool_calls: dict[int, Part] = field(default_factory=dict[int, Part])
+    contents: dict[int, Part] = field(default_factory=dict[int, Part])
+    functions: dict[int, Value] = field(default_factory=dict[int, Value])
+
+    @property
+    def role(self) -> str:
+        """The role in lower case, "" when not told."""
+        value = self.fields.get("role")
+        return value.lower() if isinstance(value, str) else ""
+
+
+@dataclass(slots=True)
+class Messages:
+    """The messages of a model span in the order of their indices."""
+
+    output: list[Message]
+    input: list[Message]
+
+
+def read_messages(attributes: Mapping[str, Value]) -> Messages:
+    """Group the flattened keys of a model span by message."""
+    output: dict[int, Message] = {}
+    given: dict[int, Message] = {}
+    for key in attributes:
+        if key.startswith(OUTPUT_MESSAGES):
+            _place(output, key[len(OUTPUT_MESSAGES) :], attributes[key])
+        elif key.startswith(INPUT_MESSAGES):
+            _place(given, key[len(INPUT_MESSAGES) :], attributes[key])
+    return Messages(output=[output[i] for i in sorted(output)], input=[given[i] for i in sorted(given)])
+
+
+def _place(messages: dict[int, Message], path: str, value: Value) -> None:
+    index, _, rest = path.partition(".")
+    number = _index(index)
+    if number is None or not rest:
+        return
+    message = messages.get(number)
+    if message is None:
+        message = messages[number] = Message()
+    place, _, inner = rest.removeprefix("message.").partition(".")
+    position, _, name = inner.partition(".")
+    at = _index(position)
+    if at is None:
+        message.fields.setdefault(place, value)
+    elif place == "tool_calls":
+        message.tool_calls.setdefault(at, {})[name.removeprefix("tool_call.")] = value
+    elif place == "contents":
+        message.contents.setdefault(at, {})[name.removeprefix("message_content.").removeprefix("tool_call.")] = value
+    elif place == "function":
+        message.functions[at] = value
+    elif place == "content":  # claude-agent-sdk numbers the texts of one message
+        message.contents.setdefault(at, {})["text"] = value
+
+
+def _index(text: str) -> int | None:
+    if not text.isascii() or not text.isdigit() or len(text) > len(str(_MAX_INDEX)):
+        return None
+    return int(text)
+
+
+# --- calls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A call as the model wrote it."""
+
+    name: str
+    call_id: str | None
+    arguments: Content
+    usable: bool = True
+
+
+def requests(messages: list[Message]) -> list[Request]:
+    """Read the calls that the model asked for, in its order."""
+    return [request for message in messages for part in _call_parts(message) if (request := _request(part))]
+
+
+def _call_parts(message: Message) -> list[Part]:
+    parts = [message.tool_calls[i] for i in sorted(message.tool_calls)]
+    parts = [part for part in parts if "function.name" in part]
+    if parts:
+        return parts
+    # The ordered variant repeats what `tool_calls` says; it counts only where it stands alone.
+    parts = [message.contents[i] for i in sorted(message.contents)]
+    parts = [part for part in parts if "function.name" in part]
+    if parts or "function_call_name" not in message.fields:
+        return parts
+    fields = message.fields
+    written = fields.get("function_call_arguments_json")
+    return [{"function.name": fields["function_call_name"], "function.arguments": written}]
+
+
+def _request(part: Part) -> Request | None:
+    name = part.get("function.name")
+    if not isinstance(name, str) or not name:
+        return None
+    call_id = part.get("id")
+    written = part.get("function.arguments")
+    return Request(
+        name=name,
+        call_id=call_id if isinstance(call_id, str) and call_id else None,
+        # Instrumentations leave the key out when the model gave no arguments; hidden outputs hide the name as well.
+        arguments=Recorded({}) if written is None or written == "" else arguments(written),
+    )
+
+
+def observed(found: list[Request], agent: str | None) -> Iterator[CallRequested]:
+    """Number the calls of one model output."""
+    for position, request in enumerate(found):
+        yield CallRequested(
+            position=position,
+            name=request.name,
+            call_id=request.call_id,
+            arguments=request.arguments,
+            agent=agent,
+            usable=request.usable,
+        )
+
+
+# --- what LangChain keeps to its raw output
+
+
+def with_raw_output(found: list[Request], raw: Value) -> list[Request]:
+    """Complete the calls from LangChain's raw output: the ids of old releases, and the calls that it rejected."""
+    if not isinstance(raw, str) or not _is_worth_parsing(found, raw):
+        return found
+    read = parse_text(raw)
+    if not isinstance(read, Recorded):
+        return found
+    valid: list[JsonObject] = []
+    invalid: list[JsonObject] = []
+    for message in _generated_messages(read.value):
+        valid.extend(as_object(call) for call in as_list(message.get("tool_calls")))
+        invalid.extend(as_object(call) for call in as_list(message.get("invalid_tool_calls")))
+    return _with_ids(found, valid) + [_rejected(call) for call in invalid if as_str(call.get("name"))]
+
+
+def _is_worth_parsing(found: list[Request], raw: str) -> bool:
+    # Raw outputs are large; nearly all say `"invalid_tool_calls": []`.
+    if any(request.call_id is None for request in found):
+        return True
+    return '"invalid_tool_calls": [{' in raw or '"invalid_tool_calls":[{' in raw
+
+
+def _generated_messages(raw: Json) -> Iterator[JsonObject]:
+    for batch in as_list(as_object(raw).get("generations")):
+        for generation in as_list(batch):
+            message = as_object(as_object(generation).get("message"))
+            for key in ("kwargs", "data"):
+                if isinstance(inner := message.get(key), dict):
+                    yield inner
+
+
+def _with_ids(found: list[Request], valid: list[JsonObject]) -> list[Request]:
+    if [request.name for request in found] != [call.get("name") for call in valid]:
+        return found
+    return [
+        Request(name=request.name, call_id=request.call_id or as_str(call.get("id")), arguments=request.arguments)
+        for request, call in zip(found, valid, strict=True)
+    ]
+
+
+def _rejected(call: JsonObject) -> Request:
+    written = call.get("args")
+    text = written if isinstance(written, str) else ""
+    return Request(
+        name=as_str(call.get("name")) or "",
+        call_id=as_str(call.get("id")),
+        arguments=Unparsed(text) if text else NOT_RECORDED,
+        usable=False,
+    )
+
+
+# --- answers and texts
+
+
+def answers(messages: list[Message]) -> Iterator[CallAnswered]:
+    """Read the answers to earlier calls from the history that the model was given."""
+    for message in messages:
+        for index in sorted(message.functions):
+            yield from _function_answer(message.functions[index])
+        call_id = message.fields.get("tool_call_id")
+        name = message.fields.get("name")
+        if call_id or (message.role in ("tool", "function") and name):
+            yield CallAnswered(
+                call_id=call_id if isinstance(call_id, str) else None,
+                name=name if isinstance(name, str) and name else None,
+                result=_answer_content(message),
+            )
+
+
+def _function_answer(value: Value) -> Iterator[CallAnswered]:
+    """Read autogen's answer: JSON of name, content, call_id, is_error."""
+    read = content(value)
+    told = as_object(read.value) if isinstance(read, Recorded) else {}
+    if "call_id" not in told and "name" not in told:
+        return
+    said = told.get("content")
+    failed = told.get("is_error") is True
+    yield CallAnswered(
+        call_id=as_str(told.get("call_id")),
+        name=as_str(told.get("name")),
+        result=result(said) if isinstance(said, str) else Recorded(said),
+        error=CallError(kind=OTHER_ERROR, message=said if isinstance(said, str) else "") if failed else None,
+    )
+
+
+def _answer_content(message: Message) -> Content:
+    value = message.fields.get("content")
+    if value is not None:
+        return result(value)
+    text = _text(message)
+    return NOT_RECORDED if text is None else result(text)
+
+
+def texts(messages: Messages) -> Iterator[MessageSeen]:
+    """Read the system prompt, the newest user text and what the model wrote."""
+    yield from _newest(messages.input, _SYSTEM_ROLES, "system")
+    yield from _newest(messages.input, _USER_ROLES, "user")
+    yield from _newest(messages.output, _ASSISTANT_ROLES, "assistant")
+
+
+def _newest(
+    messages: list[Message], roles: tuple[str, ...], role: Literal["system", "user", "assistant"]
+) -> Iterator[MessageSeen]:
+    for message in reversed(messages):
+        # Anthropic writes a tool's answer as a user's message.
+        if message.role in roles and "tool_call_id" not in message.fields:
+            text = _text(message)
+            if text:
+                yield MessageSeen(role=role, text=text.removeprefix(_TASK_PREFIX))
+                return
+
+
+def _text(message: Message) -> str | None:
+    value = message.fields.get("content")
+    if isinstance(value, str) and value:
+        return value
+    parts = [message.contents[i].get("text") for i in sorted(message.contents)]
+    return "\n".join(part for part in parts if isinstance(part, str)) or None

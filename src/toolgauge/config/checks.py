@@ -1,0 +1,100 @@
+"""What no single key can tell: functions that do not exist yet, and addresses that contradict each other."""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from toolgauge.config.model import Config, Section, split_address
+from toolgauge.config.nodes import Node, PathStep, nearest, spelled
+from toolgauge.config.problems import Problem
+
+_NOT_YET: tuple[tuple[str, ...], ...] = (
+    ("receivers", "otlp", "protocols", "grpc", "tls"),
+    ("receivers", "otlp", "protocols", "grpc", "auth"),
+    ("receivers", "otlp", "protocols", "http", "tls"),
+    ("receivers", "otlp", "protocols", "http", "auth"),
+    ("receivers", "otlp", "protocols", "http", "cors"),
+    ("redact", "patterns"),
+    ("watch", "enabled"),
+    ("watch", "false_alarms_per_week"),
+    ("judge",),
+    ("web", "endpoint"),
+    ("admin", "endpoint"),
+    ("state", "directory"),
+    ("memory", "limit"),
+    ("log", "format"),
+)
+_ANY_HOST = ("", "0.0.0.0", "::")  # noqa: S104 (compared with, never bound)
+_LOOPBACK = ("localhost", "127.0.0.1", "::1", *_ANY_HOST)
+
+
+def problems_in(config: Config, node: Node) -> Iterator[Problem]:
+    """Yield what cannot work although every key is fine by itself; `node` tells where it was written."""
+    yield from _not_available(config, node)
+    yield from _same_address(config, node)
+    yield from _loops(config, node)
+
+
+def _not_available(config: Config, node: Node) -> Iterator[Problem]:
+    default = Config()
+    for path in _NOT_YET:
+        if _value(config, path) != _value(default, path):
+            yield _not_yet(node, path)
+    path = ("exporters", "otlp")
+    if len(config.exporters.otlp) > 1:
+        yield Problem(nearest(node, path).place, "`exporters.otlp` with several destinations is not available yet")
+    for number, exporter in enumerate(config.exporters.otlp):
+        if exporter.tls is not None:
+            yield _not_yet(node, (*path, number, "tls"))
+        if any(url and url.startswith("https:") for url in (exporter.endpoint, exporter.traces_endpoint)):
+            place = nearest(node, (*path, number, "endpoint")).place
+            yield Problem(place, "`exporters.otlp`: sending with TLS (`https`) is not available yet")
+
+
+def _not_yet(node: Node, path: tuple[PathStep, ...]) -> Problem:
+    name = spelled(step for step in path if not isinstance(step, int))
+    return Problem(nearest(node, path).place, f"`{name}` is not available yet", "leave it out, or at its default")
+
+
+def _value(section: Section, path: tuple[str, ...]) -> object:
+    value: object = section
+    for step in path:
+        value = getattr(value, step)
+    return value
+
+
+def _listeners(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
+    protocols = ("receivers", "otlp", "protocols")
+    yield (*protocols, "grpc", "endpoint"), config.receivers.otlp.protocols.grpc.endpoint
+    yield (*protocols, "http", "endpoint"), config.receivers.otlp.protocols.http.endpoint
+    if config.exporters.prometheus is not None:
+        yield ("exporters", "prometheus", "endpoint"), config.exporters.prometheus.endpoint
+
+
+def _same_address(config: Config, node: Node) -> Iterator[Problem]:
+    taken: dict[tuple[str, int], tuple[str, ...]] = {}
+    for path, address in _listeners(config):
+        host, port = split_address(address)
+        key = ("loopback" if host in _LOOPBACK else host, port)
+        if port and key in taken:
+            message = f"`{spelled(path)}` is `{address}`, which `{spelled(taken[key])}` listens on"
+            yield Problem(nearest(node, path).place, message)
+        taken[key] = path
+
+
+def _loops(config: Config, node: Node) -> Iterator[Problem]:
+    """A destination that is our own receiver would send every span round for ever."""
+    own = {split_address(address)[1]: path for path, address in _listeners(config) if path[0] == "receivers"}
+    for number, exporter in enumerate(config.exporters.otlp):
+        for url in (exporter.endpoint, exporter.traces_endpoint):
+            host, port = _host_and_port(url) if url else ("", 0)
+            if port and port in own and host in _LOOPBACK:
+                place = nearest(node, ("exporters", "otlp", number, "endpoint")).place
+                message = f"`exporters.otlp` sends to `{host}:{port}`, which is our own `{spelled(own[port])}`"
+                yield Problem(place, message, "send to another address: spans would go round for ever")
+
+
+def _host_and_port(url: str) -> tuple[str, int]:
+    if "://" not in url:
+        return split_address(url)
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)

@@ -1,0 +1,370 @@
+"""The whole configuration, key for key as people write it, with its defaults.
+
+Durations are integer nanoseconds and sizes bytes once they are here. A section left empty (`grpc:`) has its
+defaults, as in the Collector; under `exporters`, null means none. Keys whose function does not exist are
+listed in `checks.py`, so that setting one is an error rather than a wish.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    PlainSerializer,
+    model_validator,
+)
+
+from toolgauge.config.nodes import Node, Place, plain, written
+from toolgauge.config.units import Count, Duration, PositiveDuration, Size
+from toolgauge.model.delivery import Signal
+
+REDACTED = "<redacted>"
+
+_SECOND = 1_000_000_000
+_MINUTE = 60 * _SECOND
+_HOUR = 60 * _MINUTE
+_MIB = 2**20
+
+
+class Section(BaseModel):
+    """A mapping with known keys only; an empty one (null) has its defaults."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_has_defaults(cls, value: object) -> object:
+        return {} if value is None else value
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Take `host:port` or `[::1]:port` apart; an empty host means all interfaces. Raises ValueError."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isascii() or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
+        raise ValueError("must be `host:port`, such as `localhost:4317`")
+    bracketed = host.startswith("[") and host.endswith("]")
+    if "/" in host or "@" in host or " " in host or (":" in host and not bracketed):
+        raise ValueError("must be `host:port` without scheme or path; an IPv6 address stands in brackets")
+    return host[1:-1] if bracketed else host, int(port)
+
+
+def _address(value: str) -> str:
+    split_address(value)
+    return value
+
+
+Address = Annotated[str, AfterValidator(_address)]
+
+
+def _hidden(value: object) -> str | None:
+    return None if value is None else REDACTED
+
+
+NotYet = Annotated[object, PlainSerializer(_hidden, when_used="json")]
+
+
+class GrpcReceiver(Section):
+    """OTLP over gRPC."""
+
+    endpoint: Address = "localhost:4317"
+    max_recv_msg_size: Annotated[Size, Field(gt=0)] = 64 * _MIB
+    tls: NotYet = None
+    auth: NotYet = None
+
+
+class HttpReceiver(Section):
+    """OTLP over HTTP."""
+
+    endpoint: Address = "localhost:4318"
+    max_request_body_size: Annotated[Size, Field(gt=0)] = 64 * _MIB
+    tls: NotYet = None
+    auth: NotYet = None
+    cors: NotYet = None
+
+
+class Protocols(Section):
+    """Transports of the OTLP receiver."""
+
+    grpc: GrpcReceiver = GrpcReceiver()
+    http: HttpReceiver = HttpReceiver()
+
+
+class OtlpReceiver(Section):
+    """The OTLP receiver."""
+
+    protocols: Protocols = Protocols()
+
+
+class Receivers(Section):
+    """Ways in."""
+
+    otlp: OtlpReceiver = OtlpReceiver()
+
+
+class Retry(Section):
+    """Exponential backoff with jitter. `max_elapsed_time` 0 means for ever."""
+
+    initial_interval: PositiveDuration = 5 * _SECOND
+    multiplier: Annotated[float, Field(ge=1, le=100)] = 1.5
+    randomization_factor: Annotated[float, Field(ge=0, le=1)] = 0.5
+    max_interval: PositiveDuration = 30 * _SECOND
+    max_elapsed_time: Duration = 300 * _SECOND
+
+
+class Queue(Section):
+    """What waits to be sent."""
+
+    max_bytes: Annotated[Size, Field(gt=0)] = 64 * _MIB
+
+
+def _protocol(value: object) -> object:
+    return "http" if value == "http/protobuf" else value
+
+
+def _headers(value: object) -> object:
+    """Accept whole numbers; a fraction or a truth value would not arrive as it was typed."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ValueError("must be a mapping of header names to values")
+    for name, text in value.items():  # pyright: ignore[reportUnknownVariableType]
+        if not isinstance(text, str | int) or isinstance(text, bool):
+            raise ValueError(f"needs a text for `{name}`: write the value in quotes")
+        if any(character in "\r\n\0" for character in f"{name}{text}"):
+            raise ValueError("must not hold line breaks")
+    return {str(name): str(text) for name, text in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _redacted(headers: Mapping[str, str]) -> dict[str, str]:
+    return dict.fromkeys(headers, REDACTED)
+
+
+def _redacted_url(url: str | None) -> str | None:
+    userinfo, at, rest = url.rpartition("@") if url else ("", "", "")
+    return f"{userinfo.partition('//')[0]}//{REDACTED}@{rest}" if at else url
+
+
+def _url(value: str | None) -> str | None:
+    if value is None:
+        return None
+    if "://" not in value:
+        split_address(value)
+        return value
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be `host:port` or a URL such as `http://collector:4318`")
+    _ = parts.port  # raises ValueError when it is not a port
+    return value
+
+
+Headers = Annotated[dict[str, str], BeforeValidator(_headers), PlainSerializer(_redacted, when_used="json")]
+Url = Annotated[str, AfterValidator(_url), PlainSerializer(_redacted_url, when_used="json")]
+
+
+class OtlpExporter(Section):
+    """One destination. For HTTP, `endpoint` is the base URL; the form with a signal is used as it is."""
+
+    endpoint: Url | None = None
+    traces_endpoint: Url | None = None
+    protocol: Annotated[Literal["grpc", "http"], BeforeValidator(_protocol)] = "grpc"
+    compression: Literal["gzip", "none"] = "gzip"
+    headers: Headers = Field(default_factory=dict[str, str], repr=False)
+    tls: NotYet = Field(default=None, repr=False)
+    timeout: PositiveDuration = 10 * _SECOND
+    retry: Retry = Retry()
+    queue: Queue = Queue()
+
+    @model_validator(mode="after")
+    def _has_an_endpoint(self) -> "OtlpExporter":
+        if self.endpoint is None and self.traces_endpoint is None:
+            raise ValueError("needs an `endpoint`, such as `localhost:4317`")
+        if self.protocol == "grpc" and self.traces_endpoint is not None:
+            raise ValueError("has `traces_endpoint`, which is for `protocol: http` only")
+        if self.protocol == "http" and any("://" not in url for url in (self.endpoint, self.traces_endpoint) if url):
+            raise ValueError("needs URLs for `protocol: http`, such as `http://localhost:4318`")
+        return self
+
+    def url(self, signal: Signal) -> str | None:
+        """Tell where a signal goes: the whole URL for HTTP, the target for gRPC; `None` when nowhere."""
+        if self.protocol == "grpc":
+            return self.endpoint
+        if signal == "traces" and self.traces_endpoint is not None:
+            return self.traces_endpoint
+        return None if self.endpoint is None else f"{self.endpoint.rstrip('/')}/v1/{signal}"
+
+
+def _destinations(value: object) -> object:
+    match value:
+        case None:
+            return ()
+        case list() | tuple():
+            return value  # pyright: ignore[reportUnknownVariableType]
+        case one:
+            return (one,)
+
+
+def _as_people_write(value: tuple[OtlpExporter, ...]) -> object:
+    dumped = [exporter.model_dump(mode="json") for exporter in value]
+    return dumped if len(dumped) > 1 else dumped[0] if dumped else None
+
+
+Destinations = Annotated[
+    tuple[OtlpExporter, ...],
+    BeforeValidator(_destinations),
+    PlainSerializer(_as_people_write, when_used="json"),
+]
+
+
+class Prometheus(Section):
+    """The scrape endpoint: score metrics and our own."""
+
+    endpoint: Address = "localhost:9464"
+
+
+class Exporters(Section):
+    """Ways out. `otlp` holds no destination by default; `prometheus: null` opens no port."""
+
+    otlp: Destinations = ()
+    prometheus: Prometheus | None = Prometheus()
+
+
+class Defaults(Section):
+    """The criteria that need no reference."""
+
+    enabled: bool = True
+
+
+class Tools(Section):
+    """Globs of tool names; null leaves the decision to the built-in list of reading verbs."""
+
+    read_only: tuple[str, ...] | None = None
+    writes: tuple[str, ...] | None = None
+
+
+class LateMemory(Section):
+    """How many closed traces are remembered, and for how long, so that late spans are known as such."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    traces: Count = 100_000
+    for_: Annotated[PositiveDuration, Field(alias="for")] = 10 * _MINUTE
+
+
+class Assemble(Section):
+    """When a trajectory closes, and how many may be open."""
+
+    run_end_grace: Duration = 6 * _SECOND
+    idle_timeout: PositiveDuration = 30 * _SECOND
+    open_idle_timeout: PositiveDuration = 15 * _MINUTE
+    conversation_idle_timeout: PositiveDuration = 10 * _MINUTE
+    max_duration: PositiveDuration = 4 * _HOUR
+    max_open: Count = 20_000
+    max_open_bytes: Annotated[Size, Field(gt=0)] = 256 * _MIB
+    max_content_bytes: Size = 1 * _MIB
+    late_memory: LateMemory = LateMemory()
+
+
+class Hold(Section):
+    """How long spans may wait for their scores."""
+
+    timeout: Duration = 30 * _SECOND
+    max_bytes: Size = 64 * _MIB
+
+
+class Metrics(Section):
+    """Bounds on label values, and how often metrics are pushed."""
+
+    max_services: Count = 50
+    max_agents: Count = 50
+    max_tools: Count = 200
+    max_label_sets: Count = 2000
+    interval: PositiveDuration = 15 * _SECOND
+
+
+class Redact(Section):
+    """What of a span's values may be shown in events and scorecards."""
+
+    values: Literal["hide", "show"] = "hide"
+    patterns: tuple[str, ...] = ("default",)
+
+
+class Watch(Section):
+    """Detection of regressions."""
+
+    enabled: bool = True
+    false_alarms_per_week: Annotated[float, Field(gt=0)] = 1
+
+
+class Web(Section):
+    """The web view."""
+
+    endpoint: Address = "localhost:8317"
+
+
+class Admin(Section):
+    """Health."""
+
+    endpoint: Address = "localhost:13133"
+
+
+class State(Section):
+    """What outlives the process."""
+
+    directory: str | None = None
+
+
+class Memory(Section):
+    """Bound on the memory of the process."""
+
+    limit: Annotated[Size, Field(gt=0)] = 512 * _MIB
+
+
+class Log(Section):
+    """Our own log, on stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["text", "json"] = "text"
+
+
+def _criterion_node(value: object) -> object:
+    return value if isinstance(value, Node) else written(value, Place("criteria"))
+
+
+def _as_written(node: Node) -> object:
+    return plain(node)
+
+
+# Kept as written, with their places, until `criteria.py` reads them together with those from files.
+CriterionNode = Annotated[
+    InstanceOf[Node], BeforeValidator(_criterion_node), PlainSerializer(_as_written, when_used="json")
+]
+
+
+class Config(Section):
+    """The configuration of one process."""
+
+    receivers: Receivers = Receivers()
+    exporters: Exporters = Exporters()
+    criteria: tuple[CriterionNode, ...] = ()
+    criteria_files: tuple[str, ...] = ()
+    defaults: Defaults = Defaults()
+    tools: Tools = Tools()
+    assemble: Assemble = Assemble()
+    annotate: Literal["both", "hold", "scorecard", "off"] = "both"
+    hold: Hold = Hold()
+    events: Literal["scored", "failed", "all"] = "scored"
+    metrics: Metrics = Metrics()
+    redact: Redact = Redact()
+    watch: Watch = Watch()
+    judge: NotYet = None
+    web: Web = Web()
+    admin: Admin = Admin()
+    state: State = State()
+    memory: Memory = Memory()
+    log: Log = Log()

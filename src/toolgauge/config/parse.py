@@ -1,0 +1,203 @@
+"""YAML text -> nodes with their places; `${env:NAME}` is filled in on the way.
+
+Scalars follow the YAML 1.2 core rules, not PyYAML's 1.1: `annotate: off` is a word, `12:30` and `2024-05-01` are
+texts, and so is a number with leading zeros (an order id would change its value otherwise). What a variable
+holds is read as a scalar and can never add structure. Aliases are expanded up to a limit: nine lines of them
+can stand for a billion values.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+
+import yaml
+
+from toolgauge.config.nodes import Node, Place
+from toolgauge.config.problems import Problem, config_error
+
+_TAG = "tag:yaml.org,2002:"
+CORE_SCALARS = (
+    (_TAG + "null", re.compile(r"(?:~|null|Null|NULL|)\Z")),
+    (_TAG + "bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z")),
+    (_TAG + "int", re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")),
+    (_TAG + "float", re.compile(r"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\Z")),
+)
+_REPEATED_NODES = 10_000
+_SUBSTITUTION = re.compile(r"\$\$|\$\{(?P<inside>[^{}]*)\}|\$\{")
+_VARIABLE = re.compile(r"env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?\Z", re.DOTALL)
+
+
+class _Loader(yaml.SafeLoader):
+    """The libyaml loader is faster and overflows the C stack on deep nesting; this one raises."""
+
+    yaml_implicit_resolvers = {None: list(CORE_SCALARS)}  # noqa: RUF012 (PyYAML wants a plain class attribute)
+
+
+def parse_yaml(text: str | bytes, source: str, environment: Mapping[str, str], *, first_line: int | None = 1) -> Node:
+    """Read one document; empty text is null. `first_line` is `None` for text without lines (an option).
+
+    Raises ConfigError with every problem found.
+    """
+    reader = _Reader(source, environment, first_line)
+    try:
+        document = yaml.compose(text, Loader=_Loader)
+        node = Node(None, Place(source)) if document is None else reader.read(document)
+    except yaml.MarkedYAMLError as error:
+        raise config_error([reader.broken(error)]) from error
+    except yaml.reader.ReaderError as error:
+        raise config_error([_unreadable(error, text, source)]) from error
+    except RecursionError as error:
+        raise config_error([Problem(Place(source), "the values are nested too deeply")]) from error
+    if reader.problems:
+        raise config_error(reader.problems)
+    return node
+
+
+def _unreadable(error: yaml.reader.ReaderError, text: str | bytes, source: str) -> Problem:
+    read = text[: error.position]
+    line = (read.count(b"\n") if isinstance(read, bytes) else read.count("\n")) + 1
+    return Problem(Place(source, line), f"character or byte 0x{_code(error.character):02x} is not allowed in YAML")
+
+
+def _code(character: object) -> int:
+    match character:
+        case int():
+            return character
+        case bytes() if len(character) == 1:
+            return character[0]
+        case str() if len(character) == 1:
+            return ord(character)
+        case _:
+            return 0
+
+
+class _Reader:
+    """Turns composed YAML nodes into ours."""
+
+    def __init__(self, source: str, environment: Mapping[str, str], first_line: int | None) -> None:
+        self.problems: list[Problem] = []
+        self._source = source
+        self._environment = environment
+        self._first_line = first_line
+        self._seen: set[int] = set()
+        self._above: set[int] = set()
+        self._repeated = 0
+
+    def read(self, node: yaml.Node, place: Place | None = None) -> Node:
+        """Convert one node and all below it."""
+        place = place or self._place(node)
+        self._count(node, place)
+        if isinstance(node, yaml.ScalarNode):
+            return Node(self._scalar(node, place), place)
+        if id(node) in self._above:
+            raise config_error([Problem(place, "an alias stands for something that contains it")])
+        self._above.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            result = Node(dict(self._entries(node)), place)
+        else:
+            result = Node([self.read(item) for item in node.value], place)
+        self._above.remove(id(node))
+        return result
+
+    def broken(self, error: yaml.MarkedYAMLError) -> Problem:
+        """Say what the YAML parser says."""
+        mark = error.problem_mark or error.context_mark
+        context = f" {error.context}" if error.context else ""
+        return Problem(self._at(mark), f"not valid YAML: {error.problem or 'broken'}{context}")
+
+    def _at(self, mark: yaml.Mark | None) -> Place:
+        if mark is None or self._first_line is None:
+            return Place(self._source)
+        return Place(self._source, mark.line + self._first_line)
+
+    def _place(self, node: yaml.Node) -> Place:
+        return self._at(node.start_mark)
+
+    def _count(self, node: yaml.Node, place: Place) -> None:
+        if id(node) not in self._seen:
+            self._seen.add(id(node))
+            return
+        self._repeated += 1
+        if self._repeated > _REPEATED_NODES:
+            raise config_error([Problem(place, f"aliases stand for more than {_REPEATED_NODES} values")])
+
+    def _entries(self, node: yaml.MappingNode) -> Iterator[tuple[str, Node]]:
+        lines: dict[str, Place] = {}
+        inherited: dict[str, Node] = {}
+        for key, value in node.value:
+            place = self._place(key)
+            if not isinstance(key, yaml.ScalarNode):
+                self.problems.append(Problem(place, "a key must be a text"))
+            elif key.value == "<<" and key.style is None:
+                inherited = {**self._inherited(value), **inherited}
+            elif key.value in lines:
+                self.problems.append(Problem(place, f"key `{key.value}` is given twice, first at {lines[key.value]}"))
+            else:
+                lines[key.value] = place
+                yield key.value, self.read(value, place)
+        yield from ((key, value) for key, value in inherited.items() if key not in lines)
+
+    def _inherited(self, node: yaml.Node) -> dict[str, Node]:
+        """Read what a merge key (`<<`) names: one mapping, or a list of which the first wins."""
+        read = self.read(node)
+        mappings = read.value if isinstance(read.value, list) else [read]
+        found: dict[str, Node] = {}
+        for mapping in mappings:
+            if isinstance(mapping.value, dict):
+                found = {**mapping.value, **found}
+            else:
+                self.problems.append(Problem(mapping.place, "`<<` must name a mapping"))
+        return found
+
+    def _scalar(self, node: yaml.ScalarNode, place: Place) -> bool | int | float | str | None:
+        text = self._substituted(node.value, place)
+        tag = node.tag
+        if node.style is None and tag == _TAG + "str" and text != node.value:
+            tag = next((tag for tag, pattern in CORE_SCALARS if pattern.match(text)), tag)
+        try:
+            return _typed(tag.removeprefix(_TAG), text)
+        except ValueError as error:
+            self.problems.append(Problem(place, f"`{text[:60]}` {error}"))
+            return None
+
+    def _substituted(self, text: str, place: Place) -> str:
+        return _SUBSTITUTION.sub(lambda found: self._replacement(found, place), text) if "$" in text else text
+
+    def _replacement(self, found: re.Match[str], place: Place) -> str:
+        if found.group() == "$$":
+            return "$"
+        variable = _VARIABLE.match(found.group()[2:-1])
+        if variable is None:
+            hint = "write `${env:NAME}` or `${env:NAME:-default}`, and `$${` for the text itself"
+            self.problems.append(Problem(place, f"`{found.group()[:60]}` cannot be filled in", hint))
+            return ""
+        name = variable["name"]
+        default: str | None = variable["default"]
+        value = self._environment.get(name)
+        value = default if value is None else value
+        if value is None:
+            hint = f"set it, or write `${{env:{name}:-default}}`"
+            self.problems.append(Problem(place, f"environment variable `{name}` is not set", hint))
+            return ""
+        return value
+
+
+def _typed(kind: str, text: str) -> bool | int | float | str | None:
+    match kind:
+        case "str":
+            return text
+        case "null":
+            return None
+        case "bool":
+            return text.lower() == "true"
+        case "int":
+            if len(text) > 400:
+                raise ValueError("is too long for a number")
+            return int(text)
+        case "float":
+            number = float(text)
+            if not math.isfinite(number):
+                raise ValueError("is too large for a number")
+            return number
+        case _:
+            raise ValueError("has a YAML tag that is not known here")

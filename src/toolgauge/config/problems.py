@@ -1,0 +1,131 @@
+"""What is wrong with a configuration, collected, located and put into words.
+
+Complaints come from three sides: the YAML text, pydantic (through `problems_of`) and `build`, which knows the
+evaluators (through `parameter_problems`). All leave as one `ConfigError` that lists every one of them, because
+a person who mends one line at a time gives up.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from toolgauge.config.nodes import Node, PathStep, Place, nearest, spelled
+from toolgauge.model.errors import ConfigError
+
+_PIPELINE_GRAPH = ("service", "processors", "extensions", "connectors")
+_SECRET = ("headers", "auth", "tls")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One complaint."""
+
+    place: Place
+    message: str
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}"
+
+
+def config_error(problems: Sequence[Problem]) -> ConfigError:
+    """Make one error of all problems (at least one)."""
+    if len(problems) == 1:
+        return ConfigError(str(problems[0]), hint=problems[0].hint)
+    in_order = sorted(problems, key=lambda problem: (problem.place.source, problem.place.line or 0))
+    lines = (f"  {problem}" + (f" ({problem.hint})" if problem.hint else "") for problem in in_order)
+    return ConfigError("\n".join((f"{len(problems)} problems in the configuration", *lines)))
+
+
+def suggestion(word: str, known: Iterable[str]) -> str | None:
+    """Name the known word that was probably meant, else all of them."""
+    words = sorted(known)
+    close = get_close_matches(word, words, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean `{close[0]}`?"
+    return "known: " + ", ".join(f"`{name}`" for name in words) if words else None
+
+
+def problems_of(
+    error: ValidationError, node: Node, model: type[BaseModel], *, within: Sequence[PathStep] = ()
+) -> tuple[Problem, ...]:
+    """Say what pydantic found in what was written at `node`; `within` is the path to show before its own."""
+    return tuple(_problem(details, node, model, within) for details in error.errors(include_url=False))
+
+
+def _problem(details: ErrorDetails, node: Node, model: type[BaseModel], within: Sequence[PathStep]) -> Problem:
+    path = _as_written(details["loc"], node)
+    place = nearest(node, path).place
+    name = spelled((*within, *path))
+    match details["type"]:
+        case "extra_forbidden":
+            return Problem(place, f"unknown key `{name}`", _hint_for_key(model, path))
+        case "missing":
+            return Problem(place, f"`{name}` is missing")
+        case "literal_error":
+            allowed = details.get("ctx", {}).get("expected", "").replace("'", "`").replace(" or ", ", ")
+            return Problem(place, f"`{name}` {_is(details, path)}; allowed: {allowed}")
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return Problem(place, f"`{name}` must be a mapping of keys to values")
+        case "tuple_type" | "list_type":
+            return Problem(place, f"`{name}` must be a list")
+        case "value_error":
+            return Problem(place, f"`{name}` {details['msg'].removeprefix('Value error, ')}")
+        case _:
+            message = details["msg"].removeprefix("Input ")
+            return Problem(place, f"`{name}` {message[:1].lower()}{message[1:]}")
+
+
+def _is(details: ErrorDetails, path: Sequence[PathStep]) -> str:
+    value = details["input"]
+    if any(step in _SECRET for step in path) or not isinstance(value, str | int | float):
+        return "is something else"
+    return f"is `{str(value)[:60]}`"
+
+
+def _as_written(loc: Sequence[PathStep], node: Node) -> tuple[PathStep, ...]:
+    """Drop the steps that only pydantic sees: an index where one mapping stands for a list, and union members."""
+    path: list[PathStep] = []
+    for number, step in enumerate(loc):
+        below = node.child(step)
+        last = number == len(loc) - 1
+        if below is None and not (last and isinstance(step, str) and isinstance(node.value, dict)):
+            continue
+        path.append(step)
+        node = below or node
+    return tuple(path)
+
+
+def _hint_for_key(model: type[BaseModel], path: Sequence[PathStep]) -> str | None:
+    key = str(path[-1]) if path else ""
+    if len(path) == 1 and key in _PIPELINE_GRAPH:
+        return "toolgauge is one box and has no pipeline graph; see `toolgauge print-config`"
+    parent = model
+    for step in path[:-1]:
+        parent = _model_below(parent, step) or parent
+    return suggestion(key, _keys(parent))
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model_below(model: type[BaseModel], step: PathStep) -> type[BaseModel] | None:
+    for name, field in model.model_fields.items():
+        if step in (field.alias, name):
+            return _first_model(field.annotation)
+    return None
+
+
+def _first_model(annotation: object) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in get_args(annotation):
+        found = _first_model(argument)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,72 @@
+"""Finds plug-ins: entry points of installed packages. Our own come the same way as a stranger's.
+
+This is the only place where a name becomes a class. A plug-in that cannot be loaded ends the start with an error
+that names it and its package: running on without it would mean spans that silently go unread.
+"""
+
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, cast
+
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.ports import Dialect
+
+DIALECTS = "toolgauge.dialects"
+EVALUATORS = "toolgauge.evaluators"
+
+_DIALECT_MEMBERS = ("name", "rank", "marks", "scopes", "claims", "read", "attribute")
+
+
+def names(group: str) -> tuple[str, ...]:
+    """Name all plug-ins of a group, sorted, without loading them."""
+    return tuple(sorted({point.name for point in entry_points(group=group)}))
+
+
+def load(group: str, name: str) -> Any:  # noqa: ANN401 - whatever the plug-in is; callers check it
+    """Load one plug-in; raise `ConfigError` when there is none of this name, two, or it does not load."""
+    points = tuple(entry_points(group=group, name=name))
+    kind = group.rpartition(".")[2].removesuffix("s")
+    if not points:
+        known = ", ".join(f"`{known}`" for known in names(group))
+        raise ConfigError(f"no {kind} called `{name}`", hint=f"known {kind}s: {known or 'none'}")
+    if len({point.value for point in points}) > 1:
+        places = " and ".join(sorted(_place(point) for point in points))
+        raise ConfigError(f"{kind} `{name}` is offered twice: {places}", hint="uninstall one of the packages")
+    return _guarded(points[0].load, points[0], kind)
+
+
+def dialects() -> tuple[Dialect, ...]:
+    """Load all dialects, in the order in which they are asked."""
+    loaded = [_dialect(name) for name in names(DIALECTS)]
+    return tuple(sorted(loaded, key=lambda dialect: (dialect.rank, dialect.name)))
+
+
+def evaluator(name: str) -> type:
+    """Load the evaluator class of this name."""
+    loaded = load(EVALUATORS, name)
+    if not isinstance(loaded, type) or not callable(getattr(loaded, "evaluate", None)):
+        raise ConfigError(f"evaluator `{name}` is not a class with a method `evaluate`")
+    return cast("type[object]", loaded)
+
+
+def _dialect(name: str) -> Dialect:
+    factory = load(DIALECTS, name)
+    (point, *_) = entry_points(group=DIALECTS, name=name)
+    loaded = _guarded(factory, point, "dialect")
+    missing = [member for member in _DIALECT_MEMBERS if not hasattr(loaded, member)]
+    if missing:
+        raise ConfigError(f"dialect {_place(point)} has no `{'`, `'.join(missing)}`")
+    return cast("Dialect", loaded)
+
+
+def _guarded(make: Callable[[], Any], point: EntryPoint, kind: str) -> Any:  # noqa: ANN401 - see `load`
+    try:
+        return make()
+    except (Exception, SystemExit) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"cannot load {kind} {_place(point)}: {reason}") from error
+
+
+def _place(point: EntryPoint) -> str:
+    package = point.dist.name if point.dist is not None else "unknown package"
+    return f"`{point.name}` (`{point.value}` of {package})"

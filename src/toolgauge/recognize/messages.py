@@ -1,0 +1,238 @@
+"""Reads chat messages in the shapes that producers write: parts, blocks, OpenAI's, text.
+
+Arrives: the value of a messages attribute or event body. Leaves: `Message`, with the calls it asks for and the
+answers it carries. A message of a shape that is not known gives an empty message, never an exception.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import ToolDefinition
+from toolgauge.recognize import values
+
+_T = TypeVar("_T")
+
+_CALL_TYPES = frozenset(("tool_call", "function_call", "tool_use", "tool-call", "function"))
+_ANSWER_TYPES = frozenset(("tool_call_response", "tool_result", "tool-result", "tool_response", "function_call_output"))
+_TEXT_TYPES = frozenset(("text", "input_text", "output_text", None))
+_NAMES = ("name", "tool_name", "toolName")
+_IDS = ("id", "call_id", "tool_call_id", "tool_use_id", "toolCallId")
+_ARGUMENTS = ("arguments", "args", "input")
+_RESULTS = ("response", "result", "output", "content")
+_PARAMETERS = ("parameters", "inputSchema", "input_schema", "parameters_json_schema")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallPart:
+    """A call that the message asks for."""
+
+    name: str
+    call_id: str | None
+    arguments: Content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerPart:
+    """The answer to a call."""
+
+    call_id: str | None
+    name: str | None
+    result: Content
+
+
+@dataclass(slots=True, kw_only=True)
+class Message:
+    """One message. `calls` and `answers` are in the message's order; `text` is empty when there is none."""
+
+    role: str
+    text: str = ""
+    calls: list[CallPart] = field(default_factory=list[CallPart])
+    answers: list[AnswerPart] = field(default_factory=list[AnswerPart])
+
+
+def read_messages(value: Value, default_role: str) -> list[Message]:
+    """Read messages: a list, one message, JSON text of either, or plain text."""
+    return [_message(item, default_role) for item in _objects(value, "content")]
+
+
+def read_text(value: Value) -> str:
+    """Read the text of system instructions or of a message's content: text, parts, or JSON text of parts."""
+    if isinstance(value, str) and value.lstrip()[:1] not in ("[", "{"):
+        return value
+    read = values.content(value)
+    if isinstance(read, Unparsed):
+        return read.text
+    return _text_of(read.value) if isinstance(read, Recorded) else ""
+
+
+def read_definitions(value: Value) -> tuple[ToolDefinition, ...]:
+    """Read the tools on offer, plain or nested in `function`; what has no name is left out."""
+    return tuple(tool for item in _objects(value, "") for tool in _definition(item))
+
+
+def call_part(part: JsonObject) -> CallPart | None:
+    """Read a requested call, plain or nested in `function`; `None` without a name."""
+    function = _object(part.get("function"))
+    name = _first_text(part, _NAMES) or _first_text(function, _NAMES)
+    if name is None:
+        return None
+    source = part if any(key in part for key in _ARGUMENTS) else function
+    return CallPart(name=name, call_id=_first_text(part, _IDS), arguments=_arguments(source))
+
+
+def _message(item: JsonObject, default_role: str) -> Message:
+    inner = item.get("message")
+    source = inner if isinstance(inner, dict) else item
+    role = _text(source.get("role")) or _text(item.get("role")) or default_role
+    message = Message(role=role)
+    texts: list[str] = []
+    parts = source.get("parts")
+    body = parts if parts is not None else source.get("content", inner)
+    for part in _parts(body):
+        _add_part(message, part, texts)
+    for call in _parts(source.get("tool_calls")):
+        _add(message.calls, call_part(call))
+    message.text = "\n".join(texts)
+    if role == "tool" and not message.answers:
+        _add(message.answers, _tool_message(source, message.text))
+    return message
+
+
+def _add_part(message: Message, part: JsonObject, texts: list[str]) -> None:
+    kind = part.get("type")
+    if kind in ("tool_call_response", "server_tool_call_response") or kind in _ANSWER_TYPES:
+        message.answers.append(_answer(part))
+    elif kind == "server_tool_call":
+        _add(message.calls, _server_call(part))
+    elif kind in _CALL_TYPES:
+        _add(message.calls, call_part(part))
+    else:
+        text = _part_text(part)
+        if text:
+            texts.append(text)
+
+
+def _answer(part: JsonObject) -> AnswerPart:
+    keys = ("server_tool_call_response", *_RESULTS)
+    result = next((values.result(part[key]) for key in keys if key in part), NOT_RECORDED)
+    # In an answer `id` may be the answer's own where another key names the call.
+    call_id = _first_text(part, ("tool_call_id", "tool_use_id", "call_id", "toolCallId", "id"))
+    return AnswerPart(call_id=call_id, name=_first_text(part, _NAMES), result=result)
+
+
+def _server_call(part: JsonObject) -> CallPart | None:
+    # The details of a call that the provider runs are an object of their own, tagged with its type.
+    details = part.get("server_tool_call")
+    plain = call_part(part)
+    if plain is None or not isinstance(details, dict) or plain.arguments != NOT_RECORDED:
+        return plain
+    arguments: JsonObject = {key: value for key, value in details.items() if key != "type"}
+    return CallPart(name=plain.name, call_id=plain.call_id, arguments=Recorded(arguments))
+
+
+def _tool_message(source: JsonObject, text: str) -> AnswerPart | None:
+    call_id = _first_text(source, ("tool_call_id", "id", "call_id"))
+    if call_id is None:
+        return None
+    content = source.get("content")
+    result = values.result(text) if text else values.result(content)
+    return AnswerPart(call_id=call_id, name=_first_text(source, _NAMES), result=result)
+
+
+def _definition(item: JsonObject) -> Iterator[ToolDefinition]:
+    source = _object(item.get("function")) or item
+    name = _first_text(source, _NAMES)
+    if name is None:
+        return
+    parameters = next((source[key] for key in _PARAMETERS if source.get(key) is not None), None)
+    read = values.arguments(parameters)
+    schema = read.value if isinstance(read, Recorded) and isinstance(read.value, dict) else None
+    yield ToolDefinition(name=name, description=_text(source.get("description")), parameters=schema)
+
+
+def _arguments(source: JsonObject) -> Content:
+    return next((values.arguments(source[key]) for key in _ARGUMENTS if key in source), NOT_RECORDED)
+
+
+def _objects(value: Value, text_key: str) -> list[JsonObject]:
+    """Open the list; its items may be JSON text each (an OTLP array of strings); plain text becomes `text_key`."""
+    read = values.content(value)
+    match read:
+        case Recorded(list() as items):
+            return [_item(item, text_key) for item in items]
+        case Recorded(value=found):
+            return [_item(found, text_key)]
+        case Unparsed(text, "unparsable") if text.strip():
+            return [{text_key: text}]
+        case _:
+            return []
+
+
+def _item(item: Json, text_key: str) -> JsonObject:
+    if isinstance(item, str):
+        read = values.parse_text(item)
+        if isinstance(read, Recorded) and isinstance(read.value, dict):
+            return read.value
+        return {text_key: item}
+    return _object(item)
+
+
+def _parts(value: Json) -> list[JsonObject]:
+    match value:
+        case str():
+            if value.lstrip()[:1] in ("[", "{"):
+                opened = values.parse_text(value)
+                if isinstance(opened, Recorded) and _has_parts(opened.value):
+                    return _parts(opened.value)
+            return [{"content": value}]
+        case list():
+            return [part if isinstance(part, dict) else {"content": part} for part in value]
+        case dict():
+            return [value]
+        case _:
+            return []
+
+
+def _has_parts(value: Json) -> bool:
+    """Tell a list of parts written as JSON text from a text that happens to be JSON."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(i, dict) and ("type" in i or "text" in i) for i in value)
+    )
+
+
+def _text_of(value: Json) -> str:
+    if isinstance(value, str):
+        return value
+    return "\n".join(text for part in _parts(value) if (text := _part_text(part)))
+
+
+def _part_text(part: JsonObject) -> str | None:
+    if part.get("type") not in _TEXT_TYPES:
+        return None
+    return _text(part.get("content")) or _text(part.get("text"))
+
+
+def _first_text(source: JsonObject, keys: tuple[str, ...]) -> str | None:
+    for key in keys:
+        text = _text(source.get(key))
+        if text is not None:
+            return text
+    return None
+
+
+def _object(value: Json) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _add(items: list[_T], item: _T | None) -> None:
+    if item is not None:
+        items.append(item)

@@ -79,8 +79,8 @@ def _fill(message: Message, values: JsonObject, path: str, depth: int) -> None:
     fields = message.DESCRIPTOR.fields_by_camelcase_name
     for key, value in values.items():
         field = fields.get(key)
-        # JSON null means the same as an absent key.
-        if field is not None and value is not None:
+        # upb finds a field by its snake_case name too. JSON null means the same as an absent key.
+        if field is not None and field.camelcase_name == key and value is not None:
             _set(message, field, value, f"{path}.{key}" if path else key, depth)  # pyright: ignore[reportArgumentType]  # two names of one class
 
 

@@ -86,11 +86,16 @@ def _outcome(result: Result) -> tuple[float | None, str | None, str]:
             return None, error_type, message
 
 
-def trajectory_lines(trajectory: Trajectory) -> Iterator[str]:
-    """Describe one trajectory for a person: a head line, then a line or two a call."""
+def trajectory_head(trajectory: Trajectory) -> str:
+    """Name one trajectory for a person."""
     service = trajectory.service or "unknown service"
     conversation = f", conversation {printable(trajectory.conversation_id)}" if trajectory.conversation_id else ""
-    yield f"trace {trajectory.trace_id} of {printable(service)}{conversation} (closed: {trajectory.closed_because})"
+    return f"trace {trajectory.trace_id} of {printable(service)}{conversation} (closed: {trajectory.closed_because})"
+
+
+def trajectory_lines(trajectory: Trajectory) -> Iterator[str]:
+    """Describe one trajectory for a person: a head line, then a line or two a call."""
+    yield trajectory_head(trajectory)
     if trajectory.agents:
         yield f"  agents: {', '.join(printable(agent) for agent in trajectory.agents)}"
     if not trajectory.calls:

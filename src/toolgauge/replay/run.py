@@ -48,8 +48,6 @@ def scorecards(recording: Iterable[RecordedRequest], make: Callable[[Collected],
         if not isinstance(answer, Accepted):
             raise RecordingError(f"a recorded request was not accepted: {answer.message}")
     yield from _until(pipeline, collected, None)
-    pipeline.close(now_ns)
-    yield from collected.take()
 
 
 def _until(pipeline: Pipeline, collected: Collected, now_ns: int | None) -> Iterator[Scorecard]:

@@ -1,0 +1,112 @@
+"""One running toolgauge: receivers, pipeline, destination and metrics endpoint on one event loop.
+
+At the end the order is: stop receiving, score what is open, send what is queued, stop being observable.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from toolgauge.build.clock import SteadyClock
+from toolgauge.emit.emitter import Emitter
+from toolgauge.emit.scrape import MetricsEndpoint
+from toolgauge.forward.destination import Destination
+from toolgauge.forward.leaf import Leaf
+from toolgauge.pipeline import Pipeline
+from toolgauge.receive.grpc import GrpcReceiver
+from toolgauge.receive.http import HttpReceiver
+from toolgauge.selfmetrics import SelfMetrics
+
+_LOG = logging.getLogger("toolgauge")
+_TICK_S = 0.1
+_SLICE_NS = 5_000_000
+_RECEIVER_GRACE_S = 2.0
+_SCORING_DEADLINE_S = 10.0
+_DRAIN_TIMEOUT_S = 10.0
+
+
+class Service:
+    """Runs until told to stop; `start` and `stop` may each be called once, `stop` also without a start."""
+
+    def __init__(
+        self,
+        *,
+        pipeline: Pipeline,
+        receivers: tuple[GrpcReceiver | HttpReceiver, ...],
+        outbox: Destination | Leaf,
+        emitter: Emitter,
+        metrics: SelfMetrics,
+        endpoint: MetricsEndpoint | None,
+        push_interval_s: float,
+        clock: SteadyClock,
+    ) -> None:
+        self.pipeline = pipeline
+        self.receivers = receivers
+        self.outbox = outbox
+        self.endpoint = endpoint
+        self._emitter = emitter
+        self._metrics = metrics
+        self._push_interval_s = push_interval_s
+        self._clock = clock
+        self._timers: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Open the ports. Raise `StartError` when one cannot be had; nothing stays open then."""
+        started: list[Callable[[], Awaitable[None]]] = []
+        try:
+            if self.endpoint is not None:
+                await self.endpoint.start()
+                started.append(self.endpoint.stop)
+            await self.outbox.start()
+            started.append(self.outbox.close)
+            for receiver in self.receivers:
+                await receiver.start()
+                started.append(lambda receiver=receiver: receiver.stop(0))
+        except BaseException:
+            for stop in reversed(started):
+                await stop()
+            raise
+        self._timers = asyncio.create_task(self._run_timers())
+
+    async def stop(self) -> int:
+        """Stop in order; return how many spans and requests of our own could not be delivered."""
+        for receiver in self.receivers:
+            await receiver.stop(_RECEIVER_GRACE_S)
+        if self._timers is not None:
+            self._timers.cancel()
+            await asyncio.gather(self._timers, return_exceptions=True)
+        await self._score_what_is_open()
+        self.outbox.put(self._emitter.metrics(self._clock()))
+        lost = await self.outbox.drain(_DRAIN_TIMEOUT_S)
+        lost += self.pipeline.spans_held
+        await self.outbox.close()
+        if self.endpoint is not None:
+            await self.endpoint.stop()
+        return lost
+
+    async def _score_what_is_open(self) -> None:
+        self.pipeline.close(self._clock())
+        deadline = self._clock() + int(_SCORING_DEADLINE_S * 1e9)
+        while self.pipeline.score(_SLICE_NS) and self._clock() < deadline:
+            await asyncio.sleep(0)
+        self.pipeline.release()
+        self.pipeline.flush()
+
+    async def _run_timers(self) -> None:
+        next_tick = next_push = self._clock()
+        while True:
+            now = self._clock()
+            if now >= next_tick:
+                self.pipeline.tick(now)
+                self.pipeline.flush()
+                next_tick = now + int(_TICK_S * 1e9)
+            if now >= next_push:
+                self._push(now)
+                next_push = now + int(self._push_interval_s * 1e9)
+            busy = self.pipeline.score(_SLICE_NS)
+            await asyncio.sleep(0 if busy else _TICK_S)
+
+    def _push(self, now_ns: int) -> None:
+        outgoing = self._emitter.metrics(now_ns)
+        if not self.outbox.put(outgoing):
+            self._metrics.own_dropped.add(1, (outgoing.signal, "queue_full"))

@@ -1,0 +1,44 @@
+"""`toolgauge replay`: recorded traffic, scored as live traffic would have been."""
+
+import json
+from collections import Counter
+
+import click
+
+from toolgauge.build.pipeline import replaying_pipeline
+from toolgauge.cli.output import reading_progress
+from toolgauge.model.outcomes import outcome_word
+from toolgauge.replay.describe import result_line, result_objects, trajectory_head
+from toolgauge.replay.run import scorecards
+
+
+@click.command("replay")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--criteria",
+    "criteria_files",
+    multiple=True,
+    type=click.Path(),
+    help="A criteria file; may be given several times. Without one, the default criteria score what needs no reference.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result and line.")
+def command(files: tuple[str, ...], criteria_files: tuple[str, ...], *, as_json: bool) -> None:
+    """Score recorded OTLP traffic with recorded time and print the results.
+
+    Trajectories close as they would have closed live. FILE is as in `toolgauge inspect --help`. With `--criteria`,
+    the criteria of these files are scored besides the default ones.
+    """
+    make = replaying_pipeline(criteria_files)
+    words: Counter[str] = Counter()
+    with reading_progress(files) as recording:
+        for scorecard in scorecards(recording, make):
+            words.update(outcome_word(result.outcome) for result in scorecard.results)
+            if as_json:
+                for line in result_objects(scorecard):
+                    click.echo(json.dumps(line))
+            elif scorecard.results:
+                click.echo(trajectory_head(scorecard.trajectory))
+                for result in scorecard.results:
+                    click.echo(result_line(result))
+    total = ", ".join(f"{count} {word}" for word, count in words.most_common()) or "none"
+    click.echo(f"results: {total}", err=True)

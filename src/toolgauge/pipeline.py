@@ -1,0 +1,308 @@
+"""The order of the stages: receive -> decode -> recognize -> assemble -> score -> emit / forward.
+
+Whole export requests arrive through `consume`; time arrives through `tick`; scoring happens in slices (`score`);
+what is ready to leave is handed to the outbox by `flush`. Nothing here waits, and a fault in the middle never
+costs a sender its spans: they are handed on even when looking at them failed.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from toolgauge.assemble.assembler import Assembler
+from toolgauge.decode.annotate import annotate
+from toolgauge.decode.decoder import Container, DecodedTraces, Decoder, ViewedSpan
+from toolgauge.decode.envelope import count_items, encode_spans
+from toolgauge.emit.annotations import span_attributes
+from toolgauge.emit.hold import HeldSpan, Hold
+from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Refused, Signal, Unsupported
+from toolgauge.model.errors import DecodeError
+from toolgauge.model.observations import AgentRun, CallExecuted, Reading
+from toolgauge.model.outcomes import Result, Scorecard
+from toolgauge.model.records import Span, SpanHead, SpanRef
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.score.scorer import Scorer
+from toolgauge.selfmetrics import SelfMetrics
+
+_RECEIVED = ("received", "")
+
+
+class ScorecardSink(Protocol):
+    """Where scorecards go: `emit`'s emitter, or a list in a replay."""
+
+    def record(self, scorecard: Scorecard) -> None:
+        """Count the scorecard in the metrics."""
+        ...
+
+    def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
+        """Encode scorecard spans and events."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSettings:
+    """How the pipeline behaves. `max_queue` bounds closed trajectories that wait to be scored."""
+
+    annotate: Literal["both", "hold", "scorecard", "off"] = "both"
+    max_queue: int = 1000
+
+
+@dataclass(slots=True)
+class _Scoring:
+    trajectory: Trajectory
+    steps: Iterator[tuple[Result, ...] | None]
+    spent_ns: int = 0
+
+
+class Pipeline:
+    """One processing pipeline; implements `model.delivery.Consumer`.
+
+    `clock` is a monotonic clock in nanoseconds that only measures how long scoring takes.
+    """
+
+    def __init__(
+        self,
+        *,
+        decoder: Decoder,
+        recognizer: Recognizer,
+        assembler: Assembler,
+        scorer: Scorer,
+        sink: ScorecardSink,
+        hold: Hold[Container],
+        outbox: Outbox,
+        metrics: SelfMetrics,
+        settings: PipelineSettings,
+        clock: Callable[[], int],
+    ) -> None:
+        self._decoder = decoder
+        self._recognizer = recognizer
+        self._assembler = assembler
+        self._scorer = scorer
+        self._sink = sink
+        self._hold = hold
+        self._outbox = outbox
+        self._metrics = metrics
+        self._settings = settings
+        self._clock = clock
+        self._closed: deque[Trajectory] = deque()
+        self._scoring: _Scoring | None = None
+        self._released: deque[tuple[Container, bytes]] = deque()
+        self._scorecards: list[Scorecard] = []
+        self._now_ns = 0
+        self._closing = False
+        metrics.spans_held.observe = lambda: {(): self.spans_held}
+        metrics.traces_open.observe = lambda: {(): assembler.open_count}
+        metrics.scoring_queue.observe = lambda: {(): len(self._closed)}
+
+    @property
+    def spans_held(self) -> int:
+        """Senders' spans that are neither queued for a destination nor gone."""
+        return self._hold.spans + len(self._released)
+
+    @property
+    def next_due_ns(self) -> int | None:
+        """When a trajectory may become due to close; `None` when none is open."""
+        return self._assembler.next_due_ns()
+
+    # -- in ---------------------------------------------------------------------------------------------------------
+
+    def consume(self, signal: Signal, body: bytes, now_ns: int) -> Answer:
+        """Take one export request: pass it on and read from it what the dialects understand."""
+        try:
+            match signal:
+                case "traces":
+                    return self._consume_traces(body, now_ns)
+                case "logs":
+                    return self._consume_logs(body, now_ns)
+                case "metrics":
+                    return Unsupported("metrics are not accepted here: send them to your backend directly")
+        except DecodeError as error:
+            return Invalid(f"cannot decode the request: {error}")
+
+    def _consume_traces(self, body: bytes, now_ns: int) -> Answer:
+        if (refused := self._refusal(body)) is not None:
+            spans = count_items(body)
+            self._metrics.spans.add(spans, _RECEIVED)
+            self._metrics.spans.add(spans, ("refused", refused[1]))
+            return refused[0]
+        decoded = self._decoder.traces(body)
+        self._metrics.spans.add(decoded.span_count, _RECEIVED)
+        if decoded.undecodable:
+            self._metrics.undecodable.add(decoded.undecodable)
+        held: set[tuple[int, int, int]] = set()
+        try:
+            self._read_spans(decoded, held, now_ns)
+        finally:
+            rest = decoded.body(held)
+            if rest is not None:
+                self._pass_on(Outgoing(signal="traces", body=rest, spans=decoded.span_count - len(held), own=False))
+        return Accepted()
+
+    def _refusal(self, body: bytes) -> tuple[Refused, str] | None:
+        if self._closing:
+            return Refused("shutting down"), "shutdown"
+        if not self._outbox.has_room(len(body)):
+            return Refused("the queue to the destination is full"), "queue_full"
+        return None
+
+    def _read_spans(self, decoded: DecodedTraces, held: set[tuple[int, int, int]], now_ns: int) -> None:
+        unclaimed: list[SpanHead] = []
+        for viewed in decoded.viewed:
+            reading = self._recognizer.read(viewed.span)
+            if reading is None:
+                unclaimed.append(_head(viewed.span))
+                continue
+            late = self._assembler.is_closed(reading.ref.trace_id)
+            self._assembler.add(reading, now_ns)
+            if not late and self._waits_for_scores(reading) and self._held(viewed, now_ns):
+                held.add(viewed.place)
+        self._assembler.add_heads(decoded.heads, now_ns)
+        if unclaimed:
+            self._assembler.add_heads(unclaimed, now_ns)
+
+    def _consume_logs(self, body: bytes, now_ns: int) -> Answer:
+        if (refused := self._refusal(body)) is not None:
+            return refused[0]
+        decoded = self._decoder.logs(body)
+        if decoded.undecodable:
+            self._metrics.undecodable.add(decoded.undecodable)
+        try:
+            for record in decoded.viewed:
+                reading = self._recognizer.read(record)
+                if reading is not None:
+                    self._assembler.add(reading, now_ns)
+        finally:
+            if decoded.record_count:
+                self._pass_on(Outgoing(signal="logs", body=body, spans=0, own=False))
+        return Accepted()
+
+    def _waits_for_scores(self, reading: Reading) -> bool:
+        if self._settings.annotate not in ("both", "hold"):
+            return False
+        if reading.parent_span_id is None and reading.observations:
+            return True
+        return any(isinstance(observation, CallExecuted | AgentRun) for observation in reading.observations)
+
+    def _held(self, viewed: ViewedSpan, now_ns: int) -> bool:
+        return self._hold.add(viewed.span.ref, viewed.container, viewed.raw, now_ns)
+
+    def _pass_on(self, outgoing: Outgoing) -> None:
+        if not self._outbox.put(outgoing):
+            self._metrics.spans.add(outgoing.spans, ("dropped", "queue_full"))
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def tick(self, now_ns: int) -> None:
+        """Close the trajectories that are due and let go of spans that were held long enough."""
+        self._now_ns = max(self._now_ns, now_ns)
+        for trajectory in self._assembler.closed(self._now_ns):
+            self._enqueue(trajectory)
+        for span in self._hold.expired(self._now_ns):
+            self._released.append((span.container, span.raw))
+
+    def close(self, now_ns: int) -> None:
+        """Refuse what still comes and close everything that is open; the caller then scores and flushes."""
+        self._closing = True
+        self.tick(now_ns)
+        # Not bounded by `max_queue`: nothing is added after this.
+        self._closed.extend(self._assembler.close_all(self._now_ns))
+
+    def release(self) -> None:
+        """Let go of all spans that are still held."""
+        for span in self._hold.take_all():
+            self._released.append((span.container, span.raw))
+
+    def _enqueue(self, trajectory: Trajectory) -> None:
+        if len(self._closed) >= self._settings.max_queue:
+            self._finish(trajectory, self._scorer.overloaded(trajectory))
+            return
+        self._closed.append(trajectory)
+
+    # -- scoring ----------------------------------------------------------------------------------------------------
+
+    def score(self, budget_ns: int) -> bool:
+        """Score for about `budget_ns`; True while there is more to do."""
+        until = self._clock() + budget_ns
+        while self._scoring is not None or self._closed:
+            if self._scoring is None:
+                trajectory = self._closed.popleft()
+                self._scoring = _Scoring(trajectory, self._scorer.score(trajectory))
+            self._step(self._scoring, until)
+            if self._clock() >= until:
+                return self._scoring is not None or bool(self._closed)
+        return False
+
+    def _step(self, scoring: _Scoring, until: int) -> None:
+        started = self._clock()
+        for results in scoring.steps:
+            now = self._clock()
+            if results is not None:
+                self._metrics.scoring_duration.record((scoring.spent_ns + now - started) / 1e9)
+                self._scoring = None
+                self._finish(scoring.trajectory, results)
+                return
+            if now >= until:
+                break
+        else:
+            raise RuntimeError("the scorer ended without results")
+        scoring.spent_ns += self._clock() - started
+
+    def _finish(self, trajectory: Trajectory, results: tuple[Result, ...]) -> None:
+        scorecard = Scorecard(trajectory=trajectory, results=results, scored_at_ns=self._now_ns)
+        self._sink.record(scorecard)
+        self._scorecards.append(scorecard)
+        if trajectory.scope == "trace":
+            self._annotate(scorecard, self._hold.take(trajectory.trace_id))
+
+    def _annotate(self, scorecard: Scorecard, held: Sequence[HeldSpan[Container]]) -> None:
+        attributes = span_attributes(scorecard)
+        annotated: set[SpanRef] = set()
+        for span in held:
+            added = attributes.get(span.ref)
+            if added:
+                annotated.add(span.ref)
+            self._released.append((span.container, annotate(span.raw, added) if added else span.raw))
+        self._count_annotations(scorecard, annotated)
+
+    def _count_annotations(self, scorecard: Scorecard, annotated: set[SpanRef]) -> None:
+        judged = {
+            result.target for result in scorecard.results if result.target is not None and result.enforce == "live"
+        }
+        without = "scorecard" if self._settings.annotate in ("both", "scorecard") else "missed"
+        for ref in judged:
+            self._metrics.annotations.add(1, ("attribute" if ref in annotated else without,))
+
+    # -- out --------------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Hand what is ready to the outbox: spans that were held, then what we say ourselves."""
+        self._flush_spans()
+        if not self._scorecards:
+            return
+        scorecards, self._scorecards = self._scorecards, []
+        for outgoing in self._sink.requests(scorecards):
+            if not self._outbox.put(outgoing):
+                self._metrics.own_dropped.add(1, (outgoing.signal, "queue_full"))
+
+    def _flush_spans(self) -> None:
+        # Requests of different senders are never merged; what came in one request leaves in one.
+        by_origin: dict[object, list[tuple[Container, bytes]]] = {}
+        for container, raw in self._released:
+            by_origin.setdefault(container.origin, []).append((container, raw))
+        self._released.clear()
+        for spans in by_origin.values():
+            body = encode_spans(spans)
+            if not self._outbox.put(Outgoing(signal="traces", body=body, spans=len(spans), own=False)):
+                # Still held: they leave when the destination has taken something.
+                self._released.extend(spans)
+
+
+def _head(span: Span) -> SpanHead:
+    return SpanHead(
+        trace_id=bytes.fromhex(span.ref.trace_id),
+        span_id=bytes.fromhex(span.ref.span_id),
+        parent_span_id=bytes.fromhex(span.parent_span_id or ""),
+        parent_is_remote=span.parent_is_remote,
+    )

@@ -197,12 +197,12 @@ def _parts(value: Json) -> list[JsonObject]:
 
 
 def _has_parts(value: Json) -> bool:
-    """Tell a list of parts written as JSON text from a text that happens to be JSON."""
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(i, dict) and ("type" in i or "text" in i) for i in value)
-    )
+    """Tell a list of parts or blocks written as JSON text from a text that happens to be JSON."""
+    return isinstance(value, list) and bool(value) and all(map(_is_part, value))
+
+
+def _is_part(item: Json) -> bool:
+    return isinstance(item, dict) and ("type" in item or "text" in item or len(item) == 1)
 
 
 def _text_of(value: Json) -> str:

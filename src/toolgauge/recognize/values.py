@@ -246,6 +246,6 @@ def as_list(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []
 
 
-def as_str(value: Json) -> str | None:
+def as_str(value: Value) -> str | None:
     """Return the value if it is a text with something in it, else `None`."""
     return value if isinstance(value, str) and value else None

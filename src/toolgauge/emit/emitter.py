@@ -1,0 +1,81 @@
+"""What we say ourselves: score metrics, evaluation events and scorecard spans, as cells and as requests to send.
+
+Nothing here sends: requests leave through the same queue and retry as the senders' own.
+"""
+
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+
+from toolgauge.emit.events import EventEncoder
+from toolgauge.emit.metric_data import add_metrics
+from toolgauge.emit.redact import Redactor
+from toolgauge.emit.resource import own_attributes, own_resource, own_scope
+from toolgauge.emit.score_metrics import ScoreMetrics
+from toolgauge.emit.scorecard_span import ScorecardSpanEncoder, judged_spans, live_results
+from toolgauge.emit.settings import EmitSettings
+from toolgauge.model.delivery import Outgoing, Signal
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.outcomes import Scorecard
+from toolgauge.selfmetrics import SelfMetrics
+
+# gRPC servers, the Collector's among them, refuse 4 MiB and more unless told otherwise.
+_MAX_REQUEST_BYTES = 2 * 1024 * 1024
+
+
+class Emitter:
+    """Records scorecards and encodes them. `start_ns` is when this process began to count."""
+
+    def __init__(
+        self,
+        settings: EmitSettings,
+        registry: MetricRegistry,
+        selfmetrics: SelfMetrics,
+        redactor: Redactor,
+        instance_id: str,
+        version: str,
+        resource_attributes: Mapping[str, str],
+        *,
+        start_ns: int,
+    ) -> None:
+        self.resource = own_attributes(instance_id, version, resource_attributes)
+        self._resource = own_resource(self.resource)
+        self._scope = own_scope(version)
+        self._start_ns = start_ns
+        self._registry = registry
+        self._selfmetrics = selfmetrics
+        self._scores = ScoreMetrics(settings, registry)
+        self._events = EventEncoder(settings.events, redactor, self._resource, self._scope, _MAX_REQUEST_BYTES)
+        self._writes_spans = settings.annotate in {"both", "scorecard"}
+        self._spans = ScorecardSpanEncoder(redactor, self._resource, self._scope, _MAX_REQUEST_BYTES)
+
+    def record(self, scorecard: Scorecard) -> None:
+        """Move the metric cells."""
+        self._scores.record(scorecard)
+
+    def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
+        """Encode scorecard spans and events: one request a signal, several when it would become too large."""
+        outgoing: list[Outgoing] = []
+        if self._writes_spans:
+            outgoing.extend(_own("traces", self._spans.encode(scorecards)))
+            judged = sum(len(judged_spans(live_results(scorecard))) for scorecard in scorecards)
+            if judged:
+                self._selfmetrics.annotations.add(judged, ("scorecard",))
+        outgoing.extend(_own("logs", self._events.encode(scorecards)))
+        return outgoing
+
+    def metrics(self, now_ns: int) -> Outgoing:
+        """Encode the whole registry."""
+        request = ExportMetricsServiceRequest()
+        resource_metrics = request.resource_metrics.add()
+        resource_metrics.resource.CopyFrom(self._resource)
+        scope_metrics = resource_metrics.scope_metrics.add()
+        scope_metrics.scope.CopyFrom(self._scope)
+        add_metrics(scope_metrics, self._registry, self._start_ns, now_ns)
+        return Outgoing(signal="metrics", body=request.SerializeToString(), spans=0, own=True)
+
+
+def _own(signal: Signal, bodies: Iterator[bytes]) -> Iterator[Outgoing]:
+    return (Outgoing(signal=signal, body=body, spans=0, own=True) for body in bodies)

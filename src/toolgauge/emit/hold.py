@@ -1,0 +1,95 @@
+"""Spans that wait for the scores of their trajectory.
+
+A span comes in with its container (where its request's resource and scope are kept) and leaves by `take`
+when its trajectory is scored, by `expired` when that takes too long, or by `take_all` at the end.
+Whoever holds without both bounds grows without limit on the first trace that never closes.
+"""
+
+import builtins
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from toolgauge.model.records import SpanRef
+
+C = TypeVar("C")
+
+# What an entry costs beside the span's bytes: the entry, its place in two indexes, ids, bytes header.
+ENTRY_BYTES = 640
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSpan(Generic[C]):
+    """One waiting span: `raw` are its own bytes, never a view into a request."""
+
+    ref: SpanRef
+    container: C
+    raw: bytes
+    added_ns: int
+
+
+class Hold(Generic[C]):
+    """Waiting spans, by trace and in order of time; bounded by `timeout_ns` and `max_bytes`."""
+
+    def __init__(self, timeout_ns: int, max_bytes: int) -> None:
+        self._timeout_ns = timeout_ns
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        # An OrderedDict and not a dict: taking from the front of a dict walks over all that was taken before.
+        self._in_order: OrderedDict[SpanRef, HeldSpan[C]] = OrderedDict()
+        self._by_trace: dict[str, dict[SpanRef, None]] = {}
+
+    @property
+    def spans(self) -> int:
+        """Number of waiting spans."""
+        return len(self._in_order)
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the waiting spans, bookkeeping included."""
+        return self._bytes
+
+    def add(self, ref: SpanRef, container: C, raw: builtins.bytes, now_ns: int) -> bool:
+        """Hold the span; False when there is no room or it is already held: it then goes on at once."""
+        size = len(raw) + ENTRY_BYTES
+        if self._bytes + size > self._max_bytes or ref in self._in_order:
+            return False
+        self._in_order[ref] = HeldSpan(ref, container, raw, now_ns)
+        self._by_trace.setdefault(ref.trace_id, {})[ref] = None
+        self._bytes += size
+        return True
+
+    def take(self, trace_id: str) -> list[HeldSpan[C]]:
+        """Take all waiting spans of a trace, oldest first."""
+        refs = self._by_trace.pop(trace_id, {})
+        taken = [self._in_order.pop(ref) for ref in refs]
+        self._bytes -= sum(len(held.raw) + ENTRY_BYTES for held in taken)
+        return taken
+
+    def expired(self, now_ns: int) -> list[HeldSpan[C]]:
+        """Take the spans that have waited for the timeout, oldest first."""
+        taken: list[HeldSpan[C]] = []
+        while self._in_order:
+            ref, held = next(iter(self._in_order.items()))
+            # The distance, not the difference: after a clock was set back, nothing may wait until it has caught up.
+            if abs(now_ns - held.added_ns) < self._timeout_ns:
+                break
+            self._forget(ref)
+            taken.append(held)
+        return taken
+
+    def take_all(self) -> list[HeldSpan[C]]:
+        """Take every waiting span, oldest first."""
+        taken = list(self._in_order.values())
+        self._in_order.clear()
+        self._by_trace.clear()
+        self._bytes = 0
+        return taken
+
+    def _forget(self, ref: SpanRef) -> None:
+        held = self._in_order.pop(ref)
+        self._bytes -= len(held.raw) + ENTRY_BYTES
+        of_trace = self._by_trace[ref.trace_id]
+        del of_trace[ref]
+        if not of_trace:
+            del self._by_trace[ref.trace_id]

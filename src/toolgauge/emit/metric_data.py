@@ -1,0 +1,98 @@
+"""From the registry's cells to OTLP metric data.
+
+Cumulative, with one start time for all: a lost interval heals, and a restart is seen as one.
+"""
+
+# pyright: reportUnknownMemberType=false
+
+import math
+from collections.abc import Iterator, Mapping
+
+from opentelemetry.proto.metrics.v1.metrics_pb2 import (
+    AggregationTemporality,
+    HistogramDataPoint,
+    Metric,
+    NumberDataPoint,
+    ScopeMetrics,
+)
+from opentelemetry.proto.metrics.v1.metrics_pb2 import (
+    Exemplar as OtlpExemplar,
+)
+
+from toolgauge.emit.attributes import Attribute, append_all
+from toolgauge.emit.fit import fit_time, raw_id
+from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, Labels, MetricRegistry
+from toolgauge.model.metrics import Metric as Registered
+
+_CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+
+
+def readings(metric: Counter | Gauge) -> Mapping[Labels, float]:
+    """Read a metric's cells; a counter without labels that has not counted yet is 0, not absent."""
+    if isinstance(metric, Gauge):
+        return {labels: value for labels, value in metric.current().items() if math.isfinite(value)}
+    return metric.cells if metric.cells or metric.labels else {(): 0}
+
+
+def add_metrics(target: ScopeMetrics, registry: MetricRegistry, start_ns: int, now_ns: int) -> None:
+    """Append every metric that has data."""
+    interval = (fit_time(start_ns), fit_time(now_ns))
+    for registered in registry:
+        metric = Metric(name=registered.name, unit=registered.unit, description=registered.description)
+        if _fill(metric, registered, interval):
+            target.metrics.add().CopyFrom(metric)
+
+
+def _fill(metric: Metric, registered: Registered, interval: tuple[int, int]) -> bool:
+    match registered:
+        case Counter():
+            metric.sum.aggregation_temporality = _CUMULATIVE
+            metric.sum.is_monotonic = True
+            for labels, value in readings(registered).items():
+                _fill_number(metric.sum.data_points.add(), registered.labels, labels, value, interval)
+            return bool(metric.sum.data_points)
+        case Gauge():
+            for labels, value in readings(registered).items():
+                _fill_number(metric.gauge.data_points.add(), registered.labels, labels, value, interval)
+            return bool(metric.gauge.data_points)
+        case Histogram():
+            metric.histogram.aggregation_temporality = _CUMULATIVE
+            for labels in registered.cells:
+                _fill_histogram(metric.histogram.data_points.add(), registered, labels, interval)
+            return bool(metric.histogram.data_points)
+
+
+def _fill_number(
+    point: NumberDataPoint, names: Labels, labels: Labels, value: float, interval: tuple[int, int]
+) -> None:
+    point.start_time_unix_nano, point.time_unix_nano = interval
+    append_all(point.attributes, present(names, labels))
+    if isinstance(value, int) and abs(value) < 2**63:
+        point.as_int = value
+    else:
+        point.as_double = value
+
+
+def _fill_histogram(point: HistogramDataPoint, metric: Histogram, labels: Labels, interval: tuple[int, int]) -> None:
+    cell = metric.cells[labels]
+    point.start_time_unix_nano, point.time_unix_nano = interval
+    append_all(point.attributes, present(metric.labels, labels))
+    point.count = cell.count
+    point.sum = cell.sum
+    point.bucket_counts.extend(cell.counts)
+    point.explicit_bounds.extend(metric.bounds)
+    for exemplar in cell.exemplars:
+        if exemplar is not None:
+            _fill_exemplar(point.exemplars.add(), exemplar)
+
+
+def _fill_exemplar(target: OtlpExemplar, exemplar: Exemplar) -> None:
+    target.as_double = exemplar.value
+    target.time_unix_nano = fit_time(exemplar.time_ns)
+    target.trace_id = raw_id(exemplar.trace_id, 16)
+    target.span_id = raw_id(exemplar.span_id, 8)
+
+
+def present(names: Labels, labels: Labels) -> Iterator[Attribute]:
+    """Pair label names with values; an empty value means that the label is absent."""
+    return ((name, value) for name, value in zip(names, labels, strict=True) if value)

@@ -1,0 +1,92 @@
+"""From scorecards to metric cells: scores, outcomes, trajectories, tool calls.
+
+A result that is no score goes to the counter and never into the histogram: its mean would move.
+"""
+
+from toolgauge.emit import names
+from toolgauge.emit.annotations import sound
+from toolgauge.emit.attributes import judged_agent
+from toolgauge.emit.fit import fit_label
+from toolgauge.emit.labels import LabelCaps
+from toolgauge.emit.settings import EmitSettings
+from toolgauge.model.metrics import Exemplar, Labels, MetricRegistry
+from toolgauge.model.outcomes import NotEvaluated, Outcome, Result, Scorecard, Scored, outcome_word
+from toolgauge.model.trajectory import Trajectory
+
+SCORE_BOUNDS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
+_STREAM_LABELS = (
+    names.SERVICE,
+    names.AGENT,
+    names.TOOL,
+    names.CRITERION,
+    names.REVISION,
+    names.LEVEL,
+    names.ENFORCE,
+)
+
+
+class ScoreMetrics:
+    """The cells that every scorecard moves."""
+
+    def __init__(self, settings: EmitSettings, registry: MetricRegistry) -> None:
+        self._scores = registry.histogram(
+            "toolgauge.evaluation.score", "1", "Scores from 0 to 1, by criterion.", SCORE_BOUNDS, _STREAM_LABELS
+        )
+        self._evaluations = registry.counter(
+            "toolgauge.evaluations",
+            "{evaluation}",
+            "Evaluations by outcome. `not_evaluated` says why in its reason; `error` is a fault of the evaluation.",
+            (*_STREAM_LABELS, names.OUTCOME, names.REASON),
+        )
+        self._trajectories = registry.counter(
+            "toolgauge.trajectories", "{trajectory}", "Closed trajectories by what closed them.", ("closed_because",)
+        )
+        self._tool_calls = registry.counter(
+            "toolgauge.tool_calls",
+            "{call}",
+            "Tool calls of traces, by what became of them.",
+            (names.SERVICE, names.AGENT, names.TOOL, "state", "error"),
+        )
+        self._caps = LabelCaps(settings, registry)
+
+    def record(self, scorecard: Scorecard) -> None:
+        """Count a scorecard."""
+        trajectory = scorecard.trajectory
+        self._trajectories.add(1, (trajectory.closed_because,))
+        if trajectory.scope == "trace":
+            # A conversation's calls have been counted with their traces.
+            self._count_calls(trajectory)
+        for result in scorecard.results:
+            self._count_result(scorecard, result, sound(result.outcome))
+
+    def _count_calls(self, trajectory: Trajectory) -> None:
+        for call in trajectory.calls:
+            who = self._caps.who(trajectory.service, call.agent, call.name)
+            self._tool_calls.add(1, (*who, call.state, "false" if call.error is None else "true"))
+
+    def _count_result(self, scorecard: Scorecard, result: Result, outcome: Outcome) -> None:
+        labels = self._labels(scorecard.trajectory, result)
+        reason = outcome.reason if isinstance(outcome, NotEvaluated) else ""
+        self._evaluations.add(1, (*labels, outcome_word(outcome), reason))
+        if isinstance(outcome, Scored):
+            self._scores.record(float(outcome.value), labels, _exemplar(scorecard, result, outcome))
+
+    def _labels(self, trajectory: Trajectory, result: Result) -> Labels:
+        stream = (
+            fit_label(result.criterion),
+            fit_label(result.revision),
+            result.level,
+            "shadow" if result.enforce == "shadow" else "",
+        )
+        tool = result.call.name if result.call is not None else None
+        return (*self._caps.who(trajectory.service, judged_agent(trajectory, result), tool, stream), *stream)
+
+
+def _exemplar(scorecard: Scorecard, result: Result, outcome: Scored) -> Exemplar:
+    target = result.target
+    return Exemplar(
+        value=float(outcome.value),
+        time_ns=scorecard.scored_at_ns,
+        trace_id=target.trace_id if target is not None else scorecard.trajectory.trace_id,
+        span_id=target.span_id if target is not None else "",
+    )

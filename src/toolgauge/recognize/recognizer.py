@@ -33,8 +33,13 @@ class Recognizer:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Prefixes of attribute keys and event names that make a record worth decoding."""
-        return _shortest([*(mark for dialect in self._dialects for mark in dialect.marks), *self._wanted])
+        """Prefixes of attribute keys and event names that make a record worth decoding, beside `wanted`."""
+        return _shortest([mark for dialect in self._dialects for mark in dialect.marks])
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """Attribute keys that make a record worth decoding by themselves."""
+        return self._wanted
 
     @property
     def scopes(self) -> tuple[str, ...]:

@@ -6,19 +6,19 @@ A key must not occur twice, though: what another toolgauge left on the span goes
 
 from collections.abc import Mapping
 
-from toolgauge.decode.marks import span_pattern
+from toolgauge.decode.marks import span_marks
 from toolgauge.decode.messages import KEY, KEY_VALUE, SPAN_ATTRIBUTES, AnyValueMessage, parse
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Value
 
 _OURS = "toolgauge."
-_OURS_PATTERN = span_pattern((_OURS,), ())
+_OUR_MARKS = span_marks((_OURS,))
 _INT64 = range(-(2**63), 2**63)
 
 
 def annotate(raw: bytes, attributes: Mapping[str, Value]) -> bytes:
     """Append attributes (keys under `toolgauge.`) to a raw span, in place of those under `toolgauge.` that it has."""
-    if _OURS_PATTERN.search(raw) is not None:
+    if _OUR_MARKS.found_in(raw) is not None:
         raw = _without_ours(raw)
     message = SPAN_ATTRIBUTES()
     message.attributes.extend(_encode(key, value) for key, value in attributes.items())

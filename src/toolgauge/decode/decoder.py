@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from toolgauge.decode.envelope import Container, container, parse_request, remove_items
 from toolgauge.decode.heads import read_head
-from toolgauge.decode.marks import log_pattern, span_pattern
+from toolgauge.decode.marks import log_marks, span_marks
 from toolgauge.decode.messages import ResourceGroupMessage, ScopeGroupMessage
 from toolgauge.decode.views import KnownScope, Views
 from toolgauge.model.errors import DecodeError
@@ -82,8 +82,8 @@ class Decoder:
 
     def __init__(self, marks: Sequence[str], scopes: Sequence[str], wanted: Collection[str] = ()) -> None:
         self._views = Views(scopes)
-        self._span_pattern = span_pattern(marks, wanted)
-        self._log_pattern = log_pattern(marks, wanted)
+        self._span_marks = span_marks(marks, wanted)
+        self._log_marks = log_marks(marks, wanted)
 
     @property
     def undecodable_values(self) -> int:
@@ -93,7 +93,7 @@ class Decoder:
     def traces(self, body: bytes) -> DecodedTraces:
         """Decode a request of spans; raise `DecodeError` when its envelope is broken (cut off, trailing bytes)."""
         request = parse_request(body)
-        has_mark = self._span_pattern.search(body) is not None
+        has_mark = self._span_marks.found_in_request(body)
         reading = _Reading()
         for resource_index, resource_group in enumerate(request.resource_groups):
             for scope_index, group in enumerate(resource_group.scope_groups):
@@ -117,7 +117,7 @@ class Decoder:
     def logs(self, body: bytes) -> DecodedLogs:
         """Decode a request of log records; raise `DecodeError` when its envelope is broken."""
         request = parse_request(body)
-        has_mark = self._log_pattern.search(body) is not None
+        has_mark = self._log_marks.found_in_request(body)
         count = undecodable = 0
         viewed: list[LogRecord] = []
         for resource_group in request.resource_groups:
@@ -136,7 +136,7 @@ class Decoder:
         known: KnownScope,
         reading: _Reading,
     ) -> None:
-        bears_mark = self._span_pattern.search
+        bears_mark = self._span_marks.found_in
         resource = self._views.resource(resource_group.resource)
         around: Container | None = None
         for index, raw in enumerate(group.items):
@@ -159,7 +159,7 @@ class Decoder:
         known: KnownScope,
         viewed: list[LogRecord],
     ) -> int:
-        bears_mark = self._log_pattern.search
+        bears_mark = self._log_marks.found_in
         resource = self._views.resource(resource_group.resource)
         undecodable = 0
         for raw in group.items:

@@ -4,12 +4,21 @@ Read by fixed offsets where the span begins as every known SDK writes it, otherw
 slice alone would be wrong for spans with other field orders, so each tag and length byte is checked first.
 """
 
+import struct
+
 from toolgauge.decode.messages import HEAD, HeadMessage, parse
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import SpanHead
 
 _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _SERVER, _CONSUMER = 2, 5
+# Tag and length of the three ids, tag of the flags, as little-endian numbers.
+_PLAIN_TAGS = (0x100A, 0x0812, 0x0822, 0x0185)
+_PLAIN_BYTES = 44
+_FLAGS_BYTES = 6
+_RESERVED_FLAGS = 0x10000
+_read_ids = struct.Struct("<H16sH8sH8s").unpack_from
+_read_flags = struct.Struct("<HI").unpack_from
 _NO_TRACE_ID, _NO_SPAN_ID = bytes(16), bytes(8)
 
 
@@ -30,26 +39,21 @@ def remote_flag(flags: int) -> bool | None:
 
 def read_head(raw: bytes) -> SpanHead | None:
     """Read the ids of a raw span; `None` when it has none or cannot be parsed."""
-    if _is_plain(raw):
-        return _head(raw[2:18], raw[20:28], raw[30:38], remote=raw[-3] & 2 > 0)
+    if len(raw) >= _PLAIN_BYTES:
+        trace_tag, trace_id, span_tag, span_id, parent_tag, parent_span_id = _read_ids(raw)
+        # Flags are the last field of SDKs that write fields in order; the upper half of them is reserved.
+        flags_tag, flags = _read_flags(raw, len(raw) - _FLAGS_BYTES)
+        if (
+            (trace_tag, span_tag, parent_tag, flags_tag) == _PLAIN_TAGS
+            and flags < _RESERVED_FLAGS
+            and flags & _HAS_IS_REMOTE
+        ):
+            return _head(trace_id, span_id, parent_span_id, remote=flags & _IS_REMOTE != 0)
     try:
         message = parse(HEAD, raw)
     except DecodeError:
         return None
     return _head(message.trace_id, message.span_id, message.parent_span_id, remote=_is_remote(message))
-
-
-def _is_plain(raw: bytes) -> bool:
-    # Flags are the last field of SDKs that write fields in order; the upper half of them is reserved.
-    return (
-        len(raw) >= 44
-        and raw[:2] == b"\x0a\x10"
-        and raw[18:20] == b"\x12\x08"
-        and raw[28:30] == b"\x22\x08"
-        and raw[-6:-4] == b"\x85\x01"
-        and raw[-2:] == b"\x00\x00"
-        and raw[-3] & 1 == 1
-    )
 
 
 def _is_remote(message: HeadMessage) -> bool:
@@ -59,8 +63,8 @@ def _is_remote(message: HeadMessage) -> bool:
 
 
 def _head(trace_id: bytes, span_id: bytes, parent_span_id: bytes, *, remote: bool) -> SpanHead | None:
-    if not (is_trace_id(trace_id) and is_span_id(span_id)):
+    if len(trace_id) != 16 or len(span_id) != 8 or trace_id == _NO_TRACE_ID or span_id == _NO_SPAN_ID:
         return None
-    if not is_span_id(parent_span_id):
+    if len(parent_span_id) != 8 or parent_span_id == _NO_SPAN_ID:
         return SpanHead(trace_id=trace_id, span_id=span_id, parent_span_id=b"", parent_is_remote=None)
     return SpanHead(trace_id=trace_id, span_id=span_id, parent_span_id=parent_span_id, parent_is_remote=remote)

@@ -267,7 +267,7 @@ class AnyValueMessage(Wire, Protocol):
 class MessageClass(Protocol[Parsed]):
     """A message class: call it for an empty message."""
 
-    def __call__(self) -> Parsed: ...
+    def __call__(self) -> Parsed: ...  # noqa: D102 the class says it
     def FromString(self, raw: bytes) -> Parsed:  # noqa: N802 protobuf's name
         """Read one."""
         ...

@@ -6,12 +6,14 @@ cannot be decoded (nested too deep, cut off) reads as `None` and is counted: a l
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from typing import overload
+from typing import TypeVar, overload
 
 from toolgauge.decode.messages import ANY_VALUE, EVENT, AnyValueMessage, Repeated, parse
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Value
 from toolgauge.model.records import SpanEvent
+
+Default = TypeVar("Default")
 
 _TEXT, _BOOL, _INT, _DOUBLE = 0x0A, 0x10, 0x18, 0x21
 _MEMO_VALUE_BYTES = 64
@@ -87,8 +89,9 @@ class Values:
         """Decode one AnyValue; `None` when that cannot be done."""
         if len(raw) >= _MEMO_VALUE_BYTES:  # hashing is linear
             return self._safe(raw)
-        if raw in self._memo:
-            return self._memo[raw]
+        decoded = self._memo.get(raw)
+        if decoded is not None:
+            return decoded
         decoded = self._safe(raw)
         if not isinstance(decoded, (list, dict)):  # somebody might change them
             if len(self._memo) >= _MEMO_ENTRIES:
@@ -118,6 +121,15 @@ class Attributes(Mapping[str, Value]):
         if key not in self._raw:
             raise KeyError(key)
         return self._values.decode(self._raw[key])
+
+    @overload
+    def get(self, key: str, default: None = None, /) -> Value: ...
+    @overload
+    def get(self, key: str, default: Value | Default, /) -> Value | Default: ...
+    def get(self, key: str, default: Value | Default | None = None, /) -> Value | Default:
+        """Look up a value; written out because the inherited one raises and catches for each missing key."""
+        raw = self._raw
+        return self._values.decode(raw[key]) if key in raw else default
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and key in self._raw

@@ -53,7 +53,7 @@ class Views:
         trace_id, span_id, parent = message.trace_id, message.span_id, message.parent_span_id
         if not (is_trace_id(trace_id) and is_span_id(span_id)):
             raise DecodeError("the span has no valid ids")
-        kind, status = message.kind, message.status
+        kind, status, events = message.kind, message.status, message.events
         code = status.code
         return Span(
             ref=SpanRef(trace_id.hex(), span_id.hex()),
@@ -64,7 +64,7 @@ class Views:
             start_ns=message.start_time_unix_nano,
             end_ns=message.end_time_unix_nano,
             attributes=Attributes(message.attributes, self._values),
-            events=Events(message.events, self._values),
+            events=Events(events, self._values) if events else (),
             status=_STATUS_CODES[code] if 0 <= code < len(_STATUS_CODES) else "unset",
             status_message=text(status.message),
             resource=resource,

@@ -16,10 +16,21 @@ from toolgauge.recognize import values
 _T = TypeVar("_T")
 
 _CALL_TYPES = frozenset(("tool_call", "function_call", "tool_use", "tool-call", "function"))
-_ANSWER_TYPES = frozenset(("tool_call_response", "tool_result", "tool-result", "tool_response", "function_call_output"))
+_ANSWER_TYPES = frozenset(
+    (
+        "tool_call_response",
+        "server_tool_call_response",
+        "tool_result",
+        "tool-result",
+        "tool_response",
+        "function_call_output",
+    )
+)
 _TEXT_TYPES = frozenset(("text", "input_text", "output_text", None))
+_ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
 _NAMES = ("name", "tool_name", "toolName")
-_IDS = ("id", "call_id", "tool_call_id", "tool_use_id", "toolCallId")
+# `id` may be the part's own where another key names the call, so it comes last.
+_IDS = ("call_id", "tool_call_id", "tool_use_id", "toolCallId", "id")
 _ARGUMENTS = ("arguments", "args", "input")
 _RESULTS = ("response", "result", "output", "content")
 _PARAMETERS = ("parameters", "inputSchema", "input_schema", "parameters_json_schema")
@@ -61,11 +72,12 @@ def read_messages(value: Value, default_role: str) -> list[Message]:
 def read_text(value: Value) -> str:
     """Read the text of system instructions or of a message's content: text, parts, or JSON text of parts."""
     if isinstance(value, str) and value.lstrip()[:1] not in ("[", "{"):
-        return value
+        return "" if values.is_redacted(value) else value
     read = values.content(value)
     if isinstance(read, Unparsed):
         return read.text
-    return _text_of(read.value) if isinstance(read, Recorded) else ""
+    parts = _parts(read.value) if isinstance(read, Recorded) else []
+    return "\n".join(text for part in parts if (text := _part_text(part)))
 
 
 def read_definitions(value: Value) -> tuple[ToolDefinition, ...]:
@@ -86,24 +98,34 @@ def call_part(part: JsonObject) -> CallPart | None:
 def _message(item: JsonObject, default_role: str) -> Message:
     inner = item.get("message")
     source = inner if isinstance(inner, dict) else item
-    role = _text(source.get("role")) or _text(item.get("role")) or default_role
-    message = Message(role=role)
+    role = (_text(source.get("role")) or _text(item.get("role")) or default_role).lower()
+    message = Message(role=_ROLES.get(role, role))
     texts: list[str] = []
-    parts = source.get("parts")
-    body = parts if parts is not None else source.get("content", inner)
-    for part in _parts(body):
+    for part in _parts(_body(source, inner)):
         _add_part(message, part, texts)
-    for call in _parts(source.get("tool_calls")):
-        _add(message.calls, call_part(call))
+    for holder in (source, item) if source is not item else (source,):
+        for call in _parts(holder.get("tool_calls")):
+            _add(message.calls, call_part(call))
     message.text = "\n".join(texts)
-    if role == "tool" and not message.answers:
+    if message.role == "tool" and not message.answers:
         _add(message.answers, _tool_message(source, message.text))
     return message
 
 
+def _body(source: JsonObject, inner: Json) -> Json:
+    parts = source.get("parts")
+    if parts is not None:
+        return parts
+    # In some lists a call or an answer stands beside the messages, not inside one.
+    kind = _text(source.get("type"))
+    if kind in _CALL_TYPES or kind in _ANSWER_TYPES:
+        return source
+    return source.get("content", inner)
+
+
 def _add_part(message: Message, part: JsonObject, texts: list[str]) -> None:
-    kind = part.get("type")
-    if kind in ("tool_call_response", "server_tool_call_response") or kind in _ANSWER_TYPES:
+    kind = _text(part.get("type"))
+    if kind in _ANSWER_TYPES:
         message.answers.append(_answer(part))
     elif kind == "server_tool_call":
         _add(message.calls, _server_call(part))
@@ -118,9 +140,7 @@ def _add_part(message: Message, part: JsonObject, texts: list[str]) -> None:
 def _answer(part: JsonObject) -> AnswerPart:
     keys = ("server_tool_call_response", *_RESULTS)
     result = next((values.result(part[key]) for key in keys if key in part), NOT_RECORDED)
-    # In an answer `id` may be the answer's own where another key names the call.
-    call_id = _first_text(part, ("tool_call_id", "tool_use_id", "call_id", "toolCallId", "id"))
-    return AnswerPart(call_id=call_id, name=_first_text(part, _NAMES), result=result)
+    return AnswerPart(call_id=_first_text(part, _IDS), name=_first_text(part, _NAMES), result=result)
 
 
 def _server_call(part: JsonObject) -> CallPart | None:
@@ -134,7 +154,7 @@ def _server_call(part: JsonObject) -> CallPart | None:
 
 
 def _tool_message(source: JsonObject, text: str) -> AnswerPart | None:
-    call_id = _first_text(source, ("tool_call_id", "id", "call_id"))
+    call_id = _first_text(source, _IDS)
     if call_id is None:
         return None
     content = source.get("content")
@@ -205,16 +225,11 @@ def _is_part(item: Json) -> bool:
     return isinstance(item, dict) and ("type" in item or "text" in item or len(item) == 1)
 
 
-def _text_of(value: Json) -> str:
-    if isinstance(value, str):
-        return value
-    return "\n".join(text for part in _parts(value) if (text := _part_text(part)))
-
-
 def _part_text(part: JsonObject) -> str | None:
-    if part.get("type") not in _TEXT_TYPES:
+    if _text(part.get("type")) not in _TEXT_TYPES:
         return None
-    return _text(part.get("content")) or _text(part.get("text"))
+    text = _text(part.get("content")) or _text(part.get("text"))
+    return None if text is not None and values.is_redacted(text) else text
 
 
 def _first_text(source: JsonObject, keys: tuple[str, ...]) -> str | None:

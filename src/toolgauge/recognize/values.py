@@ -27,6 +27,7 @@ _MAX_ENCODINGS = 4
 # orjson turns integers beyond 64 bits into floats, which silently changes ids.
 _LONG_NUMBER = re.compile(r"[0-9]{19}")
 _REDACTED = re.compile(r"(?:[\[<(_*]{0,2}(?:redacted|elided)[\])>_*]{0,2}|\*{3,})", re.IGNORECASE)
+_MAX_REDACTED = 64
 _CUT_MARKERS = ("...", "\u2026", "[truncated]", "<truncated>", "(truncated)")
 _STRUCTURED = re.compile(r"\{\s*[\"'}]|\[\s*[\[{\"'0-9]")
 
@@ -107,6 +108,11 @@ def plain(value: Value) -> Json:
     return _plain(value, MAX_DEPTH)
 
 
+def is_redacted(text: str) -> bool:
+    """Tell whether the text says that the real one was taken out: `[REDACTED]`, `<elided>`, `***`."""
+    return len(text) <= _MAX_REDACTED and _REDACTED.fullmatch(text) is not None
+
+
 def dump(value: Json) -> str:
     """Write JSON text; unlike orjson's own function it takes integers of any size."""
     try:
@@ -161,7 +167,7 @@ def _children(value: Json) -> Iterable[Json]:
 
 
 def _unreadable(text: str, stripped: str) -> Content:
-    if _REDACTED.fullmatch(stripped[:64]) and len(stripped) <= 64:
+    if is_redacted(stripped):
         return NotRecorded("redacted")
     if _looks_cut_off(text, stripped):
         return Unparsed(text, "truncated")

@@ -233,7 +233,7 @@ def _system(value: Value) -> Iterator[MessageSeen]:
 
 def _input(messages: list[Message]) -> Iterator[Observation]:
     for message in messages:
-        if message.role in ("system", "developer") and message.text:
+        if message.role == "system" and message.text:
             yield MessageSeen(role="system", text=message.text)
         for answer in message.answers:
             yield _answered(answer)

@@ -8,13 +8,12 @@ from pydantic import ValidationError
 
 from toolgauge.config.checks import problems_in
 from toolgauge.config.environment import filled_in
+from toolgauge.config.files import read_file
 from toolgauge.config.model import Config
 from toolgauge.config.nodes import Node, Place, merged, plain
 from toolgauge.config.parse import parse_yaml
 from toolgauge.config.problems import Problem, config_error, problems_of
 from toolgauge.model.errors import ConfigError
-
-_LARGEST_FILE = 64 * 2**20
 
 
 def load(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Config:
@@ -36,16 +35,6 @@ def load(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[s
     if problems:
         raise config_error(problems)
     return config
-
-
-def read_file(path: Path) -> bytes:
-    """Read a file that a person named. Raises ConfigError."""
-    try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise ConfigError(f"`{path}` is larger than {_LARGEST_FILE // 2**20} MiB")
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot read `{path}`: {error.strerror or error}") from error
 
 
 def _file(path: Path, environment: Mapping[str, str]) -> Node:

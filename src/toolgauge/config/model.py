@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from toolgauge.config.nodes import Node, Place, plain, written
+from toolgauge.config.nodes import Node, Place, nearest, plain, written
 from toolgauge.config.units import Count, Duration, PositiveDuration, Size
 from toolgauge.model.delivery import Signal
 
@@ -337,7 +337,14 @@ def _criterion_node(value: object) -> object:
 
 
 def _as_written(node: Node) -> object:
-    return plain(node)
+    """Write a criterion so that it can be read from anywhere: its reference file by its whole path."""
+    values = plain(node)
+    reference = values.get("reference") if isinstance(values, dict) else None
+    file = reference.get("file") if isinstance(reference, dict) else None
+    if isinstance(values, dict) and isinstance(reference, dict) and isinstance(file, str):
+        path = nearest(node, ("reference", "file")).place.directory / file
+        return {**values, "reference": {**reference, "file": str(path.absolute())}}
+    return values
 
 
 # Kept as written, with their places, until `criteria.py` reads them together with those from files.

@@ -50,34 +50,53 @@ def suggestion(word: str, known: Iterable[str]) -> str | None:
     return "known: " + ", ".join(f"`{name}`" for name in words) if words else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """How to speak of what pydantic checked: `kind` of name, `owner` behind it, and names known besides the model's."""
+
+    kind: str = "key"
+    owner: str = ""
+    known: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
 def problems_of(
-    error: ValidationError, node: Node, model: type[BaseModel], *, within: Sequence[PathStep] = ()
+    error: ValidationError, node: Node, model: type[BaseModel], wording: Wording = Wording()
 ) -> tuple[Problem, ...]:
-    """Say what pydantic found in what was written at `node`; `within` is the path to show before its own."""
-    return tuple(_problem(details, node, model, within) for details in error.errors(include_url=False))
+    """Say what pydantic found in what was written at `node`."""
+    return tuple(_problem(details, node, model, wording) for details in error.errors(include_url=False))
 
 
-def _problem(details: ErrorDetails, node: Node, model: type[BaseModel], within: Sequence[PathStep]) -> Problem:
+def _problem(details: ErrorDetails, node: Node, model: type[BaseModel], wording: Wording) -> Problem:
     path = _as_written(details["loc"], node)
     place = nearest(node, path).place
-    name = spelled((*within, *path))
+    if details["type"] == "extra_forbidden":
+        message = f"unknown {wording.kind} `{spelled(path)}`{wording.owner}"
+        return Problem(place, message, _hint_for_key(model, path, wording))
+    name = f"`{spelled(path)}`{wording.owner}" if path else _whole(wording)
     match details["type"]:
-        case "extra_forbidden":
-            return Problem(place, f"unknown key `{name}`", _hint_for_key(model, path))
         case "missing":
-            return Problem(place, f"`{name}` is missing")
+            complaint = "is missing"
         case "literal_error":
             allowed = details.get("ctx", {}).get("expected", "").replace("'", "`").replace(" or ", ", ")
-            return Problem(place, f"`{name}` {_is(details, path)}; allowed: {allowed}")
+            complaint = f"{_is(details, path)}; allowed: {allowed}"
+        case "string_pattern_mismatch":
+            complaint = f"must match `{details.get('ctx', {}).get('pattern', '')}`"
         case "model_type" | "model_attributes_type" | "dict_type":
-            return Problem(place, f"`{name}` must be a mapping of keys to values")
+            complaint = "must be a mapping of keys to values"
         case "tuple_type" | "list_type":
-            return Problem(place, f"`{name}` must be a list")
+            complaint = "must be a list"
         case "value_error":
-            return Problem(place, f"`{name}` {details['msg'].removeprefix('Value error, ')}")
+            complaint = details["msg"].removeprefix("Value error, ")
         case _:
-            message = details["msg"].removeprefix("Input ")
-            return Problem(place, f"`{name}` {message[:1].lower()}{message[1:]}")
+            message = details["msg"].removeprefix("Input ").replace("should ", "must ")
+            complaint = f"{message[:1].lower()}{message[1:]}"
+    return Problem(place, f"{name} {complaint}")
+
+
+def _whole(wording: Wording) -> str:
+    """Name the thing itself: the owner without its preposition."""
+    return wording.owner.strip().partition(" ")[2] or "the configuration"
 
 
 def _is(details: ErrorDetails, path: Sequence[PathStep]) -> str:
@@ -100,14 +119,15 @@ def _as_written(loc: Sequence[PathStep], node: Node) -> tuple[PathStep, ...]:
     return tuple(path)
 
 
-def _hint_for_key(model: type[BaseModel], path: Sequence[PathStep]) -> str | None:
+def _hint_for_key(model: type[BaseModel], path: Sequence[PathStep], wording: Wording) -> str | None:
     key = str(path[-1]) if path else ""
-    if len(path) == 1 and key in _PIPELINE_GRAPH:
+    if len(path) == 1 and key in _PIPELINE_GRAPH and "receivers" in model.model_fields:
         return "toolgauge is one box and has no pipeline graph; see `toolgauge print-config`"
     parent = model
     for step in path[:-1]:
         parent = _model_below(parent, step) or parent
-    return suggestion(key, _keys(parent))
+    known = (*_keys(parent), *wording.known) if parent is model else _keys(parent)
+    return suggestion(key, (name for name in known if name not in wording.unknown))
 
 
 def _keys(model: type[BaseModel]) -> list[str]:

@@ -1,0 +1,258 @@
+"""Criteria as they were written, inline and in files, checked as far as no evaluator is needed.
+
+What is not a key of every criterion is a parameter of its evaluator and stays as it is, with its line: only
+`build` knows the evaluators, and its complaints (`parameter_problems`) must name the file too.
+"""
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from toolgauge.config.expected import ExpectedItems, expected_json, expected_of
+from toolgauge.config.files import read_file
+from toolgauge.config.model import Config, Section
+from toolgauge.config.nodes import Node, PathStep, Place, nearest, plain
+from toolgauge.config.parse import parse_yaml
+from toolgauge.config.problems import Problem, Wording, config_error, problems_of, suggestion
+from toolgauge.config.references import References, read_references
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.expected import Expected
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.outcomes import Enforce
+from toolgauge.model.trajectory import TrajectoryScope
+
+
+def _scalar(value: object) -> object:
+    if not isinstance(value, str | int | float):
+        raise ValueError("must be a text, a number or a truth value")
+    return value
+
+
+Scalar = Annotated[str | int | float | bool, BeforeValidator(_scalar)]
+
+
+class When(Section):
+    """Which trajectories a criterion is for: all of it must hold, what is absent always does. Globs, but attributes."""
+
+    service: str | None = None
+    agent: str | None = None
+    attributes: dict[str, Scalar] = Field(default_factory=dict[str, Scalar])
+    case: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriterionConfig:
+    """One criterion. At most one of `expected` and `references` is given."""
+
+    name: str
+    evaluator: str
+    when: When
+    scope: TrajectoryScope
+    expected: Expected | None
+    references: References | None
+    pass_at: float
+    sample: float
+    enforce: Enforce
+    # For the evaluator, as written.
+    parameters: JsonObject
+    node: Node = field(repr=False, compare=False)
+
+    @property
+    def where(self) -> str:
+        """File and line."""
+        return str(self.node.place)
+
+    def canonical(self) -> JsonObject:
+        """Write what decides about a score, references included, with defaults spelled out.
+
+        `sample` and `enforce` are left out: they decide how many are scored and where it is told, so that a
+        criterion keeps its revision, and with it its history, when it goes from shadow to live.
+        """
+        reference: Json = None
+        if self.references is not None:
+            cases = self.references.cases.items()
+            reference = {"key": self.references.key, "cases": {case: expected_json(entry) for case, entry in cases}}
+        return {
+            "name": self.name,
+            "evaluator": self.evaluator,
+            "when": self.when.model_dump(mode="json"),
+            "scope": self.scope,
+            "expected": None if self.expected is None else expected_json(self.expected),
+            "reference": reference,
+            "pass_at": self.pass_at,
+            "parameters": self.parameters,
+        }
+
+
+def _no_truth_value(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("must be a number")
+    return value
+
+
+class _Reference(Section):
+    file: Annotated[str, Field(min_length=1)]
+    key: Annotated[str, Field(min_length=1)]
+
+
+class _Criterion(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
+    evaluator: Annotated[str, Field(min_length=1)]
+    when: When = When()
+    scope: TrajectoryScope = "trace"
+    expected: ExpectedItems | None = None
+    expected_turns: tuple[ExpectedItems, ...] | None = None
+    reference: _Reference | None = None
+    pass_at: Annotated[float, BeforeValidator(_no_truth_value), Field(ge=0, le=1)] = 1.0
+    sample: Annotated[float, BeforeValidator(_no_truth_value), Field(gt=0, le=1)] = 1.0
+    enforce: Literal["live", "shadow"] = "live"
+
+    @model_validator(mode="after")
+    def _one_expectation(self) -> "_Criterion":
+        given = [key for key in ("expected", "expected_turns", "reference") if getattr(self, key) is not None]
+        if len(given) > 1:
+            raise ValueError("has " + " and ".join(f"`{key}`" for key in given) + ", of which only one can hold")
+        if self.when.case is not None and self.reference is None:
+            raise ValueError("has `when.case`, which needs a `reference`: its key holds the case")
+        return self
+
+
+def load_criteria(config: Config, environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
+    """Read the criteria of a configuration, inline and from files. Raises ConfigError with every problem found."""
+    files = [Path(name) for pattern in config.criteria_files for name in _files(pattern)]
+    return _read(config.criteria, files, environment)
+
+
+def load_criteria_files(files: Iterable[Path], environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
+    """Read the criteria of some files. Raises ConfigError with every problem found."""
+    return _read((), files, environment)
+
+
+def parameter_problems(
+    criterion: CriterionConfig, evaluator: type[BaseModel], error: ValidationError
+) -> tuple[Problem, ...]:
+    """Say what an evaluator finds wrong with its parameters, where they were written."""
+    owner = f" of evaluator `{criterion.evaluator}` in criterion `{criterion.name}`"
+    keys = tuple(_Criterion.model_fields)
+    wording = Wording(kind="parameter", owner=owner, known=keys, unknown=("version", "level"))
+    return problems_of(error, criterion.node, evaluator, wording)
+
+
+def criterion_problem(
+    criterion: CriterionConfig, message: str, hint: str | None = None, at: tuple[PathStep, ...] = ()
+) -> Problem:
+    """Complain about a criterion, at one of its keys where given."""
+    return Problem(nearest(criterion.node, at).place, message, hint)
+
+
+def unknown_evaluator(criterion: CriterionConfig, known: Iterable[str]) -> Problem:
+    """Complain about an evaluator that nobody registered."""
+    message = f"no evaluator called `{criterion.evaluator}` in criterion `{criterion.name}`"
+    return criterion_problem(criterion, message, suggestion(criterion.evaluator, known), at=("evaluator",))
+
+
+def _files(pattern: str) -> list[str]:
+    # Not `Path.glob`: it takes no absolute pattern.
+    found = sorted(name for name in glob.glob(pattern, recursive=True) if not os.path.isdir(name))  # noqa: PTH112, PTH207
+    if not found:
+        raise ConfigError(
+            f"no criteria file matches `{pattern}`",
+            hint="`criteria_files` are relative to the file they are written in",
+        )
+    return found
+
+
+def _read(inline: Iterable[Node], files: Iterable[Path], environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
+    nodes = [*inline]
+    for file in dict.fromkeys(files):
+        nodes.extend(_nodes(file, environment))
+    reader = _Reader()
+    criteria = tuple(reader.criteria(nodes))
+    if reader.problems:
+        raise config_error(reader.problems)
+    return criteria
+
+
+def _nodes(file: Path, environment: Mapping[str, str]) -> list[Node]:
+    root = parse_yaml(read_file(file), str(file), environment)
+    if isinstance(root.value, dict):
+        unknown = [key for key in root.value if key != "criteria"]
+        if unknown:
+            problem = Problem(root.value[unknown[0]].place, f"unknown key `{unknown[0]}` in a criteria file")
+            raise config_error([Problem(problem.place, problem.message, "its only key is `criteria`")])
+        root = root.value.get("criteria", root)
+    if not isinstance(root.value, list):
+        raise config_error([Problem(root.place, "a criteria file must be `criteria: [...]` or a list of criteria")])
+    return root.value
+
+
+class _Reader:
+    """Reads criteria one by one; a reference file that several of them name is read once."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self._cases: dict[Path, Mapping[str, Expected]] = {}
+
+    def criteria(self, nodes: Iterable[Node]) -> Iterator[CriterionConfig]:
+        """Yield the sound ones; what is wrong with the others is in `problems`."""
+        first: dict[str, Place] = {}
+        for node in nodes:
+            criterion = self._criterion(node)
+            if criterion is None:
+                continue
+            if criterion.name in first:
+                message = f"criterion `{criterion.name}` is given twice, first at {first[criterion.name]}"
+                self.problems.append(Problem(node.place, message))
+            first.setdefault(criterion.name, node.place)
+            yield criterion
+
+    def _criterion(self, node: Node) -> CriterionConfig | None:
+        values = plain(node)
+        if not isinstance(values, dict):
+            self.problems.append(Problem(node.place, "a criterion must be a mapping of keys to values"))
+            return None
+        try:
+            read = _Criterion.model_validate(values)
+        except ValidationError as error:
+            name = values.get("name")
+            owner = f" in criterion `{name[:64]}`" if isinstance(name, str) else " in a criterion"
+            self.problems.extend(problems_of(error, node, _Criterion, Wording(owner=owner)))
+            return None
+        return CriterionConfig(
+            name=read.name,
+            evaluator=read.evaluator,
+            when=read.when,
+            scope=read.scope,
+            expected=expected_of(read.expected, read.expected_turns),
+            references=None if read.reference is None else self._references(read.reference, node),
+            pass_at=read.pass_at,
+            sample=read.sample,
+            enforce=read.enforce,
+            parameters={key: value for key, value in values.items() if key not in _Criterion.model_fields},
+            node=node,
+        )
+
+    def _references(self, reference: _Reference, node: Node) -> References:
+        place = nearest(node, ("reference", "file")).place
+        path = place.directory / reference.file
+        if path not in self._cases:
+            self._cases[path] = self._read_cases(path, place)
+        return References(file=path, key=reference.key, cases=self._cases[path])
+
+    def _read_cases(self, path: Path, place: Place) -> Mapping[str, Expected]:
+        try:
+            cases, problems = read_references(read_file(path), str(path))
+        except ConfigError as error:
+            self.problems.append(Problem(place, error.message, error.hint))
+            return {}
+        self.problems.extend(problems)
+        if not cases and not problems:
+            self.problems.append(Problem(place, f"`{path}` holds no reference"))
+        return cases

@@ -1,0 +1,86 @@
+"""Expected calls as people write them, in criteria and in reference files, and as evaluators get them."""
+
+from collections.abc import Sequence
+from typing import Annotated, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+
+from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
+from toolgauge.model.json import Json, JsonObject
+
+_MOST = 1_000_000
+
+
+def _range(value: object) -> object:
+    """Read `3` as exactly three, `[0, 3]` as a range."""
+    bounds = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (value, value)
+    if len(bounds) != 2:
+        raise ValueError("must be a whole number or `[least, most]`")
+    low, high = (_whole(bound) for bound in bounds)
+    if not 0 <= low <= high <= _MOST or high == 0:
+        raise ValueError(f"must be 1 to {_MOST}, or `[least, most]` with least not above most")
+    return low, high
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError("must be a whole number or `[least, most]`")
+    return value
+
+
+class ExpectedItem(BaseModel):
+    """One expected call. A text alone is its name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, Field(min_length=1)]
+    id: str | None = None
+    args: dict[str, JsonValue] | None = None
+    output: JsonValue = None
+    optional: bool = False
+    repeat: Annotated[tuple[int, int], BeforeValidator(_range)] = (1, 1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text_is_a_name(cls, value: object) -> object:
+        return {"name": value} if isinstance(value, str) else value
+
+    def call(self) -> ExpectedCall:
+        """Make what evaluators compare with; an `output` of null was written and differs from none."""
+        return ExpectedCall(
+            name=self.name,
+            call_id=self.id,
+            args=self.args,
+            output=ExpectedOutput(value=self.output) if "output" in self.model_fields_set else None,
+            optional=self.optional,
+            repeat=self.repeat,
+        )
+
+
+ExpectedItems = tuple[ExpectedItem, ...]
+
+
+def expected_of(calls: ExpectedItems | None, turns: tuple[ExpectedItems, ...] | None) -> Expected | None:
+    """Make the expected side of whichever was written; `None` when neither was. An empty list stays an empty list."""
+    if turns is not None:
+        return Expected(turns=tuple(tuple(item.call() for item in turn) for turn in turns), per_turn=True)
+    if calls is not None:
+        return Expected(turns=(tuple(item.call() for item in calls),))
+    return None
+
+
+def expected_json(expected: Expected) -> Json:
+    """Write the expected side with every default spelled out, for the revision."""
+    turns: list[Json] = [[_call_json(call) for call in turn] for turn in expected.turns]
+    return {"per_turn": expected.per_turn, "turns": turns}
+
+
+def _call_json(call: ExpectedCall) -> Json:
+    written: JsonObject = {"name": call.name, "optional": call.optional, "repeat": [*call.repeat]}
+    if call.call_id is not None:
+        written["id"] = call.call_id
+    if call.args is not None:
+        written["args"] = call.args
+    if call.output is not None:
+        written["output"] = call.output.value
+    return written

@@ -1,0 +1,163 @@
+"""A consumer that answers what a test tells it to, and clients that speak raw bytes."""
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+import asyncio
+import gzip
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import grpc
+import grpc.aio
+
+from toolgauge.model.delivery import Accepted, Answer, Signal
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.receive.grpc import GrpcReceiver
+from toolgauge.receive.http import HttpReceiver
+from toolgauge.selfmetrics import SelfMetrics
+
+TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+LOGS = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
+METRICS = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
+NOW_NS = 1_700_000_000_000_000_000
+OWN_HOP = "11111111-2222-4333-8444-555555555555"
+
+
+class FakeConsumer:
+    """Keeps what it is given; answers with `answer`, or raises `fault`."""
+
+    def __init__(self) -> None:
+        self.answer: Answer = Accepted()
+        self.fault: Exception | None = None
+        self.taken: list[tuple[Signal, bytes, int]] = []
+
+    def consume(self, signal: Signal, body: bytes, now_ns: int) -> Answer:
+        if self.fault is not None:
+            raise self.fault
+        self.taken.append((signal, body, now_ns))
+        return self.answer
+
+
+@dataclass
+class Receivers:
+    """Both receivers over one consumer, on ephemeral ports."""
+
+    consumer: FakeConsumer
+    metrics: SelfMetrics
+    grpc: GrpcReceiver
+    http: HttpReceiver
+
+    def outcomes(self) -> dict[tuple[str, ...], float]:
+        """The request counter by transport, signal and outcome."""
+        return dict(self.metrics.requests.cells)
+
+
+@asynccontextmanager
+async def receiving(
+    *, limit: int = 1 << 20, idle_timeout_s: float = 60, body_timeout_s: float = 60
+) -> AsyncGenerator[Receivers, None]:
+    """Run both receivers."""
+    consumer = FakeConsumer()
+    metrics = SelfMetrics(MetricRegistry())
+    clock: Callable[[], int] = lambda: NOW_NS  # noqa: E731 - a clock is one expression
+    grpc_receiver = GrpcReceiver(
+        consumer, endpoint="127.0.0.1:0", max_recv_msg_size=limit, clock=clock, metrics=metrics, hop_id=OWN_HOP
+    )
+    http_receiver = HttpReceiver(
+        consumer,
+        endpoint="127.0.0.1:0",
+        max_request_body_size=limit,
+        clock=clock,
+        metrics=metrics,
+        hop_id=OWN_HOP,
+        idle_timeout_s=idle_timeout_s,
+        body_timeout_s=body_timeout_s,
+    )
+    await grpc_receiver.start()
+    await http_receiver.start()
+    try:
+        yield Receivers(consumer=consumer, metrics=metrics, grpc=grpc_receiver, http=http_receiver)
+    finally:
+        await grpc_receiver.stop(0.5)
+        await http_receiver.stop(0.5)
+
+
+@dataclass
+class Told:
+    """What a gRPC client saw: the code, and the status details as they travelled."""
+
+    code: grpc.StatusCode
+    response: bytes = b""
+    message: str = ""
+    details: bytes | None = None
+
+
+async def call(
+    channel: grpc.aio.Channel, body: bytes, *, method: str = TRACES, metadata: tuple[tuple[str, str], ...] = ()
+) -> Told:
+    """Call once over an open channel."""
+    try:
+        response = await channel.unary_unary(method)(body, timeout=10, metadata=metadata)
+    except grpc.aio.AioRpcError as error:
+        trailing = dict(error.trailing_metadata() or ())
+        details = trailing.get("grpc-status-details-bin")
+        return Told(error.code(), b"", error.details() or "", details if isinstance(details, bytes) else None)
+    return Told(grpc.StatusCode.OK, response)
+
+
+async def call_once(
+    port: int,
+    body: bytes,
+    *,
+    method: str = TRACES,
+    metadata: tuple[tuple[str, str], ...] = (),
+    compression: grpc.Compression = grpc.Compression.NoCompression,
+) -> Told:
+    """Call once over a connection of its own."""
+    options = (("grpc.max_send_message_length", -1),)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", compression=compression, options=options) as channel:
+        return await call(channel, body, method=method, metadata=metadata)
+
+
+@dataclass
+class Reply:
+    """What an HTTP client saw."""
+
+    status: int
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    body: bytes = b""
+
+
+async def post(port: int, body: bytes, *, path: str = "/v1/traces", method: str = "POST", **headers: str) -> Reply:
+    """Send one request over a connection of its own; `Content_Type` in `headers` overrides protobuf."""
+    named = {"Content-Type": "application/x-protobuf", "Content-Length": str(len(body))}
+    named.update({key.replace("_", "-"): value for key, value in headers.items()})
+    lines = [f"{method} {path} HTTP/1.1", "Host: x", *(f"{key}: {value}" for key, value in named.items() if value)]
+    return await raw(port, "\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+
+
+async def raw(port: int, data: bytes) -> Reply:
+    """Send bytes as they are and read one answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(data)
+        return await read_reply(reader)
+    finally:
+        writer.close()
+
+
+async def read_reply(reader: asyncio.StreamReader) -> Reply:
+    """Read one answer; status 0 when the connection was closed without one."""
+    async with asyncio.timeout(10):
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return Reply(0)
+        headers = {key.lower(): value for key, _, value in (line.partition(": ") for line in head[1:] if line)}
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Reply(int(head[0].split()[1]), headers, body)
+
+
+def gzipped(body: bytes) -> bytes:
+    """Compress as a sender would."""
+    return gzip.compress(body, 6, mtime=0)

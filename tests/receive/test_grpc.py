@@ -1,0 +1,214 @@
+# pyright: reportUnknownVariableType=false
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grpc
+import grpc.aio
+import pytest
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+
+from tests.receive.fakes import (
+    LOGS,
+    METRICS,
+    NOW_NS,
+    OWN_HOP,
+    TRACES,
+    FakeConsumer,
+    call,
+    call_once,
+    gzipped,
+    receiving,
+)
+from toolgauge.model.delivery import Invalid, Refused, Unsupported
+from toolgauge.model.errors import StartError
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.receive.grpc import GrpcReceiver
+from toolgauge.selfmetrics import SelfMetrics
+
+RECORDED = sorted(Path("tests/corpus/openai-agents").glob("**/*.otlp.pb"))[0].read_bytes()
+Code = grpc.StatusCode
+
+
+async def test_recorded_request_arrives_byte_for_byte_with_the_time():
+    async with receiving() as receivers:
+        told = await call_once(receivers.grpc.port, RECORDED)
+    assert (told.code, told.response) == (Code.OK, b"")
+    assert receivers.consumer.taken == [("traces", RECORDED, NOW_NS)]
+    assert receivers.outcomes() == {("grpc", "traces", "accepted"): 1}
+
+
+@pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
+async def test_compressed_request_arrives_decompressed(compression: grpc.Compression):
+    async with receiving() as receivers:
+        told = await call_once(receivers.grpc.port, RECORDED, compression=compression)
+    assert told.code is Code.OK
+    assert receivers.consumer.taken == [("traces", RECORDED, NOW_NS)]
+
+
+async def test_each_service_has_its_signal():
+    async with receiving() as receivers:
+        for method in (TRACES, METRICS, LOGS):
+            await call_once(receivers.grpc.port, b"\n\0", method=method)
+    assert [signal for signal, _, _ in receivers.consumer.taken] == ["traces", "metrics", "logs"]
+
+
+async def test_unknown_method_is_unimplemented():
+    async with receiving() as receivers:
+        told = await call_once(receivers.grpc.port, b"\n\0", method=TRACES.replace("Export", "Import"))
+    assert told.code is Code.UNIMPLEMENTED
+
+
+async def test_empty_request_succeeds_without_the_consumer():
+    async with receiving() as receivers:
+        told = await call_once(receivers.grpc.port, b"")
+    assert (told.code, told.response) == (Code.OK, b"")
+    assert receivers.consumer.taken == []
+    assert receivers.outcomes() == {("grpc", "traces", "accepted"): 1}
+
+
+async def test_refused_request_is_unavailable_with_the_time_to_come_back():
+    async with receiving() as receivers:
+        receivers.consumer.answer = Refused("the queue is full", 0.25)
+        told = await call_once(receivers.grpc.port, RECORDED)
+    assert (told.code, told.message) == (Code.UNAVAILABLE, "the queue is full")
+    assert told.details is not None
+    status = Status.FromString(told.details)
+    info = RetryInfo()
+    assert status.code == 14
+    assert status.details[0].Unpack(info)
+    assert (info.retry_delay.seconds, info.retry_delay.nanos) == (0, 250_000_000)
+    assert receivers.outcomes() == {("grpc", "traces", "refused"): 1}
+
+
+async def test_undecodable_request_is_an_invalid_argument():
+    async with receiving() as receivers:
+        receivers.consumer.answer = Invalid("the request is cut off")
+        told = await call_once(receivers.grpc.port, b"\n\x05x")
+    assert (told.code, told.message) == (Code.INVALID_ARGUMENT, "the request is cut off")
+    assert receivers.outcomes() == {("grpc", "traces", "invalid"): 1}
+
+
+async def test_signal_that_is_off_is_unimplemented():
+    async with receiving() as receivers:
+        receivers.consumer.answer = Unsupported("metrics are not accepted")
+        told = await call_once(receivers.grpc.port, b"\n\0", method=METRICS)
+    assert (told.code, told.message) == (Code.UNIMPLEMENTED, "metrics are not accepted")
+    assert receivers.outcomes() == {("grpc", "metrics", "unsupported"): 1}
+
+
+@pytest.mark.parametrize(("fault", "code"), [(KeyError("k"), Code.INTERNAL), (MemoryError(), Code.UNAVAILABLE)])
+async def test_fault_behind_the_handler_is_never_unknown(fault: Exception, code: grpc.StatusCode):
+    async with receiving() as receivers:
+        receivers.consumer.fault = fault
+        told = await call_once(receivers.grpc.port, RECORDED)
+    assert told.code is code
+    assert receivers.outcomes() == {("grpc", "traces", "error"): 1}
+
+
+async def test_request_over_the_limit_is_exhausted_for_good():
+    async with receiving(limit=1000) as receivers:
+        told = await call_once(receivers.grpc.port, b"\n\0" * 600)
+    assert (told.code, told.details) == (Code.RESOURCE_EXHAUSTED, None)
+    assert receivers.consumer.taken == []
+
+
+async def test_request_that_grows_over_the_limit_is_exhausted_for_good_and_counted():
+    async with receiving(limit=1000) as receivers:
+        told = await call_once(receivers.grpc.port, b"\n\0" * 100_000, compression=grpc.Compression.Gzip)
+    assert told.code is Code.RESOURCE_EXHAUSTED
+    assert told.details is not None
+    assert not Status.FromString(told.details).details
+    assert receivers.outcomes() == {("grpc", "traces", "too_large"): 1}
+
+
+async def test_gzip_cut_short_is_an_invalid_argument():
+    async with receiving() as receivers:
+        told = await call_once(receivers.grpc.port, gzipped(RECORDED)[:-20])
+    assert told.code is Code.INVALID_ARGUMENT
+    assert receivers.outcomes() == {("grpc", "traces", "invalid"): 1}
+
+
+async def test_uncompressed_request_that_begins_like_zlib_is_left_alone():
+    unknown_field_15 = b"\x78\x9c\x01" + RECORDED
+    async with receiving() as receivers:
+        await call_once(receivers.grpc.port, unknown_field_15)
+    assert receivers.consumer.taken == [("traces", unknown_field_15, NOW_NS)]
+
+
+async def test_own_hop_is_refused_for_good_and_counted():
+    async with receiving() as receivers:
+        told = await call_once(receivers.grpc.port, RECORDED, metadata=(("x-toolgauge-hop", OWN_HOP),))
+        other = await call_once(receivers.grpc.port, RECORDED, metadata=(("x-toolgauge-hop", "another"),))
+    assert (told.code, other.code) == (Code.FAILED_PRECONDITION, Code.OK)
+    assert "loop" in told.message
+    assert receivers.outcomes() == {("grpc", "traces", "loop"): 1, ("grpc", "traces", "accepted"): 1}
+
+
+async def test_one_stuck_request_does_not_hold_up_twenty_others_on_its_connection():
+    never = asyncio.Event()
+
+    async def half() -> AsyncIterator[bytes]:
+        await never.wait()
+        yield b""
+
+    async with receiving() as receivers, grpc.aio.insecure_channel(f"127.0.0.1:{receivers.grpc.port}") as channel:
+        stuck = channel.stream_unary(TRACES)(half())
+        answers = await asyncio.gather(*(call(channel, RECORDED) for _ in range(20)))
+        assert not stuck.done()
+        stuck.cancel()
+    assert [told.code for told in answers] == [Code.OK] * 20
+    assert len(receivers.consumer.taken) == 20
+
+
+@pytest.mark.parametrize("noise", [b"\0" * 64, bytes(range(256)) * 8, b"GET / HTTP/1.1\r\n\r\n"])
+async def test_noise_on_the_port_does_no_harm(noise: bytes):
+    async with receiving() as receivers:
+        _, writer = await asyncio.open_connection("127.0.0.1", receivers.grpc.port)
+        writer.write(noise)
+        await writer.drain()
+        writer.close()
+        told = await call_once(receivers.grpc.port, RECORDED)
+    assert told.code is Code.OK
+
+
+def receiver(endpoint: str) -> GrpcReceiver:
+    return GrpcReceiver(
+        FakeConsumer(),
+        endpoint=endpoint,
+        max_recv_msg_size=1 << 20,
+        clock=lambda: NOW_NS,
+        metrics=SelfMetrics(MetricRegistry()),
+        hop_id=OWN_HOP,
+    )
+
+
+async def test_port_of_another_receiver_is_a_start_error():
+    async with receiving() as receivers:
+        second = receiver(f"127.0.0.1:{receivers.grpc.port}")
+        with pytest.raises(StartError, match=f"`127.0.0.1:{receivers.grpc.port}`: the port is in use"):
+            await second.start()
+        await second.stop(0)
+
+
+async def test_localhost_serves_both_families():
+    server = receiver("localhost:0")
+    await server.start()
+    try:
+        for host in ("127.0.0.1", "[::1]") if socket.has_ipv6 else ("127.0.0.1",):
+            async with grpc.aio.insecure_channel(f"{host}:{server.port}") as channel:
+                assert (await call(channel, RECORDED)).code is Code.OK
+    finally:
+        await server.stop(0)
+
+
+async def test_stop_works_twice_and_without_a_start():
+    server = receiver("127.0.0.1:0")
+    await server.stop(0)
+    await server.start()
+    await server.stop(0)
+    await server.stop(0)
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", server.port)

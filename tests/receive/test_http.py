@@ -1,0 +1,293 @@
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+from google.rpc.status_pb2 import Status
+
+from tests.receive.fakes import NOW_NS, OWN_HOP, FakeConsumer, Reply, gzipped, post, raw, read_reply, receiving
+from toolgauge.model.delivery import Answer, Invalid, Refused, Unsupported
+from toolgauge.model.errors import StartError
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.receive.http import HttpReceiver
+from toolgauge.selfmetrics import SelfMetrics
+
+RECORDED = sorted(Path("tests/corpus/openai-agents").glob("**/*.otlp.pb"))[0].read_bytes()
+HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"
+
+
+def status_of(reply: Reply) -> Status:
+    """Read the body that every refusal must have."""
+    assert reply.headers["content-type"] == "application/x-protobuf"
+    status = Status.FromString(reply.body)
+    assert status.message
+    return status
+
+
+async def test_recorded_request_arrives_byte_for_byte_with_the_time():
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, RECORDED)
+    assert (reply.status, reply.body, reply.headers["content-type"]) == (200, b"", "application/x-protobuf")
+    assert receivers.consumer.taken == [("traces", RECORDED, NOW_NS)]
+    assert receivers.outcomes() == {("http", "traces", "accepted"): 1}
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "GZIP", "x-gzip"])
+async def test_gzip_request_arrives_decompressed(encoding: str):
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, gzipped(RECORDED), Content_Encoding=encoding)
+    assert reply.status == 200
+    assert receivers.consumer.taken == [("traces", RECORDED, NOW_NS)]
+
+
+async def test_each_path_has_its_signal():
+    async with receiving() as receivers:
+        for signal in ("traces", "metrics", "logs"):
+            await post(receivers.http.port, b"\n\0", path=f"/v1/{signal}")
+    assert [signal for signal, _, _ in receivers.consumer.taken] == ["traces", "metrics", "logs"]
+
+
+async def test_media_type_may_have_parameters():
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, RECORDED, Content_Type="Application/X-Protobuf; charset=utf-8")
+    assert reply.status == 200
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+async def test_empty_request_succeeds_without_the_consumer(encoding: str):
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, b"", Content_Encoding=encoding)
+    assert (reply.status, reply.body) == (200, b"")
+    assert receivers.consumer.taken == []
+
+
+async def test_chunked_request_is_accepted():
+    chunks = b"%x\r\n%b\r\n0\r\n\r\n" % (len(RECORDED), RECORDED)
+    async with receiving() as receivers:
+        reply = await raw(receivers.http.port, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks)
+    assert reply.status == 200
+    assert receivers.consumer.taken == [("traces", RECORDED, NOW_NS)]
+
+
+async def test_expect_100_continue_is_answered():
+    async with receiving() as receivers:
+        reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
+        writer.write(HEAD + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+        assert (await read_reply(reader)).status == 100
+        writer.write(b"\n\0")
+        assert (await read_reply(reader)).status == 200
+        writer.close()
+
+
+async def test_connection_is_kept_for_the_next_request():
+    async with receiving() as receivers:
+        reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
+        for _ in range(3):
+            writer.write(HEAD + b"Content-Length: 2\r\n\r\n\n\0")
+            assert (await read_reply(reader)).status == 200
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "code", "retry_after", "outcome"),
+    [
+        (Refused("the queue is full", 0.4), 503, 14, "1", "refused"),
+        (Refused("the queue is full", 2.0), 503, 14, "2", "refused"),
+        (Invalid("the request is cut off"), 400, 3, None, "invalid"),
+        (Unsupported("metrics are not accepted"), 404, 12, None, "unsupported"),
+    ],
+)
+async def test_consumers_refusal_is_a_status_with_a_body(
+    answer: Answer, status: int, code: int, retry_after: str | None, outcome: str
+):
+    async with receiving() as receivers:
+        receivers.consumer.answer = answer
+        reply = await post(receivers.http.port, RECORDED)
+    assert (reply.status, status_of(reply).code) == (status, code)
+    assert reply.headers.get("retry-after") == retry_after
+    assert receivers.outcomes() == {("http", "traces", outcome): 1}
+
+
+async def test_connection_survives_a_refusal_of_the_consumer():
+    async with receiving() as receivers:
+        receivers.consumer.answer = Refused("the queue is full", 1)
+        reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
+        for _ in range(2):
+            writer.write(HEAD + b"Content-Length: 2\r\n\r\n\n\0")
+            assert (await read_reply(reader)).status == 503
+        writer.close()
+
+
+async def test_fault_behind_the_handler_is_a_500_with_a_body():
+    async with receiving() as receivers:
+        receivers.consumer.fault = RuntimeError("secret")
+        reply = await post(receivers.http.port, RECORDED)
+    assert (reply.status, status_of(reply).code) == (500, 13)
+    assert b"secret" not in reply.body
+    assert receivers.outcomes() == {("http", "traces", "error"): 1}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"method": "GET"}, 405),
+        ({"method": "PUT"}, 405),
+        ({"path": "/"}, 404),
+        ({"path": "/v1/profiles"}, 404),
+        ({"path": "/v1/traces/"}, 404),
+        ({"Content_Type": "application/json"}, 415),
+        ({"Content_Type": "text/plain"}, 415),
+        ({"Content_Type": ""}, 415),
+        ({"Content_Encoding": "br"}, 415),
+        ({"Content_Encoding": "gzip"}, 400),
+        ({"x_toolgauge_hop": OWN_HOP}, 400),
+    ],
+)
+async def test_wrong_request_is_refused_with_a_status_body(headers: dict[str, str], status: int):
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, RECORDED, **headers)
+        assert (await post(receivers.http.port, RECORDED)).status == 200
+    assert reply.status == status
+    status_of(reply)
+    assert len(receivers.consumer.taken) == 1
+
+
+async def test_wrong_method_is_told_the_right_one():
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, b"", method="DELETE")
+    assert reply.headers["allow"] == "POST"
+
+
+async def test_own_hop_is_counted_as_a_loop():
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, RECORDED, x_toolgauge_hop=OWN_HOP)
+        await post(receivers.http.port, RECORDED, x_toolgauge_hop="another")
+    assert "loop" in status_of(reply).message
+    assert receivers.outcomes() == {("http", "traces", "loop"): 1, ("http", "traces", "accepted"): 1}
+
+
+async def test_declared_length_over_the_limit_is_refused_before_the_body_is_sent():
+    async with receiving(limit=1000) as receivers:
+        reply = await raw(receivers.http.port, HEAD + b"Content-Length: 1001\r\n\r\n")
+    assert (reply.status, status_of(reply).code) == (413, 8)
+    assert receivers.outcomes() == {("http", "traces", "too_large"): 1}
+
+
+async def test_large_body_that_is_already_being_sent_is_told_so():
+    async with receiving(limit=1000) as receivers:
+        reply = await post(receivers.http.port, b"\n\0" * (2 << 20))
+    assert reply.status == 413
+
+
+async def test_chunked_body_is_bounded():
+    chunk = b"400\r\n" + b"\0" * 1024 + b"\r\n"
+    async with receiving(limit=3000) as receivers:
+        reply = await raw(receivers.http.port, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 4)
+    assert reply.status == 413
+    assert receivers.consumer.taken == []
+
+
+async def test_body_that_grows_over_the_limit_is_413():
+    async with receiving(limit=1000) as receivers:
+        reply = await post(receivers.http.port, gzipped(b"\0" * 1_000_000), Content_Encoding="gzip")
+    assert (reply.status, status_of(reply).code) == (413, 8)
+
+
+async def test_gzip_cut_short_is_400():
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, gzipped(RECORDED)[:-30], Content_Encoding="gzip")
+    assert (reply.status, status_of(reply).code) == (400, 3)
+
+
+async def test_half_sent_headers_are_closed():
+    async with receiving(idle_timeout_s=0.1) as receivers:
+        assert (await raw(receivers.http.port, HEAD)).status == 0
+
+
+async def test_half_sent_body_is_told_408_and_closed():
+    async with receiving(body_timeout_s=0.1) as receivers:
+        reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
+        writer.write(HEAD + b"Content-Length: 1000\r\n\r\n" + b"\0" * 10)
+        reply = await read_reply(reader)
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+        writer.close()
+    assert reply.status == 408
+    status_of(reply)
+
+
+async def test_sender_that_hangs_up_in_the_middle_does_no_harm():
+    async with receiving() as receivers:
+        _, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
+        writer.write(HEAD + b"Content-Length: 1000\r\n\r\n" + b"\0" * 10)
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+        assert (await post(receivers.http.port, RECORDED)).status == 200
+    assert len(receivers.consumer.taken) == 1
+
+
+async def test_half_sent_requests_do_not_hold_up_twenty_others():
+    async with receiving() as receivers:
+        _, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
+        writer.write(HEAD + b"Content-Length: 500000\r\n\r\n" + b"\0" * 1000)
+        replies = await asyncio.gather(*(post(receivers.http.port, RECORDED) for _ in range(20)))
+        writer.close()
+    assert [reply.status for reply in replies] == [200] * 20
+
+
+async def test_noise_on_the_port_is_answered_400_or_closed():
+    chance = random.Random(7)  # noqa: S311 - not for secrets
+    async with receiving(idle_timeout_s=0.2) as receivers:
+        for _ in range(50):
+            reply = await raw(receivers.http.port, chance.randbytes(200) + b"\r\n\r\n")
+            assert reply.status in (0, 400)
+            if reply.status:
+                status_of(reply)
+        assert (await post(receivers.http.port, RECORDED)).status == 200
+
+
+async def test_random_bodies_never_give_a_5xx():
+    chance = random.Random(8)  # noqa: S311 - not for secrets
+    async with receiving() as receivers:
+        for encoding in ("", "gzip", "deflate"):
+            for _ in range(20):
+                reply = await post(receivers.http.port, chance.randbytes(50), Content_Encoding=encoding)
+                assert reply.status in (200, 400)
+
+
+def receiver(endpoint: str) -> HttpReceiver:
+    return HttpReceiver(
+        FakeConsumer(),
+        endpoint=endpoint,
+        max_request_body_size=1 << 20,
+        clock=lambda: NOW_NS,
+        metrics=SelfMetrics(MetricRegistry()),
+        hop_id=OWN_HOP,
+    )
+
+
+async def test_port_of_another_receiver_is_a_start_error():
+    async with receiving() as receivers:
+        with pytest.raises(StartError, match=f"`127.0.0.1:{receivers.http.port}`: the port is in use"):
+            await receiver(f"127.0.0.1:{receivers.http.port}").start()
+
+
+async def test_stop_works_twice_and_without_a_start():
+    server = receiver("127.0.0.1:0")
+    await server.stop(0)
+    await server.start()
+    await server.stop(0)
+    await server.stop(0)
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", server.port)
+
+
+async def test_stop_closes_idle_connections_and_leaves_no_task():
+    before = asyncio.all_tasks()
+    server = receiver("127.0.0.1:0")
+    await server.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    await server.stop(1)
+    assert await asyncio.wait_for(reader.read(), 5) == b""
+    writer.close()
+    assert asyncio.all_tasks() == before

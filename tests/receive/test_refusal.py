@@ -1,0 +1,51 @@
+import pytest
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+from grpc import StatusCode
+
+from toolgauge.model.delivery import Answer, Invalid, Refused, Unsupported
+from toolgauge.receive.refusal import Refusal, failed, loop, refusal, too_large
+
+
+def retry_delay_s(told: Refusal) -> float | None:
+    info = RetryInfo()
+    for detail in Status.FromString(told.status()).details:
+        if detail.Unpack(info):
+            return info.retry_delay.seconds + info.retry_delay.nanos / 1e9
+    return None
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "http_status", "retry_s"),
+    [
+        (Refused("queue is full", 0.4), StatusCode.UNAVAILABLE, 503, 0.4),
+        (Refused("queue is full", 0.0), StatusCode.UNAVAILABLE, 503, 0.0),
+        (Invalid("field 3 is cut off"), StatusCode.INVALID_ARGUMENT, 400, None),
+        (Unsupported("metrics are not accepted"), StatusCode.UNIMPLEMENTED, 404, None),
+    ],
+)
+def test_answer_is_said_in_the_words_of_both_transports(
+    answer: Refused | Invalid | Unsupported, code: StatusCode, http_status: int, retry_s: float | None
+):
+    told = refusal(answer)
+    assert (told.code, told.http_status, told.message) == (code, http_status, answer.message)
+    status = Status.FromString(told.status())
+    assert (status.code, status.message) == (code.value[0], answer.message)
+    assert retry_delay_s(told) == retry_s
+
+
+@pytest.mark.parametrize("told", [too_large(64), loop(), failed(ValueError("secret"))])
+def test_refusal_for_good_carries_no_retry_info(told: Refusal):
+    assert retry_delay_s(told) is None
+    assert "secret" not in told.message
+
+
+def test_short_memory_may_pass():
+    told = failed(MemoryError())
+    assert (told.code, told.http_status) == (StatusCode.UNAVAILABLE, 503)
+    assert retry_delay_s(told) == 5.0
+
+
+def test_long_message_is_cut_so_that_a_header_can_carry_it():
+    answer: Answer = Invalid("x" * 100_000)
+    assert len(refusal(answer).status()) < 500

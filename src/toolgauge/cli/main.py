@@ -1,0 +1,122 @@
+"""The command `toolgauge`: finds sub-commands by name and turns errors into messages and exit codes.
+
+Nothing but click is imported here: each sub-command loads its own module when it runs, because `--help` and
+shell completion must not wait for gRPC. The one place where an error of ours becomes text on stderr.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.metadata import version
+
+import click
+
+from toolgauge.model.errors import ConfigError, ToolgaugeError
+
+EXIT_CODES = (
+    "Exit codes: 0 fine; 1 problems found, or a failure at run time; 2 misuse or bad configuration; "
+    "3 not enough data (`gate`)."
+)
+
+# Sub-command -> what the list says about it; the module is `toolgauge.cli.<name>`, with `_` for `-`.
+_COMMANDS = {
+    "serve": "Receive OTLP, score tool calls, send on spans and scores.",
+    "demo": "Show recorded agent traffic being scored, without keys or network.",
+    "inspect": "Print the trajectories found in recorded traffic.",
+    "replay": "Score recorded traffic as if it came in live.",
+    "validate": "Check configuration, criteria and references; open no port.",
+    "components": "List the dialects, evaluators, receivers and emitters.",
+    "print-config": "Print the configuration with every default.",
+}
+
+
+class LazyGroup(click.Group):
+    """Knows its sub-commands by name and imports the one that is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        """Name the sub-commands, the most wanted first."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (as above)
+        """Import one sub-command."""
+        if cmd_name not in _COMMANDS:
+            return None
+        command: object = import_module(f"toolgauge.cli.{cmd_name.replace('-', '_')}").command
+        return command if isinstance(command, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a sub-command, and suggest one when there is none of that name."""
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in _COMMANDS:
+            close = get_close_matches(name, _COMMANDS, n=1)
+            hint = f" Did you mean `{close[0]}`?" if close else ""
+            ctx.fail(f"no command called `{name}`.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (as above)
+        """List the sub-commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001 (click's signature)
+    if value and not ctx.resilient_parsing:
+        click.echo(f"toolgauge {version('toolgauge')}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
+def commands() -> None:
+    """Score the tool calls of AI agents inside an OpenTelemetry pipeline.
+
+    Results are printed to stdout and everything else to stderr. Colour is left out when NO_COLOR is set or the
+    output is not a terminal.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    try:
+        try:
+            returned: object = commands.main(args=arguments, prog_name="toolgauge", standalone_mode=False)
+        finally:
+            sys.stdout.flush()  # here, so that a closed pipe is noticed while it can still be handled
+    except ToolgaugeError as error:
+        _complain(error.message, error.hint)
+        return 2 if isinstance(error, ConfigError) else 1
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return error.exit_code
+    except click.UsageError as error:
+        _complain(error.format_message(), _usage_hint(error))
+        return error.exit_code
+    except click.ClickException as error:
+        _complain(error.format_message(), None)
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        # Whoever reads has had enough. Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return returned if isinstance(returned, int) else 0
+
+
+def _usage_hint(error: click.UsageError) -> str:
+    path = error.ctx.command_path if error.ctx is not None else "toolgauge"
+    return f"`{path} --help` lists what there is"
+
+
+def _complain(message: str, hint: str | None) -> None:
+    """Print an error to stderr; click leaves the colour out where there is no terminal."""
+    color = False if os.environ.get("NO_COLOR") else None
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True, color=color)
+    if hint:
+        click.echo(f"{click.style('hint:', fg='cyan', bold=True)} {hint}", err=True, color=color)

@@ -28,7 +28,7 @@ _MESSAGE_REPR = re.compile(
     r"(?P<rest>(?: [a-z_]+=.*)?)",
     re.DOTALL,
 )
-_CALL_ID = re.compile(r" tool_call_id='([^'\\]{1,256})'")
+_CALL_ID = re.compile(r"[ (]tool_call_id='([^'\\]{1,256})'")
 _STATUS_ERROR = re.compile(r" status='error'(?: |$)")
 
 
@@ -143,11 +143,22 @@ def _langchain_answer(value: Value) -> Answer:
     data = opened.get("data", opened.get("kwargs"))
     if isinstance(data, dict) and "tool_call_id" in data:
         return message_answer(data)
+    if isinstance(update := opened.get("update"), dict):
+        return _command_answer(update, read)
     if len(opened) == 1 and isinstance(text := opened.get("output"), str):
         return _message_repr(text)
     if isinstance(value, str) and value.startswith("content="):
         return _message_repr(value)
     return _plain_answer(value)
+
+
+def _command_answer(update: JsonObject, whole: Content) -> Answer:
+    """Read a LangGraph command: of the messages it adds, perhaps after the whole history, the last tool message."""
+    for message in reversed(as_list(update.get("messages"))):
+        data = as_object(as_object(message).get("data"))
+        if "tool_call_id" in data:
+            return message_answer(data)
+    return Answer(result=whole)
 
 
 def message_answer(data: JsonObject) -> Answer:
@@ -163,6 +174,9 @@ def message_answer(data: JsonObject) -> Answer:
 
 def _message_repr(text: str) -> Answer:
     """Read `content='..' name='..' tool_call_id='..'`, a tool message as Python shows it."""
+    if text.startswith("Command("):
+        call_ids = _CALL_ID.findall(text)
+        return Answer(call_id=call_ids[-1] if call_ids else None)
     found = _MESSAGE_REPR.fullmatch(text.strip())
     if found is None:
         return Answer(result=result(text))

@@ -92,9 +92,7 @@ def shadow(result: Result) -> Result:
 
 def scorecard(*results: Result, of: Trajectory | None = None) -> Scorecard:
     calls = tuple(result.call for result in results if result.call is not None)
-    return Scorecard(
-        trajectory=of if of is not None else trajectory(*calls), results=results, scored_at_ns=SCORED_NS
-    )
+    return Scorecard(trajectory=of if of is not None else trajectory(*calls), results=results, scored_at_ns=SCORED_NS)
 
 
 def passed(value: float = 1.0, explanation: str = "all arguments agree") -> Scored:

@@ -1,12 +1,12 @@
 """The attributes of one result, as they stand on the log record and on the scorecard's span event.
 
-Split in two: what is the same for all results of a criterion with this outcome is serialised once, the
-rest is added to each. `append_all` is the one place where a Python value becomes an OTLP value.
+In three parts: what all results of a criterion with this outcome share and what all results for one call share
+is serialised once; the rest is added to each. `append_all` is the one place where a Python value becomes an OTLP value.
 """
 
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeAlias
 
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
@@ -28,7 +28,11 @@ from toolgauge.model.outcomes import (
 from toolgauge.model.trajectory import Trajectory
 
 Attribute: TypeAlias = tuple[str, str | bool | int | float]
-TemplateKey: TypeAlias = tuple[str, str, str, str, Level, Enforce, OutcomeWord]
+_Constant: TypeAlias = tuple[str, str, str, str, Level, Enforce, OutcomeWord]
+# Serialised attributes by judged call (by identity; 0 is the trajectory), for the results of one scorecard.
+Places: TypeAlias = dict[int, bytes]
+
+_MAX_TEMPLATES = 4096
 
 
 class AttributeList(Protocol):
@@ -39,37 +43,98 @@ class AttributeList(Protocol):
         ...
 
 
+class Carrier(Protocol):
+    """A protobuf message with attributes: a log record or a span event."""
+
+    @property
+    def attributes(self) -> AttributeList:
+        """Its attributes."""
+        ...
+
+    def MergeFromString(self, serialized: bytes) -> int:  # noqa: N802 # protobuf's name
+        """Append serialised fields."""
+        ...
+
+    def SerializeToString(self) -> bytes:  # noqa: N802 # protobuf's name
+        """Serialise."""
+        ...
+
+
 def append_all(target: AttributeList, attributes: Iterable[Attribute]) -> None:
     """Append attributes to a message."""
     for key, value in attributes:
         encoded = target.add(key=key).value
         match value:
-            case bool():
-                encoded.bool_value = value
             case str():
                 encoded.string_value = value
+            case bool():
+                encoded.bool_value = value
             case int():
                 encoded.int_value = value
             case float():
                 encoded.double_value = value
 
 
-def template_key(result: Result, outcome: Outcome) -> TemplateKey:
-    """Name what `constant_attributes` depends on."""
-    return (
-        result.criterion,
-        result.revision,
-        result.evaluator,
-        result.version,
-        result.level,
-        result.enforce,
-        outcome_word(outcome),
-    )
+class ResultWriter:
+    """Writes results into messages. `begin` makes a message that holds what its kind has for an outcome."""
+
+    def __init__(
+        self, begin: Callable[[OutcomeWord], Carrier], empty: Callable[[], Carrier], redactor: Redactor
+    ) -> None:
+        self._begin = begin
+        self._empty = empty
+        self._redactor = redactor
+        self._constants: dict[_Constant, bytes] = {}
+
+    def write(self, target: Carrier, trajectory: Trajectory, result: Result, outcome: Outcome, places: Places) -> None:
+        """Write one result. `places` is empty for the first result of a scorecard and kept for its others."""
+        key = id(result.call) if result.call is not None else 0
+        place = places.get(key)
+        if place is None:
+            place = places[key] = self._place(trajectory, result)
+        target.MergeFromString(self._constant(result, outcome) + place)
+        append_all(target.attributes, self._varying(outcome))
+
+    def _constant(self, result: Result, outcome: Outcome) -> bytes:
+        key = (
+            result.criterion,
+            result.revision,
+            result.evaluator,
+            result.version,
+            result.level,
+            result.enforce,
+            outcome_word(outcome),
+        )
+        known = self._constants.get(key)
+        if known is None:
+            # Criteria come and go with the configuration; a process that reloads for a year must not grow.
+            if len(self._constants) >= _MAX_TEMPLATES:
+                self._constants.clear()
+            message = self._begin(key[-1])
+            append_all(message.attributes, _constant_attributes(key))
+            known = self._constants[key] = message.SerializeToString()
+        return known
+
+    def _place(self, trajectory: Trajectory, result: Result) -> bytes:
+        message = self._empty()
+        append_all(message.attributes, _place_attributes(trajectory, result))
+        return message.SerializeToString()
+
+    def _varying(self, outcome: Outcome) -> Iterator[Attribute]:
+        match outcome:
+            case Scored(value=value):
+                yield names.SCORE_VALUE, float(value)
+            case NotEvaluated(reason=reason):
+                yield names.REASON, reason
+            case Errored(error_type=error_type):
+                yield names.ERROR_TYPE, fit_text(error_type, MAX_LABEL) or "_OTHER"
+        explanation = self._redactor.explain(outcome)
+        if explanation:
+            yield names.EXPLANATION, explanation
 
 
-def constant_attributes(key: TemplateKey) -> Iterator[Attribute]:
-    """Yield the attributes that all results with this key share."""
-    criterion, revision, evaluator, version, level, enforce, word = key
+def _constant_attributes(constant: _Constant) -> Iterator[Attribute]:
+    criterion, revision, evaluator, version, level, enforce, word = constant
     yield names.CRITERION, fit_text(criterion, MAX_IDENTIFIER)
     yield names.OUTCOME, word
     if word in {"pass", "fail"}:
@@ -82,24 +147,7 @@ def constant_attributes(key: TemplateKey) -> Iterator[Attribute]:
         yield names.SHADOW, True
 
 
-def varying_attributes(
-    trajectory: Trajectory, result: Result, outcome: Outcome, redactor: Redactor
-) -> Iterator[Attribute]:
-    """Yield the attributes of this result alone."""
-    match outcome:
-        case Scored(value=value):
-            yield names.SCORE_VALUE, float(value)
-        case NotEvaluated(reason=reason):
-            yield names.REASON, reason
-        case Errored(error_type=error_type):
-            yield names.ERROR_TYPE, fit_text(error_type, MAX_LABEL) or "_OTHER"
-    explanation = redactor.explain(outcome)
-    if explanation:
-        yield names.EXPLANATION, explanation
-    yield from _whereabouts(trajectory, result)
-
-
-def _whereabouts(trajectory: Trajectory, result: Result) -> Iterator[Attribute]:
+def _place_attributes(trajectory: Trajectory, result: Result) -> Iterator[Attribute]:
     call = result.call
     if call is not None:
         yield names.TOOL, fit_text(call.name, MAX_IDENTIFIER)

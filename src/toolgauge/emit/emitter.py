@@ -5,19 +5,19 @@ Nothing here sends: requests leave through the same queue and retry as the sende
 
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from toolgauge.emit.events import EventEncoder
-from toolgauge.emit.metric_data import add_metrics
+from toolgauge.emit.metric_data import add_metrics, snapshot
 from toolgauge.emit.redact import Redactor
 from toolgauge.emit.resource import own_attributes, own_resource, own_scope
 from toolgauge.emit.score_metrics import ScoreMetrics
 from toolgauge.emit.scorecard_span import ScorecardSpanEncoder, judged_spans, live_results
 from toolgauge.emit.settings import EmitSettings
 from toolgauge.model.delivery import Outgoing, Signal
-from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.metrics import Metric, MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -68,12 +68,20 @@ class Emitter:
 
     def metrics(self, now_ns: int) -> Outgoing:
         """Encode the whole registry."""
+        return self.metrics_request(self.snapshot(), now_ns)
+
+    def snapshot(self) -> tuple[Metric, ...]:
+        """Copy the whole registry: the short part of `metrics`."""
+        return snapshot(self._registry)
+
+    def metrics_request(self, metrics: Iterable[Metric], now_ns: int) -> Outgoing:
+        """Encode a snapshot: the long part of `metrics`, tens of milliseconds at the caps; may run in a thread."""
         request = ExportMetricsServiceRequest()
         resource_metrics = request.resource_metrics.add()
         resource_metrics.resource.CopyFrom(self._resource)
         scope_metrics = resource_metrics.scope_metrics.add()
         scope_metrics.scope.CopyFrom(self._scope)
-        add_metrics(scope_metrics, self._registry, self._start_ns, now_ns)
+        add_metrics(scope_metrics, metrics, self._start_ns, now_ns)
         return Outgoing(signal="metrics", body=request.SerializeToString(), spans=0, own=True)
 
 

@@ -14,13 +14,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from toolgauge.emit import names
 from toolgauge.emit.annotations import sound
-from toolgauge.emit.attributes import (
-    TemplateKey,
-    append_all,
-    constant_attributes,
-    template_key,
-    varying_attributes,
-)
+from toolgauge.emit.attributes import Places, ResultWriter
 from toolgauge.emit.fit import fit_time, raw_id
 from toolgauge.emit.redact import Redactor
 from toolgauge.emit.settings import EventsMode
@@ -32,7 +26,6 @@ _WORDS: dict[EventsMode, frozenset[OutcomeWord]] = {
     "all": frozenset({"pass", "fail", "error", "not_evaluated"}),
 }
 _SAMPLED = 1
-_MAX_TEMPLATES = 4096
 
 
 class EventEncoder:
@@ -42,22 +35,22 @@ class EventEncoder:
         self, mode: EventsMode, redactor: Redactor, resource: Resource, scope: InstrumentationScope, max_bytes: int
     ) -> None:
         self._words = _WORDS[mode]
-        self._redactor = redactor
+        self._writer = ResultWriter(_begin, LogRecord, redactor)
         self._resource = resource
         self._scope = scope
         self._max_bytes = max_bytes
-        self._templates: dict[TemplateKey, bytes] = {}
 
     def encode(self, scorecards: Sequence[Scorecard]) -> Iterator[bytes]:
         """Yield serialised export requests; none when there is nothing to say."""
         request, records = self._empty_request()
         size = 0
         for scorecard in scorecards:
+            places: Places = {}
             for result in scorecard.results:
                 outcome = sound(result.outcome)
                 if outcome_word(outcome) not in self._words:
                     continue
-                size += self._append(records, scorecard, result, outcome)
+                size += self._append(records, scorecard, result, outcome, places)
                 if size >= self._max_bytes:
                     yield request.SerializeToString()
                     request, records = self._empty_request()
@@ -73,36 +66,26 @@ class EventEncoder:
         scope_logs.scope.CopyFrom(self._scope)
         return request, scope_logs
 
-    def _append(self, records: ScopeLogs, scorecard: Scorecard, result: Result, outcome: Outcome) -> int:
+    def _append(
+        self, records: ScopeLogs, scorecard: Scorecard, result: Result, outcome: Outcome, places: Places
+    ) -> int:
         record = records.log_records.add()
-        record.MergeFromString(self._template(template_key(result, outcome)))
+        self._writer.write(record, scorecard.trajectory, result, outcome, places)
         record.time_unix_nano = record.observed_time_unix_nano = fit_time(scorecard.scored_at_ns)
         if result.target is not None:
             record.trace_id = raw_id(result.target.trace_id, 16)
             record.span_id = raw_id(result.target.span_id, 8)
         else:
             record.trace_id = raw_id(scorecard.trajectory.trace_id, 16)
-        append_all(record.attributes, varying_attributes(scorecard.trajectory, result, outcome, self._redactor))
         return record.ByteSize()
 
-    def _template(self, key: TemplateKey) -> bytes:
-        template = self._templates.get(key)
-        if template is None:
-            # Criteria come and go with the configuration; a process that reloads for a year must not grow.
-            if len(self._templates) >= _MAX_TEMPLATES:
-                self._templates.clear()
-            template = self._templates[key] = _encode_template(key)
-        return template
 
-
-def _encode_template(key: TemplateKey) -> bytes:
+def _begin(word: OutcomeWord) -> LogRecord:
     # A failed check and a failed evaluation are what people filter logs for.
-    warn = key[-1] in {"fail", "error"}
-    record = LogRecord(
+    warn = word in {"fail", "error"}
+    return LogRecord(
         severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if warn else SeverityNumber.SEVERITY_NUMBER_INFO,
         severity_text="WARN" if warn else "INFO",
         event_name=names.EVENT_NAME,
         flags=_SAMPLED,
     )
-    append_all(record.attributes, constant_attributes(key))
-    return record.SerializeToString()

@@ -15,7 +15,7 @@ from toolgauge.model.records import SpanRef
 C = TypeVar("C")
 
 # What an entry costs beside the span's bytes: the entry, its place in two indexes, ids, bytes header.
-ENTRY_BYTES = 640
+ENTRY_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ Cumulative, with one start time for all: a lost interval heals, and a restart is
 # pyright: reportUnknownMemberType=false
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     AggregationTemporality,
@@ -21,45 +22,57 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
 
 from toolgauge.emit.attributes import Attribute, append_all
 from toolgauge.emit.fit import fit_time, raw_id
-from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, Labels, MetricRegistry
+from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, HistogramCell, Labels, MetricRegistry
 from toolgauge.model.metrics import Metric as Registered
 
 _CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
 
 
-def readings(metric: Counter | Gauge) -> Mapping[Labels, float]:
-    """Read a metric's cells; a counter without labels that has not counted yet is 0, not absent."""
-    if isinstance(metric, Gauge):
-        return {labels: value for labels, value in metric.current().items() if math.isfinite(value)}
-    return metric.cells if metric.cells or metric.labels else {(): 0}
+def snapshot(registry: MetricRegistry) -> tuple[Registered, ...]:
+    """Copy all cells, so that they can be written elsewhere while they move on. Absent values are left out."""
+    return tuple(_copy(metric) for metric in registry)
 
 
-def add_metrics(target: ScopeMetrics, registry: MetricRegistry, start_ns: int, now_ns: int) -> None:
+def _copy(metric: Registered) -> Registered:
+    match metric:
+        case Counter():
+            # A counter without labels that has not counted yet is 0, not absent.
+            return replace(metric, cells=dict(metric.cells) if metric.cells or metric.labels else {(): 0})
+        case Gauge():
+            finite = {labels: value for labels, value in metric.current().items() if math.isfinite(value)}
+            return replace(metric, cells=finite, observe=None)
+        case Histogram():
+            cells = {labels: _copy_cell(cell) for labels, cell in metric.cells.items()}
+            return replace(metric, cells=cells)
+
+
+def _copy_cell(cell: HistogramCell) -> HistogramCell:
+    return HistogramCell(counts=cell.counts.copy(), exemplars=cell.exemplars.copy(), sum=cell.sum)
+
+
+def add_metrics(target: ScopeMetrics, metrics: Iterable[Registered], start_ns: int, now_ns: int) -> None:
     """Append every metric that has data."""
     interval = (fit_time(start_ns), fit_time(now_ns))
-    for registered in registry:
-        metric = Metric(name=registered.name, unit=registered.unit, description=registered.description)
-        if _fill(metric, registered, interval):
-            target.metrics.add().CopyFrom(metric)
+    for registered in metrics:
+        if registered.cells:
+            metric = target.metrics.add(name=registered.name, unit=registered.unit, description=registered.description)
+            _fill(metric, registered, interval)
 
 
-def _fill(metric: Metric, registered: Registered, interval: tuple[int, int]) -> bool:
+def _fill(metric: Metric, registered: Registered, interval: tuple[int, int]) -> None:
     match registered:
         case Counter():
             metric.sum.aggregation_temporality = _CUMULATIVE
             metric.sum.is_monotonic = True
-            for labels, value in readings(registered).items():
+            for labels, value in registered.cells.items():
                 _fill_number(metric.sum.data_points.add(), registered.labels, labels, value, interval)
-            return bool(metric.sum.data_points)
         case Gauge():
-            for labels, value in readings(registered).items():
+            for labels, value in registered.cells.items():
                 _fill_number(metric.gauge.data_points.add(), registered.labels, labels, value, interval)
-            return bool(metric.gauge.data_points)
         case Histogram():
             metric.histogram.aggregation_temporality = _CUMULATIVE
             for labels in registered.cells:
                 _fill_histogram(metric.histogram.data_points.add(), registered, labels, interval)
-            return bool(metric.histogram.data_points)
 
 
 def _fill_number(

@@ -8,7 +8,7 @@ own translation of our OTLP metrics yields: the same metric must not have two na
 # prometheus_client's OpenMetrics writer and number format are not annotated.
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -19,8 +19,9 @@ from prometheus_client.samples import Exemplar as PrometheusExemplar
 from prometheus_client.utils import floatToGoString
 
 from toolgauge.emit.fit import fit_label, raw_id
-from toolgauge.emit.metric_data import present, readings
-from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, HistogramCell, Labels, MetricRegistry
+from toolgauge.emit.metric_data import present
+from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, HistogramCell, Labels
+from toolgauge.model.metrics import Metric as Registered
 
 CLASSIC_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_TYPE = openmetrics.CONTENT_TYPE_LATEST
@@ -31,7 +32,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]+")
 
 @dataclass(frozen=True, slots=True)
 class Families:
-    """A snapshot of the registry; has the one method that prometheus_client asks of a registry."""
+    """Metric families; has the one method that prometheus_client asks of a registry."""
 
     families: tuple[Metric, ...]
 
@@ -40,22 +41,15 @@ class Families:
         return iter(self.families)
 
 
-def render(registry: MetricRegistry, resource: Mapping[str, str], *, accept: str, start_ns: int) -> tuple[bytes, str]:
-    """Write all metrics as the client accepts them; returns the text and its content type."""
-    return write(snapshot(registry, resource, start_ns=start_ns), accept=accept)
-
-
-def snapshot(registry: MetricRegistry, resource: Mapping[str, str], *, start_ns: int) -> Families:
-    """Copy all cells, so that they can be written elsewhere while they move on."""
+def render(
+    metrics: Iterable[Registered], resource: Mapping[str, str], *, accept: str, start_ns: int
+) -> tuple[bytes, str]:
+    """Write a snapshot as the client accepts it; returns the text and its content type."""
     target = InfoMetricFamily("target", "Who is speaking: toolgauge's own resource.")
     target.add_metric((), {_name(key): fit_label(value) for key, value in resource.items()})
     start = GaugeMetricFamily("process_start_time_seconds", "Since when this process counts, in Unix time.")
     start.add_metric((), start_ns / 1e9)
-    return Families((target, start, *(_family(metric) for metric in registry)))
-
-
-def write(families: Families, *, accept: str) -> tuple[bytes, str]:
-    """Write a snapshot; pure work on its own data, fit for another thread."""
+    families = Families((target, start, *(_family(metric) for metric in metrics)))
     if accepts_openmetrics(accept):
         text: bytes = openmetrics.generate_latest(families)
         return text, OPENMETRICS_TYPE
@@ -87,11 +81,11 @@ def _family(metric: Counter | Gauge | Histogram) -> Metric:
     match metric:
         case Counter():
             family = _empty_family(metric, "counter")
-            for labels, value in readings(metric).items():
+            for labels, value in metric.cells.items():
                 family.add_sample(family.name + "_total", _labels(metric.labels, labels), value)
         case Gauge():
             family = _empty_family(metric, "gauge")
-            for labels, value in readings(metric).items():
+            for labels, value in metric.cells.items():
                 family.add_sample(family.name, _labels(metric.labels, labels), value)
         case Histogram():
             family = _empty_family(metric, "histogram")

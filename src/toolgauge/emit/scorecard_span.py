@@ -15,13 +15,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
 from toolgauge.emit import names
 from toolgauge.emit.annotations import criterion_attributes, sound, without_rivals
-from toolgauge.emit.attributes import (
-    Attribute,
-    append_all,
-    constant_attributes,
-    template_key,
-    varying_attributes,
-)
+from toolgauge.emit.attributes import Attribute, Places, ResultWriter, append_all
 from toolgauge.emit.fit import MAX_IDENTIFIER, fit_text, fit_time, raw_id
 from toolgauge.emit.redact import Redactor
 from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard
@@ -50,6 +44,7 @@ class ScorecardSpanEncoder:
 
     def __init__(self, redactor: Redactor, resource: Resource, scope: InstrumentationScope, max_bytes: int) -> None:
         self._redactor = redactor
+        self._writer = ResultWriter(lambda _word: Span.Event(name=names.EVENT_NAME), Span.Event, redactor)
         self._resource = resource
         self._scope = scope
         self._max_bytes = max_bytes
@@ -111,14 +106,13 @@ class ScorecardSpanEncoder:
 
     def _add_events(self, span: Span, scorecard: Scorecard, results: list[Result]) -> None:
         size = 0
+        places: Places = {}
         for index, result in enumerate(results):
             if index >= MAX_EVENTS or size >= _MAX_EVENT_BYTES:
                 span.dropped_events_count = len(results) - index
                 return
-            outcome = sound(result.outcome)
-            event = span.events.add(name=names.EVENT_NAME, time_unix_nano=span.start_time_unix_nano)
-            append_all(event.attributes, constant_attributes(template_key(result, outcome)))
-            append_all(event.attributes, varying_attributes(scorecard.trajectory, result, outcome, self._redactor))
+            event = span.events.add(time_unix_nano=span.start_time_unix_nano)
+            self._writer.write(event, scorecard.trajectory, result, sound(result.outcome), places)
             if result.target is not None:
                 append_all(event.attributes, [(names.JUDGED_SPAN, fit_text(result.target.span_id, MAX_IDENTIFIER))])
             size += event.ByteSize()

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 
 from aiohttp import web
 
-from toolgauge.emit.openmetrics import snapshot, write
+from toolgauge.emit.metric_data import snapshot
+from toolgauge.emit.openmetrics import render
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 
@@ -58,8 +59,10 @@ class MetricsEndpoint:
     async def _metrics(self, request: web.Request) -> web.Response:
         accept = ",".join(request.headers.getall("Accept", []))
         async with self._writing:
-            families = snapshot(self._registry, self._resource, start_ns=self._start_ns)
-            body, content_type = await asyncio.to_thread(write, families, accept=accept)
+            metrics = snapshot(self._registry)
+            body, content_type = await asyncio.to_thread(
+                render, metrics, self._resource, accept=accept, start_ns=self._start_ns
+            )
         return web.Response(body=body, headers={"Content-Type": content_type})
 
 

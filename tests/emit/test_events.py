@@ -135,13 +135,13 @@ def test_what_could_not_be_evaluated_says_why_and_has_no_score():
 
 
 def test_an_error_has_its_type_and_no_score():
-    (record,) = records(scorecard(call_result(Errored(error_type="ZeroDivisionError", message="secret 42"))))
+    (record,) = records(scorecard(call_result(Errored(error_type="ZeroDivisionError", message="it broke"))))
     attributes = plain(record.attributes)
     assert attributes["error.type"] == "ZeroDivisionError"
     assert attributes["toolgauge.outcome"] == "error"
     assert "gen_ai.evaluation.score.value" not in attributes
     assert "gen_ai.evaluation.score.label" not in attributes
-    assert "gen_ai.evaluation.explanation" not in attributes
+    assert attributes["gen_ai.evaluation.explanation"] == "it broke"
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.1, 1.1])
@@ -203,7 +203,7 @@ def test_values_appear_only_where_they_are_shown():
     (shown,) = records(scorecard(call_result(outcome)), emitter(redactor=Redactor(show_values=True)))
     assert plain(hidden.attributes)["gen_ai.evaluation.explanation"] == "`amount` differs"
     assert plain(shown.attributes)["gen_ai.evaluation.explanation"] == (
-        "`amount` differs (issue_refund.amount: expected 20, got 99, compared by number)"
+        "`amount` differs (issue_refund.amount (number): expected 20, got 99)"
     )
 
 

@@ -21,6 +21,7 @@ from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome,
 # Text is cut here before it is searched. It must be well above what is shown, so that
 # no half of a secret, which no pattern recognises, stands at the end of the shown part.
 _MAX_SEARCHED = 8 * MAX_EXPLANATION
+_MAX_SECRET = 512
 _MAX_VALUE = 200
 _MAX_DIFFERENCES = 20
 _MAX_DEPTH = 4
@@ -89,8 +90,7 @@ class Redactor:
             case NotEvaluated(explanation=explanation):
                 return self.mask(explanation)
             case Errored(message=message):
-                # An exception's message quotes what it choked on.
-                return self.mask(message) if self._show_values else ""
+                return self.mask(message)
 
     def mask(self, text: str) -> str:
         """Mask secrets and cut to the length of an explanation."""
@@ -105,9 +105,14 @@ class Redactor:
         return known
 
     def _masked(self, text: str) -> str:
-        return fit_text(self._searched(fit_text(text, _MAX_SEARCHED)), MAX_EXPLANATION)
+        return self._searched(text)[:MAX_EXPLANATION]
 
     def _searched(self, text: str) -> str:
+        searched = self._replaced(fit_text(text, _MAX_SEARCHED))
+        # Masks are shorter than what they mask: the place of the cut may have moved into the shown part.
+        return searched if len(text) <= _MAX_SEARCHED else searched[:-_MAX_SECRET]
+
+    def _replaced(self, text: str) -> str:
         if self._guard.search(text) is not None:
             for pattern, replace in self._built_in:
                 text = pattern.sub(replace, text)
@@ -127,7 +132,7 @@ class Redactor:
             secret = self._private_name.search(fit_text(where, _MAX_VALUE)) is not None
             expected = self._side(difference.expected, secret=secret)
             actual = self._side(difference.actual, secret=secret)
-            yield f"{where}: expected {expected}, got {actual}, compared by {difference.rule[:_MAX_VALUE]}"
+            yield f"{where} ({difference.rule[:_MAX_VALUE]}): expected {expected}, got {actual}"
         if len(differences) > _MAX_DIFFERENCES:
             yield f"and {len(differences) - _MAX_DIFFERENCES} more"
 
@@ -147,7 +152,7 @@ class Redactor:
             case int() | float():
                 return _number(value)
             case str():
-                return '"' + _cut(self._searched(fit_text(value, _MAX_SEARCHED)), _MAX_VALUE) + '"'
+                return '"' + _cut(self._searched(value), _MAX_VALUE) + '"'
             case list():
                 if depth == 0:
                     return "[...]"

@@ -5,15 +5,12 @@ answers it carries. A message of a shape that is not known gives an empty messag
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.recognize import values
-
-_T = TypeVar("_T")
 
 _CALL_TYPES = frozenset(("tool_call", "function_call", "tool_use", "tool-call", "function"))
 _ANSWER_TYPES = frozenset(
@@ -28,11 +25,15 @@ _ANSWER_TYPES = frozenset(
 )
 _TEXT_TYPES = frozenset(("text", "input_text", "output_text", None))
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
+_MESSAGE_KEYS = frozenset(("role", "content", "parts", "tool_calls"))
 _NAMES = ("name", "tool_name", "toolName")
 # `id` may be the part's own where another key names the call, so it comes last.
 _IDS = ("call_id", "tool_call_id", "tool_use_id", "toolCallId", "id")
 _ARGUMENTS = ("arguments", "args", "input")
-_RESULTS = ("response", "result", "output", "content")
+_RESULTS = ("server_tool_call_response", "response", "result", "output", "content")
+# The distinct sets of tools of one process, and the text of one.
+_MAX_KNOWN = 64
+_MAX_KNOWN_TEXT = 65_536
 _PARAMETERS = ("parameters", "inputSchema", "input_schema", "parameters_json_schema")
 
 
@@ -54,19 +55,81 @@ class AnswerPart:
     result: Content
 
 
-@dataclass(slots=True, kw_only=True)
 class Message:
-    """One message. `calls` and `answers` are in the message's order; `text` is empty when there is none."""
+    """One message. Parts are read when asked for: of a long history only the answers are of interest."""
 
-    role: str
-    text: str = ""
-    calls: list[CallPart] = field(default_factory=list[CallPart])
-    answers: list[AnswerPart] = field(default_factory=list[AnswerPart])
+    __slots__ = ("_calls_beside", "_parts", "_source", "role")
+
+    def __init__(self, item: JsonObject, default_role: str) -> None:
+        inner = _opened(item.get("message"))
+        source = inner if isinstance(inner, dict) else item
+        role = (_text(source.get("role")) or _text(item.get("role")) or default_role).lower()
+        self.role = _ROLES.get(role, role)
+        self._source = source
+        self._parts = _parts(_body(source, inner))
+        self._calls_beside = source.get("tool_calls") or item.get("tool_calls")
+
+    @property
+    def text(self) -> str:
+        """The message's own text, empty when there is none; reasoning is not part of it."""
+        return "\n".join(text for part in self._parts if (text := _part_text(part)))
+
+    def calls(self) -> Iterator[CallPart]:
+        """Read the calls that the message asks for, in order."""
+        for part in self._parts:
+            kind = _text(part.get("type"))
+            call = _server_call(part) if kind == "server_tool_call" else None
+            if kind in _CALL_TYPES:
+                call = _call(part)
+            if call is not None:
+                yield call
+        for part in _parts(self._calls_beside):
+            call = _call(part)
+            if call is not None:
+                yield call
+
+    def answers(self) -> Iterator[AnswerPart]:
+        """Read the answers to calls, in order."""
+        answered = False
+        for part in self._parts:
+            if _text(part.get("type")) in _ANSWER_TYPES:
+                answered = True
+                yield _answer(part)
+        if self.role == "tool" and not answered:
+            call_id = _first_text(self._source, _IDS)
+            if call_id is not None:
+                yield AnswerPart(call_id=call_id, name=_first_text(self._source, _NAMES), result=self._result())
+
+    def _result(self) -> Content:
+        text = self.text
+        return values.result(text) if text else _result(self._source.get("content"))
+
+
+class DefinitionReader:
+    """Reads the tools on offer, plain or nested in `function`; what has no name is left out.
+
+    Agents send the same tools with each model call. Reading a text once saves most of the cost of such a span, and
+    the tools of all calls of a run are then one object in memory.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[ToolDefinition, ...]] = {}
+
+    def read(self, value: Value) -> tuple[ToolDefinition, ...]:
+        """Read the value of a definitions attribute."""
+        if not isinstance(value, str) or len(value) > _MAX_KNOWN_TEXT:
+            return _definitions(value)
+        tools = self._known.get(value)
+        if tools is None:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.pop(next(iter(self._known)))
+            tools = self._known[value] = _definitions(value)
+        return tools
 
 
 def read_messages(value: Value, default_role: str) -> list[Message]:
     """Read messages: a list, one message, JSON text of either, or plain text."""
-    return [_message(item, default_role) for item in _objects(value, "content")]
+    return [Message(item, default_role) for item in _objects(value, "content")]
 
 
 def read_text(value: Value) -> str:
@@ -80,35 +143,24 @@ def read_text(value: Value) -> str:
     return "\n".join(text for part in parts if (text := _part_text(part)))
 
 
-def read_definitions(value: Value) -> tuple[ToolDefinition, ...]:
-    """Read the tools on offer, plain or nested in `function`; what has no name is left out."""
-    return tuple(tool for item in _objects(value, "") for tool in _definition(item))
-
-
-def call_part(part: JsonObject) -> CallPart | None:
+def _call(part: JsonObject) -> CallPart | None:
     """Read a requested call, plain or nested in `function`; `None` without a name."""
     function = _object(part.get("function"))
     name = _first_text(part, _NAMES) or _first_text(function, _NAMES)
     if name is None:
         return None
-    source = part if any(key in part for key in _ARGUMENTS) else function
-    return CallPart(name=name, call_id=_first_text(part, _IDS), arguments=_arguments(source))
+    arguments = next(
+        (_arguments(source[key]) for source in (part, function) for key in _ARGUMENTS if key in source), None
+    )
+    return CallPart(name=name, call_id=_first_text(part, _IDS), arguments=arguments or NOT_RECORDED)
 
 
-def _message(item: JsonObject, default_role: str) -> Message:
-    inner = item.get("message")
-    source = inner if isinstance(inner, dict) else item
-    role = (_text(source.get("role")) or _text(item.get("role")) or default_role).lower()
-    message = Message(role=_ROLES.get(role, role))
-    texts: list[str] = []
-    for part in _parts(_body(source, inner)):
-        _add_part(message, part, texts)
-    for holder in (source, item) if source is not item else (source,):
-        for call in _parts(holder.get("tool_calls")):
-            _add(message.calls, call_part(call))
-    message.text = "\n".join(texts)
-    if message.role == "tool" and not message.answers:
-        _add(message.answers, _tool_message(source, message.text))
+def _opened(message: Json) -> Json:
+    # A flat span event has room for a message as text alone.
+    if isinstance(message, str) and message.startswith("{"):
+        read = values.parse_text(message)
+        if isinstance(read, Recorded) and isinstance(read.value, dict) and not _MESSAGE_KEYS.isdisjoint(read.value):
+            return read.value
     return message
 
 
@@ -123,58 +175,43 @@ def _body(source: JsonObject, inner: Json) -> Json:
     return source.get("content", inner)
 
 
-def _add_part(message: Message, part: JsonObject, texts: list[str]) -> None:
-    kind = _text(part.get("type"))
-    if kind in _ANSWER_TYPES:
-        message.answers.append(_answer(part))
-    elif kind == "server_tool_call":
-        _add(message.calls, _server_call(part))
-    elif kind in _CALL_TYPES:
-        _add(message.calls, call_part(part))
-    else:
-        text = _part_text(part)
-        if text:
-            texts.append(text)
-
-
 def _answer(part: JsonObject) -> AnswerPart:
-    keys = ("server_tool_call_response", *_RESULTS)
-    result = next((values.result(part[key]) for key in keys if key in part), NOT_RECORDED)
+    result = next((_result(part[key]) for key in _RESULTS if key in part), NOT_RECORDED)
     return AnswerPart(call_id=_first_text(part, _IDS), name=_first_text(part, _NAMES), result=result)
 
 
 def _server_call(part: JsonObject) -> CallPart | None:
     # The details of a call that the provider runs are an object of their own, tagged with its type.
     details = part.get("server_tool_call")
-    plain = call_part(part)
+    plain = _call(part)
     if plain is None or not isinstance(details, dict) or plain.arguments != NOT_RECORDED:
         return plain
     arguments: JsonObject = {key: value for key, value in details.items() if key != "type"}
     return CallPart(name=plain.name, call_id=plain.call_id, arguments=Recorded(arguments))
 
 
-def _tool_message(source: JsonObject, text: str) -> AnswerPart | None:
-    call_id = _first_text(source, _IDS)
-    if call_id is None:
-        return None
-    content = source.get("content")
-    result = values.result(text) if text else values.result(content)
-    return AnswerPart(call_id=call_id, name=_first_text(source, _NAMES), result=result)
+def _arguments(value: Json) -> Content:
+    # An object inside what was parsed before needs no second look.
+    return Recorded(value) if isinstance(value, dict) else values.arguments(value)
 
 
-def _definition(item: JsonObject) -> Iterator[ToolDefinition]:
+def _result(value: Json) -> Content:
+    return Recorded(value) if isinstance(value, dict | list) else values.result(value)
+
+
+def _definitions(value: Value) -> tuple[ToolDefinition, ...]:
+    return tuple(tool for item in _objects(value, "") if (tool := _definition(item)) is not None)
+
+
+def _definition(item: JsonObject) -> ToolDefinition | None:
     source = _object(item.get("function")) or item
     name = _first_text(source, _NAMES)
     if name is None:
-        return
+        return None
     parameters = next((source[key] for key in _PARAMETERS if source.get(key) is not None), None)
-    read = values.arguments(parameters)
+    read = _arguments(parameters)
     schema = read.value if isinstance(read, Recorded) and isinstance(read.value, dict) else None
-    yield ToolDefinition(name=name, description=_text(source.get("description")), parameters=schema)
-
-
-def _arguments(source: JsonObject) -> Content:
-    return next((values.arguments(source[key]) for key in _ARGUMENTS if key in source), NOT_RECORDED)
+    return ToolDefinition(name=name, description=_text(source.get("description")), parameters=schema)
 
 
 def _objects(value: Value, text_key: str) -> list[JsonObject]:
@@ -246,8 +283,3 @@ def _object(value: Json) -> JsonObject:
 
 def _text(value: Json) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _add(items: list[_T], item: _T | None) -> None:
-    if item is not None:
-        items.append(item)

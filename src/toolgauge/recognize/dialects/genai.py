@@ -5,6 +5,7 @@ log record that names the span. Content that is missing stays `NOT_RECORDED`: ha
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
@@ -22,7 +23,7 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import values
-from toolgauge.recognize.messages import AnswerPart, Message, read_definitions, read_messages, read_text
+from toolgauge.recognize.messages import AnswerPart, DefinitionReader, Message, read_messages, read_text
 
 _OPERATION = "gen_ai.operation.name"
 _CONVERSATION = "gen_ai.conversation.id"
@@ -69,6 +70,9 @@ class GenAI:
     marks = ("gen_ai.", _MCP_METHOD)
     scopes: tuple[str, ...] = ()
 
+    def __init__(self) -> None:
+        self._definitions = DefinitionReader()
+
     def claims(self, record: Record) -> bool:
         """Claim spans with an operation or an MCP method, and the conventions' log events."""
         if isinstance(record, LogRecord):
@@ -85,42 +89,85 @@ class GenAI:
         """Read one span or log record."""
         yield from _conversation(record.attributes)
         if isinstance(record, LogRecord):
-            yield from _read_log(record)
+            yield from self._read_log(record)
         else:
-            yield from _read_span(record)
+            yield from self._read_span(record)
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute; the conventions hide none."""
         return record.attributes.get(key)
 
+    def _read_span(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
+        operation = values.as_str(attributes.get(_OPERATION))
+        method = attributes.get(_MCP_METHOD)
+        if method is not None:
+            if method == _TOOLS_CALL:
+                yield from _executed(span, _TOOLS_CALL, "mcp")
+        elif operation == _EXECUTE or (operation is None and span.name.startswith(_EXECUTE + " ")):
+            yield from _executed(span, _EXECUTE, None)
+        elif operation == _INVOKE:
+            yield AgentRun(agent=values.as_str(attributes.get(_AGENT)))
+            yield from self._seen_by_agent(attributes)
+        elif operation in _MODEL_OPERATIONS:
+            yield from self._model_call(attributes)
+            for event in span.events:
+                yield from self._model_event(event, attributes)
 
-def _read_span(span: Span) -> Iterator[Observation]:
-    attributes = span.attributes
-    operation = values.as_str(attributes.get(_OPERATION))
-    method = attributes.get(_MCP_METHOD)
-    if method is not None:
-        if method == _TOOLS_CALL:
-            yield from _executed_by_mcp(span)
-    elif operation == _EXECUTE or (operation is None and span.name.startswith(_EXECUTE + " ")):
-        yield from _executed(span)
-    elif operation == _INVOKE:
-        yield AgentRun(agent=values.as_str(attributes.get(_AGENT)))
-        yield from _seen_by_agent(attributes)
-    elif operation in _MODEL_OPERATIONS:
-        yield from _model_call(attributes)
-        for event in span.events:
-            yield from _model_event(event, attributes)
+    def _read_log(self, record: LogRecord) -> Iterator[Observation]:
+        attributes = record.attributes
+        if record.event_name != _DETAILS:
+            body = record.body if record.body is not None else attributes.get(_EVENT_BODY)
+            yield from _message_event(record.event_name, body, values.as_str(attributes.get(_AGENT)))
+        elif attributes.get(_OPERATION) == _INVOKE:
+            yield from self._seen_by_agent(attributes)
+        else:
+            yield from self._model_call(attributes)
 
+    def _model_call(self, attributes: Mapping[str, Value]) -> Iterator[Observation]:
+        agent = values.as_str(attributes.get(_AGENT))
+        yield ModelCall(agent=agent)
+        yield from self._content(attributes, agent)
 
-def _read_log(record: LogRecord) -> Iterator[Observation]:
-    attributes = record.attributes
-    if record.event_name != _DETAILS:
-        body = record.body if record.body is not None else attributes.get(_EVENT_BODY)
-        yield from _message_event(record.event_name, body, values.as_str(attributes.get(_AGENT)))
-    elif attributes.get(_OPERATION) == _INVOKE:
-        yield from _seen_by_agent(attributes)
-    else:
-        yield from _model_call(attributes)
+    def _content(self, attributes: Mapping[str, Value], agent: str | None) -> Iterator[Observation]:
+        yield from self._offered(attributes.get(_DEFINITIONS))
+        yield from _system(attributes.get(_SYSTEM))
+        received = attributes.get(_INPUT)
+        if received is not None:
+            yield from _input(read_messages(received, "user"))
+        written = attributes.get(_OUTPUT)
+        if written is not None:
+            yield from _output(read_messages(written, "assistant"), agent)
+
+    def _seen_by_agent(self, attributes: Mapping[str, Value]) -> Iterator[Observation]:
+        """Read an agent's messages for their text: the calls among them repeat what its model calls say."""
+        yield from self._offered(attributes.get(_DEFINITIONS))
+        yield from _system(attributes.get(_SYSTEM))
+        received = attributes.get(_INPUT)
+        if received is not None:
+            yield from _newest_user_text(read_messages(received, "user"))
+        written = attributes.get(_OUTPUT)
+        if written is not None:
+            yield from _written_text(read_messages(written, "assistant"))
+
+    def _offered(self, value: Value) -> Iterator[ToolsOffered]:
+        if value is not None and (tools := self._definitions.read(value)):
+            yield ToolsOffered(tools=tools)
+
+    def _model_event(self, event: SpanEvent, attributes: Mapping[str, Value]) -> Iterator[Observation]:
+        """Read an event on a model span, unless the span's own attributes have the content."""
+        if _INPUT in attributes or _OUTPUT in attributes:
+            return
+        agent = values.as_str(attributes.get(_AGENT))
+        if event.name == _DETAILS:
+            yield from self._content(event.attributes, agent)
+        elif event.name == _CONTENT_PROMPT:
+            yield from _input(read_messages(event.attributes.get("gen_ai.prompt"), "user"))
+        elif event.name == _CONTENT_COMPLETION:
+            yield from _output(read_messages(event.attributes.get("gen_ai.completion"), "assistant"), agent)
+        elif event.name in _MESSAGE_EVENTS:
+            body = event.attributes.get(_EVENT_BODY)
+            yield from _message_event(event.name, event.attributes if body is None else body, agent)
 
 
 def _conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:
@@ -136,9 +183,10 @@ def _conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]
 # -- tool spans ---------------------------------------------------------------------------------------------------
 
 
-def _executed(span: Span) -> Iterator[Observation]:
+def _executed(span: Span, prefix: str, protocol: Literal["mcp"] | None) -> Iterator[CallExecuted]:
     attributes = span.attributes
-    name = values.as_str(attributes.get(_TOOL_NAME)) or span.name.removeprefix(_EXECUTE).strip()
+    # Some MCP clients name the tool in the span name alone: `MCP send tools/call x`.
+    name = values.as_str(attributes.get(_TOOL_NAME)) or span.name.partition(prefix + " ")[2].strip()
     if name:
         yield CallExecuted(
             name=name,
@@ -147,22 +195,7 @@ def _executed(span: Span) -> Iterator[Observation]:
             result=values.result(attributes.get(_RESULT)),
             error=_error(span),
             agent=values.as_str(attributes.get(_AGENT)),
-        )
-
-
-def _executed_by_mcp(span: Span) -> Iterator[Observation]:
-    attributes = span.attributes
-    # Some client spans name the tool in the span name alone: `tools/call x`, `MCP send tools/call x`.
-    name = values.as_str(attributes.get(_TOOL_NAME)) or span.name.partition(_TOOLS_CALL + " ")[2].strip()
-    if name:
-        yield CallExecuted(
-            name=name,
-            call_id=_call_id(attributes),
-            arguments=values.arguments(attributes.get(_ARGUMENTS)),
-            result=values.result(attributes.get(_RESULT)),
-            error=_error(span),
-            agent=values.as_str(attributes.get(_AGENT)),
-            protocol="mcp",
+            protocol=protocol,
         )
 
 
@@ -192,40 +225,6 @@ def _error(span: Span) -> CallError | None:
 # -- model calls --------------------------------------------------------------------------------------------------
 
 
-def _model_call(attributes: Mapping[str, Value]) -> Iterator[Observation]:
-    agent = values.as_str(attributes.get(_AGENT))
-    yield ModelCall(agent=agent)
-    yield from _content(attributes, agent)
-
-
-def _content(attributes: Mapping[str, Value], agent: str | None) -> Iterator[Observation]:
-    yield from _offered(attributes.get(_DEFINITIONS))
-    yield from _system(attributes.get(_SYSTEM))
-    received = attributes.get(_INPUT)
-    if received is not None:
-        yield from _input(read_messages(received, "user"))
-    written = attributes.get(_OUTPUT)
-    if written is not None:
-        yield from _output(read_messages(written, "assistant"), agent)
-
-
-def _seen_by_agent(attributes: Mapping[str, Value]) -> Iterator[Observation]:
-    """Read an agent's messages for their text: the calls among them repeat what its model calls say."""
-    yield from _offered(attributes.get(_DEFINITIONS))
-    yield from _system(attributes.get(_SYSTEM))
-    received = attributes.get(_INPUT)
-    if received is not None:
-        yield from _newest_user_text(read_messages(received, "user"))
-    written = attributes.get(_OUTPUT)
-    if written is not None:
-        yield from _written_text(read_messages(written, "assistant"))
-
-
-def _offered(value: Value) -> Iterator[ToolsOffered]:
-    if value is not None and (tools := read_definitions(value)):
-        yield ToolsOffered(tools=tools)
-
-
 def _system(value: Value) -> Iterator[MessageSeen]:
     if value is not None and (text := read_text(value)):
         yield MessageSeen(role="system", text=text)
@@ -235,7 +234,7 @@ def _input(messages: list[Message]) -> Iterator[Observation]:
     for message in messages:
         if message.role == "system" and message.text:
             yield MessageSeen(role="system", text=message.text)
-        for answer in message.answers:
+        for answer in message.answers():
             yield _answered(answer)
     yield from _newest_user_text(messages)
 
@@ -250,13 +249,13 @@ def _newest_user_text(messages: list[Message]) -> Iterator[MessageSeen]:
 def _output(messages: list[Message], agent: str | None, first: int = 0) -> Iterator[Observation]:
     position = first
     for message in messages:
-        for call in message.calls:
+        for call in message.calls():
             yield CallRequested(
                 position=position, name=call.name, call_id=call.call_id, arguments=call.arguments, agent=agent
             )
             position += 1
         # The provider ran these itself: their answers are in the same output.
-        for answer in message.answers:
+        for answer in message.answers():
             yield _answered(answer)
     yield from _written_text(messages)
 
@@ -274,22 +273,6 @@ def _answered(answer: AnswerPart) -> CallAnswered:
 # -- events -------------------------------------------------------------------------------------------------------
 
 
-def _model_event(event: SpanEvent, attributes: Mapping[str, Value]) -> Iterator[Observation]:
-    """Read an event on a model span, unless the span's own attributes have the content."""
-    if _INPUT in attributes or _OUTPUT in attributes:
-        return
-    agent = values.as_str(attributes.get(_AGENT))
-    if event.name == _DETAILS:
-        yield from _content(event.attributes, agent)
-    elif event.name == _CONTENT_PROMPT:
-        yield from _input(read_messages(event.attributes.get("gen_ai.prompt"), "user"))
-    elif event.name == _CONTENT_COMPLETION:
-        yield from _output(read_messages(event.attributes.get("gen_ai.completion"), "assistant"), agent)
-    elif event.name in _MESSAGE_EVENTS:
-        body = event.attributes.get(_EVENT_BODY)
-        yield from _message_event(event.name, event.attributes if body is None else body, agent)
-
-
 def _message_event(name: str, body: Value, agent: str | None) -> Iterator[Observation]:
     message = _body(body)
     if name == _CHOICE:
@@ -298,7 +281,7 @@ def _message_event(name: str, body: Value, agent: str | None) -> Iterator[Observ
         yield from _output(read_messages(message, "assistant"), agent, choice * _POSITIONS_A_CHOICE)
     elif name == _TOOL_MESSAGE:
         for told in read_messages(message, "tool"):
-            yield from map(_answered, told.answers)
+            yield from map(_answered, told.answers())
     elif name == _SYSTEM_MESSAGE:
         yield from _system(message.get("content"))
     elif name == _USER_MESSAGE:

@@ -1,0 +1,89 @@
+import json
+from collections.abc import Mapping
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json, Value
+from toolgauge.recognize import values
+
+FEW = settings(max_examples=300, deadline=None)
+
+json_values: st.SearchStrategy[Json] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(), inner, max_size=5),
+    max_leaves=25,
+)
+attribute_values: st.SearchStrategy[Value] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(), inner, max_size=5),
+    max_leaves=25,
+)
+broken_text = st.text(alphabet="[]{}()'\",:\\ \n0123456789eE.+-_aNxuTruFlsJbIinfty", max_size=80) | st.text()
+
+
+@FEW
+@given(json_values)
+def test_json_text_is_read_as_what_was_written(value: Json):
+    read = values.parse_text(json.dumps(value))
+
+    assert isinstance(read, Recorded)
+    # As text: there `true`, `1` and `1.0` differ.
+    assert json.dumps(read.value, sort_keys=True) == json.dumps(value, sort_keys=True)
+
+
+@FEW
+@given(st.dictionaries(st.text(), json_values, max_size=5), st.integers(0, 3))
+def test_arguments_survive_being_encoded_again_and_again(value: dict[str, Json], times: int):
+    text = json.dumps(value)
+    for _ in range(times):
+        text = json.dumps(text)
+
+    assert values.arguments(text) == Recorded(value)
+
+
+@FEW
+@given(st.dictionaries(st.text(), json_values, min_size=1, max_size=5))
+def test_a_python_repr_is_read_as_the_value(value: dict[str, Json]):
+    read = values.parse_text(repr(value))
+
+    assert isinstance(read, Recorded)
+    assert json.dumps(read.value, sort_keys=True) == json.dumps(value, sort_keys=True)
+
+
+@FEW
+@given(broken_text)
+@example("{'a': '\\ud800'}")
+@example('{"\\ud800": NaN}')
+@example("{'a': b'\\xff', 1e999: -0}")
+def test_any_text_is_read_without_raising_and_can_be_sent_on(text: str):
+    for read in (values.parse_text(text), values.arguments(text), values.result(text)):
+        assert_sendable(read)
+
+
+@FEW
+@given(attribute_values)
+def test_any_value_is_read_without_raising_and_can_be_sent_on(value: Value):
+    for read in (values.content(value), values.arguments(value), values.result(value)):
+        assert_sendable(read)
+    assert_sendable(Recorded(values.plain(value)))
+
+
+@FEW
+@given(attribute_values)
+def test_arguments_are_an_object_whenever_they_are_recorded(value: Value):
+    read = values.arguments(value)
+
+    assert isinstance(read, NotRecorded | Unparsed) or isinstance(read.value, Mapping)
+
+
+def assert_sendable(read: Recorded | Unparsed | NotRecorded):
+    match read:
+        case Recorded(value):
+            json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+            values.dump(value).encode()
+        case Unparsed(text):
+            assert isinstance(text, str)
+        case NotRecorded():
+            pass

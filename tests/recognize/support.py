@@ -1,0 +1,102 @@
+"""Builds records by hand and reads recorded requests through the decoder and one dialect."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from toolgauge.decode.decoder import Decoder
+from toolgauge.model.json import Value
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.observations import Observation, Reading
+from toolgauge.model.ports import Dialect
+from toolgauge.model.records import LogRecord, Record, Resource, Scope, Span, SpanEvent, SpanKind, SpanRef, StatusCode
+from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.selfmetrics import SelfMetrics
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+REF = SpanRef("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
+
+
+def resource(attributes: Mapping[str, Value] | None = None) -> Resource:
+    return Resource(service="shop", attributes={"service.name": "shop", **(attributes or {})})
+
+
+def span(
+    attributes: Mapping[str, Value],
+    *,
+    name: str = "span",
+    status: StatusCode = "unset",
+    status_message: str = "",
+    events: Sequence[SpanEvent] = (),
+    scope: str = "test.producer",
+    kind: SpanKind = "internal",
+    of: Resource | None = None,
+) -> Span:
+    return Span(
+        ref=REF,
+        parent_span_id="00f067aa0ba902b7",
+        parent_is_remote=False,
+        name=name,
+        kind=kind,
+        start_ns=1_000,
+        end_ns=2_000,
+        attributes=attributes,
+        events=events,
+        status=status,
+        status_message=status_message,
+        resource=of if of is not None else resource(),
+        scope=Scope(name=scope, version="1"),
+        size_bytes=321,
+    )
+
+
+def event(name: str, attributes: Mapping[str, Value]) -> SpanEvent:
+    return SpanEvent(name=name, time_ns=1_500, attributes=attributes)
+
+
+def log(
+    event_name: str,
+    *,
+    body: Value = None,
+    attributes: Mapping[str, Value] | None = None,
+    ref: SpanRef | None = REF,
+    scope: str = "test.producer",
+) -> LogRecord:
+    return LogRecord(
+        ref=ref,
+        event_name=event_name,
+        time_ns=1_700,
+        body=body,
+        attributes=attributes if attributes is not None else {},
+        resource=resource(),
+        scope=Scope(name=scope, version="1"),
+        size_bytes=123,
+    )
+
+
+def self_metrics() -> SelfMetrics:
+    return SelfMetrics(MetricRegistry())
+
+
+def observations(dialect: Dialect, record: Record) -> list[Observation]:
+    """Read one record the way the recognizer does, but let exceptions out."""
+    assert dialect.claims(record)
+    return list(dialect.read(record))
+
+
+def recorded(dialect: Dialect, *names: str) -> list[Reading]:
+    """Read recorded requests (`folder/file`), in this order."""
+    recognizer = Recognizer([dialect], metrics=self_metrics())
+    decoder = Decoder(recognizer.marks, recognizer.scopes)
+    records: list[Record] = []
+    for name in names:
+        body = (CORPUS / name).read_bytes()
+        if name.endswith(".logs.otlp.pb"):
+            records.extend(decoder.logs(body).viewed)
+        else:
+            records.extend(viewed.span for viewed in decoder.traces(body).viewed)
+    return [reading for record in records if (reading := recognizer.read(record)) is not None]
+
+
+def seen(readings: Sequence[Reading], kind: type[Observation]) -> list[Observation]:
+    """Pick all observations of one kind, in order of the records."""
+    return [found for reading in readings for found in reading.observations if isinstance(found, kind)]

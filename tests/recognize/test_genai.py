@@ -1,0 +1,673 @@
+import json
+
+import pytest
+
+from tests.recognize.support import event, log, observations, recorded, seen, span
+from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    Observation,
+    ToolDefinition,
+    ToolsOffered,
+)
+from toolgauge.model.records import Record
+from toolgauge.recognize.dialects.genai import GenAI
+
+CHAT = {"gen_ai.operation.name": "chat"}
+DETAILS = "gen_ai.client.inference.operation.details"
+
+
+def read(record: Record) -> list[Observation]:
+    return observations(GenAI(), record)
+
+
+def chat(output: Value = None, received: Value = None, **attributes: Value) -> list[Observation]:
+    found: dict[str, Value] = {**CHAT, **attributes}
+    if output is not None:
+        found["gen_ai.output.messages"] = output
+    if received is not None:
+        found["gen_ai.input.messages"] = received
+    return read(span(found))[1:]
+
+
+def message(role: str, *parts: Json) -> Json:
+    return {"role": role, "parts": list(parts)}
+
+
+def call(name: str, **more: Json) -> Json:
+    return {"type": "tool_call", "name": name, **more}
+
+
+# -- recorded traffic ---------------------------------------------------------------------------------------------
+
+CALL = ("get_user", "call_3c6ef362", {"user_id": 7})
+WEATHER_ARGUMENTS: Json = {"city": "København", "unit": "celsius"}
+MAIL_ARGUMENTS: Json = {"to": "zoe@example.com", "subject": "Vejret i København", "body": "11.5 °C, Zoë Ågren"}
+USER: Json = {"user_id": 7, "name": "Zoë Ågren", "city": "København"}
+WEATHER: Json = {"city": "København", "temp": 11.5, "unit": "celsius"}
+
+
+def requested(name: str, call_id: str, arguments: Json, position: int = 0, agent: str | None = None) -> CallRequested:
+    return CallRequested(position=position, name=name, call_id=call_id, arguments=Recorded(arguments), agent=agent)
+
+
+def test_util_genai_requests_and_executions_are_read():
+    readings = recorded(GenAI(), "otel-util-genai/sequence3.otlp.pb")
+
+    assert seen(readings, CallRequested) == [
+        requested("get_user", "call_3c6ef362", {"user_id": 7}),
+        requested("get_weather", "call_daa66d13", WEATHER_ARGUMENTS),
+        requested("send_email", "call_78dde6c4", MAIL_ARGUMENTS),
+    ]
+    assert seen(readings, CallExecuted)[1] == CallExecuted(
+        name="get_weather",
+        call_id="call_daa66d13",
+        arguments=Recorded(WEATHER_ARGUMENTS),
+        result=Recorded(WEATHER),
+        agent="assistant",
+    )
+    assert seen(readings, AgentRun) == [AgentRun(agent="assistant")]
+    assert len(seen(readings, ModelCall)) == 4
+    assert set(seen(readings, ConversationSeen)) == {ConversationSeen(conversation_id="util-conv-sequence3", rank=0)}
+
+
+def test_util_genai_messages_are_the_system_prompt_the_newest_user_text_and_what_was_written():
+    readings = recorded(GenAI(), "otel-util-genai/sequence3.otlp.pb")
+
+    assert {(found.role, found.text) for found in seen(readings, MessageSeen) if isinstance(found, MessageSeen)} == {
+        ("system", "You are a helpful assistant."),
+        ("user", "Mail user 7 the weather of their city."),
+        ("assistant", "Now the weather."),
+        ("assistant", "Sent, message m-001."),
+    }
+
+
+def test_structured_values_read_like_text():
+    readings = recorded(GenAI(), "otel-util-genai/structured_sequence3.otlp.pb")
+
+    assert seen(readings, CallRequested)[2] == requested("send_email", "call_daa66d13", MAIL_ARGUMENTS)
+    assert seen(readings, CallExecuted)[0] == CallExecuted(
+        name="get_user", call_id="call_9e3779b1", arguments=Recorded({"user_id": 7}), result=Recorded(USER)
+    )
+    assert seen(readings, CallAnswered)[0] == CallAnswered(call_id="call_9e3779b1", result=Recorded(USER))
+
+
+def test_content_in_log_events_alone_is_read_for_the_span_they_name():
+    readings = recorded(
+        GenAI(), "otel-util-genai/event_sequence3.logs.otlp.pb", "otel-util-genai/event_sequence3.otlp.pb"
+    )
+    logs, spans = readings[:4], readings[4:]
+
+    assert all(reading.is_log for reading in logs)
+    assert logs[0].ref in [reading.ref for reading in spans]
+    assert seen(logs, CallRequested) == [
+        requested("get_user", "call_9e3779b1", {"user_id": 7}),
+        requested("get_weather", "call_3c6ef362", WEATHER_ARGUMENTS),
+        requested("send_email", "call_daa66d13", MAIL_ARGUMENTS),
+    ]
+    assert seen(spans, CallRequested) == []
+    assert seen(spans, CallExecuted)[0] == CallExecuted(name="get_user", call_id="call_9e3779b1", agent="assistant")
+
+
+def test_parallel_calls_of_one_output_have_their_positions():
+    readings = recorded(GenAI(), "openai-v2/event_parallel.logs.otlp.pb")
+
+    assert seen(readings, CallRequested) == [
+        requested("get_weather", "call_f1bbcd88", {"city": "København", "unit": "celsius"}),
+        requested("get_weather", "call_8ff34739", {"city": "東京", "unit": "celsius"}, position=1),
+        requested("get_weather", "call_2e2ac0ea", {"city": "Lima", "unit": "fahrenheit"}, position=2),
+    ]
+
+
+def test_message_events_up_to_1_36_are_read_from_log_records():
+    readings = recorded(GenAI(), "openai-v2/legacy_sequence3.logs.otlp.pb")
+
+    assert seen(readings, CallRequested) == [
+        requested("get_user", "call_9e3779b1", {"user_id": 7}),
+        requested("get_weather", "call_3c6ef362", WEATHER_ARGUMENTS),
+        requested("send_email", "call_daa66d13", MAIL_ARGUMENTS),
+    ]
+    assert set(map(repr, seen(readings, CallAnswered))) == {
+        repr(CallAnswered(call_id="call_9e3779b1", result=Recorded(USER))),
+        repr(CallAnswered(call_id="call_3c6ef362", result=Recorded(WEATHER))),
+        repr(CallAnswered(call_id="call_daa66d13", result=Recorded({"status": "sent", "message_id": "m-001"}))),
+    }
+    assert MessageSeen(role="user", text="Mail user 7 the weather of their city.") in seen(readings, MessageSeen)
+    assert MessageSeen(role="assistant", text="Sent, message m-001.") in seen(readings, MessageSeen)
+
+
+def test_arguments_that_the_model_wrote_wrongly_stay_text():
+    readings = recorded(GenAI(), "openai-v2/bad_json.otlp.pb")
+
+    assert seen(readings, CallRequested) == [
+        CallRequested(
+            position=0,
+            name="get_weather",
+            call_id="call_de049695",
+            arguments=Unparsed('{"city": "Lima", "unit"'),
+        ),
+        requested("get_weather", "call_7c3c1046", {"city": "Lima", "unit": "celsius"}),
+    ]
+
+
+def test_a_producer_without_content_yields_model_calls_alone():
+    readings = recorded(GenAI(), "openai-v2/content_off.otlp.pb")
+
+    assert [reading.observations for reading in readings] == [(ModelCall(),)] * 4
+
+
+def test_a_failed_tool_has_an_error_and_no_result():
+    readings = recorded(GenAI(), "otel-util-genai/tool_error.otlp.pb")
+
+    assert seen(readings, CallExecuted) == [
+        CallExecuted(
+            name="delete_file",
+            call_id="call_f1bbcd88",
+            arguments=Recorded({"path": "/etc/shadow"}),
+            error=CallError(kind="PermissionError", message="permission denied: /etc/shadow"),
+            agent="assistant",
+        )
+    ]
+
+
+def test_pydantic_ai_errors_come_from_the_exception_event_and_answers_from_user_messages():
+    readings = recorded(GenAI(), "pydantic-ai/bad_args.otlp.pb")
+    rejected = seen(readings, CallExecuted)[0]
+
+    assert isinstance(rejected, CallExecuted)
+    assert rejected.error is not None
+    assert rejected.error.kind == "pydantic_core._pydantic_core.ValidationError"
+    assert rejected.arguments == Recorded({"town": "Lima"})
+    assert seen(readings, CallRequested)[0] == requested(
+        "get_weather", "call_2c15e5f1", {"town": "Lima"}, agent="assistant"
+    )
+    assert seen(readings, CallAnswered)[-1] == CallAnswered(
+        call_id="call_ca4d5fa2",
+        name="get_weather",
+        result=Recorded({"city": "Lima", "temp": 18.25, "unit": "celsius"}),
+    )
+
+
+def test_strands_span_events_with_the_details_are_read():
+    readings = recorded(GenAI(), "strands/sequence3_latest.otlp.pb")
+
+    assert seen(readings, CallRequested) == [
+        requested("get_user", "call_9e3779b1", {"user_id": 7}),
+        requested("get_weather", "call_3c6ef362", WEATHER_ARGUMENTS),
+        requested("send_email", "call_daa66d13", MAIL_ARGUMENTS),
+    ]
+
+
+def test_an_agents_output_repeats_calls_and_is_read_for_its_text_alone():
+    readings = recorded(GenAI(), "vercel-ai/one_call.otlp.pb")
+    (run,) = (reading for reading in readings if any(isinstance(found, AgentRun) for found in reading.observations))
+
+    assert run.observations == (
+        AgentRun(agent="assistant"),
+        MessageSeen(role="system", text="You are a helpful assistant."),
+        MessageSeen(role="user", text="What is the weather in Lima?"),
+        MessageSeen(role="assistant", text="18.25 degrees in Lima."),
+    )
+
+
+def test_adk_details_without_an_operation_name_are_a_model_call_and_a_workflow_is_no_agent():
+    readings = recorded(GenAI(), "google-adk/sequence3_full.logs.otlp.pb", "google-adk/sequence3_full.otlp.pb")
+
+    assert len(seen([reading for reading in readings if reading.is_log], ModelCall)) == 4
+    assert seen(readings, AgentRun) == [AgentRun(agent="assistant")]
+    assert readings[-1].observations == (ConversationSeen(conversation_id="adk-sequence3-full", rank=0),)
+
+
+def test_elided_content_is_no_message():
+    readings = recorded(GenAI(), "google-adk/tool_error_legacy.logs.otlp.pb")
+
+    assert [found for reading in readings for found in reading.observations] == []
+
+
+def test_a_placeholder_is_no_call_id():
+    (executed,) = seen(recorded(GenAI(), "google-adk/tool_error_legacy.otlp.pb"), CallExecuted)
+
+    assert isinstance(executed, CallExecuted)
+    assert executed.call_id is None
+
+
+def test_mcp_spans_are_calls_of_the_protocol_and_its_other_methods_are_none():
+    readings = recorded(GenAI(), "mcp-python/fastmcp_one_call.otlp.pb")
+
+    assert seen(readings, CallExecuted) == [CallExecuted(name="get_weather", protocol="mcp")] * 3
+    assert seen(recorded(GenAI(), "mcp-python/sdk_tool_error.otlp.pb"), CallExecuted) == [
+        CallExecuted(name="delete_file", error=CallError(kind="tool_error", message=""), protocol="mcp")
+    ]
+
+
+def test_creating_an_agent_is_no_run_of_it():
+    readings = recorded(GenAI(), "autogen-native/sequence.01.otlp.pb", "autogen-native/sequence.05.otlp.pb")
+
+    assert [reading.observations for reading in readings] == [(), (AgentRun(agent="shop_agent"),)]
+
+
+# -- tool spans ---------------------------------------------------------------------------------------------------
+
+
+def executed(**attributes: Value) -> CallExecuted:
+    names = {
+        "arguments": "gen_ai.tool.call.arguments",
+        "result": "gen_ai.tool.call.result",
+        "id": "gen_ai.tool.call.id",
+    }
+    found: dict[str, Value] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+    (only,) = read(span(found | {names[name]: value for name, value in attributes.items()}))
+    assert isinstance(only, CallExecuted)
+    return only
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("{}", Recorded({})),
+        ({}, Recorded({})),
+        (None, NOT_RECORDED),
+        ("", NOT_RECORDED),
+        ('"{\\"q\\": \\"a\\"}"', Recorded({"q": "a"})),
+        ("{'q': 'a', 'deep': True}", Recorded({"q": "a", "deep": True})),
+        ({"q": ["a", 1, 1.5, True, None]}, Recorded({"q": ["a", 1, 1.5, True, None]})),
+        ('{"q": ', Unparsed('{"q": ')),
+        ("[REDACTED]", NotRecorded("redacted")),
+    ],
+)
+def test_arguments_of_a_tool_span_are_what_was_recorded(value: Value, expected: Content):
+    assert executed(arguments=value).arguments == expected
+
+
+def test_arguments_that_are_not_there_are_not_recorded():
+    assert executed().arguments == NOT_RECORDED
+    assert executed().result == NOT_RECORDED
+    assert executed().error is None
+
+
+def test_a_numeric_call_id_is_text():
+    assert executed(id=17).call_id == "17"
+
+
+def test_a_span_name_tells_the_tool_when_no_attribute_does():
+    assert read(span(CHAT | {"gen_ai.operation.name": "execute_tool"}, name="execute_tool search")) == [
+        CallExecuted(name="search")
+    ]
+    assert read(span({"gen_ai.tool.call.id": "c1"}, name="execute_tool search")) == [
+        CallExecuted(name="search", call_id="c1")
+    ]
+    assert read(span({"gen_ai.operation.name": "execute_tool"}, name="running tool")) == []
+
+
+EXCEPTION = event("exception", {"exception.type": "TimeoutError", "exception.message": "too slow"})
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (span({}, status="error", status_message="boom"), CallError(kind="_OTHER", message="boom")),
+        (span({}, status="error", events=[EXCEPTION]), CallError(kind="TimeoutError", message="too slow")),
+        (span({}, events=[EXCEPTION, EXCEPTION]), CallError(kind="TimeoutError", message="too slow")),
+        (span({"error.type": "504"}, events=[EXCEPTION]), CallError(kind="504", message="too slow")),
+        (span({"error.type": "tool_error"}, status="ok"), CallError(kind="tool_error", message="")),
+        (span({}, status="ok", events=[EXCEPTION]), None),
+        (span({}, events=[event("note", {})]), None),
+    ],
+)
+def test_errors_come_from_status_error_type_or_exception(record: Record, expected: CallError | None):
+    record.attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search", **record.attributes}
+
+    assert read(record) == [CallExecuted(name="search", error=expected)]
+
+
+# -- model calls --------------------------------------------------------------------------------------------------
+
+
+def test_content_that_is_missing_is_no_call():
+    assert chat() == []
+
+
+def test_a_call_without_arguments_is_told_from_one_whose_arguments_are_not_known():
+    output = [message("assistant", call("a", id="1", arguments={}), call("b", id="2"), call("c", arguments=None))]
+
+    assert chat(json.dumps(output)) == [
+        CallRequested(position=0, name="a", call_id="1", arguments=Recorded({})),
+        CallRequested(position=1, name="b", call_id="2"),
+        CallRequested(position=2, name="c"),
+    ]
+
+
+SEARCH = CallRequested(position=0, name="search", call_id="c1", arguments=Recorded({"q": "a"}))
+OPENAI_CALL: Json = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": "a"}'}}
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        [message("assistant", call("search", id="c1", arguments={"q": "a"}))],
+        [message("assistant", call("search", id="c1", arguments='{"q": "a"}'))],
+        [message("assistant", call("search", id="c1", arguments='"{\\"q\\": \\"a\\"}"'))],
+        [message("assistant", {"type": "reasoning", "content": "hm"}, call("search", id="c1", arguments={"q": "a"}))],
+        message("assistant", call("search", id="c1", arguments={"q": "a"})),
+        [{"role": "assistant", "content": None, "tool_calls": [OPENAI_CALL]}],
+        [{"role": "assistant", "tool_calls": json.dumps([OPENAI_CALL])}],
+        [{"message": {"role": "assistant", "tool_calls": [OPENAI_CALL]}, "finish_reason": "tool_calls"}],
+        [{"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "search", "input": {"q": "a"}}]}],
+        [{"type": "function_call", "id": "fc_9", "call_id": "c1", "name": "search", "arguments": '{"q": "a"}'}],
+        [json.dumps(message("assistant", call("search", id="c1", arguments={"q": "a"})))],
+        [{"role": "assistant", "parts": json.dumps([call("search", id="c1", arguments={"q": "a"})])}],
+    ],
+)
+@pytest.mark.parametrize("as_text", [True, False])
+def test_requested_calls_are_read_in_every_shape_producers_write(output: Json, *, as_text: bool):
+    assert chat(json.dumps(output) if as_text else output) == [SEARCH]
+
+
+RAIN = CallAnswered(call_id="c1", result=Recorded({"rain": True}))
+
+
+@pytest.mark.parametrize(
+    "received",
+    [
+        [message("tool", {"type": "tool_call_response", "id": "c1", "response": {"rain": True}})],
+        [message("tool", {"type": "tool_call_response", "id": "c1", "result": '{"rain": true}'})],
+        [message("user", {"type": "tool_call_response", "id": "c1", "response": "{'rain': True}"})],
+        [{"role": "tool", "tool_call_id": "c1", "content": '{"rain": true}'}],
+        [{"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": '{"rain": true}'}]}],
+        [{"role": "tool", "tool_call_id": "c1", "content": {"rain": True}}],
+        [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": '{"rain": true}'}]}],
+        [{"type": "function_call_output", "call_id": "c1", "output": '{"rain": true}'}],
+    ],
+)
+def test_answers_are_read_in_every_shape_producers_write(received: Json):
+    assert chat(received=json.dumps(received)) == [RAIN]
+
+
+def test_history_is_read_for_answers_and_the_newest_user_text():
+    received = [
+        {"role": "system", "content": "Be brief."},
+        message("user", {"type": "text", "content": "First?"}),
+        message("assistant", {"type": "text", "content": "Looking."}, call("search", id="c1", arguments={})),
+        message("tool", {"type": "tool_call_response", "id": "c1", "response": "done"}),
+        message("user", {"type": "text", "content": "Second"}, {"type": "text", "content": "and third?"}),
+        message("user", {"type": "tool_call_response", "id": "c2", "response": ""}),
+    ]
+
+    assert chat(received=json.dumps(received)) == [
+        MessageSeen(role="system", text="Be brief."),
+        CallAnswered(call_id="c1", result=Recorded("done")),
+        CallAnswered(call_id="c2", result=Recorded("")),
+        MessageSeen(role="user", text="Second\nand third?"),
+    ]
+
+
+def test_tools_that_the_provider_runs_are_requested_and_answered_in_one_output():
+    output = [
+        message(
+            "assistant",
+            {
+                "type": "server_tool_call",
+                "id": "s1",
+                "name": "code_interpreter",
+                "server_tool_call": {"type": "code_interpreter", "code": "1 + 1"},
+            },
+            {
+                "type": "server_tool_call_response",
+                "id": "s1",
+                "server_tool_call_response": {"type": "code_interpreter", "output": "2"},
+            },
+            {"type": "text", "content": "Two."},
+        )
+    ]
+
+    assert chat(output) == [
+        CallRequested(position=0, name="code_interpreter", call_id="s1", arguments=Recorded({"code": "1 + 1"})),
+        CallAnswered(call_id="s1", result=Recorded({"type": "code_interpreter", "output": "2"})),
+        MessageSeen(role="assistant", text="Two."),
+    ]
+
+
+def test_calls_keep_counting_over_several_output_messages():
+    output = [
+        message("assistant", {"type": "text", "content": "One moment."}),
+        message("assistant", call("a")),
+        message("assistant", call("b"), call("c")),
+    ]
+
+    assert chat(json.dumps(output)) == [
+        CallRequested(position=0, name="a"),
+        CallRequested(position=1, name="b"),
+        CallRequested(position=2, name="c"),
+        MessageSeen(role="assistant", text="One moment."),
+    ]
+
+
+@pytest.mark.parametrize("operation", ["chat", "generate_content", "text_completion"])
+def test_operations_of_models_are_model_calls_with_their_agent(operation: str):
+    attributes = {"gen_ai.operation.name": operation, "gen_ai.agent.name": "shopper"}
+
+    assert read(span(attributes)) == [ModelCall(agent="shopper")]
+
+
+@pytest.mark.parametrize("operation", ["embeddings", "create_agent", "invoke_workflow", "plan", "something_new", "", 7])
+def test_other_operations_still_tell_the_conversation(operation: Value):
+    attributes: dict[str, Value] = {
+        "gen_ai.operation.name": operation,
+        "gen_ai.agent.name": "shopper",
+        "gen_ai.conversation.id": "conv-1",
+    }
+
+    assert read(span(attributes)) == [ConversationSeen(conversation_id="conv-1", rank=0)]
+
+
+def test_a_session_stands_in_for_a_conversation():
+    assert read(span(CHAT | {"session.id": "s-1"}))[0] == ConversationSeen(conversation_id="s-1", rank=1)
+    assert read(span({"gen_ai.conversation.id": 42})) == [ConversationSeen(conversation_id="42", rank=0)]
+    assert read(span(CHAT | {"gen_ai.conversation.id": ""})) == [ModelCall()]
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        {"type": "function", "name": "search", "description": "Finds.", "parameters": {"type": "object"}},
+        {"name": "search", "description": "Finds.", "inputSchema": {"type": "object"}},
+        {"name": "search", "description": "Finds.", "parameters": '{"type": "object"}'},
+        {
+            "type": "function",
+            "function": {"name": "search", "description": "Finds.", "parameters": {"type": "object"}},
+        },
+    ],
+)
+def test_tools_on_offer_are_read_in_every_shape(definition: Json):
+    offered = ToolsOffered(tools=(ToolDefinition(name="search", description="Finds.", parameters={"type": "object"}),))
+
+    assert chat(**{"gen_ai.tool.definitions": json.dumps([definition])}) == [offered]
+    assert chat(**{"gen_ai.tool.definitions": [definition]}) == [offered]
+    assert chat(**{"gen_ai.tool.definitions": [json.dumps(definition)]}) == [offered]
+
+
+def test_a_tool_whose_parameters_are_not_told_has_none():
+    offered = ToolsOffered(tools=(ToolDefinition(name="search"), ToolDefinition(name="find")))
+    definitions = [{"name": "search", "parameters": None}, {"type": "function"}, {"name": "find"}]
+
+    assert chat(**{"gen_ai.tool.definitions": json.dumps(definitions)}) == [offered]
+
+
+def test_tools_that_are_offered_again_are_the_same_object():
+    dialect = GenAI()
+    attributes = CHAT | {"gen_ai.tool.definitions": '[{"name": "search"}]'}
+    first, second = (observations(dialect, span(attributes))[1] for _ in range(2))
+
+    assert isinstance(first, ToolsOffered)
+    assert isinstance(second, ToolsOffered)
+    assert first.tools is second.tools
+
+
+def test_many_different_offers_are_all_read():
+    dialect = GenAI()
+
+    for number in range(300):
+        attributes = CHAT | {"gen_ai.tool.definitions": json.dumps([{"name": f"tool{number}"}])}
+        assert observations(dialect, span(attributes))[1] == ToolsOffered(tools=(ToolDefinition(name=f"tool{number}"),))
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["Be brief.", '[{"type": "text", "content": "Be brief."}]', [{"type": "text", "content": "Be brief."}]],
+)
+def test_system_instructions_are_text_or_parts(value: Value):
+    assert chat(**{"gen_ai.system_instructions": value}) == [MessageSeen(role="system", text="Be brief.")]
+
+
+# -- events -------------------------------------------------------------------------------------------------------
+
+CHOICE: Json = {
+    "index": 0,
+    "finish_reason": "tool_calls",
+    "message": {"role": "assistant", "tool_calls": [OPENAI_CALL]},
+}
+
+
+@pytest.mark.parametrize("body", [CHOICE, json.dumps(CHOICE)])
+def test_a_choice_is_read_from_a_log_record_and_from_a_span_event(body: Value):
+    on_span = event("gen_ai.choice", {"gen_ai.event.content": body})
+
+    assert read(log("gen_ai.choice", body=body)) == [SEARCH]
+    assert read(log("gen_ai.choice", attributes={"gen_ai.event.content": body})) == [SEARCH]
+    assert read(span(CHAT, events=[on_span])) == [ModelCall(), SEARCH]
+
+
+def test_further_choices_do_not_take_the_positions_of_the_first():
+    body: Json = {"index": 1, "message": {"tool_calls": [OPENAI_CALL]}}
+
+    (only,) = read(log("gen_ai.choice", body=body))
+
+    assert isinstance(only, CallRequested)
+    assert only.position > 100
+
+
+def test_span_events_with_flat_attributes_are_read():
+    events = [
+        event("gen_ai.system.message", {"content": "Be brief."}),
+        event("gen_ai.user.message", {"content": '[{"text": "Rain?"}]'}),
+        event("gen_ai.assistant.message", {"content": "earlier"}),
+        event("gen_ai.tool.message", {"content": '{"rain": true}', "id": "c1"}),
+        event("gen_ai.choice", {"index": 0, "message": '{"role": "assistant", "content": "Yes."}'}),
+        event("something.else", {"content": "x"}),
+    ]
+
+    assert read(span(CHAT, events=events)) == [
+        ModelCall(),
+        MessageSeen(role="system", text="Be brief."),
+        MessageSeen(role="user", text="Rain?"),
+        RAIN,
+        MessageSeen(role="assistant", text="Yes."),
+    ]
+
+
+def test_span_events_of_1_27_are_read():
+    events = [
+        event("gen_ai.content.prompt", {"gen_ai.prompt": '[{"role": "user", "content": "Rain?"}]'}),
+        event(
+            "gen_ai.content.completion",
+            {"gen_ai.completion": json.dumps([{"role": "assistant", "tool_calls": [OPENAI_CALL]}])},
+        ),
+    ]
+
+    assert read(span(CHAT, events=events)) == [ModelCall(), MessageSeen(role="user", text="Rain?"), SEARCH]
+
+
+def test_events_that_repeat_the_spans_own_content_are_not_read_twice():
+    attributes = CHAT | {"gen_ai.output.messages": json.dumps([message("assistant", call("search", id="c1"))])}
+    repeated = event("gen_ai.choice", {"gen_ai.event.content": json.dumps(CHOICE)})
+
+    assert read(span(attributes, events=[repeated])) == [
+        ModelCall(),
+        CallRequested(position=0, name="search", call_id="c1"),
+    ]
+
+
+def test_details_of_an_agents_run_are_read_for_text_alone():
+    attributes: dict[str, Value] = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.output.messages": [message("assistant", call("search"), {"type": "text", "content": "Done."})],
+    }
+
+    assert read(log(DETAILS, attributes=attributes)) == [MessageSeen(role="assistant", text="Done.")]
+
+
+@pytest.mark.parametrize("name", ["gen_ai.evaluation.result", "gen_ai.assistant.message", "other", ""])
+def test_scores_history_and_strange_events_are_not_claimed(name: str):
+    assert not GenAI().claims(log(name, body=CHOICE))
+
+
+def test_a_text_body_is_the_messages_content():
+    assert read(log("gen_ai.user.message", body="Rain?")) == [MessageSeen(role="user", text="Rain?")]
+
+
+# -- hostile values -----------------------------------------------------------------------------------------------
+
+STRANGE: list[Value] = [
+    0,
+    True,
+    1.5,
+    "",
+    "{",
+    "[" * 100_000,
+    "null",
+    b"\xff\xfe",
+    [],
+    {},
+    [None, 1, "x", [], [[]], {}],
+    {"role": 1, "parts": "x"},
+    [{"role": [], "parts": [None, 1, "x", {"type": {}}, {"type": []}]}],
+    [{"parts": [{"type": "tool_call", "name": {"a": 1}}, {"type": "tool_call"}, {"type": "tool_call", "name": ""}]}],
+    [{"tool_calls": 7, "content": {"a": 1}}],
+    [{"tool_calls": [7, None, "x", {"function": 3}, {"function": {"name": 3}}]}],
+    [{"role": "tool", "content": 1.5, "tool_call_id": "c"}],
+    [{"message": 5}, {"message": [{}]}],
+    [{"function": "x", "name": ["a"]}],
+    float("nan"),
+]
+
+
+@pytest.mark.parametrize("value", STRANGE)
+@pytest.mark.parametrize("operation", ["chat", "invoke_agent", "execute_tool"])
+def test_strange_values_never_raise_and_invent_no_calls(value: Value, operation: str):
+    keys = (
+        "gen_ai.input.messages",
+        "gen_ai.output.messages",
+        "gen_ai.system_instructions",
+        "gen_ai.tool.definitions",
+        "gen_ai.tool.call.arguments",
+        "gen_ai.tool.call.result",
+        "gen_ai.agent.name",
+        "gen_ai.tool.name",
+        "error.type",
+    )
+    attributes: dict[str, Value] = {"gen_ai.operation.name": operation, **dict.fromkeys(keys, value)}
+
+    found = read(span(attributes, events=[event("exception", {"exception.type": value})]))
+
+    assert not any(isinstance(seen, CallRequested) for seen in found)
+
+
+@pytest.mark.parametrize("value", STRANGE)
+@pytest.mark.parametrize(
+    "name", ["gen_ai.choice", "gen_ai.tool.message", "gen_ai.system.message", "gen_ai.user.message"]
+)
+def test_strange_event_bodies_never_raise(value: Value, name: str):
+    assert not any(isinstance(seen, CallRequested) for seen in read(log(name, body=value)))
+    assert isinstance(read(span(CHAT, events=[event(name, {"content": value, "message": value})])), list)
+
+
+def test_an_operation_of_a_strange_type_is_no_operation():
+    assert read(span({"gen_ai.operation.name": ["chat"], "mcp.method.name": {"a": 1}})) == []

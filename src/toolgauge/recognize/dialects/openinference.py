@@ -21,6 +21,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize.openinference.agents import agent_run, langchain_agent
 from toolgauge.recognize.openinference.definitions import offered_tools
+from toolgauge.recognize.openinference.histories import crew_history, haystack_history
 from toolgauge.recognize.openinference.instrumentation import instrumentation
 from toolgauge.recognize.openinference.messages import (
     answers,
@@ -206,8 +207,12 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
         yield run
     if source == "langchain" and kind == "CHAIN":
         yield from _tool_node_answers(span)
+    elif source == "crewai" and kind == "AGENT":
+        yield from crew_history(span.attributes.get(OUTPUT), run.agent if run is not None else None)
     elif source == "crewai":
         yield from _crew_tasks(span)
+    elif source == "haystack" and run is not None:
+        yield from haystack_history(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
     elif source == "claude_agent_sdk" and kind == "AGENT":
         yield from _prompt(span)
 

@@ -22,14 +22,16 @@ _UNNAMED_RUNS = ("LangGraph", "AgentExecutor", "CompiledStateGraph")
 _GRAPH_INTEGRATIONS = ("langgraph", "langchain_create_agent")
 # An agent span of these without an agent's name is a whole workflow or query, or is named after a class.
 _NAMELESS = ("openai_agents", "claude_agent_sdk", "llama_index")
-_LLAMA_INDEX_RUN = re.compile(r"\w*Agent(?:Workflow)?\.run")
+# These call an agent's run a chain; the class is no agent's name.
+_CLASS_RUN = re.compile(r"\w*Agent(?:Workflow)?\.run(?:_async)?")
+_CHAINED = ("llama_index", "haystack")
 
 
 def agent_run(span: Span, kind: str, instrumentation: str, metadata: JsonObject) -> AgentRun | None:
     """Return the agent run that the span is; the agent is `None` where a run has no name."""
     if instrumentation == "langchain":
         return _langchain_run(span, kind, metadata)
-    if instrumentation == "llama_index" and kind == "CHAIN" and _LLAMA_INDEX_RUN.fullmatch(span.name):
+    if instrumentation in _CHAINED and kind == "CHAIN" and _CLASS_RUN.fullmatch(span.name):
         return AgentRun(agent=None)
     if kind != "AGENT":
         return None

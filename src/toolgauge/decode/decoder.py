@@ -66,6 +66,7 @@ class _Reading:
     viewed: list[ViewedSpan] = field(default_factory=list[ViewedSpan])
     heads: list[SpanHead] = field(default_factory=list[SpanHead])
     undecodable: int = 0
+    origin: object = field(default_factory=object)
 
     def add_head(self, raw: bytes) -> None:
         head = read_head(raw)
@@ -149,7 +150,7 @@ class Decoder:
                 reading.undecodable += 1
                 reading.add_head(raw)
                 continue
-            around = around or container(resource_group, group)
+            around = around or container(resource_group, group, reading.origin)
             reading.viewed.append(ViewedSpan(span=span, raw=raw, container=around, place=(*place, index)))
 
     def _read_records(

@@ -22,21 +22,24 @@ class Container:
     """What stands around a span: resource and scope as bytes, copies of their own.
 
     `resource` and `scope` hold one element for each time the sender wrote the field. Compared by identity.
+    `origin` is the same object for all containers of one request.
     """
 
     resource: tuple[bytes, ...]
     resource_schema_url: bytes
     scope: tuple[bytes, ...]
     scope_schema_url: bytes
+    origin: object
 
 
-def container(resource_group: ResourceGroupMessage, scope_group: ScopeGroupMessage) -> Container:
+def container(resource_group: ResourceGroupMessage, scope_group: ScopeGroupMessage, origin: object) -> Container:
     """Copy what stands around the spans of a scope group."""
     return Container(
         resource=tuple(resource_group.resource),
         resource_schema_url=resource_group.schema_url,
         scope=tuple(scope_group.scope),
         scope_schema_url=scope_group.schema_url,
+        origin=origin,
     )
 
 

@@ -85,6 +85,11 @@ class Values:
         self._memo: dict[bytes, Value] = {}
         self.undecodable = 0
 
+    @property
+    def remembered(self) -> int:
+        """Number of values in memory."""
+        return len(self._memo)
+
     def decode(self, raw: bytes) -> Value:
         """Decode one AnyValue; `None` when that cannot be done."""
         if len(raw) >= _MEMO_VALUE_BYTES:  # hashing is linear

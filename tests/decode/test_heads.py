@@ -1,0 +1,105 @@
+"""Ids of spans that nobody views, by fixed offsets or through the message class."""
+
+import struct
+
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.decode import stock
+from toolgauge.decode.heads import read_head
+from toolgauge.model.records import SpanHead
+
+KINDS_WITH_REMOTE_PARENT = (Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CONSUMER)
+
+
+def facts(head: SpanHead | None) -> tuple[bytes, bytes, bytes, bool | None] | None:
+    if head is None:
+        return None
+    return head.trace_id, head.span_id, head.parent_span_id, head.parent_is_remote
+
+
+def child(flags: int = 0, kind: Span.SpanKind.ValueType = Span.SPAN_KIND_INTERNAL) -> bytes:
+    span = stock.span(stock.key_value("k"), parent=stock.PARENT_ID)
+    span.kind = kind
+    span.flags = flags
+    return span.SerializeToString()
+
+
+def test_heads_of_all_recorded_spans_equal_the_stock_class():
+    for raw in stock.recorded_spans():
+        expected = Span.FromString(raw)
+        remote = bool(expected.flags & 0x200) if expected.flags & 0x100 else expected.kind in KINDS_WITH_REMOTE_PARENT
+        assert facts(read_head(raw)) == (
+            expected.trace_id,
+            expected.span_id,
+            expected.parent_span_id,
+            remote if expected.parent_span_id else None,
+        )
+
+
+@pytest.mark.parametrize(
+    ("flags", "kind", "is_remote"),
+    [
+        (0x100, Span.SPAN_KIND_SERVER, False),
+        (0x300, Span.SPAN_KIND_INTERNAL, True),
+        (0x3FF, Span.SPAN_KIND_CLIENT, True),
+        (0x1FF, Span.SPAN_KIND_CLIENT, False),
+        (0x001, Span.SPAN_KIND_SERVER, True),
+        (0x001, Span.SPAN_KIND_INTERNAL, False),
+        (0, Span.SPAN_KIND_SERVER, True),
+        (0, Span.SPAN_KIND_CONSUMER, True),
+        (0, Span.SPAN_KIND_CLIENT, False),
+        (0x200, Span.SPAN_KIND_CLIENT, False),
+    ],
+)
+def test_remote_parent_comes_from_the_flags_else_from_the_kind(
+    *, flags: int, kind: Span.SpanKind.ValueType, is_remote: bool
+):
+    head = read_head(child(flags, kind))
+    assert head is not None
+    assert head.parent_is_remote is is_remote
+
+
+def test_span_without_a_parent_has_an_empty_one_and_nothing_remote():
+    raw = stock.span(stock.key_value("k")).SerializeToString()
+    assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, b"", None)
+    zero = stock.span(parent=bytes(8)).SerializeToString() + b"\x85\x01" + struct.pack("<I", 0x300)
+    assert facts(read_head(zero)) == (stock.TRACE_ID, stock.SPAN_ID, b"", None)
+
+
+def test_flags_in_front_of_other_fields_are_found():
+    raw = b"\x85\x01" + struct.pack("<I", 0x300) + child()
+    assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, stock.PARENT_ID, True)
+
+
+def test_trace_state_between_the_ids_is_stepped_over():
+    raw = stock.field(1, stock.TRACE_ID) + stock.field(2, stock.SPAN_ID) + stock.field(3, b"a=b")
+    raw += stock.field(4, stock.PARENT_ID) + b"\x85\x01" + struct.pack("<I", 0x100)
+    assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, stock.PARENT_ID, False)
+
+
+def test_parent_written_after_the_name_is_found():
+    raw = stock.span(name="n").SerializeToString() + stock.field(4, stock.PARENT_ID)
+    assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, stock.PARENT_ID, False)
+
+
+def test_status_text_that_looks_like_flags_is_not_taken_for_them():
+    raw = child() + stock.field(15, stock.field(2, b"...\x85\x01\x00\x03AB"))
+    head = read_head(raw)
+    assert head is not None
+    assert head.parent_is_remote is False
+
+
+@pytest.mark.parametrize("raw", [b"", b"\x0a", b"\xff" * 60, b"\x0a\x10" + bytes(16) + b"\x12\x08" + bytes(8)])
+def test_span_without_ids_has_no_head(raw: bytes):
+    assert read_head(raw) is None
+
+
+def test_zero_ids_are_none():
+    span = Span(trace_id=bytes(16), span_id=stock.SPAN_ID, parent_span_id=stock.PARENT_ID, flags=0x100)
+    assert read_head(span.SerializeToString()) is None
+
+
+def test_wrong_id_lengths_are_none():
+    assert read_head(Span(trace_id=b"short", span_id=stock.SPAN_ID).SerializeToString()) is None
+    assert read_head(Span(trace_id=stock.TRACE_ID, span_id=b"123456789").SerializeToString()) is None

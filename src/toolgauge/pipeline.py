@@ -267,12 +267,12 @@ class Pipeline:
         self._count_annotations(scorecard, annotated)
 
     def _count_annotations(self, scorecard: Scorecard, annotated: set[SpanRef]) -> None:
-        judged = {
-            result.target for result in scorecard.results if result.target is not None and result.enforce == "live"
-        }
-        without = "scorecard" if self._settings.annotate in ("both", "scorecard") else "missed"
-        for ref in judged:
-            self._metrics.annotations.add(1, ("attribute" if ref in annotated else without,))
+        # Scorecard spans are counted where they are written; a judged span that neither form reaches is missed.
+        if annotated:
+            self._metrics.annotations.add(len(annotated), ("attribute",))
+        if self._settings.annotate == "hold":
+            judged = {result.target for result in scorecard.results if result.target and result.enforce == "live"}
+            self._metrics.annotations.add(len(judged - annotated), ("missed",))
 
     # -- out --------------------------------------------------------------------------------------------------------
 

@@ -4,8 +4,9 @@ import json
 
 import click
 
-from toolgauge.build.pipeline import inspecting_pipeline
+from toolgauge.build.pipeline import offline_pipeline
 from toolgauge.cli.output import reading_progress
+from toolgauge.config.model import Config
 from toolgauge.replay.describe import trajectory_lines, trajectory_object
 from toolgauge.replay.run import scorecards
 
@@ -23,7 +24,7 @@ def command(files: tuple[str, ...], *, as_json: bool) -> None:
     Arguments and results are printed as they were recorded: treat the output as you treat your traces.
     """
     with reading_progress(files) as recording:
-        for scorecard in scorecards(recording, inspecting_pipeline):
+        for scorecard in scorecards(recording, offline_pipeline(Config(), ())):
             if as_json:
                 click.echo(json.dumps(trajectory_object(scorecard.trajectory)))
             else:

@@ -15,8 +15,12 @@ def reading_progress(paths: Sequence[str]) -> Iterator[Iterator[RecordedRequest]
     """Open the recordings at these paths, with a progress bar when stderr is a terminal."""
     files = find_files(paths)
     if not sys.stderr.isatty():
-        yield read(files, lambda size: None)
+        yield read(files, _no_progress)
         return
     total = sum(Path(file).stat().st_size for file in files if file != "-")
     with click.progressbar(length=total, label="reading", file=sys.stderr) as bar:
         yield read(files, bar.update)
+
+
+def _no_progress(size: int) -> None:
+    del size

@@ -1,11 +1,14 @@
 """`toolgauge replay`: recorded traffic, scored as live traffic would have been."""
 
 import json
+import os
 from collections import Counter
 
 import click
 
-from toolgauge.build.pipeline import replaying_pipeline
+from toolgauge.build.criteria import load_for_replay
+from toolgauge.build.pipeline import offline_pipeline
+from toolgauge.cli.options import configuration_options
 from toolgauge.cli.output import reading_progress
 from toolgauge.model.outcomes import outcome_word
 from toolgauge.replay.describe import result_line, result_objects, trajectory_head
@@ -21,14 +24,23 @@ from toolgauge.replay.run import scorecards
     type=click.Path(),
     help="A criteria file; may be given several times. Without one, the default criteria score what needs no reference.",
 )
+@configuration_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result and line.")
-def command(files: tuple[str, ...], criteria_files: tuple[str, ...], *, as_json: bool) -> None:
+def command(
+    files: tuple[str, ...],
+    criteria_files: tuple[str, ...],
+    config_paths: tuple[str, ...],
+    overrides: tuple[str, ...],
+    *,
+    as_json: bool,
+) -> None:
     """Score recorded OTLP traffic with recorded time and print the results.
 
     Trajectories close as they would have closed live. FILE is as in `toolgauge inspect --help`. With `--criteria`,
     the criteria of these files are scored besides the default ones.
     """
-    make = replaying_pipeline(criteria_files)
+    config, criteria = load_for_replay(config_paths, overrides, criteria_files, os.environ)
+    make = offline_pipeline(config, criteria)
     words: Counter[str] = Counter()
     with reading_progress(files) as recording:
         for scorecard in scorecards(recording, make):

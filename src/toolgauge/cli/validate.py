@@ -1,15 +1,12 @@
 """`toolgauge validate`: the same loading as a start, without opening a port."""
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
+from toolgauge.build.criteria import load_configuration
 from toolgauge.cli.main import EXIT_CODES
 from toolgauge.cli.options import configuration_options
-from toolgauge.config.criteria import load_criteria
-from toolgauge.config.load import load
 
 
 @click.command("validate", epilog=EXIT_CODES)
@@ -20,6 +17,6 @@ def command(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
     Everything is read exactly as `toolgauge serve` reads it. All problems are reported at once, each with file and
     line.
     """
-    config = load([Path(path) for path in config_paths], overrides, os.environ)
-    criteria = load_criteria(config, os.environ)
-    click.echo(f"the configuration is valid; {len(criteria)} criteria are configured")
+    _, criteria = load_configuration(config_paths, overrides)
+    names = ", ".join(criterion.name for criterion in criteria)
+    click.echo(f"the configuration is valid; {len(criteria)} criteria: {names or 'none'}")

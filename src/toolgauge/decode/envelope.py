@@ -29,10 +29,10 @@ class Container:
     resource_schema_url: bytes
     scope: tuple[bytes, ...]
     scope_schema_url: bytes
-    origin: object
+    origin: object = None
 
 
-def container(resource_group: ResourceGroupMessage, scope_group: ScopeGroupMessage, origin: object) -> Container:
+def container(resource_group: ResourceGroupMessage, scope_group: ScopeGroupMessage, origin: object = None) -> Container:
     """Copy what stands around the spans of a scope group."""
     return Container(
         resource=tuple(resource_group.resource),

@@ -1,0 +1,90 @@
+"""Config -> one pipeline. The same stages for live traffic, for replays and for inspection."""
+
+import time
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+
+from toolgauge import plugins
+from toolgauge.assemble.assembler import Assembler
+from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.config.model import Config
+from toolgauge.decode.decoder import Decoder
+from toolgauge.emit.hold import Hold
+from toolgauge.emit.redact import Redactor
+from toolgauge.emit.settings import EmitSettings
+from toolgauge.forward.leaf import Leaf
+from toolgauge.model.delivery import Outbox
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.pipeline import Pipeline, PipelineSettings, ScorecardSink
+from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.score.criterion import Criterion, ToolKinds
+from toolgauge.score.scorer import Scorer
+from toolgauge.selfmetrics import SelfMetrics
+
+VERSION = version("toolgauge")
+
+
+def make_pipeline(
+    config: Config, criteria: Sequence[Criterion], *, sink: ScorecardSink, outbox: Outbox, metrics: SelfMetrics
+) -> Pipeline:
+    """Put the stages together."""
+    scorer = Scorer(criteria, ToolKinds(read_only=config.tools.read_only, writes=config.tools.writes))
+    recognizer = Recognizer(plugins.dialects(), metrics=metrics, wanted=scorer.wanted)
+    return Pipeline(
+        decoder=Decoder(recognizer.marks, recognizer.scopes, scorer.wanted),
+        recognizer=recognizer,
+        assembler=Assembler(assemble_settings(config), metrics, conversations=scorer.wants_conversations),
+        scorer=scorer,
+        sink=sink,
+        hold=Hold(config.hold.timeout, config.hold.max_bytes),
+        outbox=outbox,
+        metrics=metrics,
+        settings=PipelineSettings(annotate=config.annotate),
+        clock=time.monotonic_ns,
+    )
+
+
+def offline_pipeline(config: Config, criteria: Sequence[Criterion]) -> Callable[[ScorecardSink], Pipeline]:
+    """Return what makes a pipeline for recorded traffic: nothing is held, nothing is sent on."""
+    offline = config.model_copy(update={"annotate": "off"})
+
+    def make(sink: ScorecardSink) -> Pipeline:
+        metrics = SelfMetrics(MetricRegistry())
+        return make_pipeline(offline, criteria, sink=sink, outbox=Leaf(metrics), metrics=metrics)
+
+    return make
+
+
+def assemble_settings(config: Config) -> AssembleSettings:
+    """Read the section `assemble`."""
+    section = config.assemble
+    return AssembleSettings(
+        run_end_grace_ns=section.run_end_grace,
+        idle_timeout_ns=section.idle_timeout,
+        open_idle_timeout_ns=section.open_idle_timeout,
+        conversation_idle_timeout_ns=section.conversation_idle_timeout,
+        max_duration_ns=section.max_duration,
+        max_open=section.max_open,
+        max_open_bytes=section.max_open_bytes,
+        max_content_bytes=section.max_content_bytes,
+        late_traces=section.late_memory.traces,
+        late_for_ns=section.late_memory.for_,
+    )
+
+
+def emit_settings(config: Config) -> EmitSettings:
+    """Read what the configuration says about emission."""
+    return EmitSettings(
+        events=config.events,
+        annotate=config.annotate,
+        show_values=config.redact.values == "show",
+        max_services=config.metrics.max_services,
+        max_agents=config.metrics.max_agents,
+        max_tools=config.metrics.max_tools,
+        max_label_sets=config.metrics.max_label_sets,
+    )
+
+
+def redactor(config: Config) -> Redactor:
+    """Read the section `redact`."""
+    return Redactor(show_values=config.redact.values == "show", patterns=config.redact.patterns)

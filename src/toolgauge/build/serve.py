@@ -1,0 +1,154 @@
+"""Config -> one service, ready to start."""
+
+import os
+import uuid
+from collections.abc import Callable, Sequence
+
+from toolgauge.build.clock import SteadyClock
+from toolgauge.build.pipeline import VERSION, emit_settings, make_pipeline, redactor
+from toolgauge.build.service import Service
+from toolgauge.config.model import Config, OtlpExporter, split_address
+from toolgauge.emit.emitter import Emitter
+from toolgauge.emit.resource import resource_from_environment
+from toolgauge.emit.scrape import MetricsEndpoint
+from toolgauge.forward.destination import Destination
+from toolgauge.forward.leaf import Leaf
+from toolgauge.forward.settings import DestinationSettings, RetrySettings
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.pipeline import Pipeline, ScorecardSink
+from toolgauge.receive.grpc import GrpcReceiver
+from toolgauge.receive.http import HttpReceiver
+from toolgauge.score.criterion import Criterion
+from toolgauge.selfmetrics import SelfMetrics
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_ANY = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with, not bound
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def make_service(
+    config: Config, criteria: Sequence[Criterion], *, watching: Callable[[ScorecardSink], ScorecardSink] | None = None
+) -> Service:
+    """Put a service together; `watching` may wrap the sink of scorecards to look at them in passing.
+
+    Raise `ConfigError` when the destination is one of our own receivers.
+    """
+    clock = SteadyClock()
+    start_ns = clock()
+    hop_id = uuid.uuid4().hex
+    registry = MetricRegistry()
+    metrics = SelfMetrics(registry)
+    emitter = Emitter(
+        emit_settings(config),
+        registry,
+        metrics,
+        redactor(config),
+        instance_id=hop_id,
+        version=VERSION,
+        resource_attributes=resource_from_environment(),
+        start_ns=start_ns,
+    )
+    outbox = _outbox(config, metrics, hop_id)
+    metrics.spans_queued.observe = lambda: {(): outbox.spans_queued}
+    sink = emitter if watching is None else watching(emitter)
+    pipeline = make_pipeline(config, criteria, sink=sink, outbox=outbox, metrics=metrics)
+    prometheus = config.exporters.prometheus
+    return Service(
+        pipeline=pipeline,
+        receivers=_receivers(config, pipeline, clock, metrics, hop_id),
+        outbox=outbox,
+        emitter=emitter,
+        metrics=metrics,
+        endpoint=None
+        if prometheus is None
+        else MetricsEndpoint(prometheus.endpoint, registry, emitter.resource, start_ns=start_ns),
+        push_interval_s=config.metrics.interval / 1e9,
+        clock=clock,
+    )
+
+
+def _receivers(
+    config: Config, pipeline: Pipeline, clock: SteadyClock, metrics: SelfMetrics, hop_id: str
+) -> tuple[GrpcReceiver | HttpReceiver, ...]:
+    protocols = config.receivers.otlp.protocols
+    return (
+        GrpcReceiver(
+            pipeline,
+            endpoint=protocols.grpc.endpoint,
+            max_recv_msg_size=protocols.grpc.max_recv_msg_size,
+            clock=clock,
+            metrics=metrics,
+            hop_id=hop_id,
+        ),
+        HttpReceiver(
+            pipeline,
+            endpoint=protocols.http.endpoint,
+            max_request_body_size=protocols.http.max_request_body_size,
+            clock=clock,
+            metrics=metrics,
+            hop_id=hop_id,
+        ),
+    )
+
+
+def _outbox(config: Config, metrics: SelfMetrics, hop_id: str) -> Destination | Leaf:
+    if not config.exporters.otlp:
+        return Leaf(metrics)
+    (exporter,) = config.exporters.otlp
+    _refuse_loop(config, exporter)
+    return Destination(_destination_settings(exporter), metrics, hop_id, f"toolgauge/{VERSION}")
+
+
+def _destination_settings(exporter: OtlpExporter) -> DestinationSettings:
+    retry = exporter.retry
+    return DestinationSettings(
+        endpoint=exporter.endpoint or "",
+        traces_endpoint=exporter.traces_endpoint,
+        protocol=exporter.protocol,
+        compression=exporter.compression,
+        headers=exporter.headers,
+        timeout_s=exporter.timeout / 1e9,
+        retry=RetrySettings(
+            initial_interval_s=retry.initial_interval / 1e9,
+            multiplier=retry.multiplier,
+            randomization_factor=retry.randomization_factor,
+            max_interval_s=retry.max_interval / 1e9,
+            max_elapsed_time_s=retry.max_elapsed_time / 1e9,
+        ),
+        queue_max_bytes=exporter.queue.max_bytes,
+    )
+
+
+def _refuse_loop(config: Config, exporter: OtlpExporter) -> None:
+    """Refuse a destination that is one of our own receivers: every span would come round for ever."""
+    protocols = config.receivers.otlp.protocols
+    for url in (exporter.endpoint, exporter.traces_endpoint):
+        if url is None:
+            continue
+        target = _host_and_port(url)
+        for name, endpoint in (("grpc", protocols.grpc.endpoint), ("http", protocols.http.endpoint)):
+            if _same_place(target, split_address(endpoint)):
+                raise ConfigError(
+                    f"`exporters.otlp.endpoint` is our own receiver `receivers.otlp.protocols.{name}.endpoint`",
+                    hint="send to the next hop, or receive what comes back on another port",
+                )
+
+
+def _host_and_port(url: str) -> tuple[str, int]:
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return split_address(url)
+    address = rest.partition("/")[0].rpartition("@")[2]
+    if ":" not in address.rpartition("]")[2]:
+        address = f"{address}:{_DEFAULT_PORTS.get(scheme, 0)}"
+    return split_address(address)
+
+
+def _same_place(target: tuple[str, int], receiver: tuple[str, int]) -> bool:
+    if target[1] != receiver[1] or target[1] == 0:
+        return False
+    own_names = _LOOPBACK | {os.uname().nodename.lower()}
+    if receiver[0] in _ANY:
+        return target[0].lower() in own_names | _ANY
+    return target[0].lower() == receiver[0].lower() or {target[0].lower(), receiver[0].lower()} <= _LOOPBACK

@@ -1,0 +1,79 @@
+"""`toolgauge serve`: the processor itself."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+import click
+
+from toolgauge.build.criteria import load_configuration
+from toolgauge.build.pipeline import VERSION
+from toolgauge.build.serve import make_service
+from toolgauge.build.service import Service
+from toolgauge.cli.options import configuration_options
+from toolgauge.config.model import Config
+from toolgauge.score.criterion import Criterion
+
+_LOG = logging.getLogger("toolgauge")
+
+
+@click.command("serve")
+@configuration_options
+def command(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
+    """Receive OTLP, score tool calls, and send on spans, scores, metrics and events.
+
+    Without `--config` it receives on localhost:4317 (gRPC) and localhost:4318 (HTTP), scores what needs no reference,
+    serves metrics on localhost:9464/metrics and forwards nothing. SIGTERM and SIGINT stop it in order: open
+    trajectories are scored, queued data is sent; a second signal ends it at once.
+
+    Exit codes: 0 stopped in order, 1 could not start or lost data at the end, 2 bad configuration.
+    """
+    config, criteria = load_configuration(config_paths, overrides)
+    _log_to_stderr(config)
+    sys.exit(asyncio.run(_serve(config, criteria)))
+
+
+def _log_to_stderr(config: Config) -> None:
+    logging.basicConfig(
+        stream=sys.stderr, level=config.log.level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+
+
+async def _serve(config: Config, criteria: Sequence[Criterion]) -> int:
+    service = make_service(config, criteria)
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        if stopping.is_set():
+            _LOG.warning("second signal: ending at once, what was not sent is lost")
+            os._exit(1)
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    await service.start()
+    _announce(service, config, criteria)
+    await stopping.wait()
+    _LOG.info("stopping: scoring what is open and sending what is queued")
+    lost = await service.stop()
+    if lost:
+        _LOG.error("stopped; %d spans or requests could not be delivered and are lost", lost)
+        return 1
+    _LOG.info("stopped; everything was delivered")
+    return 0
+
+
+def _announce(service: Service, config: Config, criteria: Sequence[Criterion]) -> None:
+    _LOG.info("toolgauge %s scores %d criteria: %s", VERSION, len(criteria), ", ".join(c.name for c in criteria))
+    for receiver, name in zip(service.receivers, ("gRPC", "HTTP"), strict=True):
+        _LOG.info("receiving OTLP/%s on port %d", name, receiver.port)
+    if service.endpoint is not None:
+        _LOG.info("metrics on port %d, path /metrics", service.endpoint.port)
+    if config.exporters.otlp:
+        _LOG.info("sending on to %s", config.exporters.otlp[0].endpoint or config.exporters.otlp[0].traces_endpoint)
+    else:
+        _LOG.info("sending nothing on: no `exporters.otlp` is configured")

@@ -1,0 +1,95 @@
+"""Finds what a model was told about a call, in the history of later model inputs.
+
+Every later input repeats every earlier answer, those of earlier traces included; histories are never calls.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from toolgauge.assemble.canonical import fold_name
+from toolgauge.assemble.node import Node
+from toolgauge.assemble.pairing import Pair
+from toolgauge.model.observations import CallAnswered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """The answers with one call id that one model input holds."""
+
+    time_ns: int
+    trace_id: str
+    answers: list[CallAnswered]
+
+
+class Answers:
+    """The answers of all traces of a trajectory; `nodes` and `pairs` come in order of time."""
+
+    def __init__(self, nodes: Sequence[Node], pairs: Sequence[Pair]) -> None:
+        self._told = _with_ids(nodes)
+        self._by_order = _without_ids(nodes, pairs)
+        self._asked: dict[str, list[int]] = {}
+        self._occurrence: dict[int, int] = {}
+        for pair in pairs:
+            if pair.call_id is not None:
+                times = self._asked.setdefault(pair.call_id, [])
+                self._occurrence[id(pair)] = len(times)
+                times.append(pair.asking.time_ns)
+
+    def to(self, pair: Pair) -> CallAnswered | None:
+        """Return the first answer that came after the call, from its own trace if there is one."""
+        by_order = self._by_order.get(id(pair))
+        if pair.call_id is None:
+            return by_order
+        told = self._told.get(pair.call_id, [])
+        later = told[bisect_left(told, pair.asking.time_ns, key=lambda told: told.time_ns) :]
+        if not later:
+            return by_order
+        trace_id = pair.asking.ref.trace_id
+        first = next((told for told in later if told.trace_id == trace_id), later[0])
+        # An id that is used again has several answers in one history: the newest belong to the newest calls.
+        asked_before = bisect_right(self._asked[pair.call_id], first.time_ns)
+        index = len(first.answers) - asked_before + self._occurrence[id(pair)]
+        return first.answers[min(max(index, 0), len(first.answers) - 1)]
+
+
+def _with_ids(nodes: Sequence[Node]) -> dict[str, list[_Told]]:
+    told: dict[str, list[_Told]] = {}
+    for node in nodes:
+        here: dict[str, list[CallAnswered]] = {}
+        for answer in node.answers:
+            if answer.call_id is not None:
+                here.setdefault(answer.call_id, []).append(answer)
+        for call_id, answers in here.items():
+            entry = _Told(time_ns=node.time_ns, trace_id=node.ref.trace_id, answers=answers)
+            told.setdefault(call_id, []).append(entry)
+    return told
+
+
+def _without_ids(nodes: Sequence[Node], pairs: Sequence[Pair]) -> dict[int, CallAnswered]:
+    """Give answers without ids to calls by name and order, within one agent run."""
+    longest: dict[tuple[str, int], tuple[Node, list[CallAnswered]]] = {}
+    for node in nodes:
+        answers = [answer for answer in node.answers if answer.call_id is None]
+        run = (node.ref.trace_id, id(node.inside))
+        if answers and (run not in longest or len(answers) >= len(longest[run][1])):
+            longest[run] = (node, answers)
+    asked: dict[tuple[str, int], list[Pair]] = {}
+    for pair in pairs:
+        asked.setdefault((pair.asking.ref.trace_id, id(pair.run)), []).append(pair)
+    found: dict[int, CallAnswered] = {}
+    for run, (node, answers) in longest.items():
+        before = [pair for pair in asked.get(run, []) if pair.asking.time_ns <= node.time_ns]
+        found.update(_align(before, answers))
+    return found
+
+
+def _align(pairs: Sequence[Pair], answers: Sequence[CallAnswered]) -> Iterator[tuple[int, CallAnswered]]:
+    """Align from the end: a history may begin with calls of earlier traces."""
+    named: dict[str | None, list[CallAnswered]] = {}
+    for answer in answers:
+        named.setdefault(None if answer.name is None else fold_name(answer.name), []).append(answer)
+    for pair in reversed(pairs):
+        left = named.get(fold_name(pair.name)) or named.get(None)
+        if left:
+            yield id(pair), left.pop()

@@ -1,0 +1,247 @@
+"""Gathers readings by trace, and traces by conversation, until evidence says that nothing more will come.
+
+Readings arrive in any order, over several connections, some of them twice and some too late. What is closed
+stays closed: scoring a trajectory a second time would count it twice in every metric. Everything is bounded.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from toolgauge.assemble.closed_ids import ClosedIds
+from toolgauge.assemble.conversation import OpenConversation
+from toolgauge.assemble.conversations import Conversations
+from toolgauge.assemble.open_trace import OpenTrace
+from toolgauge.assemble.recent_spans import RecentSpans
+from toolgauge.assemble.schedule import Schedule
+from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.model.observations import ConversationSeen, Reading
+from toolgauge.model.records import SpanHead
+from toolgauge.model.trajectory import ClosedBecause, Trajectory
+from toolgauge.selfmetrics import SelfMetrics
+
+# Parents end after their children: what arrives before a trace opens is seldom needed, and not for long.
+_RECENT_SPANS = 50_000
+_NS_PER_S = 1_000_000_000
+
+
+class Assembler:
+    """Open traces and conversations. Ask `closed` after every request: evicted traces leave through it."""
+
+    def __init__(self, settings: AssembleSettings, metrics: SelfMetrics, *, conversations: bool) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._now_ns = 0
+        self._open: dict[str, OpenTrace] = {}
+        # The same traces by raw id, which is what most spans have.
+        self._open_by_id: dict[bytes, OpenTrace] = {}
+        self._trace_bytes = 0
+        self._schedule = Schedule(self._due_ns)
+        self._recent = RecentSpans(_RECENT_SPANS)
+        self._closed = ClosedIds(settings.late_traces, settings.late_for_ns)
+        self._conversations = Conversations(settings, self._open_until_ns) if conversations else None
+        self._open_by_conversation: dict[str, set[str]] = {}
+        self._evicted: deque[tuple[OpenTrace | OpenConversation, ClosedBecause]] = deque()
+
+    @property
+    def open_count(self) -> int:
+        """Traces and conversations that are being assembled."""
+        return len(self._open) + (len(self._conversations) if self._conversations is not None else 0)
+
+    @property
+    def open_bytes(self) -> int:
+        """About how much memory they take."""
+        return self._trace_bytes + (self._conversations.size_bytes if self._conversations is not None else 0)
+
+    def is_closed(self, trace_id: str) -> bool:
+        """Tell whether a span of this trace comes too late."""
+        return self._closed.holds(trace_id, self._now_ns)
+
+    def add(self, reading: Reading, now_ns: int) -> None:
+        """Take what was read from one span or log record."""
+        now_ns = self._clock(now_ns)
+        trace_id = reading.ref.trace_id
+        trace = self._open.get(trace_id)
+        if trace is None:
+            if self._is_late(reading, now_ns):
+                return
+            if not _opens(reading):
+                self._recent.add(trace_id, reading)
+                return
+            trace = self._open_trace(trace_id, now_ns)
+        self._add_to(trace, reading, now_ns)
+        self._schedule.note(trace_id, trace.due()[0])
+        self._evict(now_ns)
+
+    def add_heads(self, heads: Sequence[SpanHead], now_ns: int) -> None:
+        """Take the ids of spans that no dialect reads."""
+        now_ns = self._clock(now_ns)
+        find, remember = self._open_by_id.get, self._recent.add
+        for head in heads:
+            trace = find(head.trace_id)
+            if trace is None:
+                remember(head.trace_id, head)
+            else:
+                self._add_head_to(trace, head, now_ns)
+                self._schedule.note(trace.trace_id, trace.due()[0])
+        self._evict(now_ns)
+
+    def next_due_ns(self) -> int | None:
+        """Return when something may become due."""
+        if self._evicted:
+            return self._now_ns
+        dues = [self._schedule.next_due_ns()]
+        if self._conversations is not None:
+            dues.append(self._conversations.next_due_ns())
+        return min((due for due in dues if due is not None), default=None)
+
+    def closed(self, now_ns: int) -> Iterator[Trajectory]:
+        """Yield what is due. A trajectory is closed when it is asked for: exhaust the iterator."""
+        now_ns = self._clock(now_ns)
+        yield from self._finish_evicted(now_ns)
+        while (trace_id := self._schedule.pop_due(now_ns)) is not None:
+            trace = self._open[trace_id]
+            self._take_out(trace, now_ns)
+            yield from self._finish(trace, trace.due()[1], now_ns)
+        conversations = self._conversations
+        while conversations is not None and (due := conversations.take_due(now_ns)) is not None:
+            yield from self._finish(*due, now_ns)
+
+    def close_all(self, now_ns: int) -> Iterator[Trajectory]:
+        """Yield everything that is open, at shutdown."""
+        now_ns = self._clock(now_ns)
+        yield from self._finish_evicted(now_ns)
+        while self._open:
+            trace = next(iter(self._open.values()))
+            self._take_out(trace, now_ns)
+            yield from self._finish(trace, "shutdown", now_ns)
+        conversations = self._conversations
+        while conversations is not None and (conversation := conversations.oldest) is not None:
+            conversations.take(conversation, now_ns)
+            yield from self._finish(conversation, "shutdown", now_ns)
+
+    def _clock(self, now_ns: int) -> int:
+        """Never run backwards: a clock that is set back must not keep traces open."""
+        self._now_ns = max(self._now_ns, now_ns)
+        return self._now_ns
+
+    def _due_ns(self, trace_id: str) -> int | None:
+        trace = self._open.get(trace_id)
+        return trace.due()[0] if trace is not None else None
+
+    def _open_until_ns(self, conversation_id: str) -> int | None:
+        trace_ids = self._open_by_conversation.get(conversation_id, ())
+        return max((self._open[trace_id].due()[0] for trace_id in trace_ids), default=None)
+
+    def _is_late(self, reading: Reading, now_ns: int) -> bool:
+        if not self._closed.holds(reading.ref.trace_id, now_ns):
+            return False
+        if reading.dialect is not None and not reading.is_log:
+            late_ns = self._closed.late_by_ns(reading.ref.trace_id, now_ns)
+            self._metrics.late.record((late_ns or 0) / _NS_PER_S)
+        return True
+
+    def _open_trace(self, trace_id: str, now_ns: int) -> OpenTrace:
+        trace = self._open[trace_id] = OpenTrace(trace_id, self._settings, now_ns)
+        raw_id = _raw(trace_id)
+        self._open_by_id[raw_id] = trace
+        for recent in (*self._recent.take(raw_id), *self._recent.take(trace_id)):
+            if isinstance(recent, SpanHead):
+                self._add_head_to(trace, recent, now_ns)
+            else:
+                self._add_to(trace, recent, now_ns)
+        return trace
+
+    def _add_to(self, trace: OpenTrace, reading: Reading, now_ns: int) -> None:
+        before_bytes, before = trace.size_bytes, trace.conversation
+        trace.add(reading, now_ns)
+        self._trace_bytes += trace.size_bytes - before_bytes
+        if trace.conversation != before:
+            self._index(trace, before)
+
+    def _add_head_to(self, trace: OpenTrace, head: SpanHead, now_ns: int) -> None:
+        before_bytes = trace.size_bytes
+        parent = head.parent_span_id.hex() if head.parent_span_id else None
+        trace.add_ids(head.span_id.hex(), parent, is_remote=head.parent_is_remote is True, now_ns=now_ns)
+        self._trace_bytes += trace.size_bytes - before_bytes
+
+    def _index(self, trace: OpenTrace, before: tuple[int, str] | None) -> None:
+        """Keep track of which conversation an open trace belongs to."""
+        if self._conversations is None:
+            return
+        self._unindex(trace.trace_id, before)
+        if trace.conversation is not None:
+            self._open_by_conversation.setdefault(trace.conversation[1], set()).add(trace.trace_id)
+
+    def _unindex(self, trace_id: str, conversation: tuple[int, str] | None) -> None:
+        together = self._open_by_conversation.get(conversation[1]) if conversation is not None else None
+        if conversation is None or together is None:
+            return
+        together.discard(trace_id)
+        if not together:
+            del self._open_by_conversation[conversation[1]]
+
+    def _evict(self, now_ns: int) -> None:
+        limits, conversations = self._settings, self._conversations
+        while len(self._open) > limits.max_open:
+            self._evict_one(next(iter(self._open.values())), "max_open", now_ns)
+        while conversations is not None and len(conversations) > limits.max_open and conversations.oldest:
+            self._evict_one(conversations.oldest, "max_open", now_ns)
+        while self.open_bytes > limits.max_open_bytes and (oldest := self._oldest()) is not None:
+            self._evict_one(oldest, "max_open_bytes", now_ns)
+
+    def _oldest(self) -> OpenTrace | OpenConversation | None:
+        trace = next(iter(self._open.values()), None)
+        conversation = self._conversations.oldest if self._conversations is not None else None
+        if trace is None or conversation is None:
+            return trace or conversation
+        return trace if trace.opened_ns <= conversation.opened_ns else conversation
+
+    def _evict_one(self, oldest: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int) -> None:
+        if isinstance(oldest, OpenTrace):
+            self._take_out(oldest, now_ns)
+        elif self._conversations is not None:
+            self._conversations.take(oldest, now_ns)
+        self._evicted.append((oldest, because))
+
+    def _take_out(self, trace: OpenTrace, now_ns: int) -> None:
+        """From here on the trace is closed."""
+        del self._open[trace.trace_id]
+        del self._open_by_id[_raw(trace.trace_id)]
+        self._trace_bytes -= trace.size_bytes
+        self._schedule.forget(trace.trace_id)
+        self._closed.add(trace.trace_id, now_ns)
+        self._unindex(trace.trace_id, trace.conversation)
+
+    def _finish_evicted(self, now_ns: int) -> Iterator[Trajectory]:
+        while self._evicted:
+            yield from self._finish(*self._evicted.popleft(), now_ns)
+
+    def _finish(self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int) -> Iterator[Trajectory]:
+        trajectory = ended.trajectory(because)
+        if trajectory is None:
+            return
+        if isinstance(ended, OpenTrace) and trajectory.conversation_id is not None:
+            self._pass_on(ended, trajectory.conversation_id, now_ns)
+        yield trajectory
+
+    def _pass_on(self, trace: OpenTrace, conversation_id: str, now_ns: int) -> None:
+        """Hand a closed trace to its conversation."""
+        if self._conversations is None:
+            return
+        late_ns = self._conversations.add(conversation_id, trace.gathered(), trace.size_bytes, now_ns)
+        if late_ns is not None:
+            self._metrics.late.record(late_ns / _NS_PER_S)
+        self._evict(now_ns)
+
+
+def _opens(reading: Reading) -> bool:
+    """Tell whether a reading is about an agent at all; many spans carry nothing but a session id."""
+    return any(not isinstance(seen, ConversationSeen) for seen in reading.observations)
+
+
+def _raw(trace_id: str) -> bytes:
+    """Return the id as unread spans carry it. Readings may come from elsewhere, with ids of their own making."""
+    try:
+        return bytes.fromhex(trace_id)
+    except ValueError:
+        return trace_id.encode("utf-8", "surrogatepass")

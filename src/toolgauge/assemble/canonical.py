@@ -1,0 +1,71 @@
+"""Keys under which two views of one call are found to be the same call.
+
+1 equals 1.0, booleans are no numbers, names may be spelled differently by two instrumentations. Only for
+joining: what two values are worth to a score is decided elsewhere.
+"""
+
+from collections.abc import Hashable
+from math import isnan
+
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json
+
+# Deeper values are equal as far as joining is concerned; without a floor a hostile value exhausts the stack.
+_MAX_DEPTH = 64
+
+
+def fold_name(name: str) -> str:
+    """Reduce a tool name to what all spellings of it share (`Delegate work` and `delegate_work`)."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum()) or name
+
+
+def value_key(value: Json, depth: int = 0) -> Hashable:
+    """Return a key that is equal for equal values."""
+    if depth > _MAX_DEPTH:
+        return ("deep",)
+    match value:
+        case bool() | None:
+            return ("constant", value)
+        case float() if isnan(value):
+            return ("nan",)
+        case list():
+            return ("list", *(value_key(item, depth + 1) for item in value))
+        case dict():
+            return ("object", *((key, value_key(value[key], depth + 1)) for key in sorted(value)))
+        case _:
+            return value
+
+
+def arguments_key(arguments: Content) -> Hashable | None:
+    """Return a key for the arguments of a call; `None` when they were not recorded and so equal nothing."""
+    match arguments:
+        case Recorded(value=str() as text) | Unparsed(text=text):
+            return ("text", text.strip())
+        case Recorded(value=value):
+            return value_key(value)
+        case NotRecorded():
+            return None
+
+
+def likeness(requested: Content, executed: Content) -> float:
+    """Tell how alike two views of arguments are, from 0 (nothing shared) to 1.
+
+    Producers fill in defaults, repair values, or write a single argument bare, without its name.
+    """
+    if not isinstance(requested, Recorded) or not isinstance(requested.value, dict):
+        return 0.0
+    wanted = requested.value
+    match executed:
+        case Recorded(value=dict() as given):
+            shared = sum(1 for key in wanted if key in given and value_key(wanted[key]) == value_key(given[key]))
+            return shared / max(1, len(wanted.keys() | given.keys()))
+        case Recorded(value=bare):
+            return float(_is_only_value(bare, wanted))
+        case Unparsed(text=text):
+            return float(_is_only_value(text, wanted))
+        case NotRecorded():
+            return 0.0
+
+
+def _is_only_value(bare: Json, wanted: dict[str, Json]) -> bool:
+    return len(wanted) == 1 and all(value_key(value) == value_key(bare) for value in wanted.values())

@@ -1,0 +1,93 @@
+"""Bounds the text kept of one open trace.
+
+Every model input repeats the history before it: repeated observations are kept once. If that is not enough,
+the longest texts are cut in the middle, to the highest level at which all together fit. The level only
+depends on what came, not on its order.
+"""
+
+from collections.abc import Hashable
+from dataclasses import replace
+
+from toolgauge.assemble.cutting import cut, identity, sizes
+from toolgauge.model.observations import Observation, Reading
+
+_LOWEST_LEVEL = 64
+# What an observation costs besides its text.
+_OBSERVATION_SIZE = 200
+
+
+class ContentBudget:
+    """Keeps the readings of one trace, and trims them when their text becomes too much."""
+
+    def __init__(self, max_size: int) -> None:
+        self.readings: dict[Hashable, Reading] = {}
+        self._max = max_size
+        self._received = 0
+        self._untrimmed: list[Hashable] = []
+        self._untrimmed_size = 0
+        # Sizes of all texts as they came, each once, and their sum as cut to the level.
+        self._sizes: list[int] = []
+        self._kept = 0
+        self._trimmed_size = 0
+        self._level = 1 << max_size.bit_length()
+        self._shared: dict[Hashable, Observation] = {}
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory the readings take: as received, or as left by trimming."""
+        return self._trimmed_size + self._kept + self._untrimmed_size
+
+    def put(self, key: Hashable, reading: Reading) -> None:
+        """Keep a reading."""
+        self.readings[key] = reading
+        self._received += reading.size_bytes
+        self._untrimmed_size += reading.size_bytes
+        self._untrimmed.append(key)
+        # Some more than allowed is let in before looking: else each reading would cost a look.
+        if self._kept + self._untrimmed_size > self._max + self._max // 2:
+            self.trim()
+
+    def trim(self) -> None:
+        """Bring the text within the limit; nothing to do for a trace whose spans together are no larger."""
+        if self._received <= self._max:
+            return
+        for key in self._untrimmed:
+            self._trim_one(key)
+        self._untrimmed.clear()
+        self._untrimmed_size = 0
+        if self._kept > self._max:
+            self._lower_level()
+
+    def _trim_one(self, key: Hashable) -> None:
+        reading = self.readings[key]
+        kept = tuple(self._trimmed(observation) for observation in reading.observations)
+        self.readings[key] = replace(reading, observations=kept)
+        self._trimmed_size += _OBSERVATION_SIZE * (len(kept) + 1)
+
+    def _trimmed(self, observation: Observation) -> Observation:
+        repeated = identity(observation)
+        if repeated is not None and repeated in self._shared:
+            return self._shared[repeated]
+        for size in sizes(observation):
+            self._sizes.append(size)
+            self._kept += min(size, self._level)
+        trimmed = cut(observation, self._level)
+        if repeated is not None:
+            self._shared[repeated] = trimmed
+        return trimmed
+
+    def _lower_level(self) -> None:
+        """Find the highest level at which everything fits, and cut everything to it."""
+        while self._level > _LOWEST_LEVEL and self._kept > self._max:
+            self._level //= 2
+            self._kept = sum(min(size, self._level) for size in self._sizes)
+        # Shared observations stay shared.
+        done: dict[int, Observation] = {}
+        # The list keeps what is replaced alive: an id must not come to name something new.
+        for key, reading in list(self.readings.items()):
+            for one in reading.observations:
+                if id(one) not in done:
+                    done[id(one)] = cut(one, self._level)
+            kept = tuple(done[id(one)] for one in reading.observations)
+            self.readings[key] = replace(reading, observations=kept)
+        self._shared = {key: done.get(id(one), one) for key, one in self._shared.items()}

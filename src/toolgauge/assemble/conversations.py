@@ -1,0 +1,75 @@
+"""All open conversations: collects closed traces by conversation id and closes those that went quiet."""
+
+from collections.abc import Callable
+
+from toolgauge.assemble.closed_ids import ClosedIds
+from toolgauge.assemble.conversation import OpenConversation
+from toolgauge.assemble.join import GatheredTrace
+from toolgauge.assemble.schedule import Schedule
+from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.model.trajectory import ClosedBecause
+
+
+class Conversations:
+    """Open conversations by id. `open_until_ns` tells how long an open trace of a conversation may still take."""
+
+    def __init__(self, settings: AssembleSettings, open_until_ns: Callable[[str], int | None]) -> None:
+        self.size_bytes = 0
+        self._settings = settings
+        self._open_until_ns = open_until_ns
+        self._open: dict[str, OpenConversation] = {}
+        self._closed = ClosedIds(settings.late_traces, settings.late_for_ns)
+        self._schedule = Schedule(self._due_ns)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def oldest(self) -> OpenConversation | None:
+        """The conversation that was opened first."""
+        return next(iter(self._open.values()), None)
+
+    def add(self, conversation_id: str, trace: GatheredTrace, size_bytes: int, now_ns: int) -> int | None:
+        """Take a closed trace; return by how much it is late where its conversation was closed before."""
+        conversation = self._open.get(conversation_id)
+        if conversation is None:
+            late_ns = self._closed.late_by_ns(conversation_id, now_ns)
+            if late_ns is not None:
+                return late_ns
+            conversation = self._open[conversation_id] = OpenConversation(conversation_id, self._settings, now_ns)
+        conversation.add(trace, size_bytes, now_ns)
+        self.size_bytes += size_bytes
+        self._schedule.note(conversation_id, conversation.due()[0])
+        return None
+
+    def next_due_ns(self) -> int | None:
+        """Return when a conversation may close."""
+        return self._schedule.next_due_ns()
+
+    def take_due(self, now_ns: int) -> tuple[OpenConversation, ClosedBecause] | None:
+        """Take out a conversation that went quiet, if there is one."""
+        conversation_id = self._schedule.pop_due(now_ns)
+        if conversation_id is None:
+            return None
+        conversation = self._open[conversation_id]
+        self.take(conversation, now_ns)
+        return conversation, conversation.due()[1]
+
+    def take(self, conversation: OpenConversation, now_ns: int) -> None:
+        """Take out a conversation; from here on it is closed."""
+        del self._open[conversation.conversation_id]
+        self.size_bytes -= conversation.size_bytes
+        self._schedule.forget(conversation.conversation_id)
+        self._closed.add(conversation.conversation_id, now_ns)
+
+    def _due_ns(self, conversation_id: str) -> int | None:
+        conversation = self._open.get(conversation_id)
+        if conversation is None:
+            return None
+        due_ns, because = conversation.due()
+        open_until_ns = self._open_until_ns(conversation_id)
+        if because == "max_duration" or open_until_ns is None:
+            return due_ns
+        # A turn that is still running is activity, however long its model takes.
+        last_ns = conversation.opened_ns + self._settings.max_duration_ns
+        return min(last_ns, max(due_ns, open_until_ns + self._settings.conversation_idle_timeout_ns))

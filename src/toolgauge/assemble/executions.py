@@ -1,0 +1,75 @@
+"""Finds the tool spans that show one and the same call, and keeps the outermost of them.
+
+A call may be shown by a wrapper, by a second instrumentation, and by the client and server side of MCP.
+Delegation and agents used as tools nest tool spans too, but those are calls of their own.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from toolgauge.assemble.node import Execution, Node
+
+
+def executed_calls(nodes: Sequence[Node], requests_by_id: Mapping[str, int]) -> list[Execution]:
+    """Return one execution per call in order of time; `requests_by_id` tells how often a call id was requested."""
+    for node in sorted(nodes, key=lambda node: node.depth):
+        for execution in node.executions:
+            _absorb_into_outer(node, execution)
+    outermost = [execution for node in nodes for execution in node.executions if execution.host is None]
+    _absorb_beside(outermost, requests_by_id)
+    return [execution for execution in outermost if execution.host is None]
+
+
+def _absorb_into_outer(node: Node, execution: Execution) -> None:
+    if node.tool_above is None:
+        return
+    for outer in node.tool_above.executions:
+        host = outer.host or outer
+        if _shows_same_call(outer, execution, crossed=node.crossed) or (
+            host is not outer and _shows_same_call(host, execution, crossed=node.crossed)
+        ):
+            host.absorb(execution)
+            return
+
+
+def _shows_same_call(outer: Execution, inner: Execution, *, crossed: bool) -> bool:
+    if crossed:
+        # An agent or a model between both made a call of its own, unless it carries the very same id.
+        return inner.call_id is not None and inner.call_id == outer.call_id and outer.has_name_of(inner)
+    if inner.is_protocol:
+        return True
+    if not outer.has_name_of(inner):
+        return False
+    if inner.call_id is None or outer.call_id is None or inner.call_id == outer.call_id or outer.is_protocol:
+        return True
+    # Some producers write an id of their own when the tool failed.
+    return inner.arguments_key is not None and inner.arguments_key == outer.arguments_key
+
+
+def _absorb_beside(executions: Iterable[Execution], requests_by_id: Mapping[str, int]) -> None:
+    """Merge tool spans side by side that carry one id: two instrumentations, or a call that was executed again.
+
+    Ids that a producer uses again for the next request stay apart: as many calls are left as were requested.
+    """
+    by_id: dict[str, list[Execution]] = {}
+    for execution in executions:
+        if execution.call_id is not None:
+            by_id.setdefault(execution.call_id, []).append(execution)
+    for call_id, together in by_id.items():
+        surplus = len(together) - max(1, requests_by_id.get(call_id, 1))
+        kept = together[0]
+        for execution in together[1:]:
+            if surplus <= 0 or not kept.has_name_of(execution):
+                kept = execution
+                continue
+            if _overlap(kept, execution):
+                kept.absorb(execution)
+            elif kept.arguments_key == execution.arguments_key:
+                kept.end_with(execution)
+            else:
+                kept = execution
+                continue
+            surplus -= 1
+
+
+def _overlap(earlier: Execution, later: Execution) -> bool:
+    return later.node.time_ns < earlier.node.time_ns + (earlier.node.end_ns - earlier.node.start_ns)

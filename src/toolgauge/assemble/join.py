@@ -1,0 +1,160 @@
+"""Joins the readings of a trace, or of the traces of a conversation, to one trajectory.
+
+Pure: the same readings in any order give the same trajectory. A call shows up in three to eight places;
+counting one twice or losing a rejected one would move every score.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from toolgauge.assemble.answers import Answers
+from toolgauge.assemble.calls import in_turns, tool_calls
+from toolgauge.assemble.executions import executed_calls
+from toolgauge.assemble.messages import messages_of
+from toolgauge.assemble.node import Node
+from toolgauge.assemble.pairing import Pair, pair
+from toolgauge.assemble.requests import requested_calls
+from toolgauge.assemble.tree import plant
+from toolgauge.model.observations import Reading, ToolDefinition
+from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory, TrajectoryScope
+
+Parents = Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatheredTrace:
+    """What was received of one trace. `parents` maps span ids to parent ids, those of unread spans included."""
+
+    trace_id: str
+    readings: Sequence[Reading]
+    parents: Parents
+
+
+def join(
+    traces: Sequence[GatheredTrace], *, scope: TrajectoryScope, closed_because: ClosedBecause
+) -> Trajectory | None:
+    """Return the trajectory, `None` when no agent, model or tool call was observed."""
+    planted = [_Planted(trace.trace_id, plant(trace.readings, trace.parents)) for trace in traces]
+    planted = sorted((trace for trace in planted if trace.has_run), key=lambda trace: trace.order)
+    if not planted:
+        return None
+    last = planted[-1]
+    nodes = sorted((node for trace in planted for node in trace.nodes), key=lambda node: node.order)
+    pairs = sorted((one for trace in planted for one in _pairs(trace.nodes)), key=lambda one: one.asking.order)
+    turns = in_turns(pairs)
+    offers = _offers(nodes)
+    calls = tool_calls(
+        turns,
+        Answers(nodes, pairs),
+        offered=frozenset(tool.name for tool in offers) if offers is not None else None,
+        with_tool_spans={one.asking.ref.trace_id for one in pairs if one.execution is not None},
+    )
+    joined = tuple(calls)
+    root = last.root
+    seen = [node for node in nodes if not node.from_log_only] or nodes
+    return Trajectory(
+        scope=scope,
+        trace_id=last.trace_id,
+        conversation_id=conversation_of(last.nodes, root),
+        service=_service(root, nodes),
+        agents=_agents(nodes, joined),
+        root=root.ref if root is not None else None,
+        calls=joined,
+        tools_offered=offers,
+        messages=messages_of(nodes, turns),
+        attributes=_attributes(traces, root),
+        closed_because=closed_because,
+        start_ns=min(node.start_ns for node in seen),
+        end_ns=max(node.end_ns for node in seen),
+    )
+
+
+class _Planted:
+    """One trace as a tree."""
+
+    def __init__(self, trace_id: str, nodes: tuple[Node, ...]) -> None:
+        self.trace_id = trace_id
+        self.nodes = nodes
+        self.has_run = any(_is_of_run(node) for node in nodes)
+        self.order = (nodes[0].time_ns if nodes else 0, trace_id)
+
+    @property
+    def root(self) -> Node | None:
+        """The outermost agent run, else the first span without a parent."""
+        runs = (node for node in self.nodes if node.is_outermost_run)
+        parentless = (node for node in self.nodes if node.parent is None and not node.from_log_only)
+        return next(runs, None) or next(parentless, None)
+
+
+def _is_of_run(node: Node) -> bool:
+    has_calls = bool(node.requests or node.executions)
+    return has_calls or node.agent_run is not None or node.model_call is not None
+
+
+def _pairs(nodes: Sequence[Node]) -> list[Pair]:
+    requests = requested_calls(nodes)
+    by_id = Counter(request.call_id for request in requests if request.call_id is not None)
+    return pair(requests, executed_calls(nodes, by_id))
+
+
+def conversation_of(nodes: Sequence[Node], root: Node | None) -> str | None:
+    """Return the conversation id of the lowest rank; among equals the root's, else the earliest."""
+    ranked = [
+        (seen.rank, node is not root, place, seen.conversation_id)
+        for place, node in enumerate(nodes)
+        for seen in node.conversations
+    ]
+    return min(ranked)[3] if ranked else None
+
+
+def _service(root: Node | None, nodes: Sequence[Node]) -> str | None:
+    if root is not None and root.service is not None:
+        return root.service
+    return next((node.service for node in nodes if node.service is not None), None)
+
+
+def _agents(nodes: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[str, ...]:
+    named = [node.agent_run.agent for node in nodes if node.agent_run is not None]
+    named.extend(call.agent for call in calls)
+    return tuple(dict.fromkeys(agent for agent in named if agent is not None))
+
+
+def _offers(nodes: Sequence[Node]) -> tuple[ToolDefinition, ...] | None:
+    """Return all tools on offer, each once, with the description and schema of whoever told one first."""
+    tools: dict[str, ToolDefinition] = {}
+    told = False
+    for node in nodes:
+        for offer in node.offers:
+            told = True
+            for tool in offer.tools:
+                known = tools.get(tool.name)
+                tools[tool.name] = tool if known is None else _complete(known, tool)
+    return tuple(tools.values()) if told else None
+
+
+def _complete(known: ToolDefinition, other: ToolDefinition) -> ToolDefinition:
+    if known.description is not None and known.parameters is not None:
+        return known
+    return ToolDefinition(
+        name=known.name,
+        description=known.description if known.description is not None else other.description,
+        parameters=known.parameters if known.parameters is not None else other.parameters,
+    )
+
+
+def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str, str | int | float | bool]:
+    """Merge attributes: the root's win, then those of spans without a parent, then the earliest."""
+    readings = [reading for trace in traces for reading in trace.readings if reading.attributes]
+    readings.sort(key=lambda reading: _precedence(reading, root))
+    merged: dict[str, str | int | float | bool] = {}
+    for reading in readings:
+        for key, value in reading.attributes:
+            merged.setdefault(key, value)
+    return merged
+
+
+def _precedence(reading: Reading, root: Node | None) -> tuple[bool, bool, bool, int, str, str]:
+    is_root = root is not None and reading.ref == root.ref
+    has_parent = reading.parent_span_id is not None
+    return (not is_root, has_parent, reading.is_log, reading.start_ns, reading.ref.span_id, reading.ref.trace_id)

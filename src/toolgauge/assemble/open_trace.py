@@ -1,0 +1,135 @@
+"""One trace while its spans arrive: what was read, who is whose parent, and what says that the run has ended.
+
+The end of a sub-agent looks like the end of the run; only a chain of parents that has arrived up to a span
+without a parent tells them apart.
+"""
+
+from collections.abc import Hashable
+
+from toolgauge.assemble.content_budget import ContentBudget
+from toolgauge.assemble.cutting import fingerprint
+from toolgauge.assemble.join import GatheredTrace, join
+from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.model.observations import AgentRun, ConversationSeen, Reading
+from toolgauge.model.trajectory import ClosedBecause, Trajectory
+
+# What the ids of one span cost in our books: two texts, two table entries.
+_HEAD_BYTES = 250
+
+
+class OpenTrace:
+    """A trace that is not closed yet."""
+
+    def __init__(self, trace_id: str, settings: AssembleSettings, now_ns: int) -> None:
+        self.trace_id = trace_id
+        self.opened_ns = now_ns
+        self.active_ns = now_ns
+        self._head_bytes = 0
+        self.conversation: tuple[int, str] | None = None
+        self._settings = settings
+        self._ended_ns: int | None = None
+        self._content = ContentBudget(settings.max_content_bytes)
+        self._logs: set[Hashable] = set()
+        self._parents: dict[str, str | None] = {}
+        # Parents of this service, and spans of log records, that have not arrived.
+        self._missing: set[str] = set()
+        # Chains from agent runs upward: where they wait for the next parent, and which spans they passed.
+        self._awaited: set[str] = set()
+        self._passed: set[str] = set()
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory the trace takes."""
+        return self._head_bytes + self._content.size_bytes
+
+    def add(self, reading: Reading, now_ns: int) -> bool:
+        """Take a reading; False for one that was here before."""
+        is_new = self._add_log(reading) if reading.is_log else self._add_span(reading, now_ns)
+        if is_new:
+            self.active_ns = now_ns
+            self._note_conversation(reading)
+        return is_new
+
+    def add_ids(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
+        """Take the ids of a span that no dialect reads."""
+        if span_id not in self._parents:
+            self.active_ns = now_ns
+            self._head_bytes += _HEAD_BYTES
+            self._arrive(span_id, parent, is_remote=is_remote, now_ns=now_ns)
+
+    def due(self) -> tuple[int, ClosedBecause]:
+        """Return when the trace closes if nothing more comes, and why."""
+        limits = self._settings
+        dues: list[tuple[int, ClosedBecause]] = [(self.opened_ns + limits.max_duration_ns, "max_duration")]
+        if self._ended_ns is not None:
+            dues.append((self._ended_ns + limits.run_end_grace_ns, "run_ended"))
+        if self._missing:
+            dues.append((self.active_ns + limits.open_idle_timeout_ns, "open_idle"))
+        else:
+            dues.append((self.active_ns + limits.idle_timeout_ns, "idle"))
+        return min(dues)
+
+    def gathered(self) -> GatheredTrace:
+        """Return what has come so far."""
+        self._content.trim()
+        return GatheredTrace(
+            trace_id=self.trace_id, readings=tuple(self._content.readings.values()), parents=self._parents
+        )
+
+    def trajectory(self, because: ClosedBecause) -> Trajectory | None:
+        """Join what has come so far."""
+        return join([self.gathered()], scope="trace", closed_because=because)
+
+    def _add_span(self, reading: Reading, now_ns: int) -> bool:
+        span_id = reading.ref.span_id
+        if span_id in self._content.readings:
+            return False
+        self._content.put(span_id, reading)
+        if span_id not in self._parents:
+            self._arrive(span_id, reading.parent_span_id, is_remote=reading.parent_is_remote is True, now_ns=now_ns)
+        if any(isinstance(seen, AgentRun) for seen in reading.observations):
+            self._climb(span_id, now_ns)
+        return True
+
+    def _add_log(self, reading: Reading) -> bool:
+        """Keep a log record; one that says the same at the same time of the same span is a repetition."""
+        key = (reading.ref.span_id, reading.start_ns, reading.scope, reading.size_bytes)
+        said = (key, tuple(fingerprint(seen) for seen in reading.observations))
+        if said in self._logs:
+            return False
+        self._logs.add(said)
+        self._content.put(said, reading)
+        if reading.ref.span_id not in self._parents:
+            self._missing.add(reading.ref.span_id)
+        return True
+
+    def _note_conversation(self, reading: Reading) -> None:
+        for seen in reading.observations:
+            if isinstance(seen, ConversationSeen):
+                ranked = (seen.rank, seen.conversation_id)
+                if self.conversation is None or ranked < self.conversation:
+                    self.conversation = ranked
+
+    def _arrive(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
+        self._parents[span_id] = parent
+        self._missing.discard(span_id)
+        if parent is not None and not is_remote and parent not in self._parents:
+            self._missing.add(parent)
+        if span_id in self._awaited:
+            self._awaited.discard(span_id)
+            self._climb(span_id, now_ns)
+
+    def _climb(self, span_id: str, now_ns: int) -> None:
+        """Follow the chain of parents of an agent run. Every span is passed once, circles end it."""
+        at: str = span_id
+        while at not in self._passed:
+            self._passed.add(at)
+            parent = self._parents[at]
+            if parent is None:
+                # Keep the first: a run that ends again within the grace does not prolong it.
+                self._ended_ns = now_ns if self._ended_ns is None else self._ended_ns
+                return
+            if parent not in self._parents:
+                self._awaited.add(parent)
+                return
+            at = parent

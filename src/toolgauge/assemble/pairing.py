@@ -1,0 +1,177 @@
+"""Joins the two views of a call: what a model asked for, and what a tool span shows.
+
+By call id; else by name and arguments; else by name, within one agent run, first where the arguments are
+alike and at last by order. What stays alone on either side is a call all the same.
+"""
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+from toolgauge.assemble.canonical import fold_name, likeness
+from toolgauge.assemble.node import Execution, Node, Request
+
+# Comparing all with all is for the few calls of one agent run; hostile numbers fall through to order.
+_MAX_COMPARISONS = 1024
+
+
+class Pair:
+    """One call as it was requested, executed, or both."""
+
+    __slots__ = ("asking", "call_id", "execution", "name", "request", "run")
+
+    def __init__(self, view: "Request | Execution", execution: "Execution | None") -> None:
+        self.request = view if isinstance(view, Request) else None
+        self.execution = execution
+        # The span that says that the call was made.
+        self.asking: Node = view.node
+        self.run: Node | None = view.run
+        self.name: str = view.name
+        self.call_id: str | None = view.call_id
+        if self.call_id is None and execution is not None:
+            self.call_id = execution.call_id
+
+
+def pair(requests: Sequence[Request], executions: Sequence[Execution]) -> list[Pair]:
+    """Return all calls of one trace. Both sides come in order of time."""
+    pairing = _Pairing(requests, executions)
+    pairing.join(_by_id, _in_order)
+    for scope in (_in_run, _anywhere):
+        for spelled in (_exactly, fold_name):
+            pairing.join(partial(_by_arguments, scope, spelled), _in_order)
+    for spelled in (_exactly, fold_name):
+        pairing.join(partial(_by_name, spelled), _most_alike)
+    for spelled in (_exactly, fold_name):
+        pairing.join(partial(_by_name, spelled), _in_order_unless_ids_differ)
+    return pairing.pairs()
+
+
+_View: TypeAlias = Request | Execution
+_Pairs: TypeAlias = Iterable[tuple[Request, Execution]]
+
+
+class _Pairing:
+    def __init__(self, requests: Sequence[Request], executions: Sequence[Execution]) -> None:
+        self._requests = requests
+        self._executions = executions
+        self._partners: dict[int, Execution] = {}
+        self._left_requests: Sequence[Request] = requests
+        self._left_executions: Sequence[Execution] = executions
+
+    def join(
+        self,
+        key: Callable[[_View], Hashable | None],
+        matches: Callable[[Sequence[Request], Sequence[Execution]], _Pairs],
+    ) -> None:
+        """Join what is left and has equal keys; a key of `None` equals nothing."""
+        if not self._left_requests or not self._left_executions:
+            return
+        requests = _group(self._left_requests, key)
+        executions = _group(self._left_executions, key)
+        taken: set[int] = set()
+        for shared in requests.keys() & executions.keys():
+            for request, execution in matches(requests[shared], executions[shared]):
+                self._partners[id(request)] = execution
+                taken.add(id(execution))
+        self._left_requests = [request for request in self._left_requests if id(request) not in self._partners]
+        self._left_executions = [execution for execution in self._left_executions if id(execution) not in taken]
+
+    def pairs(self) -> list[Pair]:
+        requested = [Pair(request, self._partners.get(id(request))) for request in self._requests]
+        return [*requested, *(Pair(execution, execution) for execution in self._left_executions)]
+
+
+_V = TypeVar("_V", Request, Execution)
+
+
+def _group(views: Iterable[_V], key: Callable[[_View], Hashable | None]) -> dict[Hashable, list[_V]]:
+    groups: dict[Hashable, list[_V]] = {}
+    for view in views:
+        value = key(view)
+        if value is not None:
+            groups.setdefault(value, []).append(view)
+    return groups
+
+
+def _by_id(view: _View) -> Hashable | None:
+    return view.call_id
+
+
+def _by_arguments(scope: Callable[[_View], int], spelled: Callable[[str], str], view: _View) -> Hashable | None:
+    arguments = view.arguments_key
+    return None if arguments is None else (scope(view), spelled(view.name), arguments)
+
+
+def _by_name(spelled: Callable[[str], str], view: _View) -> Hashable:
+    return (_in_run(view), spelled(view.name))
+
+
+def _in_run(view: _View) -> int:
+    return id(view.run)
+
+
+def _anywhere(_view: _View) -> int:
+    return 0
+
+
+def _exactly(name: str) -> str:
+    return name
+
+
+def _in_order(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
+    """Pair by order; where one side lacks some, an execution goes to the newest output before it.
+
+    A model that asks again does so because its earlier request was not carried out.
+    """
+    if len(requests) == len(executions):
+        yield from zip(requests, executions, strict=True)
+        return
+    outputs: list[deque[Request]] = []
+    arriving = deque(requests)
+    early: list[Execution] = []
+    for execution in executions:
+        while arriving and arriving[0].node.time_ns <= execution.node.time_ns:
+            request = arriving.popleft()
+            if not outputs or outputs[-1][0].node is not request.node:
+                outputs.append(deque())
+            outputs[-1].append(request)
+        if not outputs:
+            early.append(execution)
+            continue
+        yield outputs[-1].popleft(), execution
+        if not outputs[-1]:
+            outputs.pop()
+    # Only clocks that disagree put an execution before every request.
+    left = [*(request for output in outputs for request in output), *arriving]
+    yield from zip(left, early, strict=False)
+
+
+def _in_order_unless_ids_differ(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
+    """Pair by order, but never two different ids: those are two calls, whatever else is alike."""
+    unnamed = [request for request in requests if request.call_id is None]
+    named = [request for request in requests if request.call_id is not None]
+    taken: set[int] = set()
+    for request, execution in _in_order(named, [one for one in executions if one.call_id is None]):
+        taken.add(id(execution))
+        yield request, execution
+    yield from _in_order(unnamed, [one for one in executions if id(one) not in taken])
+
+
+def _most_alike(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
+    """Pair where arguments are alike, the most alike first: producers fill in defaults and repair values."""
+    if len(requests) * len(executions) > _MAX_COMPARISONS:
+        return
+    scored = [
+        (-alike, wanted, given)
+        for wanted, request in enumerate(requests)
+        for given, execution in enumerate(executions)
+        if (alike := likeness(request.arguments, execution.arguments)) > 0
+    ]
+    taken: set[int] = set()
+    found: set[int] = set()
+    for _, wanted, given in sorted(scored):
+        if wanted not in found and given not in taken:
+            found.add(wanted)
+            taken.add(given)
+            yield requests[wanted], executions[given]

@@ -1,0 +1,70 @@
+"""Collects what the models of one trace asked for, each request once, in the models' order.
+
+A request shows up on the model's span, in log records, on the span of a second instrumentation above or
+beside it, and in summaries on agent spans. The innermost model span decides to which turn it belongs.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from toolgauge.assemble.node import Node, Request
+from toolgauge.assemble.twins import twins
+
+# Nested model spans come in twos and threes; a limit keeps a hostile chain from costing its square.
+_MAX_NESTING = 4
+
+
+def requested_calls(nodes: Sequence[Node]) -> list[Request]:
+    """Return each request once: by turn, within it by the model's order."""
+    requesting = [node for node in nodes if node.requests]
+    primary = [node for node in requesting if node.is_primary]
+    for node in sorted(primary, key=lambda node: -node.depth):
+        for outer in _requesting_above(node):
+            _absorb(_alive(node), _alive(outer))
+    _absorb_beside(primary)
+    known = [request for node in primary for request in _alive(node)]
+    for node in requesting:
+        if not node.is_primary:
+            _absorb(known, node.requests)
+            known.extend(_alive(node))
+    return [request for node in requesting for request in sorted(_alive(node), key=lambda request: request.position)]
+
+
+def _alive(node: Node) -> list[Request]:
+    return [request for request in node.requests if request.alive]
+
+
+def _absorb(known: Sequence[Request], others: Sequence[Request]) -> None:
+    for twin, request in twins(known, others):
+        twin.absorb(request)
+
+
+def _requesting_above(node: Node) -> Iterator[Node]:
+    above = node.model_above
+    for _ in range(_MAX_NESTING):
+        if above is None:
+            return
+        if above.requests:
+            yield above
+        above = above.model_above
+
+
+def _absorb_beside(nodes: Sequence[Node]) -> None:
+    """Merge what two instrumentations wrote side by side: same id, name and arguments, at the same time."""
+    seen: dict[str, Request] = {}
+    for node in nodes:
+        for request in _alive(node):
+            if request.call_id is None:
+                continue
+            earlier = seen.setdefault(request.call_id, request)
+            if earlier is not request and _doubles(earlier, request):
+                earlier.absorb(request)
+            else:
+                seen[request.call_id] = request
+
+
+def _doubles(earlier: Request, later: Request) -> bool:
+    overlap = later.node.time_ns < earlier.node.time_ns + (earlier.node.end_ns - earlier.node.start_ns)
+    if not overlap or earlier.node.scope == later.node.scope or earlier.name != later.name:
+        return False
+    mine, others = earlier.arguments_key, later.arguments_key
+    return mine is None or others is None or mine == others

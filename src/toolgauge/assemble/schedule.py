@@ -1,0 +1,54 @@
+"""When something may become due: a heap with entries that are moved lazily.
+
+Every span moves the due time of its trace; looking at 20,000 open traces on each tick, or moving heap
+entries on each span, would cost more than assembling.
+"""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+
+class Schedule:
+    """Keys by the time at which they are due; `due_of` tells the true time of a key, `None` when it is gone."""
+
+    def __init__(self, due_of: Callable[[str], int | None]) -> None:
+        self._due_of = due_of
+        self._heap: list[tuple[int, str]] = []
+        # The entry in the heap that counts for a key: it is never later than the true time.
+        self._entry: dict[str, int] = {}
+
+    def note(self, key: str, due_ns: int) -> None:
+        """Tell that a key may be due at this time; later than told before needs no telling."""
+        entry = self._entry.get(key)
+        if entry is None or due_ns < entry:
+            self._entry[key] = due_ns
+            heappush(self._heap, (due_ns, key))
+
+    def next_due_ns(self) -> int | None:
+        """Return when the first key is due."""
+        while self._heap:
+            entry_ns, key = self._heap[0]
+            if self._entry.get(key) != entry_ns:
+                heappop(self._heap)
+                continue
+            due_ns = self._due_of(key)
+            if due_ns is not None and due_ns <= entry_ns:
+                return due_ns
+            heappop(self._heap)
+            del self._entry[key]
+            if due_ns is not None:
+                self.note(key, due_ns)
+        return None
+
+    def pop_due(self, now_ns: int) -> str | None:
+        """Take away the first key if it is due."""
+        due_ns = self.next_due_ns()
+        if due_ns is None or due_ns > now_ns:
+            return None
+        _, key = heappop(self._heap)
+        del self._entry[key]
+        return key
+
+    def forget(self, key: str) -> None:
+        """Drop a key; its entry in the heap goes when its time comes."""
+        self._entry.pop(key, None)

@@ -1,0 +1,196 @@
+"""Arranges the readings of one trace as nodes: one per span, its log records folded in, each below its parents.
+
+Spans that nobody read leave only their ids; chains of parents run through them. Ids may form circles and
+clocks of two services may disagree: both are repaired here, so that nothing after this has to care.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from toolgauge.assemble.node import Execution, Node, Request
+from toolgauge.assemble.twins import twins
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    Observation,
+    Reading,
+    ToolsOffered,
+)
+
+# Paths are repeated on every call: a hostile chain of agents must not make them quadratic.
+_MAX_AGENT_PATH = 32
+
+
+def plant(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> tuple[Node, ...]:
+    """Return the nodes of one trace in order of time.
+
+    `parents` maps span ids to parent ids, those of unread spans included.
+    """
+    by_span: dict[str, list[Reading]] = {}
+    for reading in readings:
+        if reading.observations:
+            by_span.setdefault(reading.ref.span_id, []).append(reading)
+    nodes = {span_id: _node(together) for span_id, together in by_span.items()}
+    _hang(nodes, parents)
+    for node in sorted(_rooted(nodes), key=lambda node: node.depth):
+        _inherit(node)
+    return tuple(sorted(nodes.values(), key=lambda node: node.order))
+
+
+def _node(readings: list[Reading]) -> Node:
+    readings.sort(key=_log_order)
+    first = readings[0]
+    node = Node(
+        ref=first.ref,
+        parent=first.parent_span_id,
+        start_ns=first.start_ns,
+        end_ns=first.end_ns,
+        service=first.service,
+        scope=first.scope,
+        dialect=first.dialect or "",
+        from_log_only=first.is_log,
+    )
+    for reading in readings:
+        _observe(node, reading.observations)
+    return node
+
+
+def _log_order(reading: Reading) -> tuple[bool, int, str, int, str]:
+    """Put the span before its log records, and those in an order that does not depend on arrival."""
+    if not reading.is_log:
+        return (False, 0, "", 0, "")
+    return (True, reading.start_ns, reading.scope, reading.size_bytes, _requested(reading))
+
+
+def _requested(reading: Reading) -> str:
+    return " ".join(
+        f"{seen.position} {seen.call_id}" for seen in reading.observations if isinstance(seen, CallRequested)
+    )
+
+
+def _observe(node: Node, observations: Iterable[Observation]) -> None:
+    requests: list[Request] = []
+    executions: list[Execution] = []
+    answers: list[CallAnswered] = []
+    for seen in observations:
+        match seen:
+            case AgentRun():
+                node.agent_run = node.agent_run or seen
+            case ModelCall():
+                node.model_call = node.model_call or seen
+            case CallRequested():
+                requests.append(Request.of(node, seen))
+            case CallExecuted():
+                executions.append(Execution.of(node, seen))
+            case CallAnswered():
+                answers.append(seen)
+            case ToolsOffered():
+                node.offers.append(seen)
+            case MessageSeen():
+                node.messages.append(seen)
+            case ConversationSeen():
+                node.conversations.append(seen)
+    _merge_requests(node, requests)
+    _merge_executions(node, executions)
+    known = {(answer.call_id, answer.name) for answer in node.answers}
+    node.answers.extend(answer for answer in answers if (answer.call_id, answer.name) not in known)
+
+
+def _merge_requests(node: Node, arriving: list[Request]) -> None:
+    """Add requests of one reading; those that another reading of the same span has are views of the same."""
+    for twin, request in twins(node.requests, arriving):
+        twin.absorb(request)
+    node.requests.extend(request for request in arriving if request.alive)
+
+
+def _merge_executions(node: Node, arriving: list[Execution]) -> None:
+    for execution in arriving:
+        twin = next((other for other in node.executions if _same_execution(other, execution)), None)
+        if twin is None:
+            node.executions.append(execution)
+        else:
+            twin.absorb(execution)
+
+
+def _same_execution(one: Execution, other: Execution) -> bool:
+    ids = {call_id for call_id in (one.call_id, other.call_id) if call_id is not None}
+    return one.has_name_of(other) and len(ids) < 2
+
+
+def _hang(nodes: Mapping[str, Node], parents: Mapping[str, str | None]) -> None:
+    """Find the nearest node above each, through spans that are no nodes; each of those is walked once."""
+    walked: dict[str, Node | None] = {}
+    for node in nodes.values():
+        path: list[str] = []
+        above = node.parent
+        while above is not None and above not in nodes and above not in walked:
+            walked[above] = None
+            path.append(above)
+            above = parents.get(above)
+        found = None if above is None else nodes.get(above) or walked.get(above)
+        for span_id in path:
+            walked[span_id] = found
+        node.above = found if found is not node else None
+
+
+def _rooted(nodes: Mapping[str, Node]) -> list[Node]:
+    """Set depths, cutting circles of parents open where the order of time says so."""
+    done: set[str] = set()
+    ordered = sorted(nodes.values(), key=lambda node: (node.start_ns, node.ref.span_id))
+    for node in ordered:
+        path: list[Node] = []
+        on_path: set[str] = set()
+        at: Node | None = node
+        while at is not None and at.ref.span_id not in done:
+            if at.ref.span_id in on_path:
+                at.above = None
+                del path[path.index(at) + 1 :]
+                break
+            path.append(at)
+            on_path.add(at.ref.span_id)
+            at = at.above
+        for below in reversed(path):
+            below.depth = 0 if below.above is None else below.above.depth + 1
+            done.add(below.ref.span_id)
+    return ordered
+
+
+def _inherit(node: Node) -> None:
+    """Take over from the node above, which was done before."""
+    above = node.above
+    node.time_ns = node.start_ns
+    node.inside = node if node.agent_run is not None else None
+    if above is not None:
+        node.time_ns += _clock_offset(node, above)
+        node.inside = node.inside or above.inside
+        node.agents = above.agents
+        node.model_above = above if above.is_primary else above.model_above
+        node.tool_above = above if above.executions else above.tool_above
+        barrier = above.agent_run is not None or above.model_call is not None
+        node.crossed = barrier or (not above.executions and above.crossed)
+    name = node.agent_run.agent if node.agent_run is not None else None
+    # Two instrumentations of one run nest under the same name.
+    if name is not None and node.agents[-1:] != (name,):
+        node.agents = (*node.agents[: _MAX_AGENT_PATH - 1], name)
+
+
+def _clock_offset(node: Node, above: Node) -> int:
+    """Return what to add to a node's start so that it fits the clock of the service above it.
+
+    A span that starts before the one that caused it, or that would fit into it but starts after its end,
+    was timed by another clock: it is then put in the middle, as trace viewers do.
+    """
+    drift = above.time_ns - above.start_ns
+    if node.service == above.service:
+        return drift
+    start, room = node.start_ns, above.end_ns - above.start_ns
+    duration = node.end_ns - node.start_ns
+    is_early = start < above.start_ns
+    is_past = start > above.end_ns and duration <= room
+    if not (is_early or is_past):
+        return drift
+    return above.time_ns + max(0, room - duration) // 2 - start

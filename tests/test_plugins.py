@@ -1,0 +1,118 @@
+import importlib
+import sys
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from toolgauge import plugins
+from toolgauge.model.errors import ConfigError
+from toolgauge.recognize.dialects.genai import GenAI
+
+WHOLE = """
+class Whole:
+    name, rank, marks, scopes = "whole", 1, ("whole.",), ()
+    def claims(self, record): return False
+    def read(self, record): return iter(())
+    def attribute(self, record, key): return None
+    def evaluate(self, trajectory, expected): return iter(())
+"""
+
+
+class Install(Protocol):
+    def __call__(self, package: str, entry_points: str, source: str = ...) -> None: ...
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Put a package with one module and its entry points on the path."""
+
+    def install_package(package: str, entry_points: str, source: str = WHOLE) -> None:
+        folder = tmp_path / package
+        metadata = folder / f"{package}-1.0.dist-info"
+        metadata.mkdir(parents=True)
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (metadata / "entry_points.txt").write_text(entry_points)
+        (folder / f"{package}_module.py").write_text(source)
+        monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+        # Else a module of another test with this name is found.
+        sys.modules.pop(f"{package}_module", None)
+        importlib.invalidate_caches()
+
+    return install_package
+
+
+def test_our_dialects_are_found_by_name():
+    assert "genai" in plugins.names(plugins.DIALECTS)
+    assert plugins.load(plugins.DIALECTS, "genai") is GenAI
+
+
+def test_dialects_come_in_the_order_in_which_they_are_asked(install: Install):
+    install("stranger", "[toolgauge.dialects]\nwhole = stranger_module:Whole\n")
+
+    loaded = plugins.dialects()
+
+    assert loaded[0].name == "whole"
+    assert [dialect.rank for dialect in loaded] == sorted(dialect.rank for dialect in loaded)
+
+
+def test_a_strangers_evaluator_is_found_by_name(install: Install):
+    install("stranger", "[toolgauge.evaluators]\nwhole = stranger_module:Whole\n")
+
+    assert plugins.evaluator("whole").__name__ == "Whole"
+
+
+def test_an_unknown_evaluator_is_an_error_that_tells_what_is_known():
+    with pytest.raises(ConfigError) as caught:
+        plugins.evaluator("tool_call_arg")
+
+    assert caught.value.message == "no evaluator called `tool_call_arg`"
+    assert caught.value.hint is not None
+    assert "`known_tool`" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import no_such_module_anywhere", "ModuleNotFoundError"),
+        ("raise RuntimeError('broken inside')", "RuntimeError: broken inside"),
+        ("this is no python", "SyntaxError"),
+        ("Other = 1", "AttributeError"),
+        ("class Whole:\n    def __init__(self): raise ValueError('not today')", "ValueError: not today"),
+    ],
+)
+def test_a_plug_in_that_does_not_load_is_named(install: Install, source: str, reason: str):
+    install("broken", "[toolgauge.dialects]\nbroken = broken_module:Whole\n", source)
+
+    with pytest.raises(ConfigError) as caught:
+        plugins.dialects()
+
+    assert caught.value.message.startswith("cannot load dialect `broken` (`broken_module:Whole` of broken): ")
+    assert reason in caught.value.message
+
+
+def test_a_dialect_that_lacks_something_is_named(install: Install):
+    install("partial", "[toolgauge.dialects]\npartial = partial_module:Whole\n", "class Whole:\n    name = 'partial'\n")
+
+    with pytest.raises(ConfigError, match=r"dialect `partial` .* has no `rank`, `marks`"):
+        plugins.dialects()
+
+
+def test_something_that_is_no_evaluator_is_named(install: Install):
+    install("odd", "[toolgauge.evaluators]\nodd = odd_module:evaluate\n", "def evaluate(): pass\n")
+
+    with pytest.raises(ConfigError, match="evaluator `odd` is not a class with a method `evaluate`"):
+        plugins.evaluator("odd")
+
+
+def test_a_name_that_two_packages_offer_is_an_error(install: Install):
+    install("one", "[toolgauge.evaluators]\nwhole = one_module:Whole\n")
+    install("two", "[toolgauge.evaluators]\nwhole = two_module:Whole\n")
+
+    with pytest.raises(ConfigError) as caught:
+        plugins.evaluator("whole")
+
+    assert caught.value.message == (
+        "evaluator `whole` is offered twice: "
+        "`whole` (`one_module:Whole` of one) and `whole` (`two_module:Whole` of two)"
+    )

@@ -1,5 +1,6 @@
 """What no single key can tell: functions that do not exist yet, and addresses that contradict each other."""
 
+import platform
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -71,26 +72,37 @@ def _listeners(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _same_address(config: Config, node: Node) -> Iterator[Problem]:
-    taken: dict[tuple[str, int], tuple[str, ...]] = {}
+    taken: list[tuple[tuple[str, int], tuple[str, ...]]] = []
     for path, address in _listeners(config):
-        host, port = split_address(address)
-        key = ("loopback" if host in _LOOPBACK else host, port)
-        if port and key in taken:
-            message = f"`{spelled(path)}` is `{address}`, which `{spelled(taken[key])}` listens on"
-            yield Problem(nearest(node, path).place, message)
-        taken[key] = path
+        for other, by in taken:
+            if _is_at(split_address(address), other):
+                message = f"`{spelled(path)}` is `{address}`, where `{spelled(by)}` listens already"
+                yield Problem(nearest(node, path).place, message)
+        taken.append((split_address(address), path))
 
 
 def _loops(config: Config, node: Node) -> Iterator[Problem]:
     """A destination that is our own receiver would send every span round for ever."""
-    own = {split_address(address)[1]: path for path, address in _listeners(config) if path[0] == "receivers"}
+    own = [(split_address(address), path) for path, address in _listeners(config) if path[0] == "receivers"]
     for number, exporter in enumerate(config.exporters.otlp):
-        for url in (exporter.endpoint, exporter.traces_endpoint):
-            host, port = _host_and_port(url) if url else ("", 0)
-            if port and port in own and host in _LOOPBACK:
-                place = nearest(node, ("exporters", "otlp", number, "endpoint")).place
-                message = f"`exporters.otlp` sends to `{host}:{port}`, which is our own `{spelled(own[port])}`"
-                yield Problem(place, message, "send to another address: spans would go round for ever")
+        for key in ("endpoint", "traces_endpoint"):
+            url: str | None = getattr(exporter, key)
+            target = _host_and_port(url) if url else ("", 0)
+            for receiver, path in own:
+                if _is_at(target, receiver):
+                    place = nearest(node, ("exporters", "otlp", number, key)).place
+                    message = f"`exporters.otlp` sends to `{url}`, which is our own `{spelled(path)}`"
+                    yield Problem(place, message, "send to the next hop, or receive what comes back on another port")
+
+
+def _is_at(target: tuple[str, int], receiver: tuple[str, int]) -> bool:
+    """Tell whether a destination is the receiver, which may listen on every address of this machine."""
+    if target[1] != receiver[1] or not target[1]:
+        return False
+    host, own = target[0].lower(), receiver[0].lower()
+    if own in _ANY_HOST:
+        return host in _LOOPBACK or host == platform.node().lower()
+    return host == own or (host in _LOOPBACK and own in _LOOPBACK)
 
 
 def _host_and_port(url: str) -> tuple[str, int]:

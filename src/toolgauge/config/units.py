@@ -1,6 +1,7 @@
 """Durations (`10s`) become integer nanoseconds, sizes (`64MiB`) bytes; and back for `print-config`."""
 
 import re
+from decimal import Decimal
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, PlainSerializer
@@ -24,9 +25,9 @@ _BYTES = {
     "KB": 10**3,
     "B": 1,
 }
-_PART = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)(h|ms|m|us|µs|ns|s)")
+_PART = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)(h|ms|m|us|µs|ns|s)")
 _DURATION = re.compile(rf"(?:{_PART.pattern})+\Z")
-_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?([A-Za-z]{1,3})\Z")
+_SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([A-Za-z]{1,3})\Z")
 _LONGEST_NS = 10 * 365 * 24 * _NANOSECONDS["h"]
 _LARGEST = 2**50
 
@@ -37,7 +38,7 @@ def duration_ns(value: object) -> int:
         return 0
     if not isinstance(value, str) or not _DURATION.match(value):
         raise ValueError("must be a duration with a unit, such as `10s`, `200ms` or `1h30m`")
-    total = sum(round(float(number) * _NANOSECONDS[unit]) for number, unit in _PART.findall(value))
+    total = sum(round(Decimal(number) * _NANOSECONDS[unit]) for number, unit in _PART.findall(value))
     if total > _LONGEST_NS:
         raise ValueError("must be at most ten years")
     return total
@@ -51,7 +52,7 @@ def size_bytes(value: object) -> int:
     elif isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
         size = int(value)
     elif isinstance(value, str) and (found := _SIZE.match(value)) and found[2] in _BYTES:
-        size = round(float(found[1]) * _BYTES[found[2]])
+        size = round(Decimal(found[1]) * _BYTES[found[2]])
     if not 0 <= size <= _LARGEST:
         raise ValueError("must be a size in bytes, such as `64MiB`, `512KiB` or `1048576`")
     return size

@@ -1,0 +1,124 @@
+"""Streams, exit codes and the list of commands."""
+
+import os
+import subprocess
+import sys
+from importlib import import_module
+from importlib.metadata import version
+
+import click
+import pytest
+
+from tests.cli.command import run
+from toolgauge.cli.main import commands, main
+from toolgauge.model.errors import ConfigError, RecordingError, StartError
+
+
+def test_help_lists_every_command_on_stdout():
+    ended = run("--help")
+    assert ended.code == 0
+    assert ended.err == ""
+    for name in ("serve", "demo", "inspect", "replay", "validate", "components", "print-config"):
+        assert f"\n  {name} " in ended.out
+    assert "Exit codes: 0 fine" in ended.out
+
+
+def test_help_needs_neither_grpc_nor_pydantic():
+    script = (
+        "import sys\n"
+        "from toolgauge.cli.main import main\n"
+        "main(['--help'])\n"
+        "loaded = {'grpc', 'pydantic', 'yaml', 'google.protobuf', 'aiohttp'} & set(sys.modules)\n"
+        "sys.exit(f'loaded {loaded}' if loaded else 0)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["serve", "inspect", "replay", "validate", "components", "print-config"])
+def test_every_command_can_be_loaded_and_has_its_help(name: str):
+    command: object = import_module(f"toolgauge.cli.{name.replace('-', '_')}").command
+    assert isinstance(command, click.Command)
+    assert command.name == name
+    assert command.help
+
+
+def test_version_is_printed_to_stdout():
+    ended = run("--version")
+    assert (ended.code, ended.out, ended.err) == (0, f"toolgauge {version('toolgauge')}\n", "")
+
+
+def test_an_unknown_command_is_misuse_with_a_hint():
+    ended = run("serv")
+    assert ended.code == 2
+    assert ended.out == ""
+    assert ended.err == (
+        "error: no command called `serv`. Did you mean `serve`?\nhint: `toolgauge --help` lists what there is\n"
+    )
+
+
+def test_an_unknown_option_is_misuse():
+    ended = run("validate", "--confg", "x")
+    assert ended.code == 2
+    assert ended.out == ""
+    assert ended.err.startswith("error: ")
+    assert "hint: `toolgauge validate --help` lists what there is" in ended.err
+
+
+def test_no_command_shows_the_help_and_is_misuse():
+    ended = run()
+    assert ended.code == 2
+    assert ended.out == ""
+    assert "Commands:" in ended.err
+
+
+def test_colour_appears_on_terminals_only(capsys: pytest.CaptureFixture[str]):
+    assert main(["validate", "--set", "x"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigError("broken", hint="mend it"), 2),
+        (RecordingError("broken", hint="mend it"), 1),
+        (StartError("broken", hint="mend it"), 1),
+    ],
+)
+def test_our_errors_become_error_and_hint_lines(
+    error: Exception, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    raising(error, monkeypatch)
+    assert main(["failing"]) == code
+    streams = capsys.readouterr()
+    assert (streams.out, streams.err) == ("", "error: broken\nhint: mend it\n")
+
+
+def test_interrupting_ends_with_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    raising(KeyboardInterrupt(), monkeypatch)
+    assert main(["failing"]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_reader_that_has_had_enough_is_no_error():
+    read_end, write_end = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "toolgauge", "print-config"], stdout=write_end, stderr=subprocess.PIPE, text=True
+    )
+    os.close(read_end)
+    os.close(write_end)
+    _, complaints = process.communicate(timeout=60)
+    assert (process.returncode, complaints) == (0, "")
+
+
+def raising(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the command line meet a command that fails."""
+
+    @click.command("failing")
+    def failing() -> None:
+        raise error
+
+    def resolve(_context: click.Context, _arguments: list[str]) -> tuple[str, click.Command, list[str]]:
+        return "failing", failing, []
+
+    monkeypatch.setattr(commands, "resolve_command", resolve)

@@ -1,0 +1,178 @@
+"""The default configuration, key for key, and that each key can be set."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.config.files import loaded, refused, write
+from toolgauge.config.model import Config
+from toolgauge.config.show import shown
+
+# The documented default file.
+DEFAULT_FILE = """\
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "localhost:4317", max_recv_msg_size: 64MiB, tls: null, auth: null}
+      http: {endpoint: "localhost:4318", max_request_body_size: 64MiB, tls: null, auth: null, cors: null}
+exporters:
+  otlp: null
+  prometheus: {endpoint: "localhost:9464"}
+criteria: []
+defaults: {enabled: true}
+tools: {read_only: null, writes: null}
+assemble:
+  run_end_grace: 6s
+  idle_timeout: 30s
+  open_idle_timeout: 15m
+  conversation_idle_timeout: 10m
+  max_duration: 4h
+  max_open: 20000
+  max_open_bytes: 256MiB
+  max_content_bytes: 1MiB
+  late_memory: {traces: 100000, for: 10m}
+annotate: both
+hold: {timeout: 30s, max_bytes: 64MiB}
+events: scored
+metrics: {max_services: 50, max_agents: 50, max_tools: 200, max_label_sets: 2000, interval: 15s}
+redact: {values: hide, patterns: [default]}
+watch: {enabled: true, false_alarms_per_week: 1}
+judge: null
+web: {endpoint: "localhost:8317"}
+admin: {endpoint: "localhost:13133"}
+state: {directory: null}
+memory: {limit: 512MiB}
+log: {level: info, format: text}
+"""
+
+
+def test_the_documented_default_file_says_what_holds_without_a_file(tmp_path: Path):
+    assert loaded(write(tmp_path / "default.yaml", DEFAULT_FILE)) == loaded() == Config()
+
+
+def test_durations_are_nanoseconds_and_sizes_bytes():
+    config = loaded()
+    assert config.assemble.run_end_grace == 6_000_000_000
+    assert config.assemble.idle_timeout == 30_000_000_000
+    assert config.assemble.open_idle_timeout == 900_000_000_000
+    assert config.assemble.conversation_idle_timeout == 600_000_000_000
+    assert config.assemble.max_duration == 14_400_000_000_000
+    assert config.assemble.late_memory.for_ == 600_000_000_000
+    assert config.assemble.max_open_bytes == 268_435_456
+    assert config.assemble.max_content_bytes == 1_048_576
+    assert config.hold.timeout == 30_000_000_000
+    assert config.hold.max_bytes == 67_108_864
+    assert config.metrics.interval == 15_000_000_000
+    assert config.receivers.otlp.protocols.grpc.max_recv_msg_size == 67_108_864
+    assert config.receivers.otlp.protocols.http.max_request_body_size == 67_108_864
+    assert config.memory.limit == 536_870_912
+
+
+def test_print_config_writes_the_default_file_with_its_units():
+    written: object = yaml.safe_load(shown(Config()))
+    assert written == {**yaml.safe_load(DEFAULT_FILE), "criteria_files": []}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "read"),
+    [
+        ("receivers.otlp.protocols.grpc.endpoint", "0.0.0.0:14317", "0.0.0.0:14317"),
+        ("receivers.otlp.protocols.grpc.max_recv_msg_size", "4MiB", 4_194_304),
+        ("receivers.otlp.protocols.http.endpoint", '"[::1]:14318"', "[::1]:14318"),
+        ("receivers.otlp.protocols.http.max_request_body_size", "20971520", 20_971_520),
+        ("exporters.prometheus.endpoint", ":9999", ":9999"),
+        ("exporters.prometheus", "null", None),
+        ("defaults.enabled", "false", False),
+        ("tools.read_only", '["get_*"]', ("get_*",)),
+        ("tools.writes", "[pay, refund]", ("pay", "refund")),
+        ("assemble.run_end_grace", "0s", 0),
+        ("assemble.idle_timeout", "1m30s", 90_000_000_000),
+        ("assemble.open_idle_timeout", "1.5h", 5_400_000_000_000),
+        ("assemble.conversation_idle_timeout", "200ms", 200_000_000),
+        ("assemble.max_duration", "1h", 3_600_000_000_000),
+        ("assemble.max_open", "7", 7),
+        ("assemble.max_open_bytes", "1GiB", 1_073_741_824),
+        ("assemble.max_content_bytes", "0", 0),
+        ("assemble.late_memory.traces", "1", 1),
+        ("assemble.late_memory.for", "1s", 1_000_000_000),
+        ("annotate", "off", "off"),
+        ("annotate", "hold", "hold"),
+        ("annotate", "scorecard", "scorecard"),
+        ("hold.timeout", "0", 0),
+        ("hold.max_bytes", "512KiB", 524_288),
+        ("events", "failed", "failed"),
+        ("events", "all", "all"),
+        ("metrics.max_services", "1", 1),
+        ("metrics.max_agents", "2", 2),
+        ("metrics.max_tools", "3", 3),
+        ("metrics.max_label_sets", "4", 4),
+        ("metrics.interval", "1s", 1_000_000_000),
+        ("redact.values", "show", "show"),
+        ("log.level", "debug", "debug"),
+    ],
+)
+def test_every_key_can_be_set(key: str, value: str, read: object):
+    config: object = loaded(overrides=(f"{key}={value}",))
+    for step in key.split("."):
+        config = getattr(config, "for_" if step == "for" else step)
+    assert config == read
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("receivers.otlp.protocols.grpc.tls", "{cert_file: a}"),
+        ("receivers.otlp.protocols.grpc.auth", "{token: secret-token}"),
+        ("receivers.otlp.protocols.http.tls", "{cert_file: a}"),
+        ("receivers.otlp.protocols.http.auth", "{token: secret-token}"),
+        ("receivers.otlp.protocols.http.cors", "{allowed_origins: [a]}"),
+        ("redact.patterns", "[default, x]"),
+        ("watch.enabled", "false"),
+        ("watch.false_alarms_per_week", "2"),
+        ("judge", "{model: x}"),
+        ("web.endpoint", "localhost:1"),
+        ("admin.endpoint", "localhost:1"),
+        ("state.directory", "/var/lib"),
+        ("memory.limit", "1GiB"),
+        ("log.format", "json"),
+    ],
+)
+def test_what_does_not_exist_yet_is_refused_rather_than_ignored(key: str, value: str):
+    error = refused(overrides=(f"{key}={value}",))
+    assert error.message == f"--set {key}: `{key}` is not available yet"
+    assert "secret-token" not in error.message
+
+
+def test_tls_and_several_destinations_are_refused_as_not_available():
+    assert refused(overrides=("exporters.otlp={endpoint: 'a:1', tls: {insecure: true}}",)).message == (
+        "--set exporters.otlp: `exporters.otlp.tls` is not available yet"
+    )
+    assert refused(overrides=("exporters.otlp=[{endpoint: 'a:1'}, {endpoint: 'b:1'}]",)).message == (
+        "--set exporters.otlp: `exporters.otlp` with several destinations is not available yet"
+    )
+    assert "`https`" in refused(overrides=("exporters.otlp.endpoint=https://a:1",)).message
+
+
+def test_the_defaults_of_a_destination_are_those_of_the_collector():
+    (exporter,) = loaded(overrides=("exporters.otlp.endpoint=collector:4317",)).exporters.otlp
+    assert exporter.protocol == "grpc"
+    assert exporter.compression == "gzip"
+    assert exporter.headers == {}
+    assert exporter.timeout == 10_000_000_000
+    assert exporter.retry.initial_interval == 5_000_000_000
+    assert exporter.retry.multiplier == 1.5
+    assert exporter.retry.randomization_factor == 0.5
+    assert exporter.retry.max_interval == 30_000_000_000
+    assert exporter.retry.max_elapsed_time == 300_000_000_000
+    assert exporter.queue.max_bytes == 67_108_864
+
+
+def test_a_list_of_one_destination_is_that_destination():
+    (exporter,) = loaded(overrides=("exporters.otlp=[{endpoint: 'a:1'}]",)).exporters.otlp
+    assert exporter.endpoint == "a:1"
+
+
+def test_a_section_left_empty_has_its_defaults(tmp_path: Path):
+    path = write(tmp_path / "c.yaml", "receivers:\n  otlp:\n    protocols:\n      grpc:\n      http:\nhold:\n")
+    assert loaded(path) == Config()

@@ -1,0 +1,67 @@
+"""Durations and sizes, there and back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolgauge.config.units import duration_ns, duration_text, size_bytes, size_text
+
+
+@pytest.mark.parametrize(
+    ("text", "nanoseconds"),
+    [
+        ("10s", 10_000_000_000),
+        ("200ms", 200_000_000),
+        ("15m", 900_000_000_000),
+        ("4h", 14_400_000_000_000),
+        ("1h30m", 5_400_000_000_000),
+        ("1.5s", 1_500_000_000),
+        ("7us", 7_000),
+        ("9ns", 9),
+        ("0", 0),
+        (0, 0),
+    ],
+)
+def test_a_duration_is_read(text: object, nanoseconds: int):
+    assert duration_ns(text) == nanoseconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "10", 10, 1.5, True, False, None, "s", "-1s", "1d", "1 s", "1s\n", "1e3s", "9" * 15 + "h", [], "\u0661s"],
+)
+def test_what_is_no_duration_is_refused(text: object):
+    with pytest.raises(ValueError, match=r"duration|ten years"):
+        duration_ns(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("64MiB", 67_108_864),
+        ("64 MiB", 67_108_864),
+        ("1.5KiB", 1536),
+        ("1kB", 1000),
+        ("2GB", 2 * 10**9),
+        (5, 5),
+        ("5", 5),
+    ],
+)
+def test_a_size_is_read(text: object, size: int):
+    assert size_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "MiB", "-1", -1, True, 1.5, "1TB", "1 2", None, "1e3", 2**60, "9" * 30, "64mib"])
+def test_what_is_no_size_is_refused(text: object):
+    with pytest.raises(ValueError, match="size in bytes"):
+        size_bytes(text)
+
+
+@given(st.integers(min_value=0, max_value=10**17))
+def test_a_duration_survives_being_written(duration: int):
+    assert duration_ns(duration_text(duration)) == duration
+
+
+@given(st.integers(min_value=0, max_value=2**50))
+def test_a_size_survives_being_written(size: int):
+    assert size_bytes(size_text(size)) == size

@@ -55,7 +55,10 @@ def _node(readings: list[Reading]) -> Node:
         from_log_only=first.is_log,
     )
     for reading in readings:
-        _observe(node, reading.observations)
+        answers = _observe(node, reading.observations)
+        # Log records repeat what the span itself says, or say it in its place, each an answer.
+        on_span = set() if first.is_log or reading is first else {answer.call_id for answer in node.answers}
+        node.answers.extend(answer for answer in answers if answer.call_id is None or answer.call_id not in on_span)
     return node
 
 
@@ -72,7 +75,8 @@ def _requested(reading: Reading) -> str:
     )
 
 
-def _observe(node: Node, observations: Iterable[Observation]) -> None:
+def _observe(node: Node, observations: Iterable[Observation]) -> list[CallAnswered]:
+    """Put what was observed on the node, and return the answers."""
     requests: list[Request] = []
     executions: list[Execution] = []
     answers: list[CallAnswered] = []
@@ -96,8 +100,7 @@ def _observe(node: Node, observations: Iterable[Observation]) -> None:
                 node.conversations.append(seen)
     _merge_requests(node, requests)
     _merge_executions(node, executions)
-    known = {(answer.call_id, answer.name) for answer in node.answers}
-    node.answers.extend(answer for answer in answers if (answer.call_id, answer.name) not in known)
+    return answers
 
 
 def _merge_requests(node: Node, arriving: list[Request]) -> None:

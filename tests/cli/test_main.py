@@ -5,6 +5,7 @@ import subprocess
 import sys
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 
 import click
 import pytest
@@ -109,6 +110,19 @@ def test_a_reader_that_has_had_enough_is_no_error():
     os.close(write_end)
     _, complaints = process.communicate(timeout=60)
     assert (process.returncode, complaints) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_that_cannot_be_written_is_a_failure_with_a_message():
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "toolgauge", "print-config"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (ended.returncode, ended.stderr) == (1, "error: [Errno 28] No space left on device\n")
 
 
 def raising(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:

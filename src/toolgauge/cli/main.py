@@ -32,6 +32,10 @@ _COMMANDS = {
 }
 
 
+class _ReaderHasGoneError(Exception):
+    """Whoever reads our output has had enough; under its own name, because click ends with 1 on a broken pipe."""
+
+
 class LazyGroup(click.Group):
     """Knows its sub-commands by name and imports the one that is asked for."""
 
@@ -56,6 +60,13 @@ class LazyGroup(click.Group):
             hint = f" Did you mean `{close[0]}`?" if close else ""
             ctx.fail(f"no command called `{name}`.{hint}")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the sub-command."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _ReaderHasGoneError from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (as above)
         """List the sub-commands without importing them."""
@@ -84,10 +95,8 @@ def commands() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
-        try:
-            returned: object = commands.main(args=arguments, prog_name="toolgauge", standalone_mode=False)
-        finally:
-            sys.stdout.flush()  # here, so that a closed pipe is noticed while it can still be handled
+        returned: object = commands.main(args=arguments, prog_name="toolgauge", standalone_mode=False)
+        sys.stdout.flush()  # here, so that a closed pipe is noticed while it can still be handled
     except ToolgaugeError as error:
         _complain(error.message, error.hint)
         return 2 if isinstance(error, ConfigError) else 1
@@ -102,11 +111,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except BrokenPipeError:
-        # Whoever reads has had enough. Python would complain once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (_ReaderHasGoneError, BrokenPipeError):
+        _drop_output()
         return 0
+    except OSError as error:  # a full disk, mostly: files that cannot be read have errors of their own
+        _drop_output()
+        _complain(str(error), None)
+        return 1
     return returned if isinstance(returned, int) else 0
+
+
+def _drop_output() -> None:
+    """Keep Python from complaining once more when it closes stdout."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage_hint(error: click.UsageError) -> str:

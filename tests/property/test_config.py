@@ -1,0 +1,132 @@
+"""Whatever stands in a file, loading ends in a configuration or in an error of ours."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolgauge.config.criteria import load_criteria, load_criteria_files
+from toolgauge.config.load import load
+from toolgauge.config.model import Config
+from toolgauge.config.references import read_references
+from toolgauge.config.show import shown
+from toolgauge.model.errors import ConfigError
+
+_WORDS = st.sampled_from(
+    [
+        "receivers",
+        "otlp",
+        "protocols",
+        "grpc",
+        "http",
+        "endpoint",
+        "exporters",
+        "prometheus",
+        "headers",
+        "criteria",
+        "criteria_files",
+        "name",
+        "evaluator",
+        "expected",
+        "expected_turns",
+        "args",
+        "output",
+        "repeat",
+        "when",
+        "attributes",
+        "reference",
+        "file",
+        "key",
+        "pass_at",
+        "tools",
+        "writes",
+        "assemble",
+        "hold",
+        "timeout",
+        "late_memory",
+        "for",
+        "annotate",
+        "off",
+        "both",
+        "10s",
+        "64MiB",
+        "localhost:1",
+        "http://a:1",
+        "${env:A}",
+        "${env:B:-c}",
+        "$$",
+        "${",
+        "<<",
+        "redact",
+        "patterns",
+    ]
+)
+_SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | _WORDS
+_VALUES = st.recursive(
+    _SCALARS,
+    lambda below: st.lists(below, max_size=4) | st.dictionaries(_WORDS | st.text(max_size=4), below, max_size=5),
+    max_leaves=25,
+)
+_SECTIONS = st.dictionaries(st.sampled_from(sorted(Config.model_fields)), _VALUES, max_size=6)
+
+
+def _json_lines(values: Sequence[object]) -> bytes:
+    return "\n".join(json.dumps(value) for value in values).encode()
+
+
+def load_all(content: bytes) -> None:
+    """Load as a start would."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "c.yaml"
+        path.write_bytes(content)
+        with suppress(ConfigError):
+            load_criteria(load([path], (), {"A": "1"}), {})
+        try:
+            config = load([path], (), {"A": "1"})
+        except ConfigError:
+            return
+        again = Path(folder) / "again.yaml"
+        again.write_text(shown(config), encoding="utf-8")
+        assert shown(load([again], (), {})) == shown(config)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=200))
+def test_bytes_never_break_the_loading(content: bytes):
+    load_all(content)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_SECTIONS)
+def test_values_of_any_kind_never_break_the_loading(sections: dict[str, object]):
+    load_all(yaml.safe_dump(sections, allow_unicode=True).encode("utf-8", "surrogatepass"))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_VALUES, max_size=3) | st.lists(st.dictionaries(_WORDS, _VALUES, max_size=8), max_size=3))
+def test_criteria_of_any_kind_never_break_the_loading(criteria: list[object]):
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "c.yaml"
+        path.write_bytes(yaml.safe_dump(criteria).encode())
+        with suppress(ConfigError):
+            for criterion in load_criteria_files([path], {}):
+                assert criterion.canonical()["name"] == criterion.name
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=200) | st.lists(_SECTIONS | _VALUES).map(_json_lines))
+def test_references_of_any_kind_never_break_the_reading(content: bytes):
+    cases, problems = read_references(content, "cases.jsonl")
+    assert len(cases) + len(problems) >= sum(1 for line in content.lstrip(b"\xef\xbb\xbf").split(b"\n") if line.strip())
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_overrides_of_any_kind_never_break_the_loading(key: str, value: str):
+    with suppress(ConfigError):
+        load([], [f"{key}={value}"], {})

@@ -310,7 +310,7 @@ def _classes() -> Mapping[str, type[Message]]:
         for number, field_name, kind in fields:
             _add_field(message, number, field_name, kind)
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
+    pool.AddSerializedFile(file.SerializeToString())
     return {
         name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _MESSAGES
     }

@@ -53,12 +53,12 @@ class Views:
         trace_id, span_id, parent = message.trace_id, message.span_id, message.parent_span_id
         if not (is_trace_id(trace_id) and is_span_id(span_id)):
             raise DecodeError("the span has no valid ids")
-        kind, status, events = message.kind, message.status, message.events
-        code = status.code
+        kind, status, events, flags = message.kind, message.status, message.events, message.flags
+        code, status_message = status.code, status.message
         return Span(
             ref=SpanRef(trace_id.hex(), span_id.hex()),
-            parent_span_id=parent.hex() if is_span_id(parent) else None,
-            parent_is_remote=remote_flag(message.flags),
+            parent_span_id=parent.hex() if parent and is_span_id(parent) else None,
+            parent_is_remote=remote_flag(flags) if flags else None,
             name=text(message.name),
             kind=_KINDS[kind] if 0 <= kind < len(_KINDS) else "unspecified",
             start_ns=message.start_time_unix_nano,
@@ -66,7 +66,7 @@ class Views:
             attributes=Attributes(message.attributes, self._values),
             events=Events(events, self._values) if events else (),
             status=_STATUS_CODES[code] if 0 <= code < len(_STATUS_CODES) else "unset",
-            status_message=text(status.message),
+            status_message=text(status_message) if status_message else "",
             resource=resource,
             scope=scope,
             size_bytes=len(raw),

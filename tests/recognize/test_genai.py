@@ -1,4 +1,5 @@
 import json
+import time
 
 import pytest
 
@@ -667,6 +668,33 @@ def test_strange_values_never_raise_and_invent_no_calls(value: Value, operation:
 def test_strange_event_bodies_never_raise(value: Value, name: str):
     assert not any(isinstance(seen, CallRequested) for seen in read(log(name, body=value)))
     assert isinstance(read(span(CHAT, events=[event(name, {"content": value, "message": value})])), list)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" + "{}," * 1_000_000 + "{}]",
+        "[" + "1," * 1_000_000 + "1]",
+        '[{"parts": [' + "1," * 1_000_000 + "1]}]",
+        '[{"parts": [' + '{"type":"tool_call_response"},' * 90_000 + "{}]}]",
+        "[" + '{"role":"system"},' * 90_000 + "{}]",
+        '["' + "x" * 3_000_000 + '"]',
+    ],
+)
+def test_huge_messages_are_read_for_a_bounded_time(text: str):
+    started = time.process_time()
+
+    chat(text, text)
+
+    assert time.process_time() - started < 2
+
+
+def test_of_an_endless_history_the_newest_messages_count():
+    received = (
+        '[{"role": "user", "content": "old"},' + '{"role": "system"},' * 20_000 + '{"role": "user", "content": "new"}]'
+    )
+
+    assert chat(received=received) == [MessageSeen(role="user", text="new")]
 
 
 def test_an_operation_of_a_strange_type_is_no_operation():

@@ -31,6 +31,8 @@ _NAMES = ("name", "tool_name", "toolName")
 _IDS = ("call_id", "tool_call_id", "tool_use_id", "toolCallId", "id")
 _ARGUMENTS = ("arguments", "args", "input")
 _RESULTS = ("server_tool_call_response", "response", "result", "output", "content")
+# Messages in a history, parts of a message; of more the newest are kept.
+_MAX_ITEMS = 10_000
 # The distinct sets of tools of one process, and the text of one.
 _MAX_KNOWN = 64
 _MAX_KNOWN_TEXT = 65_536
@@ -219,7 +221,7 @@ def _objects(value: Value, text_key: str) -> list[JsonObject]:
     read = values.content(value)
     match read:
         case Recorded(list() as items):
-            return [_item(item, text_key) for item in items]
+            return [_item(item, text_key) for item in items[-_MAX_ITEMS:]]
         case Recorded(value=found):
             return [_item(found, text_key)]
         case Unparsed(text, "unparsable") if text.strip():
@@ -246,7 +248,7 @@ def _parts(value: Json) -> list[JsonObject]:
                     return _parts(opened.value)
             return [{"content": value}]
         case list():
-            return [part if isinstance(part, dict) else {"content": part} for part in value]
+            return [part if isinstance(part, dict) else {"content": part} for part in value[-_MAX_ITEMS:]]
         case dict():
             return [value]
         case _:
@@ -255,7 +257,7 @@ def _parts(value: Json) -> list[JsonObject]:
 
 def _has_parts(value: Json) -> bool:
     """Tell a list of parts or blocks written as JSON text from a text that happens to be JSON."""
-    return isinstance(value, list) and bool(value) and all(map(_is_part, value))
+    return isinstance(value, list) and bool(value) and all(map(_is_part, value[-_MAX_ITEMS:]))
 
 
 def _is_part(item: Json) -> bool:

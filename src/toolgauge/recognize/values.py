@@ -21,6 +21,8 @@ from toolgauge.recognize.literals import clean, finite, parse_literal
 MAX_TEXT = 4 * 1024 * 1024
 # Whoever walks a value later does so recursively. Real arguments are not nested ten levels deep.
 MAX_DEPTH = 100
+# So many objects and lists take ten megabytes of memory and tens of milliseconds to walk.
+_MAX_CONTAINERS = 100_000
 # JSON text inside JSON text: each producer on the way may add one encoding.
 _MAX_ENCODINGS = 4
 
@@ -122,25 +124,28 @@ def dump(value: Json) -> str:
 
 
 def _parse(text: str) -> Json:
+    containers = text.count("[") + text.count("{")
+    if containers > _MAX_CONTAINERS:
+        raise ValueError("too many objects and lists")
     if _LONG_NUMBER.search(text):
-        return _parse_slowly(text)
+        return _parse_slowly(text, containers)
     try:
         value = cast("Json", orjson.loads(text))  # typed Any by orjson; JSON by its contract
     except ValueError:
         if "\\u" in text or "NaN" in text or "Infinity" in text:
-            return _parse_slowly(text)
+            return _parse_slowly(text, containers)
         return parse_literal(text)
-    _check_depth(text, value)
+    _check_depth(value, containers)
     return value
 
 
-def _parse_slowly(text: str) -> Json:
+def _parse_slowly(text: str, containers: int) -> Json:
     """Read what orjson cannot: long integers, NaN, numbers too large for a float, lone surrogates."""
     try:
         value = cast("Json", json.loads(text, parse_constant=str, parse_float=_float))  # typed Any by json
     except ValueError:
         return parse_literal(text)
-    _check_depth(text, value)
+    _check_depth(value, containers)
     return _plain(value, MAX_DEPTH) if "\\u" in text else value
 
 
@@ -148,9 +153,9 @@ def _float(text: str) -> float | str:
     return finite(float(text))
 
 
-def _check_depth(text: str, value: Json) -> None:
+def _check_depth(value: Json, containers: int) -> None:
     # Counting brackets is far cheaper than walking the value, and settles it for nearly all.
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
+    if containers <= MAX_DEPTH:
         return
     level: list[Json] = [value]
     for _ in range(MAX_DEPTH + 1):

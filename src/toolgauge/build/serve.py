@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from toolgauge.build.clock import SteadyClock
 from toolgauge.build.pipeline import VERSION, emit_settings, make_pipeline, redactor
 from toolgauge.build.service import Service
-from toolgauge.config.model import Config, OtlpExporter, split_address
+from toolgauge.config.fields import split_address
+from toolgauge.config.model import Config, OtlpExporter
 from toolgauge.emit.emitter import Emitter
 from toolgauge.emit.resource import resource_from_environment
 from toolgauge.emit.scrape import MetricsEndpoint

@@ -4,7 +4,8 @@ import platform
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from toolgauge.config.model import Config, Section, split_address
+from toolgauge.config.fields import split_address
+from toolgauge.config.model import Config, Section
 from toolgauge.config.nodes import Node, PathStep, nearest, spelled
 from toolgauge.config.problems import Problem
 
@@ -91,7 +92,7 @@ def _loops(config: Config, node: Node) -> Iterator[Problem]:
             for receiver, path in own:
                 if _is_at(target, receiver):
                     place = nearest(node, ("exporters", "otlp", number, key)).place
-                    message = f"`exporters.otlp` sends to `{url}`, which is our own `{spelled(path)}`"
+                    message = f"`exporters.otlp` sends to `{target[0]}:{target[1]}`, which is our own `{spelled(path)}`"
                     yield Problem(place, message, "send to the next hop, or receive what comes back on another port")
 
 

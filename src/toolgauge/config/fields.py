@@ -1,0 +1,75 @@
+"""Types of single keys: addresses, URLs, headers; how each is checked, and how it is shown without secrets."""
+
+from collections.abc import Mapping
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer
+
+REDACTED = "<redacted>"
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Take `host:port` or `[::1]:port` apart; an empty host means all interfaces. Raises ValueError."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isascii() or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
+        raise ValueError("must be `host:port`, such as `localhost:4317`")
+    bracketed = host.startswith("[") and host.endswith("]")
+    if "/" in host or "@" in host or " " in host or (":" in host and not bracketed):
+        raise ValueError("must be `host:port` without scheme or path; an IPv6 address stands in brackets")
+    return host[1:-1] if bracketed else host, int(port)
+
+
+def _address(value: str) -> str:
+    split_address(value)
+    return value
+
+
+Address = Annotated[str, AfterValidator(_address)]
+
+
+def _hidden(value: object) -> str | None:
+    return None if value is None else REDACTED
+
+
+NotYet = Annotated[object, PlainSerializer(_hidden, when_used="json")]
+
+
+def _headers(value: object) -> object:
+    """Accept whole numbers; a fraction or a truth value would not arrive as it was typed."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ValueError("must be a mapping of header names to values")
+    for name, text in value.items():  # pyright: ignore[reportUnknownVariableType]
+        if not isinstance(text, str | int) or isinstance(text, bool):
+            raise ValueError(f"needs a text for `{name}`: write the value in quotes")
+        if any(character in "\r\n\0" for character in f"{name}{text}"):
+            raise ValueError("must not hold line breaks")
+    return {str(name): str(text) for name, text in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _redacted(headers: Mapping[str, str]) -> dict[str, str]:
+    return dict.fromkeys(headers, REDACTED)
+
+
+def _redacted_url(url: str | None) -> str | None:
+    userinfo, at, rest = url.rpartition("@") if url else ("", "", "")
+    return f"{userinfo.partition('//')[0]}//{REDACTED}@{rest}" if at else url
+
+
+def _url(value: str | None) -> str | None:
+    if value is None:
+        return None
+    if "://" not in value:
+        split_address(value)
+        return value
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be `host:port` or a URL such as `http://collector:4318`")
+    _ = parts.port  # raises ValueError when it is not a port
+    return value
+
+
+Headers = Annotated[dict[str, str], BeforeValidator(_headers), PlainSerializer(_redacted, when_used="json")]
+Url = Annotated[str, AfterValidator(_url), PlainSerializer(_redacted_url, when_used="json")]

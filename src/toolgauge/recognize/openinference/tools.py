@@ -147,7 +147,7 @@ def _langchain_answer(value: Value) -> Answer:
         return _command_answer(update, read)
     if len(opened) == 1 and isinstance(text := opened.get("output"), str):
         return _message_repr(text)
-    if isinstance(value, str) and value.startswith("content="):
+    if isinstance(value, str) and value.startswith(("content=", "Command(")):
         return _message_repr(value)
     return _plain_answer(value)
 

@@ -1,0 +1,480 @@
+"""OpenInference rules that no recording here shows: told by the specification, or read in an instrumentation's source."""
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from tests.recognize.support import event, log, observations, span
+from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    Observation,
+    ToolDefinition,
+    ToolsOffered,
+)
+from toolgauge.model.records import Span
+from toolgauge.recognize.dialects.openinference import OpenInference
+
+OI = "openinference.instrumentation."
+KIND = "openinference.span.kind"
+OUT = "llm.output_messages."
+IN = "llm.input_messages."
+
+
+def read(record: Span) -> list[Observation]:
+    return observations(OpenInference(), record)
+
+
+def tool(attributes: Mapping[str, Value], *, producer: str = "unknown", kind: str = "TOOL") -> CallExecuted:
+    found = read(span({KIND: kind, "tool.name": "add", **attributes}, scope=OI + producer, status="ok"))
+    assert len(found) == 1
+    assert isinstance(found[0], CallExecuted)
+    return found[0]
+
+
+def model(attributes: Mapping[str, Value], *, producer: str = "openai") -> list[Observation]:
+    found = read(span({KIND: "LLM", **attributes}, scope=OI + producer))
+    assert found[0] == ModelCall()
+    return found[1:]
+
+
+def call_keys(message: int, place: str, *, name: str, call_id: str, arguments: str) -> dict[str, Value]:
+    prefix = f"{OUT}{message}.message.{place}.tool_call."
+    return {
+        prefix + "function.arguments": arguments,
+        prefix + "function.name": name,
+        prefix + "id": call_id,
+    }
+
+
+def run(name: str, attributes: Mapping[str, Value], *, producer: str, kind: str = "AGENT") -> list[Observation]:
+    return read(span({KIND: kind, **attributes}, name=name, scope=OI + producer))
+
+
+# -- which spans
+
+
+@pytest.mark.parametrize(
+    ("attributes", "scope", "claimed"),
+    [
+        ({KIND: "TOOL"}, "any", True),
+        ({"tool.name": "add", "input.value": "{'a': 1}"}, "any", True),
+        ({"tool.name": "add", "gen_ai.operation.name": "execute_tool"}, "any", False),
+        ({"tool.name": "add", "langfuse.observation.type": "tool"}, "any", False),
+        ({"input.value": "{}"}, "any", False),
+        ({"span_type": "agent"}, "uipath.core.tracing.decorators", True),
+        ({"span_type": "agent"}, "any", False),
+    ],
+)
+def test_claims(attributes: dict[str, Value], scope: str, claimed: bool):  # noqa: FBT001 - a column of the table
+    assert OpenInference().claims(span(attributes, scope=scope)) is claimed
+
+
+def test_log_records_are_nobodys():
+    assert OpenInference().claims(log("openinference.x", attributes={KIND: "TOOL"})) is False
+    assert list(OpenInference().read(log("openinference.x"))) == []
+
+
+def test_scores_of_an_evaluator_are_not_read():
+    assert read(span({KIND: "EVALUATOR", "tool.name": "add", "session.id": "s"})) == []
+
+
+def test_minimal_span_with_a_python_literal_is_a_call():
+    assert read(span({"tool.name": "add", "input.value": "{'a': 1, 'dry': True}", "output.value": "2"})) == [
+        CallExecuted(name="add", arguments=Recorded({"a": 1, "dry": True}), result=Recorded(2))
+    ]
+
+
+def test_synthesized_tool_span_is_not_a_call():
+    assert read(span({KIND: "TOOL", "tool.name": "add", "tool.synthesized": True})) == []
+
+
+def test_tool_span_without_a_tool_name_goes_by_the_spans_name():
+    assert read(span({KIND: "tool"}, name="add")) == [CallExecuted(name="add")]
+
+
+# -- arguments
+
+
+@pytest.mark.parametrize(
+    ("attributes", "producer", "expected"),
+    [
+        ({}, "agno", NOT_RECORDED),
+        ({"tool.parameters": '{"a": 1}'}, "agno", Recorded({"a": 1})),
+        ({"tool.parameters": '{"type": "object", "properties": {}}'}, "openai_agents", NOT_RECORDED),
+        ({"tool.parameters": '{"a": {"type": "string"}}'}, "smolagents", NOT_RECORDED),
+        ({"input.value": "{}", "tool.parameters": '{"a": 1}'}, "ag2", Recorded({})),
+        ({"input.value": "__REDACTED__"}, "openai_agents", NotRecorded("redacted")),
+        ({"input.value": '{"kwargs": {"a": 1}}'}, "llama_index", Recorded({"a": 1})),
+        ({"input.value": '{"kwargs": {}}'}, "llama_index", Recorded({})),
+        # A tool of another framework may have an argument of that name.
+        ({"input.value": '{"kwargs": {"a": 1}}'}, "openai_agents", Recorded({"kwargs": {"a": 1}})),
+        ({"input.value": '{"a": 1}'}, "llama_index", Recorded({"a": 1})),
+        (
+            {
+                "input.value": '{"args": [1, 2], "kwargs": {"c": 3}}',
+                "tool.parameters": '{"type": "object", "properties": {"a": {}, "b": {}, "c": {}}}',
+            },
+            "llama_index",
+            Recorded({"a": 1, "b": 2, "c": 3}),
+        ),
+        # Nobody tells what the second positional argument is called.
+        (
+            {
+                "input.value": '{"args": [1, 2], "sanitize_inputs_outputs": true, "kwargs": {}}',
+                "tool.parameters": '{"a": {"type": "integer"}}',
+            },
+            "smolagents",
+            Unparsed('{"args": [1, 2], "sanitize_inputs_outputs": true, "kwargs": {}}'),
+        ),
+    ],
+)
+def test_arguments(attributes: dict[str, Value], producer: str, expected: Content):
+    assert tool(attributes, producer=producer).arguments == expected
+
+
+# -- results
+
+
+@pytest.mark.parametrize(
+    ("output", "producer", "expected"),
+    [
+        ("18 degrees", "agno", Recorded("18 degrees")),
+        ('{"content": "x", "tool_name": "y"}', "agno", Recorded({"content": "x", "tool_name": "y"})),
+        ("content='18 °' name='add' tool_call_id='call_1'", "langchain", Recorded("18 °")),
+        ("content=[{'type': 'text'}] tool_call_id='call_1'", "langchain", Recorded([{"type": "text"}])),
+        ('{"output": "no message"}', "langchain", Recorded("no message")),
+        ('{"output": "x", "other": 1}', "langchain", Recorded({"output": "x", "other": 1})),
+        ('{"id": "call_1", "name": "add", "response": {"result": "3"}}', "google_adk", Recorded(3)),
+        ('{"name": "add", "response": {"sum": 3, "ok": true}}', "google_adk", Recorded({"sum": 3, "ok": True})),
+        ('{"content": "x", "tool_name": "add", "raw_input": {}}', "llama_index", Recorded("x")),
+        (
+            '{"blocks": [{"text": "a"}, {"text": "b"}], "tool_name": "add", "raw_input": {}, "raw_output": null}',
+            "llama_index",
+            Recorded(None),
+        ),
+        ("__REDACTED__", "langchain", NotRecorded("redacted")),
+    ],
+)
+def test_results(output: str, producer: str, expected: Content):
+    executed = tool({"output.value": output}, producer=producer)
+    assert executed.result == expected
+    assert executed.error is None
+
+
+@pytest.mark.parametrize(
+    ("output", "producer"),
+    [
+        ('{"type": "tool", "data": {"content": "x", "tool_call_id": "call_1", "status": "success"}}', "langchain"),
+        ('{"kwargs": {"content": "x", "tool_call_id": "call_1"}}', "langchain"),
+        ("{\"output\": \"content='x' name='add' tool_call_id='call_1'\"}", "langchain"),
+        ("Command(update={'messages': [ToolMessage(content='x', tool_call_id='call_1')]})", "langchain"),
+        ('{"id": "call_1", "name": "add", "response": {"result": "x"}}', "google_adk"),
+    ],
+)
+def test_call_id_is_found_in_the_result(output: str, producer: str):
+    assert tool({"output.value": output}, producer=producer).call_id == "call_1"
+
+
+@pytest.mark.parametrize("key", ["tool.id", "tool_call.id", "gen_ai.tool.call.id"])
+def test_call_id_on_the_span_wins(key: str):
+    output = '{"type": "tool", "data": {"content": "x", "tool_call_id": "other"}}'
+    assert tool({key: "call_1", "output.value": output}, producer="langchain").call_id == "call_1"
+
+
+# -- failures
+
+
+def test_result_with_status_error_is_a_failure():
+    output = '{"type": "tool", "data": {"content": "no such order", "tool_call_id": "c", "status": "error"}}'
+    assert tool({"output.value": output}, producer="langchain").error == CallError(
+        kind="_OTHER", message="no such order"
+    )
+
+
+def test_llama_index_result_says_that_it_is_an_error():
+    output = (
+        '{"blocks": [{"text": "Error: no"}], "tool_name": "add", "raw_input": {}, "raw_output": "no", "is_error": true}'
+    )
+    executed = tool({"output.value": output}, producer="llama_index")
+    assert executed.error == CallError(kind="_OTHER", message="Error: no")
+    assert executed.result == Recorded("no")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "expected"),
+    [
+        ("error", "ValueError", CallError(kind="ValueError", message="bad")),
+        ("ok", "ValueError", None),
+        ("unset", "ValueError", None),
+        ("error", "langgraph.errors.ParentCommand", None),
+        ("error", "langgraph.errors.GraphInterrupt", None),
+    ],
+)
+def test_status_and_exception_tell_together(status: str, kind: str, expected: CallError | None):
+    events = (event("exception", {"exception.type": kind, "exception.message": "bad"}),)
+    status_code = "error" if status == "error" else "ok" if status == "ok" else "unset"
+    found = read(span({KIND: "TOOL", "tool.name": "add"}, status=status_code, events=events, scope=OI + "langchain"))
+    assert found == [CallExecuted(name="add", error=expected)]
+
+
+def test_status_error_without_an_exception_is_a_failure():
+    found = read(span({KIND: "TOOL", "tool.name": "add"}, status="error", status_message="Abandoned"))
+    assert found == [CallExecuted(name="add", error=CallError(kind="_OTHER", message="Abandoned"))]
+
+
+# -- special tools
+
+
+def test_crewai_title_becomes_the_name_that_a_model_can_call():
+    assert tool({"tool.name": "Delegate work to coworker"}, producer="crewai").name == "delegate_work_to_coworker"
+    assert tool({"tool.name": "GetWeather"}, producer="crewai").name == "GetWeather"
+
+
+def test_hand_off_name_follows_the_sdks_rule():
+    attributes: dict[str, Value] = {KIND: "TOOL", "input.value": "Triage", "output.value": "Refund Agent (EU)"}
+    assert read(span(attributes, name="handoff to Refund Agent (EU)", scope=OI + "openai_agents")) == [
+        CallExecuted(name="transfer_to_refund_agent__eu_", agent="Triage")
+    ]
+
+
+def test_llama_index_puts_a_tools_name_on_an_agents_step_that_is_no_call():
+    assert run("AgentRunner._run_step", {"tool.name": "add"}, producer="llama_index") == [AgentRun(agent=None)]
+
+
+# -- model spans
+
+
+def test_calls_are_in_order_of_their_indices_across_messages():
+    keys: dict[str, Value] = {}
+    for place in (10, 2, 1):
+        keys |= call_keys(0, f"tool_calls.{place}", name=f"t{place}", call_id=f"c{place}", arguments="{}")
+    keys |= call_keys(1, "tool_calls.0", name="last", call_id="c99", arguments='{"a": 1}')
+    assert model(keys) == [
+        CallRequested(position=0, name="t1", call_id="c1", arguments=Recorded({})),
+        CallRequested(position=1, name="t2", call_id="c2", arguments=Recorded({})),
+        CallRequested(position=2, name="t10", call_id="c10", arguments=Recorded({})),
+        CallRequested(position=3, name="last", call_id="c99", arguments=Recorded({"a": 1})),
+    ]
+
+
+def test_call_that_contents_repeat_counts_once():
+    once = call_keys(0, "tool_calls.0", name="add", call_id="c1", arguments='{"a": 1}')
+    again = call_keys(0, "contents.1", name="add", call_id="c1", arguments='{"a": 1}')
+    expected: list[Observation] = [CallRequested(position=0, name="add", call_id="c1", arguments=Recorded({"a": 1}))]
+    assert model(once | again) == expected
+    assert model(again | {OUT + "0.message.contents.1.message_content.type": "tool_use"}) == expected
+
+
+def test_deprecated_function_call_is_read():
+    found = model(
+        {
+            OUT + "0.message.function_call_name": "add",
+            OUT + "0.message.function_call_arguments_json": '{"a": 1}',
+        }
+    )
+    assert found == [CallRequested(position=0, name="add", arguments=Recorded({"a": 1}))]
+
+
+def test_keys_that_are_no_messages_are_passed_over():
+    huge = "9" * 5000
+    assert (
+        model(
+            {OUT + f"{huge}.message.role": "assistant", OUT + "x.message.role": "user", OUT + "٣.message.role": "user"}
+        )
+        == []
+    )
+
+
+def test_answers_come_from_the_history():
+    found = model(
+        {
+            IN + "1.message.role": "tool",
+            IN + "1.message.tool_call_id": "c1",
+            IN + "1.message.content": '{"sum": 3}',
+            IN + "0.message.role": "user",
+            IN + "0.message.content": "What is 1 + 2?",
+            # Anthropic's answer is a user's message.
+            IN + "2.message.role": "user",
+            IN + "2.message.tool_call_id": "c2",
+            IN + "2.message.contents.0.message_content.text": "done",
+            # Gemini's has no id.
+            IN + "3.message.role": "tool",
+            IN + "3.message.name": "add",
+            IN + "3.message.content": "4",
+        }
+    )
+    assert found == [
+        CallAnswered(call_id="c1", result=Recorded({"sum": 3})),
+        CallAnswered(call_id="c2", result=Recorded("done")),
+        CallAnswered(name="add", result=Recorded(4)),
+        MessageSeen(role="user", text="What is 1 + 2?"),
+    ]
+
+
+def test_texts_are_the_system_prompt_the_newest_user_text_and_the_models():
+    found = model(
+        {
+            IN + "0.message.role": "developer",
+            IN + "0.message.content": "Be brief.",
+            IN + "1.message.role": "user",
+            IN + "1.message.content": "First",
+            IN + "2.message.role": "user",
+            IN + "2.message.contents.1.message_content.text": "part",
+            IN + "2.message.contents.0.message_content.text": "Second",
+            OUT + "0.message.role": "assistant",
+            OUT + "0.message.content": "Done.",
+        }
+    )
+    assert found == [
+        MessageSeen(role="system", text="Be brief."),
+        MessageSeen(role="user", text="Second\npart"),
+        MessageSeen(role="assistant", text="Done."),
+    ]
+
+
+# -- tools on offer
+
+SCHEMA: JsonObject = {"type": "object", "properties": {"a": {"type": "integer"}}}
+ADD = ToolDefinition(name="add", description="Adds.", parameters=SCHEMA)
+GEMINI: JsonObject = {"type": "OBJECT", "properties": {"a": {"type": "INTEGER"}}}
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        {"type": "function", "function": {"name": "add", "description": "Adds.", "parameters": SCHEMA}},
+        {"type": "function", "name": "add", "description": "Adds.", "parameters": SCHEMA},
+        {"name": "add", "description": "Adds.", "input_schema": SCHEMA},
+        {"toolSpec": {"name": "add", "description": "Adds.", "inputSchema": {"json": SCHEMA}}},
+        {"name": "add", "description": "Adds.", "parameters": GEMINI},
+        {"function_declarations": [{"name": "add", "description": "Adds.", "parameters_json_schema": SCHEMA}]},
+    ],
+)
+def test_definitions_of_every_provider_are_read(definition: Json):
+    offered: list[Observation] = [ToolsOffered(tools=(ADD,))]
+    assert model({"llm.tools.0.tool.json_schema": json.dumps(definition)}) == offered
+    assert model({"llm.invocation_parameters": json.dumps({"tools": [definition]})}) == offered
+
+
+def test_definition_by_fields_may_hold_the_bare_schema():
+    found = model(
+        {
+            "llm.tools.0.tool.name": "add",
+            "llm.tools.0.tool.description": "Adds.",
+            "llm.tools.0.tool.json_schema": json.dumps(SCHEMA),
+            "llm.tools.1.tool.name": "noop",
+        }
+    )
+    assert found == [ToolsOffered(tools=(ADD, ToolDefinition(name="noop")))]
+
+
+# -- runs, conversations, attributes
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "producer", "agent"),
+    [
+        ("triage", {"agent.name": "Triage"}, "openai_agents", "Triage"),
+        ("x.on_messages_stream", {"graph.node.id": "x"}, "autogen_agentchat", "x"),
+        ("Shop agent._execute_core", {}, "crewai", "Shop agent"),
+        ("shop.run", {}, "smolagents", "shop"),
+        ("agent_run [shop]", {}, "google_adk", "shop"),
+        ("invoke_agent shop", {}, "google_adk", "shop"),
+        ("ClaudeAgentSDK.query", {}, "claude_agent_sdk", None),
+        ("handle_request", {}, "nobody", "handle_request"),
+    ],
+)
+def test_agents_have_names(name: str, attributes: dict[str, Value], producer: str, agent: str | None):
+    assert run(name, attributes, producer=producer) == [AgentRun(agent=agent)]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "metadata", "expected"),
+    [
+        # A graph named without the word "agent" is labelled as a chain.
+        ("shop", "CHAIN", {"lc_agent_name": "shop", "ls_integration": "langchain_create_agent"}, ["shop"]),
+        ("LangGraph", "CHAIN", {}, [None]),
+        ("call_agent", "AGENT", {"lc_agent_name": "shop", "langgraph_node": "call_agent"}, []),
+        ("agent", "AGENT", {"langgraph_node": "agent"}, []),
+        (
+            "refund_agent",
+            "AGENT",
+            {"langgraph_node": "refund_agent", "checkpoint_ns": "refund_agent:1"},
+            ["refund_agent"],
+        ),
+        ("RunnableSequence", "CHAIN", {"langgraph_node": "agent", "checkpoint_ns": "agent:1"}, []),
+        ("tools", "CHAIN", {"lc_agent_name": "shop", "langgraph_node": "tools"}, []),
+        ("RunnableSequence", "CHAIN", {}, []),
+    ],
+)
+def test_langchain_runs_are_told_from_nodes(name: str, kind: str, metadata: Json, expected: list[str | None]):
+    found = run(name, {"metadata": json.dumps(metadata)}, producer="langchain", kind=kind)
+    assert found == [AgentRun(agent=agent) for agent in expected]
+
+
+def test_claude_agent_prompt_is_the_users_text():
+    found = run("ClaudeAgentSDK.query", {"input.value": "Fix it", "session.id": "s-1"}, producer="claude_agent_sdk")
+    assert found == [
+        ConversationSeen(conversation_id="s-1", rank=1),
+        AgentRun(agent=None),
+        MessageSeen(role="user", text="Fix it"),
+    ]
+
+
+def test_javascript_scopes_name_the_instrumentation_too():
+    attributes: dict[str, Value] = {
+        KIND: "TOOL",
+        "tool.name": "add",
+        "output.value": '{"data": {"content": "x", "tool_call_id": "c1"}}',
+    }
+    found = read(span(attributes, scope="@arizeai/openinference-instrumentation-langchain"))
+    assert found == [CallExecuted(name="add", call_id="c1", result=Recorded("x"))]
+
+
+@pytest.mark.parametrize("key", ["session_id", "conversation_id", "thread_id"])
+def test_conversation_named_in_metadata_is_a_frameworks(key: str):
+    found = read(span({KIND: "CHAIN", "metadata": json.dumps({key: "t-1"})}))
+    assert found == [ConversationSeen(conversation_id="t-1", rank=2)]
+
+
+def test_attributes_are_looked_up_in_the_metadata_too():
+    record = span({KIND: "CHAIN", "user.id": "u", "metadata": '{"eval.case.id": "refund-1", "user.id": "other"}'})
+    dialect = OpenInference()
+    assert dialect.attribute(record, "user.id") == "u"
+    assert dialect.attribute(record, "eval.case.id") == "refund-1"
+    assert dialect.attribute(record, "missing") is None
+    assert dialect.attribute(span({KIND: "CHAIN", "metadata": "not json"}), "missing") is None
+
+
+# -- hostile values
+
+
+@pytest.mark.parametrize(
+    "value", [None, 7, True, 2.5, b"\xff", ["a"], {"a": 1}, "", "[" * 5000, "content='" + "\\" * 9999]
+)
+@pytest.mark.parametrize(
+    "producer", ["langchain", "llama_index", "smolagents", "google_adk", "autogen", "crewai", "haystack"]
+)
+@pytest.mark.parametrize("kind", ["TOOL", "LLM", "AGENT", "CHAIN"])
+def test_values_of_any_type_and_shape_are_survived(value: Value, producer: str, kind: str):
+    keys = (
+        "input.value", "output.value", "tool.name", "tool.parameters", "tool.id", "session.id", "metadata", "agent.name",
+        "crew_tasks", "llm.invocation_parameters", "llm.tools.0.tool.json_schema", "llm.tools.0.tool.name",
+        OUT + "0.message.role", OUT + "0.message.tool_calls.0.tool_call.function.name",
+        OUT + "0.message.tool_calls.0.tool_call.function.arguments", OUT + "0.message.tool_calls.0.tool_call.id",
+        IN + "0.message.role", IN + "0.message.content", IN + "0.message.tool_call_id", IN + "0.message.function.0",
+    )  # fmt: skip
+    attributes: dict[str, Value] = {key: value for key in keys if key != "tool.name" or kind == "TOOL"}
+    name = "Agent.run"
+    for found in read(span({**attributes, KIND: kind}, name=name, scope=OI + producer)):
+        assert found is not None

@@ -98,6 +98,8 @@ class Decoder:
         reading = _Reading()
         for resource_index, resource_group in enumerate(request.resource_groups):
             for scope_index, group in enumerate(resource_group.scope_groups):
+                if not group.items:
+                    continue
                 reading.span_count += len(group.items)
                 known = self._views.scope(group.scope)
                 if known.is_own:
@@ -123,6 +125,8 @@ class Decoder:
         viewed: list[LogRecord] = []
         for resource_group in request.resource_groups:
             for group in resource_group.scope_groups:
+                if not group.items:
+                    continue
                 count += len(group.items)
                 known = self._views.scope(group.scope)
                 if not known.is_own and (has_mark or known.is_named):

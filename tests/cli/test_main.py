@@ -73,9 +73,26 @@ def test_no_command_shows_the_help_and_is_misuse():
     assert "Commands:" in ended.err
 
 
-def test_colour_appears_on_terminals_only(capsys: pytest.CaptureFixture[str]):
-    assert main(["validate", "--set", "x"]) == 2
-    assert "\x1b" not in capsys.readouterr().err
+@pytest.mark.parametrize(("no_colour", "coloured"), [("", True), ("1", False)])
+def test_colour_appears_on_terminals_unless_switched_off(no_colour: str, *, coloured: bool):
+    terminal, side = os.openpty()
+    ended = subprocess.run(
+        [sys.executable, "-m", "toolgauge", "validate", "--set", "x"],
+        env={**os.environ, "TERM": "xterm", "NO_COLOR": no_colour},
+        stdout=subprocess.PIPE,
+        stderr=side,
+        check=False,
+    )
+    os.close(side)
+    seen = os.read(terminal, 10_000)
+    os.close(terminal)
+    assert ended.returncode == 2
+    assert b"error:" in seen
+    assert (b"\x1b[" in seen) is coloured
+
+
+def test_colour_is_left_out_where_there_is_no_terminal():
+    assert "\x1b" not in run("validate", "--set", "x").err
 
 
 @pytest.mark.parametrize(

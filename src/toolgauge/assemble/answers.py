@@ -4,7 +4,7 @@ Every later input repeats every earlier answer, those of earlier traces included
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from toolgauge.assemble.canonical import fold_name
@@ -17,8 +17,7 @@ from toolgauge.model.observations import CallAnswered
 class _Told:
     """The answers with one call id that one model input holds."""
 
-    time_ns: int
-    trace_id: str
+    node: Node
     answers: list[CallAnswered]
 
 
@@ -26,8 +25,6 @@ class Answers:
     """The answers of all traces of a trajectory; `nodes` and `pairs` come in order of time."""
 
     def __init__(self, nodes: Sequence[Node], pairs: Sequence[Pair]) -> None:
-        self._told = _with_ids(nodes)
-        self._by_order = _without_ids(nodes, pairs)
         self._asked: dict[str, list[int]] = {}
         self._occurrence: dict[int, int] = {}
         for pair in pairs:
@@ -35,6 +32,8 @@ class Answers:
                 times = self._asked.setdefault(pair.call_id, [])
                 self._occurrence[id(pair)] = len(times)
                 times.append(pair.asking.time_ns)
+        self._told = self._with_ids(nodes)
+        self._by_order = _without_ids(nodes, pairs)
 
     def to(self, pair: Pair) -> CallAnswered | None:
         """Return the first answer that came after the call, from its own trace if there is one."""
@@ -42,28 +41,43 @@ class Answers:
         if pair.call_id is None:
             return by_order
         told = self._told.get(pair.call_id, [])
-        later = told[bisect_left(told, pair.asking.time_ns, key=lambda told: told.time_ns) :]
+        # What the asking span itself was told is about an earlier call, unless the provider ran the tool.
+        later = told[bisect_right(told, pair.asking.time_ns, key=_time) :]
+        later = later or told[bisect_left(told, pair.asking.time_ns, key=_time) :]
         if not later:
             return by_order
         trace_id = pair.asking.ref.trace_id
-        first = next((told for told in later if told.trace_id == trace_id), later[0])
+        first = next((told for told in later if told.node.ref.trace_id == trace_id), later[0])
         # An id that is used again has several answers in one history: the newest belong to the newest calls.
-        asked_before = bisect_right(self._asked[pair.call_id], first.time_ns)
+        asked_before = bisect_right(self._asked[pair.call_id], first.node.time_ns)
         index = len(first.answers) - asked_before + self._occurrence[id(pair)]
         return first.answers[min(max(index, 0), len(first.answers) - 1)]
 
+    def _with_ids(self, nodes: Iterable[Node]) -> dict[str, list[_Told]]:
+        """Collect what later inputs repeat only as far as it can matter: histories grow with their square."""
+        told: dict[str, list[_Told]] = {}
+        settled: set[tuple[str, str]] = set()
+        asked = self._asked
+        for node in nodes:
+            trace_id, time_ns = node.ref.trace_id, node.time_ns
+            here: dict[str, list[CallAnswered]] = {}
+            for answer in node.answers:
+                call_id = answer.call_id
+                if call_id is None or call_id not in asked or (call_id, trace_id) in settled:
+                    continue
+                times = asked[call_id]
+                if time_ns < times[0]:
+                    continue
+                if time_ns > times[0] and len(times) == 1:
+                    settled.add((call_id, trace_id))
+                here.setdefault(call_id, []).append(answer)
+            for call_id, answers in here.items():
+                told.setdefault(call_id, []).append(_Told(node=node, answers=answers))
+        return told
 
-def _with_ids(nodes: Sequence[Node]) -> dict[str, list[_Told]]:
-    told: dict[str, list[_Told]] = {}
-    for node in nodes:
-        here: dict[str, list[CallAnswered]] = {}
-        for answer in node.answers:
-            if answer.call_id is not None:
-                here.setdefault(answer.call_id, []).append(answer)
-        for call_id, answers in here.items():
-            entry = _Told(time_ns=node.time_ns, trace_id=node.ref.trace_id, answers=answers)
-            told.setdefault(call_id, []).append(entry)
-    return told
+
+def _time(told: _Told) -> int:
+    return told.node.time_ns
 
 
 def _without_ids(nodes: Sequence[Node], pairs: Sequence[Pair]) -> dict[int, CallAnswered]:

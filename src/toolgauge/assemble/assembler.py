@@ -76,13 +76,16 @@ class Assembler:
         """Take the ids of spans that no dialect reads."""
         now_ns = self._clock(now_ns)
         find, remember = self._open_by_id.get, self._recent.add
+        touched: set[OpenTrace] = set()
         for head in heads:
             trace = find(head.trace_id)
             if trace is None:
                 remember(head.trace_id, head)
             else:
                 self._add_head_to(trace, head, now_ns)
-                self._schedule.note(trace.trace_id, trace.due()[0])
+                touched.add(trace)
+        for trace in touched:
+            self._schedule.note(trace.trace_id, trace.due()[0])
         self._evict(now_ns)
 
     def next_due_ns(self) -> int | None:

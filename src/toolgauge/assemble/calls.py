@@ -1,6 +1,6 @@
 """Makes tool calls of paired views: what was asked, what came of it, who made it, and in which order."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from toolgauge.assemble.answers import Answers
@@ -36,27 +36,44 @@ def in_turns(pairs: Sequence[Pair]) -> tuple[Turn, ...]:
     return tuple(sorted([*grouped, *alone], key=lambda turn: turn.node.order))
 
 
-def tool_calls(
-    turns: Sequence[Turn],
-    answers: Answers,
-    *,
-    offered: Collection[str] | None,
-    with_tool_spans: Collection[str],
-) -> Iterator[ToolCall]:
-    """Yield the calls in order. `offered` names all tools on offer, `with_tool_spans` the traces that have any."""
+def tool_calls(turns: Sequence[Turn], nodes: Iterable[Node], answers: Answers) -> Iterator[ToolCall]:
+    """Yield the calls in order."""
+    offers = _Offers(nodes)
+    pairs = [pair for turn in turns for pair in turn.pairs]
+    with_tool_spans = {pair.asking.ref.trace_id for pair in pairs if pair.execution is not None}
     order = 0
     for number, turn in enumerate(turns):
-        own_offer = {tool.name for offer in turn.node.offers for tool in offer.tools}
         for position, pair in enumerate(turn.pairs):
-            answer = answers.to(pair)
-            outcome = _outcome(
-                pair,
-                answer,
-                offered=own_offer or offered,
-                has_tool_spans=pair.asking.ref.trace_id in with_tool_spans,
-            )
+            has_tool_spans = pair.asking.ref.trace_id in with_tool_spans
+            outcome = _outcome(pair, answers.to(pair), offers, has_tool_spans=has_tool_spans)
             yield _tool_call(pair, outcome, order=order, turn=number, position=position)
             order += 1
+
+
+class _Offers:
+    """Which tools a model could choose from: those told on its own span, else those told in its agent run.
+
+    What another agent was offered says nothing about this one.
+    """
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._by_run: dict[tuple[str, int], set[str]] = {}
+        for node in nodes:
+            if node.offers:
+                self._by_run.setdefault(_run(node), set()).update(_names(node))
+
+    def lacks(self, request: Request) -> bool:
+        """Tell whether the requested tool is known not to be on offer."""
+        offered = _names(request.node) if request.node.offers else self._by_run.get(_run(request.node))
+        return offered is not None and request.name not in offered
+
+
+def _run(node: Node) -> tuple[str, int]:
+    return (node.ref.trace_id, id(node.inside))
+
+
+def _names(node: Node) -> set[str]:
+    return {tool.name for offer in node.offers for tool in offer.tools}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +83,7 @@ class _Outcome:
     error: CallError | None
 
 
-def _outcome(
-    pair: Pair, answer: CallAnswered | None, *, offered: Collection[str] | None, has_tool_spans: bool
-) -> _Outcome:
+def _outcome(pair: Pair, answer: CallAnswered | None, offers: _Offers, *, has_tool_spans: bool) -> _Outcome:
     told = answer.result if answer is not None else NOT_RECORDED
     told_error = answer.error if answer is not None else None
     if pair.execution is not None:
@@ -78,16 +93,16 @@ def _outcome(
         return _Outcome(state="executed", result=result, error=error)
     if pair.request is None:
         raise ValueError("a pair has at least one view")
-    fault = _fault(pair.request, told_error, offered)
+    fault = _fault(pair.request, told_error, offers)
     if fault is not None:
         return _Outcome(state="rejected", result=told, error=fault)
     state: CallState = "executed" if answer is not None and not has_tool_spans else "requested_only"
     return _Outcome(state=state, result=told, error=None)
 
 
-def _fault(request: Request, told: CallError | None, offered: Collection[str] | None) -> CallError | None:
+def _fault(request: Request, told: CallError | None, offers: _Offers) -> CallError | None:
     """Return why a request without a tool span was turned down, `None` when nothing says that it was."""
-    if offered is not None and request.name not in offered:
+    if offers.lacks(request):
         return CallError(kind="unknown_tool", message=told.message if told else "the tool is not on offer")
     is_broken = isinstance(request.arguments, Unparsed) and request.arguments.reason == "unparsable"
     if is_broken or not request.usable:

@@ -12,8 +12,9 @@ from toolgauge.assemble.cutting import cut, identity, sizes
 from toolgauge.model.observations import Observation, Reading
 
 _LOWEST_LEVEL = 64
-# What an observation costs besides its text.
-_OBSERVATION_SIZE = 200
+# What a reading and an observation cost besides their text, and a repeated observation.
+_OBJECT_SIZE = 300
+_REFERENCE_SIZE = 8
 
 
 class ContentBudget:
@@ -62,12 +63,13 @@ class ContentBudget:
         reading = self.readings[key]
         kept = tuple(self._trimmed(observation) for observation in reading.observations)
         self.readings[key] = replace(reading, observations=kept)
-        self._trimmed_size += _OBSERVATION_SIZE * (len(kept) + 1)
+        self._trimmed_size += _OBJECT_SIZE + _REFERENCE_SIZE * len(kept)
 
     def _trimmed(self, observation: Observation) -> Observation:
         repeated = identity(observation)
         if repeated is not None and repeated in self._shared:
             return self._shared[repeated]
+        self._trimmed_size += _OBJECT_SIZE
         for size in sizes(observation):
             self._sizes.append(size)
             self._kept += min(size, self._level)

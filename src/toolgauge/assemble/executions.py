@@ -5,8 +5,12 @@ Delegation and agents used as tools nest tool spans too, but those are calls of 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 from toolgauge.assemble.node import Execution, Node
+
+# One span shows one call; log records may add some to it, and hostile ones very many.
+_MAX_BESIDE = 16
 
 
 def executed_calls(nodes: Sequence[Node], requests_by_id: Mapping[str, int]) -> list[Execution]:
@@ -22,7 +26,7 @@ def executed_calls(nodes: Sequence[Node], requests_by_id: Mapping[str, int]) -> 
 def _absorb_into_outer(node: Node, execution: Execution) -> None:
     if node.tool_above is None:
         return
-    for outer in node.tool_above.executions:
+    for outer in islice(node.tool_above.executions, _MAX_BESIDE):
         host = outer.host or outer
         if _shows_same_call(outer, execution, crossed=node.crossed) or (
             host is not outer and _shows_same_call(host, execution, crossed=node.crossed)
@@ -39,7 +43,7 @@ def _shows_same_call(outer: Execution, inner: Execution, *, crossed: bool) -> bo
         return True
     if not outer.has_name_of(inner):
         return False
-    if inner.call_id is None or outer.call_id is None or inner.call_id == outer.call_id or outer.is_protocol:
+    if outer.is_protocol or not outer.has_other_id_than(inner):
         return True
     # Some producers write an id of their own when the tool failed.
     return inner.arguments_key is not None and inner.arguments_key == outer.arguments_key

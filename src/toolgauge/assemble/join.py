@@ -43,25 +43,17 @@ def join(
     nodes = sorted((node for trace in planted for node in trace.nodes), key=lambda node: node.order)
     pairs = sorted((one for trace in planted for one in _pairs(trace.nodes)), key=lambda one: one.asking.order)
     turns = in_turns(pairs)
-    offers = _offers(nodes)
-    calls = tool_calls(
-        turns,
-        Answers(nodes, pairs),
-        offered=frozenset(tool.name for tool in offers) if offers is not None else None,
-        with_tool_spans={one.asking.ref.trace_id for one in pairs if one.execution is not None},
-    )
-    joined = tuple(calls)
-    root = last.root
+    calls = tuple(tool_calls(turns, nodes, Answers(nodes, pairs)))
     seen = [node for node in nodes if not node.from_log_only] or nodes
     return Trajectory(
         scope=scope,
         trace_id=last.trace_id,
         conversation_id=conversation_of(last.nodes, root),
         service=_service(root, nodes),
-        agents=_agents(nodes, joined),
+        agents=_agents(nodes, calls),
         root=root.ref if root is not None else None,
-        calls=joined,
-        tools_offered=offers,
+        calls=calls,
+        tools_offered=_offers(nodes),
         messages=messages_of(nodes, turns),
         attributes=_attributes(traces, root),
         closed_because=closed_because,
@@ -123,14 +115,15 @@ def _agents(nodes: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[str, ...]
 def _offers(nodes: Sequence[Node]) -> tuple[ToolDefinition, ...] | None:
     """Return all tools on offer, each once, with the description and schema of whoever told one first."""
     tools: dict[str, ToolDefinition] = {}
-    told = False
-    for node in nodes:
-        for offer in node.offers:
-            told = True
-            for tool in offer.tools:
+    newest: tuple[ToolDefinition, ...] | None = None
+    for offer in (offer for node in nodes for offer in node.offers):
+        # Every model call of a run repeats the offer.
+        if offer.tools != newest:
+            newest = offer.tools
+            for tool in newest:
                 known = tools.get(tool.name)
                 tools[tool.name] = tool if known is None else _complete(known, tool)
-    return tuple(tools.values()) if told else None
+    return tuple(tools.values()) if newest is not None else None
 
 
 def _complete(known: ToolDefinition, other: ToolDefinition) -> ToolDefinition:

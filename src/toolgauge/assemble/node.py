@@ -83,6 +83,9 @@ class Request:
     agent: str | None
     usable: bool
     alive: bool = True
+    # The key is asked for many times and costs a walk over the arguments.
+    _keyed: Content | None = None
+    _key: Hashable | None = None
 
     @staticmethod
     def of(node: Node, seen: CallRequested) -> "Request":
@@ -100,7 +103,9 @@ class Request:
     @property
     def arguments_key(self) -> Hashable | None:
         """Equal for equal arguments, `None` when they are not known."""
-        return arguments_key(self.arguments)
+        if self._keyed is not self.arguments:
+            self._keyed, self._key = self.arguments, arguments_key(self.arguments)
+        return self._key
 
     @property
     def run(self) -> Node | None:
@@ -130,6 +135,8 @@ class Execution:
     agent: str | None
     is_protocol: bool
     host: "Execution | None" = None
+    _keyed: Content | None = None
+    _key: Hashable | None = None
 
     @staticmethod
     def of(node: Node, seen: CallExecuted) -> "Execution":
@@ -148,7 +155,9 @@ class Execution:
     @property
     def arguments_key(self) -> Hashable | None:
         """Equal for equal arguments, `None` when they are not known."""
-        return arguments_key(self.arguments)
+        if self._keyed is not self.arguments:
+            self._keyed, self._key = self.arguments, arguments_key(self.arguments)
+        return self._key
 
     @property
     def run(self) -> Node | None:
@@ -158,6 +167,10 @@ class Execution:
     def has_name_of(self, other: "Execution") -> bool:
         """Tell whether both name the same tool; a span of the protocol may name none."""
         return not self.name or not other.name or fold_name(self.name) == fold_name(other.name)
+
+    def has_other_id_than(self, other: "Execution") -> bool:
+        """Tell whether both carry an id, and not the same."""
+        return self.call_id is not None and other.call_id is not None and self.call_id != other.call_id
 
     def absorb(self, other: "Execution") -> None:
         """Take what is missing from another view of this call."""

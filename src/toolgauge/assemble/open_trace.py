@@ -42,13 +42,17 @@ class OpenTrace:
         """About how much memory the trace takes."""
         return self._head_bytes + self._content.size_bytes
 
-    def add(self, reading: Reading, now_ns: int) -> bool:
-        """Take a reading; False for one that was here before."""
+    def add(self, reading: Reading, now_ns: int) -> None:
+        """Take a reading, unless it was here before."""
+        if not reading.observations and not reading.attributes:
+            if not reading.is_log:
+                is_remote = reading.parent_is_remote is True
+                self.add_ids(reading.ref.span_id, reading.parent_span_id, is_remote=is_remote, now_ns=now_ns)
+            return
         is_new = self._add_log(reading) if reading.is_log else self._add_span(reading, now_ns)
         if is_new:
             self.active_ns = now_ns
             self._note_conversation(reading)
-        return is_new
 
     def add_ids(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
         """Take the ids of a span that no dialect reads."""

@@ -40,6 +40,7 @@ def pair(requests: Sequence[Request], executions: Sequence[Execution]) -> list[P
     for scope in (_in_run, _anywhere):
         for spelled in (_exactly, fold_name):
             pairing.join(partial(_by_arguments, scope, spelled), _in_order)
+    # From here on two different ids are two calls, whatever else is alike.
     for spelled in (_exactly, fold_name):
         pairing.join(partial(_by_name, spelled), _most_alike)
     for spelled in (_exactly, fold_name):
@@ -148,7 +149,7 @@ def _in_order(requests: Sequence[Request], executions: Sequence[Execution]) -> _
 
 
 def _in_order_unless_ids_differ(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
-    """Pair by order, but never two different ids: those are two calls, whatever else is alike."""
+    """Pair by order what does not carry two ids."""
     unnamed = [request for request in requests if request.call_id is None]
     named = [request for request in requests if request.call_id is not None]
     taken: set[int] = set()
@@ -166,7 +167,8 @@ def _most_alike(requests: Sequence[Request], executions: Sequence[Execution]) ->
         (-alike, wanted, given)
         for wanted, request in enumerate(requests)
         for given, execution in enumerate(executions)
-        if (alike := likeness(request.arguments, execution.arguments)) > 0
+        if (request.call_id is None or execution.call_id is None)
+        and (alike := likeness(request.arguments, execution.arguments)) > 0
     ]
     taken: set[int] = set()
     found: set[int] = set()

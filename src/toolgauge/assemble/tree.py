@@ -6,6 +6,7 @@ clocks of two services may disagree: both are repaired here, so that nothing aft
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.twins import twins
 from toolgauge.model.observations import (
@@ -56,9 +57,12 @@ def _node(readings: list[Reading]) -> Node:
     )
     for reading in readings:
         answers = _observe(node, reading.observations)
-        # Log records repeat what the span itself says, or say it in its place, each an answer.
-        on_span = set() if first.is_log or reading is first else {answer.call_id for answer in node.answers}
-        node.answers.extend(answer for answer in answers if answer.call_id is None or answer.call_id not in on_span)
+        if reading is first:
+            node.answers = answers
+        elif answers:
+            # Log records repeat what the span itself says, or say it in its place, each an answer.
+            on_span = set[str | None]() if first.is_log else {answer.call_id for answer in node.answers}
+            node.answers.extend(answer for answer in answers if answer.call_id is None or answer.call_id not in on_span)
     return node
 
 
@@ -111,17 +115,16 @@ def _merge_requests(node: Node, arriving: list[Request]) -> None:
 
 
 def _merge_executions(node: Node, arriving: list[Execution]) -> None:
+    """Add executions of one reading; a log record may show the execution that its span shows."""
+    by_id = {execution.call_id: execution for execution in node.executions}
+    by_name = {fold_name(execution.name): execution for execution in node.executions}
     for execution in arriving:
-        twin = next((other for other in node.executions if _same_execution(other, execution)), None)
-        if twin is None:
+        twin = by_id.get(execution.call_id) if execution.call_id is not None else None
+        twin = twin or by_name.get(fold_name(execution.name))
+        if twin is None or twin.has_other_id_than(execution):
             node.executions.append(execution)
         else:
             twin.absorb(execution)
-
-
-def _same_execution(one: Execution, other: Execution) -> bool:
-    ids = {call_id for call_id in (one.call_id, other.call_id) if call_id is not None}
-    return one.has_name_of(other) and len(ids) < 2
 
 
 def _hang(nodes: Mapping[str, Node], parents: Mapping[str, str | None]) -> None:

@@ -4,13 +4,15 @@ A model output may be seen on its span, in log records, and on the span of a sec
 """
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from toolgauge.assemble.node import Request
 
 
-def twins(known: Iterable[Request], arriving: Iterable[Request]) -> Iterator[tuple[Request, Request]]:
+def twins(known: Sequence[Request], arriving: Sequence[Request]) -> Iterator[tuple[Request, Request]]:
     """Yield pairs of a known and an arriving request that are views of one; each is paired once."""
+    if not known or not arriving:
+        return
     index = _Index(known)
     for request in arriving:
         twin = index.take(request)

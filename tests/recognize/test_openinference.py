@@ -23,6 +23,7 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import Span
 from toolgauge.recognize.dialects.openinference import OpenInference
+from toolgauge.recognize.openinference.crewai import model_name
 
 OI = "openinference.instrumentation."
 KIND = "openinference.span.kind"
@@ -235,9 +236,23 @@ def test_status_error_without_an_exception_is_a_failure():
 # -- special tools
 
 
-def test_crewai_title_becomes_the_name_that_a_model_can_call():
-    assert tool({"tool.name": "Delegate work to coworker"}, producer="crewai").name == "delegate_work_to_coworker"
-    assert tool({"tool.name": "GetWeather"}, producer="crewai").name == "GetWeather"
+@pytest.mark.parametrize(
+    ("attributes", "name"),
+    [
+        ({"tool.name": "Delegate work to coworker"}, "delegate_work_to_coworker"),
+        ({"tool.name": "Search", "tool.description": "Tool Name: search_web\nTool Arguments: {}"}, "search_web"),
+        # An older release lets the model call the title.
+        ({"tool.name": "Search it", "tool.description": "Tool Name: Search it\nTool Arguments: {}"}, "Search it"),
+        ({"tool.name": "GetWeather"}, "GetWeather"),
+    ],
+)
+def test_crewai_title_becomes_the_name_that_a_model_calls(attributes: dict[str, Value], name: str):
+    assert tool(attributes, producer="crewai").name == name
+
+
+def test_crewai_names_for_models_follow_its_own_rule():
+    assert model_name("Delegate work to coworker") == "delegate_work_to_coworker"
+    assert model_name("HTTPClient getURL's  Évent-2") == "http_client_get_urls_event_2"
 
 
 def test_hand_off_name_follows_the_sdks_rule():

@@ -15,6 +15,7 @@ from toolgauge.model.observations import (
     MessageSeen,
     Observation,
     Reading,
+    ToolDefinition,
     ToolsOffered,
 )
 from toolgauge.recognize.dialects.openinference import OpenInference
@@ -267,6 +268,19 @@ def test_smolagents_positional_arguments_get_their_names_from_the_schema():
     )
 
 
+def test_smolagents_run_of_a_managed_agent_is_a_call_and_the_outer_run_is_not():
+    spans = case("smolagents-0.1.43-managed-agent")
+    runs = [reading.observations for reading in spans if AgentRun(agent="refund_agent") in reading.observations]
+    assert runs == [
+        (
+            AgentRun(agent="refund_agent"),
+            CallExecuted(name="refund_agent", arguments=Recorded({"task": "refund A"}), result=Recorded("refunded")),
+        )
+    ]
+    outer = [reading.observations for reading in spans if AgentRun(agent="shop_agent") in reading.observations]
+    assert outer == [(AgentRun(agent="shop_agent"),)]
+
+
 # -- CrewAI, AutoGen, Haystack, OpenAI client, UiPath
 
 
@@ -284,6 +298,44 @@ def test_crewai_ids_come_from_the_history_in_the_agents_output():
     assert MessageSeen(role="user", text="How many AB-1 are in warehouse FRA2?") in found(
         MessageSeen, "openinference-crewai/retry"
     )
+
+
+def test_crewai_delegation_has_the_name_that_the_model_called():
+    spans = case("crewai-1.1.21-delegation")
+    assert [call.name for call in seen(spans, CallExecuted) if isinstance(call, CallExecuted)] == [
+        "get_weather",
+        "delegate_work_to_coworker",
+    ]
+    assert seen(spans, CallRequested) == [
+        requested(
+            "delegate_work_to_coworker",
+            "c1",
+            {"task": "refund", "context": "c", "coworker": "Refund agent"},
+            agent="shop_agent",
+        )
+    ]
+    assert seen(spans, ToolsOffered) == [
+        ToolsOffered(
+            tools=(
+                ToolDefinition(name="get_weather"),
+                ToolDefinition(name="find_customer"),
+                ToolDefinition(name="delegate_work_to_coworker"),
+                ToolDefinition(name="Delegate work to coworker"),
+                ToolDefinition(name="ask_question_to_coworker"),
+                ToolDefinition(name="Ask question to coworker"),
+            )
+        )
+    ]
+
+
+def test_crewai_invented_tool_is_only_in_the_history():
+    spans = case("crewai-1.1.21-unknown-tool")
+    assert [call.name for call in seen(spans, CallExecuted) if isinstance(call, CallExecuted)] == [
+        "get_weather",
+        "get_weather",
+    ]
+    assert seen(spans, CallRequested)[1] == requested("cancel", "c2", {"a": 1}, position=1, agent="shop_agent")
+    assert seen(spans, CallAnswered)[1] == CallAnswered(call_id="c2", name="cancel", result=Recorded("Tool not found"))
 
 
 def test_crewai_session_is_the_sessions_id():

@@ -20,6 +20,8 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize.openinference.agents import agent_run, langchain_agent
+from toolgauge.recognize.openinference.crewai import called_name, task_texts
+from toolgauge.recognize.openinference.crewai import offered_tools as crew_tools
 from toolgauge.recognize.openinference.definitions import offered_tools
 from toolgauge.recognize.openinference.histories import crew_history, haystack_history
 from toolgauge.recognize.openinference.instrumentation import instrumentation
@@ -31,11 +33,13 @@ from toolgauge.recognize.openinference.messages import (
     texts,
     with_raw_output,
 )
+from toolgauge.recognize.openinference.smolagents import managed_agent_call
 from toolgauge.recognize.openinference.tools import INPUT, OUTPUT, call_answer, call_arguments, message_answer
 from toolgauge.recognize.values import as_list, as_object, as_str, content, parse_text
 
 KIND = "openinference.span.kind"
 TOOL_NAME = "tool.name"
+DESCRIPTION = "tool.description"
 SESSION = "session.id"
 METADATA = "metadata"
 # UiPath's own kind; its agent spans carry no other.
@@ -55,7 +59,6 @@ _OTHER_MARKS = (
     "traceloop.span.kind",
 )
 _NOT_WORD = re.compile(r"[^a-zA-Z0-9_]")
-_SPACES = re.compile(r"\s+")
 
 
 class OpenInference:
@@ -141,22 +144,16 @@ def _tool(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation
     if source == "openai_agents" and name is None:
         yield from _handoff(span)
         return
+    named = name if isinstance(name, str) and name else span.name
     answer = call_answer(span, source)
     yield CallExecuted(
-        name=_called_name(name if isinstance(name, str) and name else span.name, source),
+        name=called_name(named, span.attributes.get(DESCRIPTION)) if source == "crewai" else named,
         call_id=_call_id(span) or answer.call_id,
         arguments=call_arguments(span, source),
         result=answer.result,
         error=answer.error,
         agent=langchain_agent(metadata) if source == "langchain" else None,
     )
-
-
-def _called_name(name: str, source: str) -> str:
-    # CrewAI shows a tool's title; a model can only call a name without spaces, which CrewAI derives like this.
-    if source == "crewai" and " " in name:
-        return _NOT_WORD.sub("", _SPACES.sub("_", name.strip().lower()))
-    return name
 
 
 def _call_id(span: Span) -> str | None:
@@ -208,9 +205,11 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
     if source == "langchain" and kind == "CHAIN":
         yield from _tool_node_answers(span)
     elif source == "crewai" and kind == "AGENT":
-        yield from crew_history(span.attributes.get(OUTPUT), run.agent if run is not None else None)
+        yield from _crew_task(span, run.agent if run is not None else None)
     elif source == "crewai":
-        yield from _crew_tasks(span)
+        yield from task_texts(span.attributes.get("crew_tasks"))
+    elif source == "smolagents" and (call := managed_agent_call(span)):
+        yield call
     elif source == "haystack" and run is not None:
         yield from haystack_history(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
     elif source == "claude_agent_sdk" and kind == "AGENT":
@@ -237,12 +236,11 @@ def _tool_node_answers(span: Span) -> Iterator[Observation]:
             )
 
 
-def _crew_tasks(span: Span) -> Iterator[Observation]:
-    """Read the tasks of a crew, the nearest thing to a user's text that CrewAI records."""
-    read = content(span.attributes.get("crew_tasks"))
-    for task in as_list(read.value) if isinstance(read, Recorded) else []:
-        if text := as_str(as_object(task).get("description")):
-            yield MessageSeen(role="user", text=text)
+def _crew_task(span: Span, agent: str | None) -> Iterator[Observation]:
+    yield from crew_history(span.attributes.get(OUTPUT), agent)
+    offered = crew_tools(span.attributes.get(INPUT))
+    if offered:
+        yield ToolsOffered(tools=offered)
 
 
 def _prompt(span: Span) -> Iterator[Observation]:

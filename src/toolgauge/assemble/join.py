@@ -44,6 +44,7 @@ def join(
     pairs = sorted((one for trace in planted for one in _pairs(trace.nodes)), key=lambda one: one.asking.order)
     turns = in_turns(pairs)
     calls = tuple(tool_calls(turns, nodes, Answers(nodes, pairs)))
+    root = last.root
     seen = [node for node in nodes if not node.from_log_only] or nodes
     return Trajectory(
         scope=scope,

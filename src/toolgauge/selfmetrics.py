@@ -36,6 +36,11 @@ class SelfMetrics:
             "{span}",
             "Spans and log records that are broken inside; they go on untouched and unscored: look at their producer.",
         )
+        self.undecodable_values = registry.counter(
+            "toolgauge.values.undecodable",
+            "{value}",
+            "Attribute values and events that are broken inside their span; read as absent: look at their producer.",
+        )
         self.dialect_errors = registry.counter(
             "toolgauge.dialect.errors",
             "{error}",
@@ -69,5 +74,12 @@ class SelfMetrics:
             "toolgauge.own.dropped",
             "{request}",
             "Our own scorecards, events and metrics that could not be delivered: look at the destination.",
+            ("signal", "reason"),
+        )
+        self.requests_dropped = registry.counter(
+            "toolgauge.requests.dropped",
+            "{request}",
+            "Senders' log and metric requests that could not be delivered (spans are in toolgauge.spans): "
+            "look at the destination.",
             ("signal", "reason"),
         )

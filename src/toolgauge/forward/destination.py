@@ -154,6 +154,8 @@ class Destination:
             self._metrics.spans.add(spans, ("dropped", reason))
         if outgoing.own:
             self._metrics.own_dropped.add(1, (outgoing.signal, reason))
+        elif not outgoing.spans:
+            self._metrics.requests_dropped.add(1, (outgoing.signal, reason))
         self._outage.dropped(reason, spans)
 
 

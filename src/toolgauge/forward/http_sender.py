@@ -33,8 +33,7 @@ class HttpSender:
             "User-Agent": f"{user_agent} {aiohttp.http.SERVER_SOFTWARE}",
             **({"Content-Encoding": "gzip"} if self._gzip else {}),
         }
-        base = base_url(settings.endpoint)
-        self._urls: dict[Signal, str] = {signal: f"{base}/v1/{signal}" for signal in _SIGNALS}
+        self._urls = _urls(settings)
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
@@ -51,9 +50,12 @@ class HttpSender:
         session = self._session
         if session is None:
             return Transient("closed")
+        url = self._urls.get(signal)
+        if url is None:
+            return Permanent("no_endpoint")
         data = _compress(body) if self._gzip else body
         try:
-            async with session.post(self._urls[signal], data=data, allow_redirects=False) as response:
+            async with session.post(url, data=data, allow_redirects=False) as response:
                 return await _verdict(signal, response)
         except TimeoutError:
             return Transient("timeout")
@@ -77,6 +79,16 @@ def base_url(endpoint: str) -> str:
     """Make the URL that `/v1/<signal>` is appended to, of a URL or a bare `host:port`."""
     url = endpoint if "://" in endpoint else f"http://{endpoint}"
     return url.rstrip("/")
+
+
+def _urls(settings: DestinationSettings) -> dict[Signal, str]:
+    urls: dict[Signal, str] = {}
+    if settings.endpoint:
+        base = base_url(settings.endpoint)
+        urls = {signal: f"{base}/v1/{signal}" for signal in _SIGNALS}
+    if settings.traces_endpoint is not None:
+        urls["traces"] = settings.traces_endpoint
+    return urls
 
 
 def retry_after_s(value: str | None, now_s: float) -> float | None:

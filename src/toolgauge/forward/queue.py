@@ -11,6 +11,7 @@ from toolgauge.model.delivery import Outgoing
 
 # A request costs memory beside its body; a flood of tiny ones is bounded by their number.
 _SMALLEST_BYTES = 256
+_FEW_REQUESTS = 1024
 
 
 class SendQueue:
@@ -40,7 +41,8 @@ class SendQueue:
         if self._closed:
             return False
         limit = self._own_max_bytes if own else self._max_bytes
-        fits = self._bytes + size_bytes <= limit and len(self._waiting) * _SMALLEST_BYTES < limit
+        most = max(_FEW_REQUESTS, limit // _SMALLEST_BYTES)
+        fits = self._bytes + size_bytes <= limit and len(self._waiting) < most
         return fits or self._bytes == 0
 
     def put(self, outgoing: Outgoing) -> bool:

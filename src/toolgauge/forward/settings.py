@@ -25,13 +25,15 @@ class RetrySettings:
 class DestinationSettings:
     """One destination.
 
-    `endpoint` is `host:port` or a URL; for HTTP `/v1/<signal>` is appended to it. `own_reserve_bytes` is room
+    `endpoint` is `host:port` or a URL; for HTTP `/v1/<signal>` is appended to it, and `traces_endpoint` is the whole
+    URL for traces where it differs. `endpoint` may be empty then: other signals have nowhere to go. `own_reserve_bytes` is room
     beyond `queue_max_bytes` that only our own scorecards, events and metrics may use: they speak of spans that
     were already taken, and must not be lost because senders fill the queue.
     """
 
     name: str = "otlp"
     endpoint: str
+    traces_endpoint: str | None = None
     protocol: Protocol = "grpc"
     compression: Compression = "gzip"
     headers: Mapping[str, str] = field(default_factory=dict[str, str])

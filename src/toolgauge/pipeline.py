@@ -201,6 +201,9 @@ class Pipeline:
             self._enqueue(trajectory)
         for span in self._hold.expired(self._now_ns):
             self._released.append((span.container, span.raw))
+        broken = self._decoder.undecodable_values - self._metrics.undecodable_values.value()
+        if broken:
+            self._metrics.undecodable_values.add(broken)
 
     def close(self, now_ns: int) -> None:
         """Refuse what still comes and close everything that is open; the caller then scores and flushes."""
@@ -304,5 +307,8 @@ def _head(span: Span) -> SpanHead:
         trace_id=bytes.fromhex(span.ref.trace_id),
         span_id=bytes.fromhex(span.ref.span_id),
         parent_span_id=bytes.fromhex(span.parent_span_id or ""),
-        parent_is_remote=span.parent_is_remote,
+        # Where the producer does not say, the parent of an incoming request is a remote one.
+        parent_is_remote=span.kind in ("server", "consumer")
+        if span.parent_is_remote is None
+        else span.parent_is_remote,
     )

@@ -50,6 +50,7 @@ def test_files_given_together_are_merged_by_recorded_time(tmp_path: Path):
     (tmp_path / "c.logs.otlp.pb").write_bytes(logs(200))
     (tmp_path / "stream.otlp").write_bytes(delimited(traces(150), traces(250)))
     (tmp_path / "notes.txt").write_text("not a recording")
+    (tmp_path / "package.json").write_text('{"name": "not a recording"}')
     found = [(request.time_ns, request.signal) for request in recording(tmp_path)]
     assert found == [(100, "traces"), (150, "traces"), (200, "logs"), (250, "traces"), (300, "traces")]
 

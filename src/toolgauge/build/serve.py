@@ -1,13 +1,11 @@
 """Config -> one service, ready to start."""
 
-import os
 import uuid
 from collections.abc import Callable, Sequence
 
 from toolgauge.build.clock import SteadyClock
 from toolgauge.build.pipeline import VERSION, emit_settings, make_pipeline, redactor
 from toolgauge.build.service import Service
-from toolgauge.config.fields import split_address
 from toolgauge.config.model import Config, OtlpExporter
 from toolgauge.emit.emitter import Emitter
 from toolgauge.emit.resource import resource_from_environment
@@ -15,7 +13,6 @@ from toolgauge.emit.scrape import MetricsEndpoint
 from toolgauge.forward.destination import Destination
 from toolgauge.forward.leaf import Leaf
 from toolgauge.forward.settings import DestinationSettings, RetrySettings
-from toolgauge.model.errors import ConfigError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.pipeline import Pipeline, ScorecardSink
 from toolgauge.receive.grpc import GrpcReceiver
@@ -23,18 +20,11 @@ from toolgauge.receive.http import HttpReceiver
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_ANY = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with, not bound
-_DEFAULT_PORTS = {"http": 80, "https": 443}
-
 
 def make_service(
     config: Config, criteria: Sequence[Criterion], *, watching: Callable[[ScorecardSink], ScorecardSink] | None = None
 ) -> Service:
-    """Put a service together; `watching` may wrap the sink of scorecards to look at them in passing.
-
-    Raise `ConfigError` when the destination is one of our own receivers.
-    """
+    """Put a service together; `watching` may wrap the sink of scorecards to look at them in passing."""
     clock = SteadyClock()
     start_ns = clock()
     hop_id = uuid.uuid4().hex
@@ -97,7 +87,6 @@ def _outbox(config: Config, metrics: SelfMetrics, hop_id: str) -> Destination | 
     if not config.exporters.otlp:
         return Leaf(metrics)
     (exporter,) = config.exporters.otlp
-    _refuse_loop(config, exporter)
     return Destination(_destination_settings(exporter), metrics, hop_id, f"toolgauge/{VERSION}")
 
 
@@ -119,37 +108,3 @@ def _destination_settings(exporter: OtlpExporter) -> DestinationSettings:
         ),
         queue_max_bytes=exporter.queue.max_bytes,
     )
-
-
-def _refuse_loop(config: Config, exporter: OtlpExporter) -> None:
-    """Refuse a destination that is one of our own receivers: every span would come round for ever."""
-    protocols = config.receivers.otlp.protocols
-    for url in (exporter.endpoint, exporter.traces_endpoint):
-        if url is None:
-            continue
-        target = _host_and_port(url)
-        for name, endpoint in (("grpc", protocols.grpc.endpoint), ("http", protocols.http.endpoint)):
-            if _same_place(target, split_address(endpoint)):
-                raise ConfigError(
-                    f"`exporters.otlp.endpoint` is our own receiver `receivers.otlp.protocols.{name}.endpoint`",
-                    hint="send to the next hop, or receive what comes back on another port",
-                )
-
-
-def _host_and_port(url: str) -> tuple[str, int]:
-    scheme, separator, rest = url.partition("://")
-    if not separator:
-        return split_address(url)
-    address = rest.partition("/")[0].rpartition("@")[2]
-    if ":" not in address.rpartition("]")[2]:
-        address = f"{address}:{_DEFAULT_PORTS.get(scheme, 0)}"
-    return split_address(address)
-
-
-def _same_place(target: tuple[str, int], receiver: tuple[str, int]) -> bool:
-    if target[1] != receiver[1] or target[1] == 0:
-        return False
-    own_names = _LOOPBACK | {os.uname().nodename.lower()}
-    if receiver[0] in _ANY:
-        return target[0].lower() in own_names | _ANY
-    return target[0].lower() == receiver[0].lower() or {target[0].lower(), receiver[0].lower()} <= _LOOPBACK

@@ -101,12 +101,13 @@ class Service:
                 self.pipeline.flush()
                 next_tick = now + int(_TICK_S * 1e9)
             if now >= next_push:
-                self._push(now)
+                await self._push(now)
                 next_push = now + int(self._push_interval_s * 1e9)
             busy = self.pipeline.score(_SLICE_NS)
             await asyncio.sleep(0 if busy else _TICK_S)
 
-    def _push(self, now_ns: int) -> None:
-        outgoing = self._emitter.metrics(now_ns)
+    async def _push(self, now_ns: int) -> None:
+        # Encoding thousands of cells takes tens of milliseconds, which no request should wait for.
+        outgoing = await asyncio.to_thread(self._emitter.metrics_request, self._emitter.snapshot(), now_ns)
         if not self.outbox.put(outgoing):
             self._metrics.own_dropped.add(1, (outgoing.signal, "queue_full"))

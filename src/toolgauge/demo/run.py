@@ -62,19 +62,12 @@ async def run(say: Callable[[str], None]) -> None:
         metrics=SelfMetrics(MetricRegistry()),
         hop_id="demo-destination",
     )
-    await destination.start()
     watched: list[Watched] = []
-    service = _service(destination.port, say, watched)
-    await service.start()
-    grpc_receiver, http_receiver = service.receivers
-    say(f"Recorded runs of {len({one.framework for one in sent})} frameworks, sent to a running pipeline:")
-    say("")
+    await destination.start()
     try:
-        await send_all(sent, grpc_receiver.port, http_receiver.port)
-        await _until(lambda: watched[0].seen >= len(sent))
-        exposition = await _scrape(service)
+        service = _service(destination.port, say, watched)
+        exposition = await _send_through(service, sent, watched, say)
     finally:
-        await service.stop()
         await destination.stop(1)
     for line in arrival_lines(arrivals, _spans(sent)):
         say(line)
@@ -82,6 +75,22 @@ async def run(say: Callable[[str], None]) -> None:
     say("From the metrics endpoint:")
     for line in metric_lines(exposition):
         say(line)
+
+
+async def _send_through(
+    service: Service, sent: Sequence[Recording], watched: Sequence[Watched], say: Callable[[str], None]
+) -> str:
+    """Send all recordings, wait for their scores, and return the metrics as they were scraped then."""
+    await service.start()
+    grpc_receiver, http_receiver = service.receivers
+    say(f"Recorded runs of {len({one.framework for one in sent})} frameworks, sent to a running pipeline:")
+    say("")
+    try:
+        await send_all(sent, grpc_receiver.port, http_receiver.port)
+        await _until(lambda: watched[0].seen >= len(sent))
+        return await _scrape(service)
+    finally:
+        await service.stop()
 
 
 def _service(destination_port: int, say: Callable[[str], None], watched: list[Watched]) -> Service:

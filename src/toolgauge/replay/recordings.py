@@ -25,6 +25,8 @@ _ENDINGS = (".otlp.pb", ".otlp", ".json", ".jsonl")
 _COMPRESSIONS = {".gz": gzip.open, ".xz": lzma.open}
 _MAX_REQUEST_BYTES = 1 << 30
 _STDIN = "-"
+_TELLING_BYTES = 1 << 16
+_TELLING_KEYS = (b'"resourceSpans"', b'"resourceLogs"', b'"resourceMetrics"')
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -37,7 +39,10 @@ class RecordedRequest:
 
 
 def find_files(paths: Sequence[str]) -> list[str]:
-    """Expand directories to the recordings in them; `-` is standard input. Raise `RecordingError` for a wrong path."""
+    """Expand directories to the recordings in them; `-` is standard input. Raise `RecordingError` for a wrong path.
+
+    In a directory, JSON files that speak of no OTLP signal are somebody else's and left alone.
+    """
     files: list[str] = []
     for path in paths:
         if path == _STDIN:
@@ -49,7 +54,7 @@ def find_files(paths: Sequence[str]) -> list[str]:
         if not place.is_dir():
             files.append(path)
             continue
-        found = sorted(str(file) for file in place.rglob("*") if file.is_file() and _is_recording(file.name))
+        found = sorted(str(file) for file in place.rglob("*") if file.is_file() and _is_recording(file))
         if not found:
             raise RecordingError(
                 f"no recordings in directory `{path}`", hint=f"looked for {', '.join(f'`*{e}`' for e in _ENDINGS)}"
@@ -74,8 +79,16 @@ def _by_time(files: Sequence[str]) -> Iterator[RecordedRequest]:
         yield from _requests(file)
 
 
-def _is_recording(name: str) -> bool:
-    return _without_compression(name).endswith(_ENDINGS)
+def _is_recording(file: Path) -> bool:
+    name = _without_compression(file.name)
+    if not name.endswith((".json", ".jsonl")):
+        return name.endswith(_ENDINGS)
+    try:
+        with closing(_open(str(file))) as stream:
+            beginning = stream.read(_TELLING_BYTES)
+    except (OSError, EOFError, lzma.LZMAError):
+        return True  # reading it will say what is wrong
+    return any(key in beginning for key in _TELLING_KEYS)
 
 
 def _without_compression(name: str) -> str:

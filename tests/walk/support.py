@@ -1,0 +1,156 @@
+"""A whole pipeline without sockets: what a sender sends goes in, what a destination gets comes out."""
+
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from toolgauge.build.criteria import default_criteria
+from toolgauge.build.pipeline import emit_settings, make_pipeline, redactor
+from toolgauge.config.load import load
+from toolgauge.emit.emitter import Emitter
+from toolgauge.model.delivery import Accepted, Outgoing, Signal
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.score.criterion import Criterion
+from toolgauge.selfmetrics import SelfMetrics
+
+CORPUS = Path(__file__).parent.parent / "corpus"
+SECOND = 1_000_000_000
+START_NS = 1_800_000_000 * SECOND
+
+
+class Bag:
+    """An outbox that keeps what it is given, up to `room` requests at a time."""
+
+    def __init__(self) -> None:
+        self.taken: list[Outgoing] = []
+        self.room = 1 << 30
+
+    def has_room(self, size_bytes: int) -> bool:
+        del size_bytes
+        return self.room > 0
+
+    def put(self, outgoing: Outgoing) -> bool:
+        if self.room <= 0:
+            return False
+        self.room -= 1
+        self.taken.append(outgoing)
+        return True
+
+
+class Walk:
+    """One pipeline with its clock in the test's hand."""
+
+    def __init__(self, *overrides: str, criteria: Sequence[Criterion] | None = None) -> None:
+        config = load((), overrides, {})
+        registry = MetricRegistry()
+        self.metrics = SelfMetrics(registry)
+        self.registry = registry
+        self.bag = Bag()
+        self.now_ns = START_NS
+        emitter = Emitter(
+            emit_settings(config),
+            registry,
+            self.metrics,
+            redactor(config),
+            instance_id="test",
+            version="0",
+            resource_attributes={},
+            start_ns=START_NS,
+        )
+        self.pipeline = make_pipeline(
+            config,
+            default_criteria() if criteria is None else criteria,
+            sink=emitter,
+            outbox=self.bag,
+            metrics=self.metrics,
+        )
+
+    def send(self, body: bytes, signal: Signal = "traces") -> None:
+        assert self.pipeline.consume(signal, body, self.now_ns) == Accepted()
+
+    def send_folder(self, framework: str, scenario: str) -> None:
+        for file in sorted((CORPUS / framework).glob(f"{scenario}*.otlp.pb")):
+            self.send(file.read_bytes(), "logs" if ".logs." in file.name else "traces")
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass as the service does: tick, score, flush."""
+        until = self.now_ns + int(seconds * SECOND)
+        while self.now_ns < until:
+            self.now_ns = min(self.now_ns + SECOND // 2, until)
+            self.pipeline.tick(self.now_ns)
+            while self.pipeline.score(SECOND):
+                pass
+            self.pipeline.flush()
+
+    # -- what arrived -----------------------------------------------------------------------------------------------
+
+    def arrived(self) -> list[Span]:
+        """All senders' spans, in order of arrival."""
+        return [span for scope, span in self._spans() if scope != "toolgauge"]
+
+    def scorecards(self) -> list[Span]:
+        return [span for scope, span in self._spans() if scope == "toolgauge"]
+
+    def events(self) -> list[LogRecord]:
+        return [
+            record
+            for outgoing in self.bag.taken
+            if outgoing.signal == "logs" and outgoing.own
+            for group in ExportLogsServiceRequest.FromString(outgoing.body).resource_logs
+            for scope in group.scope_logs
+            for record in scope.log_records
+        ]
+
+    def _spans(self) -> Iterator[tuple[str, Span]]:
+        for outgoing in self.bag.taken:
+            if outgoing.signal != "traces":
+                continue
+            for group in ExportTraceServiceRequest.FromString(outgoing.body).resource_spans:
+                for scope in group.scope_spans:
+                    for span in scope.spans:
+                        yield scope.scope.name, span
+
+    def books(self) -> dict[str, float]:
+        """Read the books; `balance` is 0 when they are right."""
+        spans = self.metrics.spans
+        counted = {
+            outcome: sum(value for labels, value in spans.cells.items() if labels[0] == outcome)
+            for outcome in ("received", "refused", "dropped")
+        }
+        queued = sum(outgoing.spans for outgoing in self.bag.taken)
+        held = self.pipeline.spans_held
+        balance = counted["received"] - counted["refused"] - counted["dropped"] - queued - held
+        return {**counted, "queued": queued, "held": held, "balance": balance}
+
+
+def spans_of(framework: str, scenario: str) -> list[Span]:
+    """The recorded spans of one scenario."""
+    files = sorted(file for file in (CORPUS / framework).glob(f"{scenario}*.otlp.pb") if ".logs." not in file.name)
+    return [
+        span
+        for file in files
+        for group in ExportTraceServiceRequest.FromString(file.read_bytes()).resource_spans
+        for scope in group.scope_spans
+        for span in scope.spans
+    ]
+
+
+def attributes(record: Span | LogRecord | Span.Event) -> dict[str, object]:
+    """Decode all attributes."""
+    return {attribute.key: plain(attribute.value) for attribute in record.attributes}
+
+
+def plain(value: AnyValue) -> object:
+    kind = value.WhichOneof("value")
+    return getattr(value, kind) if kind else None
+
+
+def key_value(key: str, value: str) -> KeyValue:
+    return KeyValue(key=key, value=AnyValue(string_value=value))

@@ -1,0 +1,226 @@
+"""From the bytes of a request to what leaves: spans with scores, scorecards, events, and books that balance."""
+
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from pydantic import BaseModel
+
+from tests.walk.support import CORPUS, Walk, attributes, key_value, spans_of
+from toolgauge.model.delivery import Invalid, Refused, Unsupported
+from toolgauge.model.expected import Expected
+from toolgauge.model.outcomes import Level
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.criterion import Criterion
+
+FRAMEWORKS = ("pydantic-ai", "openinference-langgraph", "openinference-crewai", "otel-util-genai", "vercel-ai")
+
+
+def identity(span: Span) -> tuple[bytes, bytes]:
+    return span.trace_id, span.span_id
+
+
+@pytest.mark.parametrize("annotate", ["both", "hold", "scorecard", "off"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_every_span_arrives_once_and_unchanged_but_for_added_attributes(framework: str, annotate: str):
+    walk = Walk(f"annotate={annotate}")
+    sent: list[Span] = []
+    for scenario in sorted({file.name.split(".")[0] for file in (CORPUS / framework).glob("*.truth.json")}):
+        walk.send_folder(framework, scenario)
+        sent.extend(spans_of(framework, scenario))
+    walk.wait(1000)
+    arrived = {identity(span): span for span in walk.arrived()}
+    assert len(walk.arrived()) == len(sent)
+    for span in sent:
+        found = arrived[identity(span)]
+        kept = [attribute for attribute in found.attributes if not attribute.key.startswith("toolgauge.")]
+        del found.attributes[:]
+        found.attributes.extend(kept)
+        assert found == span
+    assert walk.books()["held"] == 0
+    assert walk.books()["balance"] == 0
+
+
+def test_a_failed_tool_call_carries_its_score_and_the_scorecard_tells_of_it():
+    walk = Walk()
+    walk.send_folder("pydantic-ai", "tool_error")
+    walk.wait(20)
+    (tool,) = [span for span in walk.arrived() if "gen_ai.tool.call.id" in attributes(span)]
+    scored = attributes(tool)
+    assert scored["toolgauge.eval.default.tool_success.score"] == 0.0
+    assert scored["toolgauge.eval.default.tool_success.outcome"] == "fail"
+    assert scored["toolgauge.eval.default.known_tool.score"] == 1.0
+    (scorecard,) = walk.scorecards()
+    assert scorecard.name == "toolgauge.scorecard"
+    assert scorecard.trace_id == tool.trace_id
+    assert tool.span_id in {link.span_id for link in scorecard.links}
+    failed = [event for event in walk.events() if attributes(event)["toolgauge.outcome"] == "fail"]
+    (event,) = failed
+    assert event.event_name == "gen_ai.evaluation.result"
+    assert (event.trace_id, event.span_id) == (tool.trace_id, tool.span_id)
+    assert attributes(event)["gen_ai.evaluation.name"] == "default.tool_success"
+
+
+def test_an_invented_tool_is_found_although_it_has_no_span():
+    walk = Walk()
+    walk.send_folder("pydantic-ai", "unknown_tool")
+    walk.wait(20)
+    failed = [attributes(event) for event in walk.events() if attributes(event)["toolgauge.outcome"] == "fail"]
+    assert {(event["gen_ai.evaluation.name"], event["gen_ai.tool.name"]) for event in failed} == {
+        ("default.known_tool", "get_wether"),
+        ("default.tool_success", "get_wether"),
+    }
+
+
+def test_a_request_without_agent_spans_goes_on_as_the_same_bytes_object():
+    request = ExportTraceServiceRequest()
+    spans = request.resource_spans.add().scope_spans.add().spans
+    spans.add(trace_id=b"t" * 16, span_id=b"s" * 8, name="SELECT").attributes.append(key_value("db.system", "x"))
+    body = request.SerializeToString()
+    walk = Walk()
+    walk.send(body)
+    (outgoing,) = walk.bag.taken
+    assert outgoing.body is body
+
+
+def test_a_span_that_was_held_too_long_goes_on_without_a_score():
+    walk = Walk("hold.timeout=2s", "assemble.run_end_grace=10s")
+    walk.send_folder("pydantic-ai", "tool_error")
+    assert walk.books()["held"] > 0
+    walk.wait(3)
+    assert walk.books()["held"] == 0
+    assert not any(key.startswith("toolgauge.") for span in walk.arrived() for key in attributes(span))
+    walk.wait(20)
+    assert len(walk.scorecards()) == 1
+
+
+def test_spans_that_come_twice_are_forwarded_twice_and_scored_once():
+    walk = Walk()
+    walk.send_folder("pydantic-ai", "tool_error")
+    walk.send_folder("pydantic-ai", "tool_error")
+    walk.wait(20)
+    walk.send_folder("pydantic-ai", "tool_error")
+    walk.wait(60)
+    assert len(walk.arrived()) == 3 * len(spans_of("pydantic-ai", "tool_error"))
+    assert len(walk.scorecards()) == 1
+    assert walk.books()["balance"] == 0
+    assert sum(cell.count for cell in walk.metrics.late.cells.values()) > 0
+
+
+def test_a_full_queue_refuses_the_request_and_loses_nothing():
+    walk = Walk()
+    walk.bag.room = 0
+    body = (CORPUS / "pydantic-ai" / "tool_error.otlp.pb").read_bytes()
+    answer = walk.pipeline.consume("traces", body, walk.now_ns)
+    assert isinstance(answer, Refused)
+    assert walk.books() == {"received": 3, "refused": 3, "dropped": 0, "queued": 0, "held": 0, "balance": 0}
+
+
+def test_released_spans_stay_held_while_the_queue_is_full():
+    walk = Walk()
+    walk.send_folder("pydantic-ai", "tool_error")
+    walk.bag.room = 0
+    walk.wait(60)
+    assert walk.books()["held"] > 0
+    assert walk.books()["balance"] == 0
+    walk.bag.room = 100
+    walk.wait(1)
+    assert walk.books()["held"] == 0
+    assert walk.books()["balance"] == 0
+    assert any(key.startswith("toolgauge.eval.") for span in walk.arrived() for key in attributes(span))
+
+
+def test_our_own_scorecards_pass_through_without_being_scored_again():
+    first = Walk()
+    first.send_folder("pydantic-ai", "tool_error")
+    first.wait(20)
+    own = [outgoing.body for outgoing in first.bag.taken if outgoing.own and outgoing.signal == "traces"]
+    second = Walk()
+    for body in own:
+        second.send(body)
+    second.wait(1000)
+    assert len(second.scorecards()) == len(first.scorecards())
+    assert not [outgoing for outgoing in second.bag.taken if outgoing.own]
+
+
+def test_a_second_toolgauge_replaces_the_scores_of_the_first():
+    first, second = Walk(), Walk()
+    first.send_folder("pydantic-ai", "tool_error")
+    first.wait(20)
+    for outgoing in first.bag.taken:
+        if outgoing.signal == "traces":
+            second.send(outgoing.body)
+    second.wait(20)
+    for span in second.arrived():
+        keys = [attribute.key for attribute in span.attributes]
+        assert len(keys) == len(set(keys))
+
+
+def test_an_evaluator_that_raises_costs_nothing_but_its_own_result():
+    class Raises(BaseModel):
+        version: ClassVar[str] = "1"
+        level: ClassVar[Level] = "trajectory"
+
+        def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+            raise KeyError(f"secret of {trajectory.trace_id} {expected}")
+            yield None
+
+    broken = Criterion(name="broken", evaluator_name="raises", evaluator=Raises(), revision="0" * 12)
+    walk = Walk(criteria=(broken,))
+    walk.send_folder("pydantic-ai", "tool_error")
+    walk.wait(20)
+    assert len(walk.arrived()) == len(spans_of("pydantic-ai", "tool_error"))
+    (event,) = walk.events()
+    assert attributes(event)["toolgauge.outcome"] == "error"
+    assert attributes(event)["error.type"] == "KeyError"
+    assert "secret" not in str(event)
+
+
+def test_what_is_open_at_the_end_is_scored_and_released():
+    walk = Walk()
+    walk.send_folder("pydantic-ai", "tool_error")
+    walk.pipeline.close(walk.now_ns)
+    while walk.pipeline.score(1_000_000_000):
+        pass
+    walk.pipeline.release()
+    walk.pipeline.flush()
+    assert walk.books()["held"] == 0
+    (scorecard,) = walk.scorecards()
+    assert attributes(scorecard)["toolgauge.closed_because"] == "shutdown"
+    assert isinstance(walk.pipeline.consume("traces", b"", walk.now_ns), Refused)
+
+
+def test_metrics_are_refused_plainly():
+    assert isinstance(Walk().pipeline.consume("metrics", b"", 0), Unsupported)
+
+
+@pytest.mark.parametrize("signal", ["traces", "logs"])
+def test_a_request_that_is_cut_off_is_invalid(signal: str):
+    walk = Walk()
+    body = (CORPUS / "pydantic-ai" / "tool_error.otlp.pb").read_bytes()
+    answer = walk.pipeline.consume("logs" if signal == "logs" else "traces", body[:-5], walk.now_ns)
+    assert isinstance(answer, Invalid)
+    assert walk.books()["balance"] == 0
+
+
+_VALID = (CORPUS / "openinference-langgraph" / "error.otlp.pb").read_bytes()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=300) | st.builds(lambda cut: _VALID[:cut], st.integers(0, len(_VALID))) | st.builds(lambda at, put: _VALID[:at] + put + _VALID[at + len(put) :], st.integers(0, len(_VALID)), st.binary(min_size=1, max_size=4)))  # fmt: skip
+def test_any_bytes_are_answered_and_harm_nothing(body: bytes):
+    walk = Walk()
+    answer = walk.pipeline.consume("traces", body, walk.now_ns)
+    assert not isinstance(answer, Refused)
+    walk.wait(1)
+    walk.now_ns += 3600 * 10**9
+    walk.wait(1)
+    assert walk.books()["held"] == 0
+    assert walk.books()["balance"] == 0

@@ -1,7 +1,7 @@
 """Interfaces of plug-ins: what a dialect and an evaluator must offer."""
 
 from collections.abc import Iterator
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Value
@@ -62,15 +62,8 @@ class Evaluator(Protocol):
     `version` is raised when scores change meaning. `level` says what it yields outcomes for.
     """
 
-    @property
-    def version(self) -> str:
-        """Raised when scores change meaning."""
-        ...
-
-    @property
-    def level(self) -> Level:
-        """What the outcomes are for."""
-        ...
+    version: ClassVar[str]
+    level: ClassVar[Level]
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield outcomes; yield `None` at least every 5 ms of work."""

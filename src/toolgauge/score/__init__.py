@@ -1,0 +1,1 @@
+"""Scores closed trajectories against criteria."""

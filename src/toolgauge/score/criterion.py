@@ -1,0 +1,143 @@
+"""Registered rules: which trajectories, which evaluator, which reference, when it passes."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from toolgauge.model.expected import Expected
+from toolgauge.model.json import JsonObject
+from toolgauge.model.outcomes import Enforce
+from toolgauge.model.ports import Evaluator
+from toolgauge.model.trajectory import TrajectoryScope
+from toolgauge.score.globs import Globs
+
+# What a tool's name begins with when the tool only looks. Everything else may change something.
+READING_VERBS = frozenset(
+    (
+        "analyze",
+        "browse",
+        "calculate",
+        "check",
+        "compare",
+        "compute",
+        "count",
+        "describe",
+        "estimate",
+        "explain",
+        "fetch",
+        "filter",
+        "find",
+        "get",
+        "grep",
+        "inspect",
+        "list",
+        "look",
+        "lookup",
+        "peek",
+        "preview",
+        "query",
+        "read",
+        "retrieve",
+        "search",
+        "show",
+        "summarize",
+        "think",
+        "verify",
+        "view",
+    )
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+# MCP servers, agents and namespaces stand in front of a tool's own name.
+_NAMESPACE = re.compile(r"__|[./:]")
+_READ_LENGTH = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class When:
+    """Which trajectories a criterion is for; all conditions must hold, `None` always does.
+
+    `service`, `agent` and `case` are globs; `case` is matched with the reference key's value.
+    """
+
+    service: str | None = None
+    agent: str | None = None
+    case: str | None = None
+    attributes: Mapping[str, str | int | float | bool] = field(default_factory=dict[str, str | int | float | bool])
+
+
+@dataclass(frozen=True, slots=True)
+class NoReference:
+    """Nothing is expected of the calls as such."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """The same is expected of every trajectory."""
+
+    expected: Expected
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What is expected is looked up by the trajectory's attribute `key`."""
+
+    key: str
+    cases: Mapping[str, Expected]
+
+
+Reference: TypeAlias = NoReference | Inline | Lookup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criterion:
+    """A named rule. `sample` is the share of conversations that are scored; `pass_at` the least score that passes."""
+
+    name: str
+    evaluator_name: str
+    evaluator: Evaluator
+    revision: str
+    when: When = field(default_factory=When)
+    scope: TrajectoryScope = "trace"
+    reference: Reference = field(default_factory=NoReference)
+    pass_at: float = 1.0
+    sample: float = 1.0
+    enforce: Enforce = "live"
+
+
+def revision(canonical: JsonObject, evaluator_version: str) -> str:
+    """Name what a criterion means: 12 hex characters that do not depend on the order of keys."""
+    text = json.dumps([canonical, evaluator_version], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:12]
+
+
+class ToolKinds:
+    """Tells which tools change state.
+
+    A tool named in `writes` does, one named in `read_only` does not. Of the others: all write where only
+    `read_only` is configured, none where only `writes` is, and otherwise the verb of the name decides.
+    """
+
+    __slots__ = ("_read_only", "_writes")
+
+    def __init__(self, *, read_only: Sequence[str] | None = None, writes: Sequence[str] | None = None) -> None:
+        self._read_only = None if read_only is None else Globs(read_only)
+        self._writes = None if writes is None else Globs(writes)
+
+    def writes(self, name: str) -> bool:
+        """Tell whether the tool changes state."""
+        if self._writes is not None and self._writes.match(name):
+            return True
+        if self._read_only is not None and self._read_only.match(name):
+            return False
+        if (self._writes is None) == (self._read_only is None):
+            return not _reads_by_name(name)
+        return self._writes is None
+
+
+def _reads_by_name(name: str) -> bool:
+    own = _NAMESPACE.split(name[-_READ_LENGTH:])[-1]
+    first = _WORD.search(own)
+    return first is not None and first.group().lower() in READING_VERBS

@@ -1,0 +1,66 @@
+"""`known_tool`: was the called tool on offer, or did the model invent it? Needs no reference."""
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from rapidfuzz.distance import Levenshtein
+
+from toolgauge.model.expected import Expected
+from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.pauses import Pacer
+from toolgauge.score.selection import CallSelection, shown
+
+_WORK_OF_A_CALL = 10
+# Names this long are not names; the hint looks no further.
+_COMPARED_LENGTH = 128
+_COMPARED_NAMES = 1000
+_CLOSE_ENOUGH = 0.5
+
+
+class KnownTool(CallSelection):
+    """1 for a call of a tool that was on offer, 0 for any other name."""
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "call"
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+        """Yield one outcome a call."""
+        calls = self.calls(trajectory)
+        if not calls:
+            yield None, NotEvaluated(reason="no_calls", explanation="no call to judge")
+            return
+        pacer = Pacer()
+        offered = trajectory.tools_offered
+        names = None if offered is None else tuple(dict.fromkeys(tool.name for tool in offered))
+        verdicts: dict[str, Outcome] = {}
+        for call in calls:
+            if call.name not in verdicts:
+                verdicts[call.name] = _outcome(call.name, names)
+                if pacer.due(len(names or ())):
+                    yield None
+            if pacer.due(_WORK_OF_A_CALL):
+                yield None
+            yield call, verdicts[call.name]
+
+
+def _outcome(name: str, offered: Sequence[str] | None) -> Outcome:
+    if offered is None:
+        return NotEvaluated(reason="no_tool_offer", explanation="the tools on offer were not recorded")
+    if name in offered:
+        return Scored(value=1.0, explanation=f"{shown(name)} was on offer")
+    closest = _closest(name, offered)
+    hint = f"; the closest on offer is {shown(closest)}" if closest is not None else ""
+    return Scored(value=0.0, explanation=f"{shown(name)} was not among the {len(offered)} tools on offer{hint}")
+
+
+def _closest(name: str, offered: Sequence[str]) -> str | None:
+    wanted = name[:_COMPARED_LENGTH].casefold()
+    best, best_similarity = None, _CLOSE_ENOUGH
+    for candidate in offered[:_COMPARED_NAMES]:
+        similarity = Levenshtein.normalized_similarity(wanted, candidate[:_COMPARED_LENGTH].casefold())
+        # On a tie the first one offered stays, so that the hint is stable.
+        if similarity > best_similarity or (best is None and similarity == best_similarity):
+            best, best_similarity = candidate, similarity
+    return best

@@ -1,0 +1,54 @@
+"""`tool_success`: did the call do its work? Needs no reference."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from toolgauge.model.content import NotRecorded
+from toolgauge.model.expected import Expected
+from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.pauses import Pacer
+from toolgauge.score.selection import CallSelection, shown
+
+_WORK_OF_A_CALL = 10
+
+
+class ToolSuccess(CallSelection):
+    """1 for a call that was executed without an error, 0 for one that failed or was rejected.
+
+    A call that is known only from the model's request succeeded when an answer was seen; without one
+    there is nothing to tell (`results_not_recorded`).
+    """
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "call"
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+        """Yield one outcome a call."""
+        pacer = Pacer()
+        calls = self.calls(trajectory)
+        if not calls:
+            yield None, NotEvaluated(reason="no_calls", explanation="no call to judge")
+        for call in calls:
+            if pacer.due(_WORK_OF_A_CALL):
+                yield None
+            yield call, _outcome(call)
+
+
+def _outcome(call: ToolCall) -> Outcome:
+    name = shown(call.name)
+    if call.error is not None:
+        how = "was rejected" if call.state == "rejected" else "failed"
+        kind = f" with {shown(call.error.kind)}" if call.error.kind else ""
+        message = Difference(where=call.name, rule="error", actual=Side(value=call.error.message))
+        return Scored(value=0.0, explanation=f"{name} {how}{kind}", differences=(message,))
+    if call.state == "rejected":
+        return Scored(value=0.0, explanation=f"{name} was requested and never executed: it was rejected")
+    if call.state == "executed":
+        return Scored(value=1.0, explanation=f"{name} was executed without an error")
+    if isinstance(call.result, NotRecorded):
+        return NotEvaluated(
+            reason="results_not_recorded", explanation=f"{name} was requested; no execution and no answer was seen"
+        )
+    return Scored(value=1.0, explanation=f"{name} was answered without an error")

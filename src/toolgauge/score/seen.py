@@ -1,0 +1,107 @@
+"""Whether a reference can belong to a conversation at all: do its values occur anywhere in it?
+
+A reference that was joined to the wrong conversation is otherwise silent: it just scores badly.
+"""
+
+from collections.abc import Generator, Iterator
+from itertools import islice
+
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.expected import Expected
+from toolgauge.model.json import Json
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.pauses import Pacer
+
+# Enough to tell, and a bound for references of any size.
+_MAX_VALUES = 200
+_MAX_LEAVES = 100_000
+_CHARACTERS_PER_UNIT = 2000
+
+
+def share_of_values_seen(trajectory: Trajectory, expected: Expected) -> Generator[None, None, float | None]:
+    """Return the share of expected argument values that occur in the recorded content; `None` if there is nothing to tell.
+
+    Text is looked for as it is, ignoring case; numbers between characters that do not continue a number.
+    """
+    values = _expected_values(expected)
+    if not values:
+        return None
+    pacer = Pacer()
+    texts = yield from _recorded_texts(trajectory, pacer)
+    if not texts:
+        return None
+    conversation = "\n".join(texts)
+    seen = 0
+    for value in values:
+        seen += _occurs(value, conversation)
+        if pacer.due(1 + len(conversation) // _CHARACTERS_PER_UNIT):
+            yield
+    return seen / len(values)
+
+
+def _expected_values(expected: Expected) -> tuple[str, ...]:
+    leaves = (leaf for call in expected.calls if call.args for leaf in islice(_leaves(call.args), _MAX_LEAVES))
+    texts = (_text(leaf) for leaf in leaves)
+    return tuple(islice(dict.fromkeys(text for text in texts if text), _MAX_VALUES))
+
+
+def _recorded_texts(trajectory: Trajectory, pacer: Pacer) -> Generator[None, None, list[str]]:
+    texts = [message.text.casefold() for message in trajectory.messages if message.role != "system"]
+    for call in trajectory.calls:
+        for content in (call.arguments, call.result):
+            for leaf in islice(_content_leaves(content), _MAX_LEAVES):
+                text = _text(leaf)
+                texts += [text] if text else []
+                if pacer.due():
+                    yield
+    return texts
+
+
+def _content_leaves(content: Content) -> Iterator[Json]:
+    match content:
+        case Recorded(value=value):
+            yield from _leaves(value)
+        case Unparsed(text=text):
+            yield text
+        case NotRecorded():
+            return
+
+
+def _leaves(value: Json) -> Iterator[Json]:
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            stack += node.values()
+        elif isinstance(node, list):
+            stack += node
+        else:
+            yield node
+
+
+def _text(leaf: Json) -> str:
+    """Write a leaf as people would; "" for what says nothing about a conversation (true, false, null)."""
+    if isinstance(leaf, str):
+        return leaf.strip().casefold()
+    if isinstance(leaf, bool) or not isinstance(leaf, int | float):
+        return ""
+    is_whole = isinstance(leaf, float) and leaf.is_integer()
+    try:
+        return str(int(leaf) if is_whole else leaf)
+    except ValueError:
+        # Python refuses to write out integers of thousands of digits.
+        return ""
+
+
+def _occurs(value: str, conversation: str) -> bool:
+    start = conversation.find(value)
+    while start >= 0:
+        end = start + len(value)
+        before = conversation[start - 1 : start] if start else ""
+        # `20` does not occur in `1201`; text may begin and end anywhere.
+        if not (value[0].isdigit() and before.isdigit()) and not (
+            value[-1].isdigit() and conversation[end : end + 1].isdigit()
+        ):
+            return True
+        start = conversation.find(value, end)
+    return False

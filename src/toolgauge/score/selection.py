@@ -1,0 +1,71 @@
+"""Which calls count for an evaluator, and what it may say about them.
+
+Agents explore with reads: a score over all calls of a run is close to a coin toss, one over the calls that
+change state is not. So each of our evaluators can be told which tools count.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+from toolgauge.model.expected import ExpectedCall
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.globs import Globs
+
+# Names and globs; those that change state; `None` is all of them.
+Tools: TypeAlias = tuple[str, ...] | Literal["writes"] | None
+FailedCalls: TypeAlias = Literal["count", "ignore"]
+
+_SHOWN_LENGTH = 80
+
+
+class CallSelection(BaseModel):
+    """The parameters that all our evaluators share."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # Which tools count: names and globs, or `writes` for those that change state.
+    tools: Tools = None
+    # Whether calls that failed or were rejected count like any other.
+    failed_calls: FailedCalls = "count"
+
+    @cached_property
+    def _globs(self) -> Globs | None:
+        return Globs(self.tools) if isinstance(self.tools, tuple) else None
+
+    def calls(self, trajectory: Trajectory) -> tuple[ToolCall, ...]:
+        """Pick the calls that count, in order."""
+        return tuple(
+            call
+            for call in trajectory.calls
+            if (self.failed_calls == "count" or not has_failed(call)) and self._counts(call.name, trajectory)
+        )
+
+    def expected_calls(self, expected: Sequence[ExpectedCall], trajectory: Trajectory) -> tuple[ExpectedCall, ...]:
+        """Pick the expected calls that count: what is not looked for among the calls is not missed either."""
+        return tuple(call for call in expected if self._counts(call.name, trajectory))
+
+    def _counts(self, name: str, trajectory: Trajectory) -> bool:
+        if self.tools == "writes":
+            return name in trajectory.writing_tools
+        return self._globs is None or self._globs.match(name)
+
+
+def counted_calls(
+    trajectory: Trajectory, tools: Tools = None, failed_calls: FailedCalls = "count"
+) -> tuple[ToolCall, ...]:
+    """Pick the calls that count, in order, for an evaluator that is not a `CallSelection`."""
+    return CallSelection(tools=tools, failed_calls=failed_calls).calls(trajectory)
+
+
+def has_failed(call: ToolCall) -> bool:
+    """Tell whether the call was rejected or ended in an error."""
+    return call.state == "rejected" or call.error is not None
+
+
+def shown(name: str) -> str:
+    """Write a name for an explanation; producers decide what is in it, so its length is bounded."""
+    printable = "".join(character if character.isprintable() else " " for character in name[:_SHOWN_LENGTH])
+    return f"`{printable}{'...' if len(name) > _SHOWN_LENGTH else ''}`"

@@ -1,0 +1,49 @@
+"""`known_tool` finds invented tools."""
+
+import pytest
+
+from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
+from toolgauge.model.outcomes import Scored
+from toolgauge.score.evaluators.known_tool import KnownTool
+
+
+def test_offered_tool_is_known():
+    outcome = scored(KnownTool(), trajectory(tool_call("search"), offered=["search", "pay"]))
+    assert outcome.value == 1.0
+    assert outcome.explanation == "`search` was on offer"
+
+
+def test_invented_tool_is_not_and_the_closest_is_named():
+    outcome = scored(KnownTool(), trajectory(tool_call("serch_flights"), offered=["pay", "search_flights"]))
+    assert outcome.value == 0.0
+    assert outcome.explanation == (
+        "`serch_flights` was not among the 2 tools on offer; the closest on offer is `search_flights`"
+    )
+
+
+def test_far_away_names_give_no_hint():
+    outcome = scored(KnownTool(), trajectory(tool_call("zzz"), offered=["search_flights"]))
+    assert outcome.explanation == "`zzz` was not among the 1 tools on offer"
+
+
+@pytest.mark.parametrize("name", ["Search", "search ", "SEARCH"])
+def test_names_are_compared_as_they_are(name: str):
+    assert scored(KnownTool(), trajectory(tool_call(name), offered=["search"])).value == 0.0
+
+
+def test_an_empty_offer_is_known_to_be_empty():
+    assert scored(KnownTool(), trajectory(tool_call("search"), offered=[])).value == 0.0
+
+
+def test_without_a_recorded_offer_nothing_can_be_told():
+    assert not_evaluated(KnownTool(), trajectory(tool_call("search"))) == "no_tool_offer"
+
+
+def test_without_calls_there_is_nothing_to_judge():
+    assert not_evaluated(KnownTool(), trajectory(offered=["search"])) == "no_calls"
+
+
+def test_each_call_gets_its_own_verdict():
+    judged = trajectory(tool_call("search"), tool_call("fly"), tool_call("search"), offered=["search"])
+    outcomes = judge(KnownTool(), judged)
+    assert [outcome.value for outcome in outcomes if isinstance(outcome, Scored)] == [1.0, 0.0, 1.0]

@@ -1,7 +1,19 @@
-"""Joining requested and executed views to calls."""
+"""Joining requested and executed views to calls, each call once."""
 
-from tests.assemble.support import agent, answered, args, executed, joined, model, only_call, reading, requested, shown
-from toolgauge.model.content import Recorded
+from tests.assemble.support import (
+    agent,
+    answered,
+    args,
+    executed,
+    joined,
+    log,
+    model,
+    only_call,
+    reading,
+    requested,
+    shown,
+)
+from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.observations import CallError
 
 
@@ -26,6 +38,11 @@ def test_a_request_and_its_tool_span_are_one_call():
     )
     assert (call.call_id, call.agent, call.agent_path, call.dialect) == ("c1", "shopper", ("shopper",), "test")
     assert (call.start_ns, call.end_ns) == (3_000_000, 4_000_000)
+    assert (call.requested_by, call.executed_by, call.span) == (
+        reading("ask").ref,
+        reading("tool").ref,
+        reading("tool").ref,
+    )
 
 
 def test_calls_of_one_output_are_one_turn_in_the_models_order():
@@ -37,10 +54,302 @@ def test_calls_of_one_output_are_one_turn_in_the_models_order():
     assert shown(trajectory) == [(0, 0, "a", "executed"), (0, 1, "b", "executed")]
 
 
-def test_a_request_for_a_tool_that_is_not_there_is_rejected():
+def test_without_ids_equal_arguments_join_whatever_the_order_of_execution():
     trajectory = joined(
-        reading("ask", model(), requested("get_wether", args(), id="1"), start=0),
-        reading("ask2", model(), answered("1", error=CallError(kind="retry", message="no such tool")), start=5),
+        reading("ask", model(), requested("f", args(n=1), position=0), requested("f", args(n=2), position=1), start=0),
+        reading("t1", executed("f", args(n=2.0), result=Recorded("two")), start=5),
+        reading("t2", executed("f", args(n=1), result=Recorded("one")), start=6),
+    )
+    assert [(call.arguments, call.result) for call in trajectory.calls] == [
+        (args(n=1), Recorded("one")),
+        (args(n=2), Recorded("two")),
+    ]
+
+
+def test_a_boolean_is_not_the_number_one():
+    trajectory = joined(
+        reading(
+            "ask", model(), requested("f", args(n=True), position=0), requested("f", args(n=1), position=1), start=0
+        ),
+        reading("t1", executed("f", args(n=1), result=Recorded("number")), start=5),
+        reading("t2", executed("f", args(n=True), result=Recorded("boolean")), start=6),
+    )
+    assert [call.result for call in trajectory.calls] == [Recorded("boolean"), Recorded("number")]
+
+
+def test_without_ids_and_arguments_name_and_order_join():
+    trajectory = joined(
+        reading("ask", model(), requested("f", position=0), requested("g", position=1), start=0),
+        reading("t1", executed("g", args(b=2)), start=5),
+        reading("t2", executed("f", args(a=1)), start=6),
+    )
+    assert [(call.name, call.arguments) for call in trajectory.calls] == [("f", args(a=1)), ("g", args(b=2))]
+
+
+def test_filled_in_defaults_do_not_mix_up_parallel_calls():
+    trajectory = joined(
+        reading("ask", model(), requested("f", args(city="A"), position=0), requested("f", args(city="B"), position=1)),
+        reading("t1", executed("f", args(city="B", unit="c"), result=Recorded("b")), start=5),
+        reading("t2", executed("f", args(city="A", unit="c"), result=Recorded("a")), start=6),
+    )
+    assert [(call.arguments, call.result) for call in trajectory.calls] == [
+        (args(city="A"), Recorded("a")),
+        (args(city="B"), Recorded("b")),
+    ]
+
+
+def test_a_bare_argument_belongs_to_the_request_with_this_only_value():
+    trajectory = joined(
+        reading(
+            "ask", model(), requested("f", args(mail="a@b"), position=0), requested("f", args(mail="c@d"), position=1)
+        ),
+        reading("t1", executed("f", Unparsed("c@d"), result=Recorded(2)), start=5),
+        reading("t2", executed("f", Unparsed("a@b"), result=Recorded(1)), start=6),
+    )
+    assert [call.result for call in trajectory.calls] == [Recorded(1), Recorded(2)]
+
+
+def test_a_differently_spelled_name_joins_and_the_models_spelling_wins():
+    trajectory = joined(
+        reading("ask", model(), requested("delegate_work_to_coworker", args(task="x"))),
+        reading("tool", executed("Delegate work to coworker", args(task="x")), start=5),
+    )
+    assert shown(trajectory) == [(0, 0, "delegate_work_to_coworker", "executed")]
+
+
+def test_a_retry_is_two_calls():
+    trajectory = joined(
+        reading("ask1", model(), requested("f", args(n=1), id="1"), start=0),
+        reading("t1", executed("f", args(n=1), id="1", error=CallError(kind="Timeout", message="")), start=1),
+        reading("ask2", model(), requested("f", args(n=1), id="2"), start=2),
+        reading("t2", executed("f", args(n=1), id="2", result=Recorded("ok")), start=3),
+    )
+    assert shown(trajectory) == [(0, 0, "f", "executed"), (1, 0, "f", "executed")]
+    assert [call.error is None for call in trajectory.calls] == [False, True]
+
+
+def test_an_execution_goes_to_the_request_that_was_repeated_last():
+    trajectory = joined(
+        reading("ask1", model(), requested("f", args(n=1)), start=0),
+        reading("ask2", model(), requested("f", args(n=1)), start=10),
+        reading("tool", executed("f", args(n=1)), start=12),
+    )
+    assert shown(trajectory) == [(0, 0, "f", "requested_only"), (1, 0, "f", "executed")]
+
+
+def test_an_id_that_is_used_again_is_a_new_call():
+    trajectory = joined(
+        reading("ask1", model(), requested("f", args(n=1), id="call_0"), start=0),
+        reading("t1", executed("f", args(n=1), id="call_0"), start=1),
+        reading("ask2", model(), answered("call_0", "one"), requested("f", args(n=2), id="call_0"), start=2),
+        reading("t2", executed("f", args(n=2), id="call_0"), start=3),
+        reading("ask3", model(), answered("call_0", "one"), answered("call_0", "two"), start=4),
+    )
+    assert [(call.turn, call.arguments, call.result) for call in trajectory.calls] == [
+        (0, args(n=1), Recorded("one")),
+        (1, args(n=2), Recorded("two")),
+    ]
+
+
+def test_two_different_ids_are_two_calls_even_with_one_name():
+    trajectory = joined(
+        reading("ask", model(), requested("f", args(n=1), id="1"), start=0),
+        reading("tool", executed("f", args(n=2), id="2"), start=5),
+    )
+    assert shown(trajectory) == [(0, 0, "f", "requested_only"), (1, 0, "f", "executed")]
+
+
+def test_an_id_of_the_frameworks_own_making_does_not_split_a_call():
+    trajectory = joined(
+        reading("ask", model(), requested("f", args(n=1), id="1"), start=0),
+        reading("tool", executed("f", args(n=1), id="run-77", error=CallError(kind="E", message="")), start=5),
+    )
+    assert (only_call(trajectory).call_id, only_call(trajectory).state) == ("1", "executed")
+
+
+def test_by_order_only_within_one_agent_run():
+    trajectory = joined(
+        reading("run1", agent("a"), start=0),
+        reading("ask", model(), requested("f"), parent="run1", start=1),
+        reading("run2", agent("b"), start=2),
+        reading("tool", executed("f", args(n=1)), parent="run2", start=3),
+    )
+    assert [(call.agent, call.state) for call in trajectory.calls] == [("a", "requested_only"), ("b", "executed")]
+
+
+def test_calls_that_no_model_asked_for_are_turns_of_their_own_among_the_others():
+    trajectory = joined(
+        reading("t1", executed("first"), start=0),
+        reading("ask", model(), requested("second", id="1"), start=5),
+        reading("t2", executed("second", id="1"), start=6),
+        reading("t3", executed("third"), start=6, end=9),
+        reading("t4", executed("fourth"), start=7),
+    )
+    assert shown(trajectory) == [
+        (0, 0, "first", "executed"),
+        (1, 0, "second", "executed"),
+        (2, 0, "third", "executed"),
+        (3, 0, "fourth", "executed"),
+    ]
+
+
+def test_the_models_own_arguments_win_over_the_executed_ones():
+    trajectory = joined(
+        reading("ask", model(), requested("f", Unparsed('{"n": 1'), id="1")),
+        reading("tool", executed("f", args(n=1), id="1"), start=5),
+    )
+    assert (only_call(trajectory).arguments, only_call(trajectory).state) == (Unparsed('{"n": 1'), "executed")
+
+
+def test_redaction_is_not_hidden_by_the_other_views_silence():
+    trajectory = joined(reading("ask", model(), requested("f", NotRecorded("redacted"), id="1")))
+    assert only_call(trajectory).arguments == NotRecorded("redacted")
+
+
+def test_a_span_and_its_log_record_tell_of_one_request():
+    trajectory = joined(
+        reading("ask", model(), requested("f", id="1"), start=0),
+        log("ask", requested("f", args(n=1), id="1"), start=1),
+    )
+    assert (only_call(trajectory).arguments, only_call(trajectory).call_id) == (args(n=1), "1")
+
+
+def test_log_records_alone_tell_of_requests():
+    trajectory = joined(
+        log("ask1", requested("f", args(n=1), id="1"), start=0),
+        log("ask2", answered("1", "fine"), start=5),
+    )
+    assert (only_call(trajectory).state, only_call(trajectory).result) == ("executed", Recorded("fine"))
+
+
+def test_nested_model_spans_with_one_output_count_once():
+    trajectory = joined(
+        reading(
+            "outer",
+            model(),
+            requested("f", args(n=1), id="1"),
+            requested("f", args(n=1), id="2", position=1),
+            start=0,
+            end=9,
+        ),
+        reading(
+            "inner",
+            model(),
+            requested("f", args(n=1), id="1"),
+            requested("f", args(n=1), id="2", position=1),
+            parent="outer",
+            start=1,
+            end=8,
+        ),
+    )
+    assert [call.call_id for call in trajectory.calls] == ["1", "2"]
+    assert len({call.turn for call in trajectory.calls}) == 1
+
+
+def test_two_instrumentations_side_by_side_count_once():
+    trajectory = joined(
+        reading("run", agent("a"), start=0, end=100),
+        reading("m1", model(), requested("f", args(n=1), id="1"), parent="run", start=1, end=9, scope="one"),
+        reading("m2", model(), requested("f", args(n=1), id="1"), parent="run", start=2, end=8, scope="two"),
+        reading("t1", executed("f", args(n=1), id="1"), parent="run", start=10, end=19, scope="one"),
+        reading(
+            "t2", executed("f", args(n=1), id="1", result=Recorded(1)), parent="run", start=11, end=18, scope="two"
+        ),
+    )
+    assert (only_call(trajectory).span, only_call(trajectory).result) == (reading("t1").ref, Recorded(1))
+
+
+def test_a_call_that_was_executed_again_has_the_outcome_of_the_last_attempt():
+    trajectory = joined(
+        reading("ask", model(), requested("f", args(n=1), id="1"), start=0),
+        reading("t1", executed("f", args(n=1), id="1", error=CallError(kind="E", message="")), start=10, end=11),
+        reading("t2", executed("f", args(n=1), id="1", result=Recorded("ok")), start=20, end=21),
+    )
+    assert (only_call(trajectory).error, only_call(trajectory).result) == (None, Recorded("ok"))
+
+
+def test_an_agents_summary_of_its_calls_adds_none():
+    trajectory = joined(
+        reading("run", agent("a"), requested("f", id="1"), requested("g", id="2", position=1), start=0, end=99),
+        reading("ask1", model(), requested("f", id="1"), parent="run", start=1),
+        reading("ask2", model(), requested("g", id="2"), parent="run", start=2),
+    )
+    assert shown(trajectory) == [(0, 0, "f", "requested_only"), (1, 0, "g", "requested_only")]
+
+
+def test_an_agents_summary_alone_tells_of_calls_but_not_which_went_together():
+    trajectory = joined(
+        reading("run", agent("a"), requested("f", id="1"), requested("g", id="2", position=1), start=0, end=99),
+        reading("t1", executed("f", id="1"), parent="run", start=5),
+        reading("t2", executed("g", id="2"), parent="run", start=7),
+    )
+    assert shown(trajectory) == [(0, 0, "f", "executed"), (1, 0, "g", "executed")]
+
+
+def test_a_wrapper_and_the_span_of_another_instrumentation_below_it_are_one_call():
+    failed = CallError(kind="ValidationError", message="no number")
+    trajectory = joined(
+        reading("ask", model(), requested("f", args(n="x"), id="1"), start=0),
+        reading("outer", executed("f", args(n="x"), result=Recorded("no number")), start=5, end=9),
+        reading("inner", executed("f", id="1", error=failed), parent="outer", start=6, end=8),
     )
     call = only_call(trajectory)
-    assert (call.state, call.error) == ("rejected", CallError(kind="retry", message="no such tool"))
+    assert (call.span, call.call_id, call.error) == (reading("outer").ref, "1", failed)
+
+
+def test_client_and_server_side_of_a_protocol_are_one_call():
+    trajectory = joined(
+        reading("tool", executed("search", args(q="x"), id="1"), start=0, end=9),
+        reading("client", executed("search", mcp=True), parent="tool", start=1, end=8),
+        reading("send", executed("tools/call search", mcp=True), parent="client", start=2, end=7),
+        reading(
+            "server",
+            executed("search", error=CallError(kind="tool_error", message=""), mcp=True),
+            parent="send",
+            start=3,
+        ),
+    )
+    call = only_call(trajectory)
+    assert (call.span, call.name, call.error) == (
+        reading("tool").ref,
+        "search",
+        CallError(kind="tool_error", message=""),
+    )
+
+
+def test_protocol_spans_alone_are_a_call():
+    trajectory = joined(
+        reading("client", executed("search", mcp=True), start=1, end=8),
+        reading("server", executed("search", result=Recorded(1), mcp=True), parent="client", start=3),
+    )
+    assert (only_call(trajectory).span, only_call(trajectory).result) == (reading("client").ref, Recorded(1))
+
+
+def test_a_tool_that_calls_another_tool_makes_two_calls():
+    trajectory = joined(
+        reading("outer", executed("plan_trip"), start=0, end=9),
+        reading("inner", executed("find_flight"), parent="outer", start=1, end=8),
+    )
+    assert [call.name for call in trajectory.calls] == ["plan_trip", "find_flight"]
+
+
+def test_an_agent_used_as_a_tool_makes_calls_of_its_own():
+    trajectory = joined(
+        reading("run", agent("boss"), start=0, end=99),
+        reading("outer", executed("ask_expert"), parent="run", start=1, end=50),
+        reading("sub", agent("expert"), parent="outer", start=2, end=49),
+        reading("inner", executed("search"), parent="sub", start=3, end=48),
+    )
+    assert [(call.name, call.agent, call.agent_path) for call in trajectory.calls] == [
+        ("ask_expert", "boss", ("boss",)),
+        ("search", "expert", ("boss", "expert")),
+    ]
+
+
+def test_an_agent_that_delegates_again_makes_a_second_call_of_the_same_tool():
+    trajectory = joined(
+        reading("outer", executed("delegate", args(to="b")), start=1, end=50),
+        reading("sub", agent("b"), parent="outer", start=2, end=49),
+        reading("inner", executed("delegate", args(to="c")), parent="sub", start=3, end=48),
+    )
+    assert [call.arguments for call in trajectory.calls] == [args(to="b"), args(to="c")]

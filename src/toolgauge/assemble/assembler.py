@@ -52,6 +52,11 @@ class Assembler:
         """About how much memory they take."""
         return self._trace_bytes + (self._conversations.size_bytes if self._conversations is not None else 0)
 
+    @property
+    def evicted_count(self) -> int:
+        """Evicted traces and conversations that wait to be asked for."""
+        return len(self._evicted)
+
     def is_closed(self, trace_id: str) -> bool:
         """Tell whether a span of this trace comes too late."""
         return self._closed.holds(trace_id, self._now_ns)

@@ -49,7 +49,7 @@ def join(
     return Trajectory(
         scope=scope,
         trace_id=last.trace_id,
-        conversation_id=conversation_of(last.nodes, root),
+        conversation_id=_conversation(last.nodes, root),
         service=_service(root, nodes),
         agents=_agents(nodes, calls),
         root=root.ref if root is not None else None,
@@ -91,7 +91,7 @@ def _pairs(nodes: Sequence[Node]) -> list[Pair]:
     return pair(requests, executed_calls(nodes, by_id))
 
 
-def conversation_of(nodes: Sequence[Node], root: Node | None) -> str | None:
+def _conversation(nodes: Sequence[Node], root: Node | None) -> str | None:
     """Return the conversation id of the lowest rank; among equals the root's, else the earliest."""
     ranked = [
         (seen.rank, node is not root, place, seen.conversation_id)

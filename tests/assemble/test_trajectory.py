@@ -1,0 +1,199 @@
+"""What a trajectory says around its calls: agents, root, service, tools on offer, messages, attributes."""
+
+from dataclasses import replace
+
+from tests.assemble.support import (
+    agent,
+    args,
+    conversation,
+    executed,
+    joined,
+    log,
+    model,
+    moved,
+    only_call,
+    reading,
+    requested,
+    shown,
+)
+from toolgauge.assemble.join import GatheredTrace, join
+from toolgauge.model.observations import CallExecuted, MessageSeen, ToolDefinition, ToolsOffered
+from toolgauge.model.trajectory import Message
+
+
+def said(role: str, text: str) -> MessageSeen:
+    assert role in ("system", "user", "assistant")
+    return MessageSeen(role=role, text=text)
+
+
+def test_nothing_of_interest_is_no_trajectory():
+    readings = (reading("web", conversation("c")), log("web", said("user", "hello")))
+    trace = GatheredTrace(trace_id=readings[0].ref.trace_id, readings=readings, parents={})
+    assert join([trace], scope="trace", closed_because="idle") is None
+    assert join([], scope="trace", closed_because="idle") is None
+
+
+def test_an_agent_without_calls_is_a_trajectory():
+    trajectory = joined(reading("run", agent("a"), start=3, end=9))
+    assert (trajectory.calls, trajectory.agents, trajectory.tools_offered, trajectory.messages) == (
+        (),
+        ("a",),
+        None,
+        (),
+    )
+    assert (trajectory.start_ns, trajectory.end_ns) == (3_000_000, 9_000_000)
+
+
+def test_agents_are_found_through_spans_that_nobody_read():
+    trajectory = joined(
+        reading("run", agent("a"), start=0),
+        reading("tool", executed("f"), parent="wrapper2", start=2),
+        parents={"wrapper2": "wrapper1", "wrapper1": "run"},
+    )
+    assert only_call(trajectory).agent_path == ("a",)
+
+
+def test_the_nearest_agent_run_names_the_agent_before_the_span_itself_does():
+    trajectory = joined(
+        reading("run", agent("refunds"), start=0),
+        reading("tool", CallExecuted(name="f", agent="OpenAI Agent"), parent="run", start=1),
+        reading("lone", CallExecuted(name="g", agent="OpenAI Agent"), start=2),
+    )
+    assert [call.agent for call in trajectory.calls] == ["refunds", "OpenAI Agent"]
+    assert trajectory.agents == ("refunds", "OpenAI Agent")
+
+
+def test_a_run_seen_by_two_instrumentations_is_one_agent_on_the_path():
+    trajectory = joined(
+        reading("run", agent("a"), start=0),
+        reading("again", agent("a"), parent="run", start=0),
+        reading("tool", executed("f"), parent="again", start=1),
+    )
+    assert only_call(trajectory).agent_path == ("a",)
+
+
+def test_root_is_the_outermost_agent_run():
+    trajectory = joined(
+        reading("web", conversation("c"), service="web", start=0),
+        reading("run", agent("a"), parent="web", service="agents", start=1),
+        reading("sub", agent("b"), parent="run", service="experts", start=2),
+    )
+    assert (trajectory.root, trajectory.service, trajectory.agents) == (reading("run").ref, "agents", ("a", "b"))
+
+
+def test_without_an_agent_run_the_parentless_span_is_the_root():
+    trajectory = joined(
+        reading("ask", model(), parent="top", start=0, service=None),
+        reading("top", conversation("c"), start=1, service="shop"),
+    )
+    assert (trajectory.root, trajectory.service) == (reading("top").ref, "shop")
+    assert joined(reading("ask", model(), parent="gone")).root is None
+
+
+def test_the_lowest_rank_names_the_conversation_and_the_root_among_equals():
+    trajectory = joined(
+        reading("run", agent("a"), conversation("root's", rank=1), start=5),
+        reading(
+            "ask", model(), conversation("early", rank=1), conversation("framework's", rank=2), parent="run", start=1
+        ),
+    )
+    assert trajectory.conversation_id == "root's"
+    better = joined(
+        reading("run", agent("a"), conversation("root's", rank=1), start=0),
+        reading("ask", model(), conversation("standard", rank=0), parent="run", start=1),
+    )
+    assert better.conversation_id == "standard"
+
+
+def test_tools_on_offer_are_united_and_completed():
+    schema = ToolDefinition(name="f", parameters={"type": "object"})
+    trajectory = joined(
+        reading("ask1", model(), ToolsOffered(tools=(ToolDefinition(name="f"), ToolDefinition(name="g"))), start=0),
+        reading("ask2", model(), ToolsOffered(tools=(schema, ToolDefinition(name="h"))), start=1),
+    )
+    assert trajectory.tools_offered == (schema, ToolDefinition(name="g"), ToolDefinition(name="h"))
+
+
+def test_messages_come_once_with_the_turn_that_could_know_them():
+    trajectory = joined(
+        reading("run", agent("a"), said("user", "hi"), said("assistant", "bye"), start=0, end=90),
+        reading(
+            "ask1", model(), said("system", "be kind"), said("user", "hi"), requested("f"), parent="run", start=1, end=2
+        ),
+        reading(
+            "ask2",
+            model(),
+            said("system", "be kind"),
+            said("user", "hi"),
+            said("assistant", "on it"),
+            requested("g"),
+            parent="run",
+            start=10,
+            end=12,
+        ),
+        reading("ask3", model(), said("user", "and?"), said("assistant", "bye"), parent="run", start=20, end=22),
+    )
+    assert trajectory.messages == (
+        Message(role="user", text="hi", turn=0),
+        Message(role="system", text="be kind", turn=0),
+        Message(role="assistant", text="on it", turn=2),
+        Message(role="user", text="and?", turn=2),
+        Message(role="assistant", text="bye", turn=2),
+    )
+
+
+def test_the_roots_attributes_win():
+    trajectory = joined(
+        reading("early", attributes=(("case", "early"), ("tier", "gold")), parent="run", start=0),
+        reading("run", agent("a"), attributes=(("case", "root"),), parent="web", start=5),
+        reading("web", attributes=(("case", "web"), ("region", "eu")), start=9),
+    )
+    assert trajectory.attributes == {"case": "root", "region": "eu", "tier": "gold"}
+
+
+def test_circles_of_parents_end():
+    trajectory = joined(
+        reading("a", agent("a"), parent="b", start=1),
+        reading("b", executed("f"), parent="c", start=2),
+        reading("c", executed("g"), parent="a", start=3),
+        reading("self", executed("h"), parent="self", start=4),
+        reading("lost", executed("i"), parent="x", start=5),
+        parents={"x": "y", "y": "x"},
+    )
+    assert [call.name for call in trajectory.calls] == ["f", "g", "h", "i"]
+
+
+def test_a_service_with_a_slow_clock_does_not_come_first():
+    readings = (
+        reading("run", agent("boss"), start=0, end=100),
+        reading("ask1", model(), requested("expert", id="1"), parent="run", start=1, end=5),
+        reading("tool", executed("expert", id="1"), parent="run", start=10, end=50),
+        reading("sub", agent("expert"), parent="tool", start=11, end=49),
+        reading("ask2", model(), requested("search", id="2"), parent="sub", start=12, end=20),
+        reading("ask3", model(), requested("finish", id="3"), parent="run", start=60, end=70),
+    )
+    expected = [
+        (0, 0, "expert", "executed"),
+        (1, 0, "search", "requested_only"),
+        (2, 0, "finish", "requested_only"),
+    ]
+    assert shown(joined(*readings)) == expected
+    for by_ms in (-3_600_000, -20, 3_600_000):
+        skewed = [moved(one, service="expert", by_ms=by_ms) if one in readings[3:5] else one for one in readings]
+        assert shown(joined(*skewed)) == expected
+
+
+def test_a_name_is_borrowed_where_the_outer_span_has_none():
+    trajectory = joined(
+        reading("client", executed("", mcp=True), start=0),
+        reading("server", executed("search", args(q=1), mcp=True), parent="client", start=1),
+    )
+    assert (only_call(trajectory).name, only_call(trajectory).arguments) == ("search", args(q=1))
+
+
+def test_a_deep_chain_of_agents_has_a_path_of_bounded_length():
+    readings = [reading("s0", agent("a0"), start=0)]
+    readings += [reading(f"s{n}", agent(f"a{n}"), parent=f"s{n - 1}", start=n) for n in range(1, 500)]
+    readings.append(replace(reading("tool", executed("f"), parent="s499"), start_ns=10**9))
+    path = only_call(joined(*readings)).agent_path
+    assert (len(path), path[0], path[-1]) == (32, "a0", "a499")

@@ -1,0 +1,136 @@
+"""Checks a dialect against its contract on records of its producer.
+
+Arrive: a dialect and recorded spans and log records. Leaves: nothing, or an `AssertionError` that says what
+would go wrong in a running toolgauge.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import cast, get_args
+
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Value
+from toolgauge.model.observations import CallAnswered, CallExecuted, CallRequested, ConversationSeen, Observation
+from toolgauge.model.ports import Dialect
+from toolgauge.model.records import LogRecord, Record
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_ABSENT = "toolgauge.testing.absent"
+
+
+def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:
+    """Raise `AssertionError` unless the dialect keeps its contract; it must claim and read at least one of the records."""
+    _check_declaration(dialect)
+    claimed = [record for record in records if _claims(dialect, record)]
+    assert claimed, f"dialect `{dialect.name}` claims none of the {len(records)} records"
+    read = 0
+    for record in claimed:
+        assert _is_decoded_for(dialect, record), (
+            f"dialect `{dialect.name}` claims {_shown(record)}, which has none of its marks and scopes: "
+            "in a running toolgauge it would never see that record"
+        )
+        read += len(_observations(dialect, record))
+    assert read, f"dialect `{dialect.name}` yields nothing for any of the {len(claimed)} records that it claims"
+    for record in records:
+        _check_attribute(dialect, record)
+
+
+def _check_declaration(dialect: Dialect) -> None:
+    assert _NAME.fullmatch(dialect.name), f"a dialect's name is in snake case, not `{dialect.name}`"
+    assert type(dialect.rank) is int, f"the rank of dialect `{dialect.name}` is no integer: {dialect.rank!r}"
+    for declared, what in ((dialect.marks, "marks"), (dialect.scopes, "scopes")):
+        assert isinstance(declared, tuple), f"`{what}` of dialect `{dialect.name}` is no tuple: {declared!r}"
+        for prefix in declared:
+            assert isinstance(prefix, str), f"`{what}` of dialect `{dialect.name}` holds {prefix!r}, which is no text"
+            assert prefix, f"`{what}` of dialect `{dialect.name}` holds an empty text: every record would be decoded"
+    assert dialect.marks or dialect.scopes, f"dialect `{dialect.name}` has neither marks nor scopes: it sees nothing"
+
+
+def _claims(dialect: Dialect, record: Record) -> bool:
+    first = dialect.claims(record)
+    assert isinstance(first, bool), f"`claims` of dialect `{dialect.name}` returned {first!r} instead of a bool"
+    assert dialect.claims(record) is first, (
+        f"dialect `{dialect.name}` claims {_shown(record)} only sometimes: it keeps a memory of records"
+    )
+    return first
+
+
+def _is_decoded_for(dialect: Dialect, record: Record) -> bool:
+    if record.scope.name.startswith(dialect.scopes):
+        return True
+    if isinstance(record, LogRecord) and record.event_name.startswith(dialect.marks):
+        return True
+    return any(key.startswith(dialect.marks) for key in record.attributes)
+
+
+def _observations(dialect: Dialect, record: Record) -> tuple[Observation, ...]:
+    before = _everything(record)
+    found = tuple(dialect.read(record))
+    assert _everything(record) == before, f"dialect `{dialect.name}` changes {_shown(record)} while reading it"
+    assert tuple(dialect.read(record)) == found, (
+        f"dialect `{dialect.name}` reads {_shown(record)} differently the second time: it keeps a memory of records"
+    )
+    for observation in found:
+        _check_observation(dialect, record, observation)
+    positions = [observation.position for observation in found if isinstance(observation, CallRequested)]
+    assert len(positions) == len(set(positions)), (
+        f"dialect `{dialect.name}` gives two requests of {_shown(record)} the same position: {positions}"
+    )
+    return found
+
+
+def _check_observation(dialect: Dialect, record: Record, observation: Observation) -> None:
+    where = f"dialect `{dialect.name}` on {_shown(record)}"
+    assert isinstance(observation, get_args(Observation)), f"{where} yields {observation!r}, which is no observation"
+    match observation:
+        case CallRequested(name=name, arguments=arguments, position=position):
+            assert name, f"{where} yields a request without a name"
+            assert position >= 0, f"{where} yields a request at position {position}"
+            _check_content(where, "arguments", arguments)
+        case CallExecuted(arguments=arguments, result=result):
+            _check_content(where, "arguments", arguments)
+            _check_content(where, "result", result)
+        case CallAnswered(call_id=call_id, name=name, result=result):
+            assert call_id or name, f"{where} yields an answer with neither id nor name: it can belong to no call"
+            _check_content(where, "result", result)
+        case ConversationSeen(conversation_id=conversation_id, rank=rank):
+            assert conversation_id, f"{where} yields an empty conversation id"
+            assert rank in (0, 1, 2), f"{where} yields a conversation of rank {rank}, which is none of 0, 1, 2"
+        case _:
+            pass
+
+
+def _check_content(where: str, what: str, content: Content) -> None:
+    assert isinstance(content, Recorded | Unparsed | NotRecorded), f"{where} yields {what} that are {content!r}"
+    if isinstance(content, Recorded):
+        assert _is_json(content.value), f"{where} yields {what} that are not JSON: {content.value!r}"
+
+
+def _is_json(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, list):
+        return all(_is_json(item) for item in cast("list[object]", value))
+    if isinstance(value, dict):
+        items = cast("dict[object, object]", value).items()
+        return all(isinstance(key, str) and _is_json(item) for key, item in items)
+    return value is None or isinstance(value, bool | int | str)
+
+
+def _check_attribute(dialect: Dialect, record: Record) -> None:
+    assert dialect.attribute(record, _ABSENT) is None, (
+        f"dialect `{dialect.name}` finds an attribute that {_shown(record)} does not have"
+    )
+
+
+def _everything(record: Record) -> tuple[Mapping[str, Value], object]:
+    rest = record.body if isinstance(record, LogRecord) else [dict(event.attributes) for event in record.events]
+    return deepcopy(dict(record.attributes)), deepcopy(rest)
+
+
+def _shown(record: Record) -> str:
+    if isinstance(record, LogRecord):
+        return f"log record `{record.event_name}` of scope `{record.scope.name}`"
+    return f"span `{record.name}` of scope `{record.scope.name}`"

@@ -1,0 +1,112 @@
+"""Checks an evaluator against its contract: on trajectories from empty to full, with and without a reference.
+
+Arrives: an evaluator with its parameters. Leaves: nothing, or an `AssertionError` that says which promise a score of
+this evaluator would break.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from typing import get_args
+
+from toolgauge.model.expected import Expected
+from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Reason, Scored
+from toolgauge.model.ports import Evaluation, Evaluator
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.testing.samples import SECRET, sample_expectations, sample_trajectories
+
+# As many pauses as the scorer grants with its default settings.
+_MAX_PAUSES = 2000
+
+
+def check_evaluator(
+    evaluator: Evaluator,
+    trajectories: Sequence[Trajectory] = (),
+    expectations: Sequence[Expected | None] = (),
+) -> None:
+    """Raise `AssertionError` unless the evaluator keeps its contract, on the samples and on what is given besides."""
+    name = type(evaluator).__name__
+    assert isinstance(evaluator.version, str), f"`version` of {name} is no text: {evaluator.version!r}"
+    assert evaluator.version, f"`version` of {name} is empty: nobody could tell when its scores change meaning"
+    assert evaluator.level in get_args(Level), f"`level` of {name} is `{evaluator.level}`, neither call nor trajectory"
+    references = (*sample_expectations(), *expectations)
+    for trajectory in (*sample_trajectories(), *trajectories):
+        for expected in references:
+            _check_once(evaluator, name, trajectory, expected)
+
+
+def _check_once(evaluator: Evaluator, name: str, trajectory: Trajectory, expected: Expected | None) -> None:
+    case = f"{name} on {len(trajectory.calls)} calls {'without' if expected is None else 'with'} a reference"
+    before = deepcopy((trajectory, expected, evaluator))
+    outcomes = _outcomes(evaluator, case, trajectory, expected)
+    assert (trajectory, expected) == before[:2], f"{case} changes the trajectory or the reference"
+    assert evaluator == before[2], f"{case} changes itself: the next trajectory would be scored differently"
+    assert _outcomes(evaluator, case, trajectory, expected) == outcomes, f"{case} says something else the second time"
+    assert outcomes, f"{case} yields no outcome: it must say `NotEvaluated` when there is nothing to judge"
+    judged = [None if call is None else call.order for call, _ in outcomes]
+    assert len(judged) == len(set(judged)), f"{case} judges the same target twice: {judged}"
+    for call, outcome in outcomes:
+        _check_target(evaluator, case, trajectory, call, outcome)
+        _check_outcome(case, outcome)
+
+
+def _outcomes(
+    evaluator: Evaluator, case: str, trajectory: Trajectory, expected: Expected | None
+) -> list[tuple[ToolCall | None, Outcome]]:
+    return list(_judged(case, _evaluations(evaluator, case, trajectory, expected)))
+
+
+def _evaluations(
+    evaluator: Evaluator, case: str, trajectory: Trajectory, expected: Expected | None
+) -> Iterator[Evaluation]:
+    try:
+        yield from evaluator.evaluate(trajectory, expected)
+    except Exception as error:
+        raise AssertionError(f"{case} raises {error!r}: it must say `NotEvaluated` instead") from error
+
+
+def _judged(case: str, evaluations: Iterator[Evaluation]) -> Iterator[tuple[ToolCall | None, Outcome]]:
+    pauses = 0
+    for evaluation in evaluations:
+        if evaluation is None:
+            pauses += 1
+            assert pauses <= _MAX_PAUSES, f"{case} pauses more than {_MAX_PAUSES} times: the scorer would cut it off"
+        else:
+            yield evaluation
+
+
+def _check_target(
+    evaluator: Evaluator, case: str, trajectory: Trajectory, call: ToolCall | None, outcome: Outcome
+) -> None:
+    if evaluator.level == "trajectory":
+        assert call is None, f"{case} judges a call although its level is trajectory"
+    elif call is None:
+        assert not isinstance(outcome, Scored), f"{case} scores the trajectory although its level is call"
+    else:
+        assert call in trajectory.calls, f"{case} judges a call that is not in the trajectory"
+
+
+def _check_outcome(case: str, outcome: Outcome) -> None:
+    assert isinstance(outcome, get_args(Outcome)), f"{case} yields {outcome!r}, which is no outcome"
+    match outcome:
+        case Scored():
+            _check_score(case, outcome)
+        case NotEvaluated(reason=reason, explanation=explanation):
+            assert reason in get_args(Reason), f"{case} gives the reason `{reason}`, which is not in the list"
+            assert SECRET not in explanation, f"{case} repeats a recorded value in its explanation"
+        case Errored(error_type=error_type):
+            assert error_type, f"{case} yields an error without a type"
+
+
+def _check_score(case: str, outcome: Scored) -> None:
+    value = outcome.value
+    assert type(value) in (int, float), f"{case} scores {value!r}, which is no number"
+    assert math.isfinite(value), f"{case} scores {value!r}: say `NotEvaluated` when there is no number"
+    assert 0 <= value <= 1, f"{case} scores {value!r}, which is not within 0 and 1"
+    assert outcome.explanation.strip(), f"{case} scores {value!r} without an explanation"
+    assert SECRET not in outcome.explanation, f"{case} repeats a recorded value in its explanation"
+    assert outcome.passed is None, f"{case} decides itself what passes: that is the criterion's `pass_at`"
+    for part, figure in outcome.parts.items():
+        assert part, f"{case} names a part of its score with an empty text"
+        assert math.isfinite(figure), f"{case} gives {figure!r} as `{part}`, which is no number"
+        assert figure >= 0, f"{case} gives {figure!r} as `{part}`, which is below 0"

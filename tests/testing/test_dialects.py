@@ -1,0 +1,120 @@
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.recognize.support import CORPUS, log, span
+from toolgauge.decode.decoder import Decoder
+from toolgauge.model.content import Recorded
+from toolgauge.model.json import Json, Value
+from toolgauge.model.observations import (
+    CallAnswered,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    Observation,
+)
+from toolgauge.model.ports import Dialect
+from toolgauge.model.records import Record
+from toolgauge.plugins import dialects
+from toolgauge.recognize.dialects.genai import GenAI
+from toolgauge.recognize.dialects.openinference import OpenInference
+from toolgauge.testing.dialects import check_dialect
+
+# A few spans of each producer are enough for a contract; reading every recording is the work of other tests.
+RECORDS_A_FILE = 12
+
+
+def recorded(dialect: Dialect, folder: Path) -> Iterator[Record]:
+    decoder = Decoder(dialect.marks, dialect.scopes)
+    for file in sorted(folder.glob("*.otlp.pb"))[:4]:
+        body = file.read_bytes()
+        if file.name.endswith(".logs.otlp.pb"):
+            yield from decoder.logs(body).viewed[:RECORDS_A_FILE]
+        else:
+            yield from (viewed.span for viewed in decoder.traces(body).viewed[:RECORDS_A_FILE])
+
+
+@pytest.mark.parametrize("dialect", dialects(), ids=lambda dialect: dialect.name)
+def test_each_installed_dialect_keeps_its_contract_on_all_recorded_producers(dialect: Dialect):
+    records = [record for folder in sorted(CORPUS.iterdir()) for record in recorded(dialect, folder)]
+    check_dialect(dialect, records)
+
+
+def test_installed_dialects_are_ours():
+    assert {type(dialect) for dialect in dialects()} >= {GenAI, OpenInference}
+
+
+@dataclass
+class Fake:
+    """Claims spans with the key `fake.kind` and yields what it is told to."""
+
+    observations: tuple[Observation, ...] = (CallExecuted(name="add"),)
+    name: str = "fake"
+    rank: int = 50
+    marks: tuple[str, ...] = ("fake.",)
+    scopes: tuple[str, ...] = ()
+    answers_everything: bool = False
+    forgets: bool = True
+    changes: bool = False
+    seen: list[Record] = field(default_factory=list[Record])
+
+    def claims(self, record: Record) -> bool:
+        return "fake.kind" in record.attributes
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        if self.changes and isinstance(record.attributes, dict):
+            record.attributes["fake.seen"] = True
+        if not self.forgets and record in self.seen:
+            return
+        self.seen.append(record)
+        yield from self.observations
+
+    def attribute(self, record: Record, key: str) -> Value:
+        return "something" if self.answers_everything else record.attributes.get(key)
+
+
+def records() -> list[Record]:
+    return [span({"fake.kind": "tool"}, name="add"), span({"other.key": 1}), log("other.event")]
+
+
+def test_dialect_that_keeps_its_contract_passes():
+    check_dialect(Fake(), records())
+
+
+@pytest.mark.parametrize(
+    ("fake", "message"),
+    [
+        (Fake(name="Fake Dialect"), "snake case"),
+        (Fake(marks=("",)), "holds an empty text"),
+        (Fake(marks=()), "neither marks nor scopes"),
+        (Fake(marks=("elsewhere.",)), "it would never see that record"),
+        (Fake(observations=()), "yields nothing"),
+        (Fake(forgets=False), "differently the second time"),
+        (Fake(changes=True), "changes span `add`"),
+        (Fake(answers_everything=True), "finds an attribute that"),
+        (Fake(observations=(CallRequested(position=0, name=""),)), "a request without a name"),
+        (
+            Fake(observations=(CallRequested(position=0, name="a"), CallRequested(position=0, name="b"))),
+            "the same position",
+        ),
+        (Fake(observations=(CallAnswered(result=Recorded(1)),)), "neither id nor name"),
+        (Fake(observations=(CallExecuted(name="add", result=Recorded(float("nan"))),)), "not JSON"),
+        (Fake(observations=(ConversationSeen(conversation_id="", rank=1),)), "empty conversation id"),
+        (Fake(observations=(ConversationSeen(conversation_id="c", rank=7),)), "rank 7"),
+    ],
+)
+def test_broken_contract_is_named(fake: Fake, message: str):
+    with pytest.raises(AssertionError, match=message):
+        check_dialect(fake, records())
+
+
+def test_dialect_without_a_record_of_its_own_is_told_so():
+    with pytest.raises(AssertionError, match="claims none of the 2 records"):
+        check_dialect(Fake(), records()[1:])
+
+
+@pytest.mark.parametrize("value", [{"a": [1, None, "x"]}, True, None, 2.5])
+def test_any_json_is_a_fine_result(value: Json):
+    check_dialect(Fake(observations=(CallExecuted(name="add", result=Recorded(value)),)), records())

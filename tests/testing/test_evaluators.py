@@ -1,0 +1,109 @@
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import ClassVar
+
+import pytest
+
+from toolgauge.model.expected import Expected
+from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.plugins import EVALUATORS, evaluator, names
+from toolgauge.testing.evaluators import check_evaluator
+from toolgauge.testing.samples import SECRET, sample_call
+
+NO_CALLS = NotEvaluated(reason="no_calls", explanation="no call")
+
+
+@pytest.mark.parametrize("name", names(EVALUATORS))
+def test_each_installed_evaluator_keeps_its_contract(name: str):
+    check_evaluator(evaluator(name)())
+
+
+@dataclass(eq=False)
+class Fake:
+    """Yields for each call what it is told to; nothing to judge without calls."""
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "call"
+    outcome: Callable[[ToolCall], Outcome] = lambda _: Scored(value=1.0, explanation="fine")
+    target: Callable[[ToolCall], ToolCall | None] = lambda call: call
+    judged: list[ToolCall] = field(default_factory=list[ToolCall])
+    remembers: bool = False
+
+    def __deepcopy__(self, memo: object) -> "Fake":
+        return self
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002
+        if not trajectory.calls:
+            yield None, NO_CALLS
+        for call in trajectory.calls:
+            yield None
+            value = self.outcome(call)
+            if self.remembers and call in self.judged:
+                value = Scored(value=0.5, explanation="seen before")
+            self.judged.append(call)
+            yield self.target(call), value
+
+
+class Unversioned(Fake):
+    version: ClassVar[str] = ""
+
+
+class OfTrajectory(Fake):
+    level: ClassVar[Level] = "trajectory"
+
+
+def scoring(value: float, explanation: str = "fine", *, passed: bool | None = None) -> Callable[[ToolCall], Outcome]:
+    return lambda _: Scored(value=value, explanation=explanation, passed=passed)
+
+
+def explode(call: ToolCall) -> Outcome:
+    raise KeyError(call.name)
+
+
+def test_evaluator_that_keeps_its_contract_passes():
+    check_evaluator(Fake())
+
+
+@pytest.mark.parametrize(
+    ("fake", "message"),
+    [
+        (Unversioned(), "`version` of Unversioned is empty"),
+        (Fake(outcome=scoring(1.5)), "not within 0 and 1"),
+        (Fake(outcome=scoring(float("nan"))), "say `NotEvaluated`"),
+        (Fake(outcome=scoring(1.0, " ")), "without an explanation"),
+        (Fake(outcome=scoring(1.0, f"got {SECRET}")), "repeats a recorded value"),
+        (Fake(outcome=scoring(1.0, passed=True)), "pass_at"),
+        (Fake(outcome=lambda _: Scored(value=1.0, explanation="x", parts={"p": float("inf")})), "no number"),
+        (Fake(outcome=explode), "raises KeyError"),
+        (OfTrajectory(), "judges a call although its level is trajectory"),
+        (Fake(target=lambda _: None), "scores the trajectory although its level is call|the same target twice"),
+        (Fake(target=lambda _: sample_call(999)), "not in the trajectory|the same target twice"),
+        (Fake(remembers=True), "something else the second time|same target"),
+    ],
+)
+def test_broken_contract_is_named(fake: Fake, message: str):
+    with pytest.raises(AssertionError, match=message):
+        check_evaluator(fake)
+
+
+class Silent(Fake):
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002
+        yield from ()
+
+
+class Endless(Fake):
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002
+        yield from repeat(None)
+
+
+def test_evaluator_that_says_nothing_is_told_to_say_why():
+    with pytest.raises(AssertionError, match="yields no outcome"):
+        check_evaluator(Silent())
+
+
+def test_evaluator_that_never_ends_is_cut_off():
+    with pytest.raises(AssertionError, match="would cut it off"):
+        check_evaluator(Endless())

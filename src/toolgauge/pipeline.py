@@ -43,7 +43,7 @@ class ScorecardSink(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSettings:
-    """How the pipeline behaves. `max_queue` bounds closed trajectories that wait to be scored."""
+    """How the pipeline behaves. Beyond `max_queue` evicted trajectories that wait, they leave unscored (`overload`)."""
 
     annotate: Literal["both", "hold", "scorecard", "off"] = "both"
     max_queue: int = 1000
@@ -86,15 +86,14 @@ class Pipeline:
         self._metrics = metrics
         self._settings = settings
         self._clock = clock
-        self._closed: deque[Trajectory] = deque()
         self._scoring: _Scoring | None = None
         self._released: deque[tuple[Container, bytes]] = deque()
         self._scorecards: list[Scorecard] = []
         self._now_ns = 0
-        self._closing = False
+        self._closing: Iterator[Trajectory] | None = None
         metrics.spans_held.observe = lambda: {(): self.spans_held}
         metrics.traces_open.observe = lambda: {(): assembler.open_count}
-        metrics.scoring_queue.observe = lambda: {(): len(self._closed)}
+        metrics.scoring_queue.observe = lambda: {(): assembler.evicted_count}
 
     @property
     def spans_held(self) -> int:
@@ -141,7 +140,7 @@ class Pipeline:
         return Accepted()
 
     def _refusal(self, body: bytes) -> tuple[Refused, str] | None:
-        if self._closing:
+        if self._closing is not None:
             return Refused("shutting down"), "shutdown"
         if not self._outbox.has_room(len(body)):
             return Refused("the queue to the destination is full"), "queue_full"
@@ -195,10 +194,8 @@ class Pipeline:
     # -- time -------------------------------------------------------------------------------------------------------
 
     def tick(self, now_ns: int) -> None:
-        """Close the trajectories that are due and let go of spans that were held long enough."""
+        """Take note of the time and let go of spans that were held long enough."""
         self._now_ns = max(self._now_ns, now_ns)
-        for trajectory in self._assembler.closed(self._now_ns):
-            self._enqueue(trajectory)
         for span in self._hold.expired(self._now_ns):
             self._released.append((span.container, span.raw))
         broken = self._decoder.undecodable_values - self._metrics.undecodable_values.value()
@@ -206,36 +203,38 @@ class Pipeline:
             self._metrics.undecodable_values.add(broken)
 
     def close(self, now_ns: int) -> None:
-        """Refuse what still comes and close everything that is open; the caller then scores and flushes."""
-        self._closing = True
+        """Refuse what still comes; everything that is open is closed by the `score` calls that follow."""
         self.tick(now_ns)
-        # Not bounded by `max_queue`: nothing is added after this.
-        self._closed.extend(self._assembler.close_all(self._now_ns))
+        self._closing = self._assembler.close_all(self._now_ns)
 
     def release(self) -> None:
         """Let go of all spans that are still held."""
         for span in self._hold.take_all():
             self._released.append((span.container, span.raw))
 
-    def _enqueue(self, trajectory: Trajectory) -> None:
-        if len(self._closed) >= self._settings.max_queue:
-            self._finish(trajectory, self._scorer.overloaded(trajectory))
-            return
-        self._closed.append(trajectory)
-
     # -- scoring ----------------------------------------------------------------------------------------------------
 
     def score(self, budget_ns: int) -> bool:
-        """Score for about `budget_ns`; True while there is more to do."""
+        """Close what is due and score it, for about `budget_ns`; True while there may be more to do."""
         until = self._clock() + budget_ns
-        while self._scoring is not None or self._closed:
-            if self._scoring is None:
-                trajectory = self._closed.popleft()
-                self._scoring = _Scoring(trajectory, self._scorer.score(trajectory))
-            self._step(self._scoring, until)
+        while self._scoring is not None or self._next_closed():
+            if self._scoring is not None:
+                self._step(self._scoring, until)
             if self._clock() >= until:
-                return self._scoring is not None or bool(self._closed)
+                return True
         return False
+
+    def _next_closed(self) -> bool:
+        """Close one trajectory, for the next steps to score; False when none is due."""
+        closed = self._assembler.closed(self._now_ns) if self._closing is None else self._closing
+        trajectory = next(closed, None)
+        if trajectory is None:
+            return False
+        if self._assembler.evicted_count > self._settings.max_queue:
+            self._finish(trajectory, self._scorer.overloaded(trajectory))
+        else:
+            self._scoring = _Scoring(trajectory, self._scorer.score(trajectory))
+        return True
 
     def _step(self, scoring: _Scoring, until: int) -> None:
         started = self._clock()

@@ -20,9 +20,8 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize.openinference.agents import agent_run, langchain_agent
-from toolgauge.recognize.openinference.crewai import called_name, task_texts
-from toolgauge.recognize.openinference.crewai import offered_tools as crew_tools
-from toolgauge.recognize.openinference.definitions import offered_tools
+from toolgauge.recognize.openinference.crewai import called_name, offered_tools, task_texts
+from toolgauge.recognize.openinference.definitions import DefinitionReader
 from toolgauge.recognize.openinference.histories import crew_history, haystack_history
 from toolgauge.recognize.openinference.instrumentation import instrumentation
 from toolgauge.recognize.openinference.messages import (
@@ -69,6 +68,9 @@ class OpenInference:
     marks = ("openinference.", TOOL_NAME)
     scopes = (_UIPATH,)
 
+    def __init__(self) -> None:
+        self._definitions = DefinitionReader()
+
     def claims(self, record: Record) -> bool:
         """Tell whether the record is a span of this dialect."""
         if isinstance(record, LogRecord):
@@ -94,6 +96,9 @@ class OpenInference:
             yield from _tool(record, source, metadata)
         elif kind == "LLM":
             yield from _model(record, source, metadata)
+            offered = self._definitions.read(record.attributes)
+            if offered:
+                yield ToolsOffered(tools=offered)
         else:
             yield from _enclosing(record, kind, source, metadata)
 
@@ -190,9 +195,6 @@ def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observatio
     yield from observed(found, agent)
     yield from answers(messages.input)
     yield from texts(messages)
-    offered = offered_tools(span.attributes)
-    if offered:
-        yield ToolsOffered(tools=offered)
 
 
 # --- agents, chains and the rest
@@ -238,7 +240,7 @@ def _tool_node_answers(span: Span) -> Iterator[Observation]:
 
 def _crew_task(span: Span, agent: str | None) -> Iterator[Observation]:
     yield from crew_history(span.attributes.get(OUTPUT), agent)
-    offered = crew_tools(span.attributes.get(INPUT))
+    offered = offered_tools(span.attributes.get(INPUT))
     if offered:
         yield ToolsOffered(tools=offered)
 

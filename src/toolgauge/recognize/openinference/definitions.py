@@ -4,7 +4,8 @@ Arrives: `llm.tools.<n>.tool.json_schema` or the `tools` inside `llm.invocation_
 definition that is missed makes a tool look invented, so every known form is read.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
@@ -15,48 +16,76 @@ TOOLS = "llm.tools."
 INVOCATION_PARAMETERS = "llm.invocation_parameters"
 
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema")
+_MAX_INDEX_DIGITS = 6
+_MAX_KNOWN = 256
+_MAX_KNOWN_TEXT = 16_384
 # Gemini writes the types of JSON Schema in capitals.
 _CAPITAL_TYPES = frozenset({"OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "NULL"})
 
-
-def offered_tools(attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
-    """Read the tools on offer; empty when the span does not tell."""
-    flat = tuple(_flattened(attributes))
-    return flat or tuple(_invoked(attributes.get(INVOCATION_PARAMETERS)))
+_Reader: TypeAlias = Callable[[Json], Iterator[ToolDefinition]]
 
 
-def _flattened(attributes: Mapping[str, Value]) -> Iterator[ToolDefinition]:
+class DefinitionReader:
+    """Reads the tools on offer from a model span.
+
+    Agents send the same tools with each model call. Reading a text once saves most of the cost of such a span, and
+    the definitions of all calls of a run are then the same objects in memory.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[_Reader, str], tuple[ToolDefinition, ...]] = {}
+
+    def read(self, attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
+        """Return the tools on offer; empty when the span does not tell."""
+        flat = tuple(tool for fields in _flattened(attributes) for tool in self._from_fields(fields))
+        return flat or self._from_text(attributes.get(INVOCATION_PARAMETERS), _invoked)
+
+    def _from_fields(self, fields: Mapping[str, Value]) -> Iterator[ToolDefinition]:
+        written = fields.get("json_schema")
+        told = self._from_text(written, _definitions)
+        name = fields.get("name")
+        if not isinstance(name, str) or not name:
+            yield from told
+            return
+        described = fields.get("description")
+        description = described if isinstance(described, str) else None
+        if told:
+            yield ToolDefinition(
+                name=name, description=description or told[0].description, parameters=told[0].parameters
+            )
+            return
+        bare = as_object(_decoded(written))
+        yield ToolDefinition(name=name, description=description, parameters=_schema(bare) if bare else None)
+
+    def _from_text(self, value: Value, read: _Reader) -> tuple[ToolDefinition, ...]:
+        if not isinstance(value, str) or len(value) > _MAX_KNOWN_TEXT:
+            return tuple(read(_decoded(value)))
+        known = self._known.get((read, value))
+        if known is None:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.pop(next(iter(self._known)))
+            known = self._known[read, value] = tuple(read(_decoded(value)))
+        return known
+
+
+def _decoded(value: Value) -> Json:
+    read = content(value)
+    return read.value if isinstance(read, Recorded) else None
+
+
+def _flattened(attributes: Mapping[str, Value]) -> list[dict[str, Value]]:
     grouped: dict[int, dict[str, Value]] = {}
     for key in attributes:
         if key.startswith(TOOLS):
             index, _, name = key[len(TOOLS) :].partition(".")
-            if index.isascii() and index.isdigit() and len(index) < 6:
+            if index.isascii() and index.isdigit() and len(index) < _MAX_INDEX_DIGITS:
                 grouped.setdefault(int(index), {})[name.removeprefix("tool.")] = attributes[key]
-    for index in sorted(grouped):
-        yield from _from_fields(grouped[index])
+    return [grouped[index] for index in sorted(grouped)]
 
 
-def _from_fields(fields: Mapping[str, Value]) -> Iterator[ToolDefinition]:
-    read = content(fields.get("json_schema"))
-    written: Json = read.value if isinstance(read, Recorded) else None
-    name = fields.get("name")
-    if not isinstance(name, str) or not name:
-        yield from _definitions(written)
-        return
-    described = fields.get("description")
-    inner = next(_definitions(written), None)
-    yield ToolDefinition(
-        name=name,
-        description=described if isinstance(described, str) else inner.description if inner else None,
-        parameters=inner.parameters if inner else _schema(as_object(written) or None),
-    )
-
-
-def _invoked(value: Value) -> Iterator[ToolDefinition]:
-    read = content(value)
-    told = as_object(read.value) if isinstance(read, Recorded) else {}
+def _invoked(told: Json) -> Iterator[ToolDefinition]:
     for key in ("tools", "functions"):
-        for item in as_list(told.get(key)):
+        for item in as_list(as_object(told).get(key)):
             yield from _definitions(item)
 
 

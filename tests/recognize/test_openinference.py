@@ -474,6 +474,17 @@ def test_attributes_are_looked_up_in_the_metadata_too():
 # -- hostile values
 
 
+def test_endless_haystack_conversation_is_read_in_part():
+    message = "ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[ToolCall(tool_name='add', arguments={})])"
+    padding = f"ChatMessage(_content=[TextContent(text='{'x' * 90_000}')])"
+    attributes: dict[str, Value] = {"output.value": json.dumps({"messages": [message, *[padding] * 50, message]})}
+    found = run("Agent.run", attributes, producer="haystack", kind="CHAIN")
+    assert [observation for observation in found if isinstance(observation, CallRequested)] == [
+        CallRequested(position=0, name="add", arguments=Recorded({})),
+        CallRequested(position=1, name="add", arguments=Recorded({})),
+    ]
+
+
 @pytest.mark.parametrize(
     "value", [None, 7, True, 2.5, b"\xff", ["a"], {"a": 1}, "", "[" * 5000, "content='" + "\\" * 9999]
 )

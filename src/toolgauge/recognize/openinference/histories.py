@@ -15,6 +15,9 @@ from toolgauge.recognize.openinference.tools import OTHER_ERROR
 from toolgauge.recognize.reprs import CLASS, parse_repr
 from toolgauge.recognize.values import as_list, as_object, as_str, content, result
 
+# A repr costs many times as much as JSON to read; this much of one conversation is read at most.
+_MAX_REPRS = 250_000
+
 
 def crew_history(output: Value, agent: str | None) -> Iterator[Observation]:
     """Read the messages of a CrewAI task."""
@@ -74,8 +77,10 @@ def _call_id(part: JsonObject) -> str | None:
 
 
 def _chat_messages(value: Value) -> Iterator[JsonObject]:
+    room = _MAX_REPRS
     for text in _messages(value):
-        if isinstance(text, str):
+        if isinstance(text, str) and len(text) <= room:
+            room -= len(text)
             try:
                 yield as_object(parse_repr(text))
             except ValueError:

@@ -477,7 +477,7 @@ def test_attributes_are_looked_up_in_the_metadata_too():
 def test_endless_haystack_conversation_is_read_in_part():
     message = "ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[ToolCall(tool_name='add', arguments={})])"
     padding = f"ChatMessage(_content=[TextContent(text='{'x' * 90_000}')])"
-    attributes: dict[str, Value] = {"output.value": json.dumps({"messages": [message, *[padding] * 50, message]})}
+    attributes: dict[str, Value] = {"output.value": json.dumps({"messages": [message, *[padding] * 20, message]})}
     found = run("Agent.run", attributes, producer="haystack", kind="CHAIN")
     assert [observation for observation in found if isinstance(observation, CallRequested)] == [
         CallRequested(position=0, name="add", arguments=Recorded({})),

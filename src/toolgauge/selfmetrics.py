@@ -56,7 +56,7 @@ class SelfMetrics:
         )
         self.traces_open = registry.gauge("toolgauge.traces.open", "{trace}", "Trajectories that are being assembled.")
         self.scoring_queue = registry.gauge(
-            "toolgauge.queue.size", "{item}", "Closed trajectories that wait to be scored."
+            "toolgauge.queue.size", "{item}", "Trajectories that were closed for want of room and wait to be scored."
         )
         self.scoring_duration = registry.histogram(
             "toolgauge.scoring.duration", "s", "Time to score one trajectory.", _DURATION_BOUNDS_S

@@ -1,7 +1,37 @@
-"""When a trace closes, and what happens at every limit."""
+"""When a trace closes, what comes too late, and what happens at every limit."""
 
-from tests.assemble.support import SECOND_NS, agent, assembler, executed, reading
+import pytest
+
+from tests.assemble.support import (
+    SECOND_NS,
+    TRACE,
+    agent,
+    args,
+    assembler,
+    conversation,
+    executed,
+    head,
+    log,
+    model,
+    only_call,
+    reading,
+    requested,
+)
+from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.model.content import Recorded
+from toolgauge.model.observations import MessageSeen, Reading
+from toolgauge.model.trajectory import Trajectory
+
+MINUTE_NS = 60 * SECOND_NS
+
+
+def run_out(box: Assembler) -> tuple[int, Trajectory]:
+    """Step the clock to whatever is due until a trajectory closes."""
+    while (due_ns := box.next_due_ns()) is not None:
+        for trajectory in box.closed(due_ns):
+            return due_ns, trajectory
+    raise AssertionError("nothing is open")
 
 
 def test_run_closes_a_grace_after_its_root_has_come():
@@ -12,6 +42,108 @@ def test_run_closes_a_grace_after_its_root_has_come():
     assert list(box.closed(7 * SECOND_NS - 1)) == []
     (trajectory,) = box.closed(7 * SECOND_NS)
     assert (trajectory.closed_because, len(trajectory.calls), box.open_count, box.open_bytes) == ("run_ended", 1, 0, 0)
+    assert box.next_due_ns() is None
+
+
+def test_spans_within_the_grace_do_not_prolong_it():
+    box, _ = assembler()
+    box.add(reading("run", agent("shopper")), 0)
+    box.add(reading("tool", executed("search"), parent="run"), 5 * SECOND_NS)
+    due_ns, trajectory = run_out(box)
+    assert (due_ns, len(trajectory.calls)) == (6 * SECOND_NS, 1)
+
+
+def test_the_end_of_a_sub_agent_does_not_close():
+    box, _ = assembler()
+    box.add(reading("sub", agent("expert"), parent="tool"), 0)
+    box.add(reading("tool", executed("ask_expert"), parent="run"), 1 * SECOND_NS)
+    assert box.next_due_ns() == 1 * SECOND_NS + 15 * MINUTE_NS
+    box.add(reading("run", agent("boss")), 60 * SECOND_NS)
+    due_ns, trajectory = run_out(box)
+    assert (due_ns, trajectory.closed_because, trajectory.agents) == (66 * SECOND_NS, "run_ended", ("boss", "expert"))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (1, 3, 0, 2), (2, 0, 3, 1)])
+def test_the_chain_of_parents_runs_through_unread_spans_in_any_order(order: tuple[int, ...]):
+    box, _ = assembler()
+    spans = (
+        reading("run", agent("a"), parent="h1"),
+        head("h1", parent="h2"),
+        reading("h2", parent="h3", attributes=(("tier", "gold"),)),
+        head("h3"),
+    )
+    for number in order:
+        span = spans[number]
+        if isinstance(span, Reading):
+            box.add(span, number * 1000)
+        else:
+            box.add_heads([span], number * 1000)
+    _, trajectory = run_out(box)
+    assert (trajectory.closed_because, trajectory.attributes) == ("run_ended", {"tier": "gold"})
+
+
+def test_without_a_missing_parent_a_trace_closes_when_idle():
+    box, _ = assembler()
+    box.add(reading("ask", model()), 0)
+    box.add_heads([head("more", parent="ask")], 10 * SECOND_NS)
+    due_ns, trajectory = run_out(box)
+    assert (due_ns, trajectory.closed_because) == (40 * SECOND_NS, "idle")
+
+
+def test_a_missing_local_parent_keeps_a_trace_open():
+    box, _ = assembler()
+    box.add(reading("tool", executed("search"), parent="run"), 0)
+    due_ns, trajectory = run_out(box)
+    assert (due_ns, trajectory.closed_because) == (15 * MINUTE_NS, "open_idle")
+
+
+def test_a_remote_parent_that_never_comes_counts_as_idle():
+    box, _ = assembler()
+    box.add(reading("run", agent("a"), parent="caller", is_remote=True), 0)
+    due_ns, trajectory = run_out(box)
+    assert (due_ns, trajectory.closed_because) == (30 * SECOND_NS, "idle")
+
+
+def test_a_remote_parent_that_comes_completes_the_chain():
+    box, _ = assembler()
+    box.add(reading("run", agent("a"), parent="caller", is_remote=True), 0)
+    box.add_heads([head("caller")], 5 * SECOND_NS)
+    due_ns, trajectory = run_out(box)
+    assert (due_ns, trajectory.closed_because) == (11 * SECOND_NS, "run_ended")
+
+
+def test_a_trace_that_never_rests_closes_at_the_longest_duration():
+    box, _ = assembler(AssembleSettings(max_duration_ns=MINUTE_NS))
+    for second in range(0, 60, 10):
+        box.add(reading(f"t{second}", executed("poll"), parent="run", start=second), second * SECOND_NS)
+    due_ns, trajectory = run_out(box)
+    assert (due_ns, trajectory.closed_because, len(trajectory.calls)) == (MINUTE_NS, "max_duration", 6)
+
+
+def test_what_is_open_at_shutdown_is_closed():
+    box, _ = assembler()
+    box.add(reading("tool", executed("search"), parent="run"), 0)
+    (trajectory,) = box.close_all(1)
+    assert (trajectory.closed_because, box.open_count, list(box.close_all(2))) == ("shutdown", 0, [])
+
+
+def test_log_records_wait_for_their_span():
+    box, _ = assembler()
+    box.add(log("ask", requested("f", args(n=1), id="1")), 0)
+    assert box.next_due_ns() == 15 * MINUTE_NS
+    box.add(reading("ask", model()), 5 * SECOND_NS)
+    due_ns, trajectory = run_out(box)
+    assert (due_ns, only_call(trajectory).arguments) == (35 * SECOND_NS, args(n=1))
+
+
+def test_duplicates_count_once():
+    box, _ = assembler()
+    for now_ns in range(3):
+        box.add(reading("tool", executed("search"), parent="run"), now_ns)
+        box.add(log("ask", requested("f", args(n=1))), now_ns)
+        box.add_heads([head("h", parent="run")], now_ns)
+    (trajectory,) = box.close_all(9)
+    assert sorted(call.name for call in trajectory.calls) == ["f", "search"]
 
 
 def test_late_span_is_counted_and_not_rescored():
@@ -19,15 +151,123 @@ def test_late_span_is_counted_and_not_rescored():
     box.add(reading("run", agent("shopper")), 0)
     assert len(list(box.closed(6 * SECOND_NS))) == 1
     box.add(reading("tool", executed("search"), parent="run"), 8 * SECOND_NS)
-    assert box.is_closed(reading("run").ref.trace_id)
-    assert metrics.late.cells[()].sum == 2.0
+    box.add(reading("run", agent("shopper")), 9 * SECOND_NS)
+    box.add(reading("web", attributes=(("tier", "gold"),)), 9 * SECOND_NS)
+    box.add_heads([head("h")], 9 * SECOND_NS)
+    assert box.is_closed(TRACE)
+    assert (metrics.late.cells[()].count, metrics.late.cells[()].sum) == (2, 5.0)
     assert list(box.close_all(60 * SECOND_NS)) == []
 
 
+def test_who_keeps_coming_late_stays_late():
+    box, metrics = assembler(AssembleSettings(late_for_ns=60 * SECOND_NS))
+    box.add(reading("run", agent("shopper")), 0)
+    assert len(list(box.closed(6 * SECOND_NS))) == 1
+    for number in range(1, 10):
+        box.add(reading(f"tool{number}", executed("search"), parent="run"), number * 50 * SECOND_NS)
+    assert (metrics.late.cells[()].count, box.open_count) == (9, 0)
+    assert box.is_closed(TRACE)
+    box.add(reading("other", agent("x"), trace="f" * 32), 600 * SECOND_NS)
+    assert not box.is_closed(TRACE)
+
+
+def test_the_memory_of_closed_traces_is_bounded():
+    box, _ = assembler(AssembleSettings(late_traces=2))
+    traces = [f"{number:032x}" for number in range(3)]
+    for trace in traces:
+        box.add(reading("run", agent("a"), trace=trace), 0)
+    assert len(list(box.closed(10 * SECOND_NS))) == 3
+    assert [box.is_closed(trace) for trace in traces] == [False, True, True]
+
+
 def test_oldest_trace_is_evicted_when_too_many_are_open():
-    box, _ = assembler(AssembleSettings(max_open=2))
+    box, metrics = assembler(AssembleSettings(max_open=2))
     for number in range(3):
         box.add(reading("run", agent("shopper"), parent="far", trace=f"{number:032x}"), number)
-    assert box.open_count == 2
+    assert (box.open_count, box.next_due_ns()) == (2, 2)
+    box.add(reading("tool", executed("late"), trace=f"{0:032x}"), 3)
     (trajectory,) = box.closed(5)
     assert (trajectory.trace_id, trajectory.closed_because) == (f"{0:032x}", "max_open")
+    assert metrics.late.cells[()].count == 1
+
+
+def test_oldest_trace_is_evicted_when_open_traces_take_too_much():
+    box, _ = assembler(AssembleSettings(max_open_bytes=1000))
+    box.add(reading("run", agent("a"), parent="far", trace=f"{1:032x}", size=600), 0)
+    box.add(reading("run", agent("b"), parent="far", trace=f"{2:032x}", size=600), 1)
+    (trajectory,) = box.closed(1)
+    assert (trajectory.agents, trajectory.closed_because, box.open_bytes) == (("a",), "max_open_bytes", 600)
+
+
+def test_one_trace_that_is_too_large_alone_is_closed_with_what_came():
+    box, _ = assembler(AssembleSettings(max_open_bytes=1000))
+    box.add(reading("run", agent("a"), parent="far", size=5000), 0)
+    assert (box.open_count, box.open_bytes) == (0, 0)
+    (trajectory,) = box.close_all(1)
+    assert trajectory.closed_because == "max_open_bytes"
+
+
+def test_unread_spans_of_an_open_trace_count_against_its_bytes():
+    box, _ = assembler(AssembleSettings(max_open_bytes=10_000))
+    box.add(reading("run", agent("a"), parent="far"), 0)
+    box.add_heads([head(f"h{number}", parent="run") for number in range(100)], 1)
+    (trajectory,) = box.closed(1)
+    assert trajectory.closed_because == "max_open_bytes"
+
+
+def test_traces_of_no_agent_never_open():
+    box, _ = assembler()
+    box.add_heads([head("h")], 0)
+    box.add(reading("web", attributes=(("tier", "gold"),)), 0)
+    box.add(reading("page", conversation("c")), 0)
+    assert (box.open_count, box.next_due_ns(), list(box.close_all(1))) == (0, None, [])
+
+
+def test_what_came_before_a_trace_opened_is_not_lost():
+    box, _ = assembler()
+    box.add(reading("page", conversation("c"), parent="web", attributes=(("tier", "gold"),)), 0)
+    box.add(reading("run", agent("a"), parent="page"), 1)
+    (trajectory,) = box.close_all(2)
+    assert (trajectory.conversation_id, trajectory.attributes) == ("c", {"tier": "gold"})
+
+
+def test_messages_without_a_run_are_no_trajectory():
+    box, _ = assembler()
+    box.add(log("ask", MessageSeen(role="user", text="hello")), 0)
+    assert (box.open_count, list(box.close_all(1)), box.open_count) == (1, [], 0)
+
+
+def test_a_clock_that_is_set_back_is_ignored():
+    box, _ = assembler()
+    box.add(reading("run", agent("a")), 100 * SECOND_NS)
+    assert len(list(box.closed(106 * SECOND_NS))) == 1
+    box.add(reading("run", agent("b"), trace="f" * 32), 1 * SECOND_NS)
+    assert box.next_due_ns() == 112 * SECOND_NS
+
+
+def test_two_services_that_flush_every_five_seconds_give_one_trajectory():
+    box, _ = assembler()
+    box.add(reading("run", agent("a"), service="agents"), 0)
+    box.add(reading("ask", model(), requested("f", id="1"), parent="run", service="agents"), 0)
+    box.add(
+        reading("tool", executed("f", id="1", result=Recorded(1)), parent="ask", service="tools", start=1),
+        5 * SECOND_NS,
+    )
+    _, trajectory = run_out(box)
+    assert (only_call(trajectory).state, only_call(trajectory).result) == ("executed", Recorded(1))
+
+
+def test_many_open_traces_cost_nothing_until_they_are_due():
+    box, _ = assembler()
+    for number in range(2000):
+        box.add(reading("run", agent("a"), trace=f"{number:032x}"), number)
+    assert list(box.closed(6 * SECOND_NS - 1)) == []
+    assert [trajectory.trace_id for trajectory in box.closed(6 * SECOND_NS + 1)] == [f"{0:032x}", f"{1:032x}"]
+    assert len(list(box.closed(7 * SECOND_NS))) == 1998
+
+
+def test_ids_that_are_no_hex_are_ids_all_the_same():
+    box, _ = assembler()
+    box.add(reading("run", agent("a"), trace="trace one"), 0)
+    (trajectory,) = box.close_all(1)
+    assert trajectory.trace_id == "trace one"

@@ -113,6 +113,7 @@ class Assembler:
         conversations = self._conversations
         while conversations is not None and (due := conversations.take_due(now_ns)) is not None:
             yield from self._finish(*due, now_ns)
+        yield from self._finish_evicted(now_ns)
 
     def close_all(self, now_ns: int) -> Iterator[Trajectory]:
         """Yield everything that is open, at shutdown."""
@@ -126,6 +127,7 @@ class Assembler:
         while conversations is not None and (conversation := conversations.oldest) is not None:
             conversations.take(conversation, now_ns)
             yield from self._finish(conversation, "shutdown", now_ns)
+        yield from self._finish_evicted(now_ns)
 
     def _clock(self, now_ns: int) -> int:
         """Never run backwards: a clock that is set back must not keep traces open."""

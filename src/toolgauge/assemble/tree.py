@@ -7,6 +7,7 @@ clocks of two services may disagree: both are repaired here, so that nothing aft
 from collections.abc import Iterable, Mapping, Sequence
 
 from toolgauge.assemble.canonical import fold_name
+from toolgauge.assemble.clocks import clock_offsets
 from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.twins import twins
 from toolgauge.model.observations import (
@@ -37,7 +38,10 @@ def plant(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> tup
             by_span.setdefault(reading.ref.span_id, []).append(reading)
     nodes = {span_id: _node(together) for span_id, together in by_span.items()}
     _hang(nodes, parents)
-    for node in sorted(_rooted(nodes), key=lambda node: node.depth):
+    rooted = sorted(_rooted(nodes), key=lambda node: node.depth)
+    offsets = clock_offsets(rooted)
+    for node in rooted:
+        node.time_ns = node.start_ns + offsets[node.service]
         _inherit(node)
     return tuple(sorted(nodes.values(), key=lambda node: node.order))
 
@@ -168,10 +172,8 @@ def _rooted(nodes: Mapping[str, Node]) -> list[Node]:
 def _inherit(node: Node) -> None:
     """Take over from the node above, which was done before."""
     above = node.above
-    node.time_ns = node.start_ns
     node.inside = node if node.agent_run is not None else None
     if above is not None:
-        node.time_ns += _clock_offset(node, above)
         node.inside = node.inside or above.inside
         node.agents = above.agents
         node.model_above = above if above.is_primary else above.model_above
@@ -182,21 +184,3 @@ def _inherit(node: Node) -> None:
     # Two instrumentations of one run nest under the same name.
     if name is not None and node.agents[-1:] != (name,):
         node.agents = (*node.agents[: _MAX_AGENT_PATH - 1], name)
-
-
-def _clock_offset(node: Node, above: Node) -> int:
-    """Return what to add to a node's start so that it fits the clock of the service above it.
-
-    A span that starts before the one that caused it, or that would fit into it but starts after its end,
-    was timed by another clock: it is then put in the middle, as trace viewers do.
-    """
-    drift = above.time_ns - above.start_ns
-    if node.service == above.service:
-        return drift
-    start, room = node.start_ns, above.end_ns - above.start_ns
-    duration = node.end_ns - node.start_ns
-    is_early = start < above.start_ns
-    is_past = start > above.end_ns and duration <= room
-    if not (is_early or is_past):
-        return drift
-    return above.time_ns + max(0, room - duration) // 2 - start

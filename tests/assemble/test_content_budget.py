@@ -1,0 +1,114 @@
+"""Text of an open trace is bounded: repetitions are kept once, long texts lose their middle."""
+
+import itertools
+
+from tests.assemble.support import agent, answered, args, assembler, executed, log, model, only_call, reading, requested
+from toolgauge.assemble.cutting import MARK, cut, cut_text
+from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.observations import CallError, MessageSeen, Reading
+from toolgauge.model.trajectory import Trajectory
+
+
+def closed(*readings: Reading, max_content_bytes: int) -> Trajectory:
+    box, _ = assembler(AssembleSettings(max_content_bytes=max_content_bytes))
+    for one in readings:
+        box.add(one, 0)
+    (trajectory,) = box.close_all(1)
+    return trajectory
+
+
+def test_a_long_result_loses_its_middle_and_says_so():
+    result = Recorded("a" * 5000 + "b" * 5000)
+    trajectory = closed(reading("t", executed("f", args(n=1), result=result), size=10_100), max_content_bytes=1000)
+    kept = (512 - len(MARK)) // 2
+    assert only_call(trajectory).result == Unparsed("a" * kept + MARK + "b" * kept, reason="truncated")
+    assert only_call(trajectory).arguments == args(n=1)
+
+
+def test_long_structured_arguments_become_truncated_text():
+    trajectory = closed(reading("t", executed("f", args(text="x" * 5000)), size=5100), max_content_bytes=1000)
+    arguments = only_call(trajectory).arguments
+    assert isinstance(arguments, Unparsed)
+    assert (arguments.reason, arguments.text[:12], arguments.text[-2:]) == ("truncated", '{"text": "xx', '"}')
+
+
+def test_text_that_was_broken_from_the_start_stays_broken():
+    trajectory = closed(
+        reading("ask", model(), requested("f", Unparsed('{"text": "' + "x" * 5000)), size=5100), max_content_bytes=1000
+    )
+    assert (only_call(trajectory).state, only_call(trajectory).error) == (
+        "rejected",
+        CallError(kind="invalid_arguments", message="the arguments cannot be parsed"),
+    )
+
+
+def test_short_texts_stay_whole_beside_a_long_one():
+    trajectory = closed(
+        reading(
+            "ask",
+            model(),
+            MessageSeen(role="user", text="u" * 9000),
+            MessageSeen(role="system", text="be kind"),
+            size=9100,
+        ),
+        max_content_bytes=1000,
+    )
+    assert [len(message.text) for message in trajectory.messages] == [512, 7]
+
+
+def test_repeated_history_does_not_push_anything_out():
+    answers = [answered(f"c{number}", f"{number}" * 50) for number in range(10)]
+    readings = [
+        reading(
+            f"ask{number}",
+            model(),
+            MessageSeen(role="system", text="s" * 300),
+            *answers[:number],
+            *([requested("f", args(n=number), id=f"c{number}")] if number < 10 else []),
+            parent="run",
+            start=number,
+            size=400 + 100 * number,
+        )
+        for number in range(11)
+    ]
+    trajectory = closed(*readings, max_content_bytes=1200)
+    assert [call.result for call in trajectory.calls] == [Recorded(f"{number}" * 50) for number in range(10)]
+    assert [message.text for message in trajectory.messages] == ["s" * 300]
+
+
+def test_what_is_left_does_not_depend_on_the_order_of_arrival():
+    readings = (
+        reading("run", agent("a"), MessageSeen(role="user", text="u" * 3000), size=3100),
+        reading("t1", executed("f", result=Recorded("r" * 700)), parent="run", start=1, size=800),
+        reading(
+            "t2",
+            executed("g", result=Recorded({"x": "y" * 900}), error=CallError(kind="E", message="m" * 400)),
+            parent="run",
+            start=2,
+            size=2000,
+        ),
+        log("ask", requested("h", Unparsed("q" * 1500)), start=3, size=1600),
+    )
+    results = {closed(*order, max_content_bytes=1500).calls for order in itertools.permutations(readings)}
+    assert len({str(calls) for calls in results}) == 1
+
+
+def test_memory_follows_what_is_kept_and_not_what_was_sent():
+    box, _ = assembler(AssembleSettings(max_content_bytes=10_000))
+    for number in range(100):
+        box.add(reading(f"t{number}", executed("f", result=Recorded("r" * 5000)), parent="run", size=5100), number)
+    assert box.open_bytes < 100_000
+
+
+def test_cutting_twice_is_cutting_once():
+    text = "".join(chr(97 + number % 26) for number in range(3000))
+    assert len(MARK) % 2 == 0
+    for high, low in ((1024, 512), (2048, 64), (128, 128)):
+        assert cut_text(cut_text(text, high), low) == cut_text(text, low)
+        assert len(cut_text(text, low)) == low
+
+
+def test_what_is_short_is_the_same_object():
+    observation = executed("f", args(n=1), result=Recorded("x"))
+    assert cut(observation, 64) is observation

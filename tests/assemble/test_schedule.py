@@ -1,0 +1,48 @@
+"""When something is due: lazily moved, never late, never missed."""
+
+from tests.assemble.support import head
+from toolgauge.assemble.recent_spans import RecentSpans
+from toolgauge.assemble.schedule import Schedule
+
+
+def test_what_moved_later_is_due_later():
+    due = {"a": 10, "b": 20}
+    schedule = Schedule(due.get)
+    for key, due_ns in due.items():
+        schedule.note(key, due_ns)
+    due["a"] = 30
+    assert (schedule.pop_due(15), schedule.next_due_ns()) == (None, 20)
+    assert (schedule.pop_due(20), schedule.next_due_ns()) == ("b", 30)
+
+
+def test_what_moved_earlier_is_due_earlier():
+    due = {"a": 30, "b": 20}
+    schedule = Schedule(due.get)
+    for key, due_ns in due.items():
+        schedule.note(key, due_ns)
+    due["a"] = 5
+    schedule.note("a", 5)
+    assert (schedule.pop_due(5), schedule.pop_due(5), schedule.pop_due(100), schedule.pop_due(100)) == (
+        "a",
+        None,
+        "b",
+        None,
+    )
+
+
+def test_what_is_gone_is_not_due():
+    due = {"a": 10}
+    schedule = Schedule(due.get)
+    schedule.note("a", 10)
+    del due["a"]
+    schedule.forget("a")
+    assert (schedule.next_due_ns(), schedule.pop_due(100)) == (None, None)
+
+
+def test_recent_spans_are_bounded_and_given_away_once():
+    recent = RecentSpans(2)
+    heads = [head(f"h{number}") for number in range(6)]
+    for one in heads:
+        recent.add(one.trace_id, one)
+    assert recent.take(heads[0].trace_id) == heads[4:]
+    assert recent.take(heads[0].trace_id) == []

@@ -12,6 +12,7 @@ from toolgauge.recognize.dialects.genai import GenAI
 WHOLE = """
 class Whole:
     name, rank, marks, scopes = "whole", 1, ("whole.",), ()
+    version, level = "1", "call"
     def claims(self, record): return False
     def read(self, record): return iter(())
     def attribute(self, record, key): return None
@@ -101,7 +102,7 @@ def test_a_dialect_that_lacks_something_is_named(install: Install):
 def test_something_that_is_no_evaluator_is_named(install: Install):
     install("odd", "[toolgauge.evaluators]\nodd = odd_module:evaluate\n", "def evaluate(): pass\n")
 
-    with pytest.raises(ConfigError, match="evaluator `odd` is not a class with a method `evaluate`"):
+    with pytest.raises(ConfigError, match="evaluator `odd` is not a class with `version`, `level`, `evaluate`"):
         plugins.evaluator("odd")
 
 

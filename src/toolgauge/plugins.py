@@ -14,6 +14,7 @@ from toolgauge.model.ports import Dialect
 DIALECTS = "toolgauge.dialects"
 EVALUATORS = "toolgauge.evaluators"
 
+_EVALUATOR_MEMBERS = ("version", "level", "evaluate")
 _DIALECT_MEMBERS = ("name", "rank", "marks", "scopes", "claims", "read", "attribute")
 
 
@@ -44,8 +45,9 @@ def dialects() -> tuple[Dialect, ...]:
 def evaluator(name: str) -> type:
     """Load the evaluator class of this name."""
     loaded = load(EVALUATORS, name)
-    if not isinstance(loaded, type) or not callable(getattr(loaded, "evaluate", None)):
-        raise ConfigError(f"evaluator `{name}` is not a class with a method `evaluate`")
+    missing = [member for member in _EVALUATOR_MEMBERS if not hasattr(loaded, member)]
+    if not isinstance(loaded, type) or missing:
+        raise ConfigError(f"evaluator `{name}` is not a class with `{'`, `'.join(_EVALUATOR_MEMBERS)}`")
     return cast("type[object]", loaded)
 
 

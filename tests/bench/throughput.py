@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ def figures(sent: dict[str, Any], arrived: dict[str, Any]) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def running_sink(folder: Path) -> Iterator[dict[str, int]]:
+def running_sink(folder: Path) -> Generator[dict[str, int]]:
     ports = {"grpc": free_port(), "http": free_port(), "admin": free_port()}
     command = [sys.executable, str(TOOLS / "sink.py"), "--unique", "--stats-file", str(folder / "stats.json")]
     for kind, port in ports.items():
@@ -106,7 +106,7 @@ def running_sink(folder: Path) -> Iterator[dict[str, int]]:
 
 
 @contextlib.contextmanager
-def running(name: str, sink: dict[str, int]) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def running(name: str, sink: dict[str, int]) -> Generator[tuple[subprocess.Popen[bytes], int]]:
     port = free_port()
     destination = f"127.0.0.1:{sink['grpc']}"
     if name == "toolgauge":

@@ -213,8 +213,24 @@ def test_a_request_that_is_cut_off_is_invalid(signal: str):
 _VALID = (CORPUS / "openinference-langgraph" / "error.otlp.pb").read_bytes()
 
 
+def cut_off(at: int) -> bytes:
+    return _VALID[:at]
+
+
+def damaged(at: int, put: bytes) -> bytes:
+    return _VALID[:at] + put + _VALID[at + len(put) :]
+
+
+_PLACES = st.integers(0, len(_VALID))
+_BODIES = (
+    st.binary(max_size=300)
+    | st.builds(cut_off, _PLACES)
+    | st.builds(damaged, _PLACES, st.binary(min_size=1, max_size=4))
+)
+
+
 @settings(max_examples=300, deadline=None)
-@given(st.binary(max_size=300) | st.builds(lambda cut: _VALID[:cut], st.integers(0, len(_VALID))) | st.builds(lambda at, put: _VALID[:at] + put + _VALID[at + len(put) :], st.integers(0, len(_VALID)), st.binary(min_size=1, max_size=4)))  # fmt: skip
+@given(_BODIES)
 def test_any_bytes_are_answered_and_harm_nothing(body: bytes):
     walk = Walk()
     answer = walk.pipeline.consume("traces", body, walk.now_ns)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -48,7 +49,7 @@ def make_criteria(config: Config, written: Sequence[CriterionConfig]) -> tuple[C
     taken = {criterion.name for criterion in criteria}
     for entry in written:
         if entry.name in taken:
-            problems.append(criterion_problem(entry, f"criterion `{entry.name}` is given twice"))
+            problems.append(criterion_problem(entry, f"`{entry.name}` is the name of a default criterion"))
             continue
         taken.add(entry.name)
         criterion = _criterion(entry, problems)
@@ -112,7 +113,8 @@ def _evaluator(entry: CriterionConfig, problems: list[Problem]) -> Evaluator | N
         problems.append(criterion_problem(entry, f"evaluator `{entry.evaluator}` is not a pydantic model"))
         return None
     try:
-        return loaded.model_validate(entry.parameters)
+        # A plug-in's class: `plugins.evaluator` has seen that it has what an evaluator must have.
+        return cast("Evaluator", loaded.model_validate(entry.parameters))
     except ValidationError as error:
         problems.extend(parameter_problems(entry, loaded, error))
         return None

@@ -1,7 +1,7 @@
 """What commands share when they read recordings: a progress bar on stderr, and nothing of it in a pipe."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from toolgauge.replay.recordings import RecordedRequest, find_files, read
 
 
 @contextmanager
-def reading_progress(paths: Sequence[str]) -> Iterator[Iterator[RecordedRequest]]:
+def reading_progress(paths: Sequence[str]) -> Generator[Iterator[RecordedRequest]]:
     """Open the recordings at these paths, with a progress bar when stderr is a terminal."""
     files = find_files(paths)
     if not sys.stderr.isatty():

@@ -16,6 +16,7 @@ from tests.forward.fakes import OK, OWN_HOP, Said, always, first, grpc_sink, req
 from toolgauge.forward.destination import Destination
 from toolgauge.forward.settings import Compression, DestinationSettings, Protocol, RetrySettings
 from toolgauge.model.delivery import Signal
+from toolgauge.model.errors import ConfigError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -385,3 +386,83 @@ async def test_outage_is_logged_once_and_shows_no_content(caplog: pytest.LogCapt
     messages = [record.getMessage() for record in caplog.records if record.name == "toolgauge.forward"]
     assert len([message for message in messages if "does not take requests (unavailable)" in message]) == 1
     assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("x tenant", "blue"), ("", "blue"), ("grpc-timeout", "1S"), ("x-key-bin", "a"), ("x-key", "sécret"), ("x", "a\n")],
+)
+def test_header_that_cannot_be_sent_is_a_configuration_error(name: str, value: str):
+    settings = DestinationSettings(endpoint="127.0.0.1:1", headers={name: value})
+    with pytest.raises(ConfigError, match=f"header `{name}`") as caught:
+        Destination(settings, SelfMetrics(MetricRegistry()), OWN_HOP, "toolgauge/0.1.0")
+    assert f"`{value}`" not in caught.value.message
+
+
+class CuttingProxy:
+    """Passes bytes on; cuts the first connections after some of the request went through."""
+
+    def __init__(self, target: str, cuts: int) -> None:
+        self._host, _, self._port = target.removeprefix("http://").rpartition(":")
+        self.cuts = cuts
+        self.connections = 0
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        to_reader, to_writer = await asyncio.open_connection(self._host, int(self._port))
+        back = asyncio.create_task(self._pump(to_reader, writer, None))
+        await self._pump(reader, to_writer, 2000 if self.connections <= self.cuts else None)
+        for transport in (writer.transport, to_writer.transport):
+            transport.abort()
+        await back
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int | None) -> None:
+        passed = 0
+        try:
+            while (limit is None or passed < limit) and (data := await reader.read(1000)):
+                passed += len(data)
+                writer.write(data)
+                await writer.drain()
+        except ConnectionError:
+            return
+
+
+@both
+async def test_connections_cut_in_the_middle_of_requests_lose_nothing(protocol: Protocol):
+    bodies = [bytes([10, 0]) * (1000 + number) for number in range(12)]
+    before = asyncio.all_tasks()
+    async with sink(protocol, always(OK)) as seen:
+        proxy = CuttingProxy(seen.endpoint, cuts=5)
+        listener = await asyncio.start_server(proxy, "127.0.0.1", 0)
+        port = listener.sockets[0].getsockname()[1]
+        async with sending(f"127.0.0.1:{port}", protocol=protocol) as out:
+            for body in bodies:
+                out.destination.put(request(body))
+            await until(lambda: out.destination.spans_queued == 0, within_s=30)
+        listener.close()
+    await until(lambda: asyncio.all_tasks() <= before)
+    assert set(seen.bodies) == set(bodies)
+    assert out.spans() == {("forwarded", ""): 12}
+    assert proxy.connections > 5
+
+
+def open_sockets() -> int:
+    links = (str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
+    return sum(link.startswith("socket:") for link in links)
+
+
+@both
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts sockets under /proc")
+async def test_close_leaves_no_socket_open(protocol: Protocol):
+    async def round_trip() -> None:
+        async with sink(protocol, always(OK)) as seen, sending(seen.endpoint, protocol=protocol) as out:
+            for _ in range(20):
+                out.destination.put(request(RECORDED))
+            await until(lambda: out.destination.spans_queued == 0)
+
+    await round_trip()  # gRPC opens its own wake-up sockets once
+    await asyncio.sleep(0)
+    before = open_sockets()
+    for _ in range(3):
+        await round_trip()
+    await until(lambda: open_sockets() <= before)

@@ -215,6 +215,16 @@ async def test_half_sent_body_is_told_408_and_closed():
     status_of(reply)
 
 
+async def test_long_body_gets_the_time_that_a_slow_line_needs():
+    async with receiving(body_timeout_s=0.2) as receivers:
+        reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
+        writer.write(HEAD + b"Content-Length: 100002\r\n\r\n" + b"\n\0" * 50_000)
+        await asyncio.sleep(0.4)  # passing time is what is tested
+        writer.write(b"\n\0")
+        assert (await read_reply(reader)).status == 200
+        writer.close()
+
+
 async def test_sender_that_hangs_up_in_the_middle_does_no_harm():
     async with receiving() as receivers:
         _, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)

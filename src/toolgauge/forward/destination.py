@@ -7,6 +7,8 @@ dropped and counted with a reason. A dead destination fills the queue, and then 
 import asyncio
 import logging
 import random
+import re
+from collections.abc import Iterator
 
 from toolgauge.forward.backoff import Backoff
 from toolgauge.forward.grpc_sender import GrpcSender
@@ -17,17 +19,20 @@ from toolgauge.forward.sender import Sender
 from toolgauge.forward.settings import DestinationSettings
 from toolgauge.forward.verdict import Delivered, Permanent, Transient, Verdict
 from toolgauge.model.delivery import Outgoing
+from toolgauge.model.errors import ConfigError
 from toolgauge.selfmetrics import SelfMetrics
 
 _log = logging.getLogger("toolgauge.forward")
 _HOP_HEADER = "x-toolgauge-hop"
+# Binary headers (`-bin`) would need bytes, and `grpc-` belongs to the protocol.
+_HEADER_NAME = re.compile(r"(?!grpc-)[a-z0-9_.-]+(?<!-bin)")
 
 
 class Destination:
     """Sends requests on. Implements `model.delivery.Outbox`; belongs to one event loop."""
 
     def __init__(self, settings: DestinationSettings, metrics: SelfMetrics, hop_id: str, user_agent: str) -> None:
-        metadata = (*((key.lower(), value) for key, value in settings.headers.items()), (_HOP_HEADER, hop_id))
+        metadata = (*_headers(settings), (_HOP_HEADER, hop_id))
         kind = GrpcSender if settings.protocol == "grpc" else HttpSender
         self._sender: Sender = kind(settings, metadata=metadata, user_agent=user_agent)
         self._settings = settings
@@ -157,6 +162,19 @@ class Destination:
         elif not outgoing.spans:
             self._metrics.requests_dropped.add(1, (outgoing.signal, reason))
         self._outage.dropped(reason, spans)
+
+
+def _headers(settings: DestinationSettings) -> Iterator[tuple[str, str]]:
+    """Check what would otherwise fail with every single request. Values may be secret and are not shown."""
+    for key, value in settings.headers.items():
+        if not _HEADER_NAME.fullmatch(key.lower()):
+            raise ConfigError(f"header `{key}` of destination `{settings.name}` is no legal header name")
+        if not (value.isascii() and value.isprintable()):
+            raise ConfigError(
+                f"the value of header `{key}` of destination `{settings.name}` holds characters a header cannot carry",
+                hint="use printable ASCII",
+            )
+        yield key.lower(), value
 
 
 def _monotonic_s() -> float:

@@ -15,8 +15,8 @@ from toolgauge.model.delivery import Consumer, Signal
 from toolgauge.model.errors import StartError
 from toolgauge.receive.door import HOP_HEADER, Door
 from toolgauge.receive.endpoint import close_all, listen
-from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate
-from toolgauge.receive.refusal import Refusal, invalid, loop, too_large
+from toolgauge.receive.gunzip import BrokenBodyError, gunzip, inflate
+from toolgauge.receive.refusal import Refusal, loop
 from toolgauge.selfmetrics import SelfMetrics
 
 _SERVICES: dict[Signal, str] = {
@@ -41,9 +41,10 @@ class GrpcReceiver:
         metrics: SelfMetrics,
         hop_id: str,
     ) -> None:
-        self._door = Door(consumer, transport="grpc", clock=clock, metrics=metrics, hop_id=hop_id)
+        self._door = Door(
+            consumer, transport="grpc", limit=max_recv_msg_size, clock=clock, metrics=metrics, hop_id=hop_id
+        )
         self._endpoint = endpoint
-        self._limit = max_recv_msg_size
         self._server: grpc.aio.Server | None = None
         self._port = 0
 
@@ -62,12 +63,12 @@ class GrpcReceiver:
             options=(
                 # With reuse on, a second process would silently take half of the connections.
                 ("grpc.so_reuseport", 0),
-                ("grpc.max_receive_message_length", self._limit),
+                ("grpc.max_receive_message_length", self._door.limit),
                 ("grpc.max_send_message_length", _MAX_RESPONSE),
                 ("grpc.per_message_decompression", 0),
             )
         )
-        server.add_generic_rpc_handlers((_Methods(self._door, self._limit),))
+        server.add_generic_rpc_handlers((_Methods(self._door),))
         for host, port in addresses:
             try:
                 server.add_insecure_port(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
@@ -88,13 +89,13 @@ class GrpcReceiver:
 class _Methods(grpc.GenericRpcHandler):
     """Finds the handler of a method; refuses what carries our own hop id before its message is read."""
 
-    def __init__(self, door: Door, limit: int) -> None:
+    def __init__(self, door: Door) -> None:
         self._own_hop = (HOP_HEADER, door.hop_id)
         self._export: dict[str, _Handler] = {}
         self._loop: dict[str, _Handler] = {}
         for signal, service in _SERVICES.items():
             path = f"/{service}/Export"
-            self._export[path] = grpc.unary_unary_rpc_method_handler(_export(door, signal, limit))
+            self._export[path] = grpc.unary_unary_rpc_method_handler(_export(door, signal))
             self._loop[path] = grpc.unary_unary_rpc_method_handler(_refuse_loop(door, signal))
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> "_Handler | None":
@@ -107,9 +108,10 @@ class _Methods(grpc.GenericRpcHandler):
 _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
-def _export(door: Door, signal: Signal, limit: int) -> Callable[[bytes, _Context], Awaitable[bytes]]:
+def _export(door: Door, signal: Signal) -> Callable[[bytes, _Context], Awaitable[bytes]]:
     async def export(body: bytes, context: _Context) -> bytes:
-        told = _take(door, signal, body, limit)
+        # The first byte tells: 0x1f is no legal tag of a protobuf message, 0x78 a rare one.
+        told = door.take(signal, body, _decompress if body[:1] in (b"\x1f", b"\x78") else None)
         if told is not None:
             await _abort(context, told)
         return b""
@@ -122,18 +124,6 @@ def _refuse_loop(door: Door, signal: Signal) -> Callable[[bytes, _Context], Awai
         await _abort(context, door.refuse(signal, loop()))
 
     return refuse
-
-
-def _take(door: Door, signal: Signal, body: bytes, limit: int) -> Refusal | None:
-    # The first byte tells: 0x1f is no legal tag of a protobuf message.
-    if body[:1] not in (b"\x1f", b"\x78"):
-        return door.take(signal, body)
-    try:
-        return door.take(signal, _decompress(body, limit))
-    except TooLargeError:
-        return door.refuse(signal, too_large(limit))
-    except BrokenBodyError as error:
-        return door.refuse(signal, invalid(str(error)))
 
 
 def _decompress(body: bytes, limit: int) -> bytes:

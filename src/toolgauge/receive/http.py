@@ -14,9 +14,9 @@ from aiohttp.web_protocol import RequestHandler
 from grpc import StatusCode
 
 from toolgauge.model.delivery import Consumer, Signal
-from toolgauge.receive.door import HOP_HEADER, Door
+from toolgauge.receive.door import HOP_HEADER, Decode, Door
 from toolgauge.receive.endpoint import listen
-from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate
+from toolgauge.receive.gunzip import gunzip, inflate
 from toolgauge.receive.refusal import Refusal, invalid, loop, too_large
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -25,6 +25,7 @@ _PROTOBUF = "application/x-protobuf"
 _SERVER = "toolgauge"
 # How long the rest of a refused body is read, so that a sender in the middle of it sees the answer.
 _LINGER_S = 3.0
+_SLOWEST_BYTES_PER_S = 64 * 1024
 
 
 class HttpReceiver:
@@ -45,8 +46,10 @@ class HttpReceiver:
         idle_timeout_s: float = 60.0,
         body_timeout_s: float = 60.0,
     ) -> None:
-        door = Door(consumer, transport="http", clock=clock, metrics=metrics, hop_id=hop_id)
-        self._requests = _Requests(door, limit=max_request_body_size, body_timeout_s=body_timeout_s)
+        door = Door(
+            consumer, transport="http", limit=max_request_body_size, clock=clock, metrics=metrics, hop_id=hop_id
+        )
+        self._requests = _Requests(door, body_timeout_s)
         self._endpoint = endpoint
         self._idle_timeout_s = idle_timeout_s
         self._protocols: _Server | None = None
@@ -76,8 +79,6 @@ class HttpReceiver:
             protocols.pre_shutdown()
             # aiohttp waits twice: for the handler, then for its task.
             await protocols.shutdown(grace_s / 2)
-        for listener in listeners:
-            await listener.wait_closed()
 
 
 class _Server(web.Server):
@@ -118,9 +119,9 @@ class _Protocol(RequestHandler):
 class _Requests:
     """Answers requests."""
 
-    def __init__(self, door: Door, *, limit: int, body_timeout_s: float) -> None:
+    def __init__(self, door: Door, body_timeout_s: float) -> None:
         self._door = door
-        self._limit = limit
+        self._limit = door.limit
         self._body_timeout_s = body_timeout_s
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
@@ -139,7 +140,7 @@ class _Requests:
         body = await self._read(request)
         if isinstance(body, Refusal):
             return _closing(_told(self._door.refuse(signal, body)))
-        told = self._take(signal, body, request.headers.get("Content-Encoding", ""))
+        told = self._door.take(signal, body, _DECODERS[_encoding(request)])
         if told is not None:
             return _told(told)
         return web.Response(body=b"", headers={"Content-Type": _PROTOBUF, "Server": _SERVER})
@@ -151,7 +152,7 @@ class _Requests:
         headers = request.headers
         if headers.get("Content-Type", "").partition(";")[0].strip().lower() != _PROTOBUF:
             return invalid(f"only `{_PROTOBUF}` is read here", http_status=415)
-        if headers.get("Content-Encoding", "").strip().lower() not in _DECODERS:
+        if _encoding(request) not in _DECODERS:
             return invalid("only gzip, deflate and identity are read here", http_status=415)
         if self._door.hop_id in headers.getall(HOP_HEADER, ()):
             return loop()
@@ -160,13 +161,14 @@ class _Requests:
         return None
 
     async def _read(self, request: web.BaseRequest) -> bytes | Refusal:
-        """Read the body up to the limit, whatever its declared length; in bounded time."""
+        """Read the body up to the limit, whatever its declared length; in bounded time, longer for a long body."""
         chunks: list[bytes] = []
         size = 0
         try:
-            async with asyncio.timeout(self._body_timeout_s):
+            async with asyncio.timeout(self._body_timeout_s) as deadline:
                 while chunk := await request.content.readany():
                     size += len(chunk)
+                    _extend(deadline, len(chunk))
                     if size > self._limit:
                         return too_large(self._limit)
                     chunks.append(chunk)
@@ -176,23 +178,25 @@ class _Requests:
             return invalid("the body is not what its headers say")
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    def _take(self, signal: Signal, body: bytes, encoding: str) -> Refusal | None:
-        decode = _DECODERS[encoding.strip().lower()]
-        try:
-            return self._door.take(signal, decode(body, self._limit) if decode and body else body)
-        except TooLargeError:
-            return self._door.refuse(signal, too_large(self._limit))
-        except BrokenBodyError as error:
-            return self._door.refuse(signal, invalid(str(error)))
 
-
-_DECODERS: dict[str, Callable[[bytes, int], bytes] | None] = {
+_DECODERS: dict[str, Decode | None] = {
     "": None,
     "identity": None,
     "gzip": gunzip,
     "x-gzip": gunzip,
     "deflate": inflate,
 }
+
+
+def _extend(deadline: asyncio.Timeout, size: int) -> None:
+    """Allow a slow line the time that its bytes need."""
+    when_s = deadline.when()
+    if when_s is not None:
+        deadline.reschedule(when_s + size / _SLOWEST_BYTES_PER_S)
+
+
+def _encoding(request: web.BaseRequest) -> str:
+    return request.headers.get("Content-Encoding", "").strip().lower()
 
 
 def _no_such_path() -> Refusal:

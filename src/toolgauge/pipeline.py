@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from toolgauge.assemble.assembler import Assembler
+from toolgauge.assemble.seen_twice import SeenTwice
 from toolgauge.decode.annotate import annotate
 from toolgauge.decode.decoder import Container, DecodedTraces, Decoder, ViewedSpan
 from toolgauge.decode.envelope import count_items, encode_spans
@@ -90,6 +91,7 @@ class Pipeline:
         self._released: deque[tuple[Container, bytes]] = deque()
         self._scorecards: list[Scorecard] = []
         self._now_ns = 0
+        self._seen_twice = SeenTwice()
         self._closing: Iterator[Trajectory] | None = None
         metrics.spans_held.observe = lambda: {(): self.spans_held}
         metrics.traces_open.observe = lambda: {(): assembler.open_count}
@@ -153,6 +155,7 @@ class Pipeline:
             if reading is None:
                 unclaimed.append(_head(viewed.span))
                 continue
+            self._seen_twice.add(reading.ref, now_ns)
             late = self._assembler.is_closed(reading.ref.trace_id)
             self._assembler.add(reading, now_ns)
             if not late and self._waits_for_scores(reading) and self._held(viewed, now_ns):
@@ -198,6 +201,8 @@ class Pipeline:
         self._now_ns = max(self._now_ns, now_ns)
         for span in self._hold.expired(self._now_ns):
             self._released.append((span.container, span.raw))
+        self._seen_twice.turn_over_if_due(self._now_ns)
+        self._metrics.loop_suspected.set(float(self._seen_twice.loop_suspected))
         broken = self._decoder.undecodable_values - self._metrics.undecodable_values.value()
         if broken:
             self._metrics.undecodable_values.add(broken)

@@ -54,6 +54,11 @@ class SelfMetrics:
             "Raise `assemble.run_end_grace` when this rises.",
             _LATE_BOUNDS_S,
         )
+        self.loop_suspected = registry.gauge(
+            "toolgauge.loop_suspected",
+            "{state}",
+            "1 when most agent spans of the last minute came twice: look for a pipeline that sends our output back.",
+        )
         self.traces_open = registry.gauge("toolgauge.traces.open", "{trace}", "Trajectories that are being assembled.")
         self.scoring_queue = registry.gauge(
             "toolgauge.queue.size", "{item}", "Trajectories that were closed for want of room and wait to be scored."

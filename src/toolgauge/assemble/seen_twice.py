@@ -1,0 +1,44 @@
+"""Suspects a loop: a pipeline that sends our output back to us makes every agent span come twice.
+
+Senders repeat a request when its answer was lost, so some repetition is normal; a high share of it within one
+minute is not. Two spans of time are remembered, each bounded.
+"""
+
+from toolgauge.model.records import SpanRef
+
+_WINDOW_NS = 60_000_000_000
+_MAX_REMEMBERED = 50_000
+_SUSPICIOUS_SHARE = 0.5
+_LEAST_SPANS = 100
+
+
+class SeenTwice:
+    """Counts spans that come again within a minute or two."""
+
+    def __init__(self) -> None:
+        self._began_ns = 0
+        self._newer: set[SpanRef] = set()
+        self._older: set[SpanRef] = set()
+        self._seen = self._repeated = 0
+        self.loop_suspected = False
+
+    def add(self, ref: SpanRef, now_ns: int) -> None:
+        """Take note of one span."""
+        if now_ns - self._began_ns >= _WINDOW_NS:
+            self._turn_over(now_ns)
+        self._seen += 1
+        if ref in self._newer or ref in self._older:
+            self._repeated += 1
+        elif len(self._newer) < _MAX_REMEMBERED:
+            self._newer.add(ref)
+
+    def turn_over_if_due(self, now_ns: int) -> None:
+        """Let a suspicion end when nothing comes any more."""
+        if now_ns - self._began_ns >= _WINDOW_NS:
+            self._turn_over(now_ns)
+
+    def _turn_over(self, now_ns: int) -> None:
+        self.loop_suspected = self._seen >= _LEAST_SPANS and self._repeated >= _SUSPICIOUS_SHARE * self._seen
+        self._older, self._newer = self._newer, set()
+        self._seen = self._repeated = 0
+        self._began_ns = now_ns

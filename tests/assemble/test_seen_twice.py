@@ -1,0 +1,47 @@
+"""A loop is suspected from a high share of repeated spans, and only from that."""
+
+from toolgauge.assemble.seen_twice import SeenTwice
+from toolgauge.model.records import SpanRef
+
+MINUTE = 60_000_000_000
+
+
+def refs(count: int, offset: int = 0) -> list[SpanRef]:
+    return [SpanRef("a" * 32, f"{number:016x}") for number in range(offset, offset + count)]
+
+
+def suspected(*groups: tuple[list[SpanRef], int]) -> bool:
+    seen = SeenTwice()
+    newest = 0
+    for group, now_ns in groups:
+        newest = now_ns
+        for ref in group:
+            seen.add(ref, now_ns)
+    seen.turn_over_if_due(newest + MINUTE)
+    return seen.loop_suspected
+
+
+def test_spans_that_all_come_twice_are_suspicious():
+    assert suspected((refs(200), MINUTE), (refs(200), MINUTE + 1))
+
+
+def test_spans_that_come_again_in_the_next_minute_are_suspicious():
+    assert suspected((refs(200), MINUTE), (refs(200), 2 * MINUTE + 1))
+
+
+def test_a_retried_request_is_not():
+    assert not suspected((refs(2000), MINUTE), (refs(500), MINUTE + 1))
+
+
+def test_a_handful_of_spans_says_nothing():
+    assert not suspected((refs(20), MINUTE), (refs(20), MINUTE + 1))
+
+
+def test_a_suspicion_ends_with_the_repetition():
+    seen = SeenTwice()
+    for ref in refs(200) * 2:
+        seen.add(ref, MINUTE)
+    seen.turn_over_if_due(2 * MINUTE)
+    assert seen.loop_suspected
+    seen.turn_over_if_due(3 * MINUTE)
+    assert not seen.loop_suspected

@@ -1,0 +1,43 @@
+"""Every test of the wire leaves nothing behind: no process, no thread, no listening socket."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.wire.support import threads_beside_main, until
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing_behind() -> Iterator[None]:
+    threads = threads_beside_main()
+    processes, sockets = _children(), _listening()
+    yield
+    until(lambda: threads_beside_main() <= threads, f"no more threads than {threads}")
+    until(lambda: _children() <= processes, "all processes to have ended")
+    until(lambda: _listening() <= sockets, "all ports to be closed")
+
+
+def _children() -> set[str]:
+    """Processes that this one started; empty where /proc does not tell."""
+    found: set[str] = set()
+    for task in Path("/proc/self/task").glob("*"):
+        file = task / "children"
+        found.update(file.read_text().split() if file.exists() else ())
+    return found
+
+
+def _listening() -> set[str]:
+    """Inodes of the sockets on which this process listens."""
+    listening: set[str] = set()
+    for table in (Path("/proc/self/net/tcp"), Path("/proc/self/net/tcp6")):
+        rows = table.read_text().splitlines()[1:] if table.exists() else ()
+        listening.update(row.split()[9] for row in rows if row.split()[3] == "0A")
+    own: set[str] = set()
+    for descriptor in Path("/proc/self/fd").glob("*"):
+        try:
+            own.add(os.readlink(descriptor).removeprefix("socket:[").removesuffix("]"))
+        except OSError:  # the listing itself used it
+            continue
+    return listening & own

@@ -1,0 +1,278 @@
+"""A running `toolgauge serve`, senders, and what a scrape says: everything that the tests of the wire share.
+
+Nothing sleeps for a fixed time: `until` asks again until a deadline. Ports are picked by the system.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+import contextlib
+import gzip
+import http.client
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar
+
+import grpc
+from prometheus_client.parser import text_string_to_metric_families
+
+CORPUS = Path(__file__).parent.parent / "corpus"
+TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+Transport: TypeAlias = Literal["grpc", "grpc+gzip", "http", "http+gzip"]
+Samples: TypeAlias = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
+_T = TypeVar("_T")
+
+LISTEN = (
+    "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0",
+    "receivers.otlp.protocols.http.endpoint=127.0.0.1:0",
+    "exporters.prometheus.endpoint=127.0.0.1:0",
+)
+# Trajectories close soon, so that tests do not wait for what production waits for.
+SOON = (
+    "assemble.run_end_grace=300ms",
+    "assemble.idle_timeout=1s",
+    "assemble.open_idle_timeout=2s",
+    "metrics.interval=500ms",
+)
+RETRY_SOON = "retry: {initial_interval: 100ms, max_interval: 300ms}"
+
+
+def until(wanted: Callable[[], _T | None], what: str, deadline_s: float = 15) -> _T:
+    """Ask again until there is an answer that is not empty; `what` says what was waited for."""
+    deadline = time.monotonic() + deadline_s
+    while True:
+        answer = wanted()
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {deadline_s} s: {what}")
+        time.sleep(0.02)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a process under test: nothing of OpenTelemetry's own variables."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("OTEL_", "PYTHON"))}
+    return {**kept, "NO_PROXY": "*", "no_proxy": "*", **more}
+
+
+def toolgauge_command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "toolgauge", *arguments]
+
+
+class Process:
+    """A process whose two outputs go to one file, so that no pipe can fill up."""
+
+    def __init__(self, command: list[str], output: Path, env: Mapping[str, str] | None = None) -> None:
+        self.output = output
+        self._file = output.open("wb")
+        self.popen = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=self._file, stderr=subprocess.STDOUT, env=env or environment()
+        )
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    def said(self) -> str:
+        return self.output.read_text(errors="replace")
+
+    def is_running(self) -> bool:
+        return self.popen.poll() is None
+
+    def signal(self, number: int = signal.SIGTERM) -> None:
+        self.popen.send_signal(number)
+
+    def ended(self, within_s: float) -> int:
+        """Wait for the end and return the exit code."""
+        try:
+            return self.popen.wait(within_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running after {within_s} s:\n{self.said()}") from None
+
+    def memory_mib(self) -> float:
+        """Resident memory now."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+        assert found
+        return int(found[1]) / 1024
+
+    def close(self) -> None:
+        if self.is_running():
+            self.popen.kill()
+        self.popen.wait()
+        self._file.close()
+
+
+class Toolgauge(Process):
+    """`toolgauge serve` with ports that the system picked."""
+
+    def __init__(self, folder: Path, *settings: str, config: Path | None = None, listen: tuple[str, ...] = LISTEN):
+        arguments = ["serve"]
+        if config is not None:
+            arguments += ["--config", str(config)]
+        for setting in (*listen, *SOON, *settings):
+            arguments += ["--set", setting]
+        super().__init__(toolgauge_command(*arguments), folder / f"toolgauge-{time.monotonic_ns()}.log")
+        self.grpc_port = self.http_port = self.metrics_port = 0
+
+    def wait_until_up(self) -> "Toolgauge":
+        """Read the ports from the log, as an operator would."""
+        pattern = r"OTLP/gRPC on port (\d+).*OTLP/HTTP on port (\d+).*metrics on port (\d+)"
+
+        def ports() -> re.Match[str] | None:
+            assert self.is_running(), self.said()
+            return re.search(pattern, self.said(), re.DOTALL)
+
+        found = until(ports, "the ports in the log")
+        self.grpc_port, self.http_port, self.metrics_port = (int(port) for port in found.groups())
+        return self
+
+    # -- in ---------------------------------------------------------------------------------------------------------
+
+    def send(self, body: bytes, transport: Transport = "grpc", *, path: str = "/v1/traces") -> None:
+        """Send one request as an SDK would: again while it is told to come back."""
+        protocol, _, compression = transport.partition("+")
+        if protocol == "grpc":
+            send_grpc(self.grpc_port, body, compressed=bool(compression))
+            return
+
+        def taken() -> bool:
+            status, _ = post(self.http_port, body, path=path, compressed=bool(compression))
+            assert status in (200, 503), status
+            return status == 200
+
+        until(taken, "the request to be taken")
+
+    def send_recorded(self, framework: str, scenario: str, transport: Transport = "grpc") -> None:
+        for body in recorded(framework, scenario):
+            self.send(body, transport)
+
+    # -- what is to be seen from outside ----------------------------------------------------------------------------
+
+    def exposition(self, accept: str = "") -> str:
+        return get(self.metrics_port, "/metrics", {"Accept": accept} if accept else {})
+
+    def samples(self) -> Samples:
+        return {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in text_string_to_metric_families(self.exposition())
+            for sample in family.samples
+        }
+
+    def books(self) -> dict[str, float]:
+        """Read the books from one scrape."""
+        read = dict.fromkeys(("received", "forwarded", "consumed", "refused", "dropped", "held", "queued"), 0.0)
+        for (name, labels), value in self.samples().items():
+            if name == "toolgauge_spans_total":
+                read[dict(labels)["outcome"]] += value
+            elif name in ("toolgauge_spans_held", "toolgauge_spans_queued"):
+                read[name.rpartition("_")[2]] += value
+        return read
+
+    def assert_books_balance(self) -> dict[str, float]:
+        books = self.books()
+        assert books["received"] == sum(value for key, value in books.items() if key != "received"), books
+        return books
+
+    def settled(self, spans: int, deadline_s: float = 15) -> dict[str, float]:
+        """Wait until all spans have come in and gone; the books must balance at every look."""
+
+        def gone() -> dict[str, float] | None:
+            books = self.assert_books_balance()
+            return books if books["received"] >= spans and not books["held"] + books["queued"] else None
+
+        return until(gone, "all spans to have gone", deadline_s)
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *settings: str, config: Path | None = None) -> Iterator[Toolgauge]:
+    """Run one toolgauge; at the end it must stop in order, unless the test ended it."""
+    toolgauge = Toolgauge(folder, *settings, config=config)
+    try:
+        yield toolgauge.wait_until_up()
+        if toolgauge.is_running():
+            toolgauge.signal()
+            toolgauge.ended(30)
+        assert "Traceback" not in toolgauge.said()
+    finally:
+        toolgauge.close()
+
+
+def to_grpc(port: int, *more: str) -> str:
+    """The setting that sends on over gRPC."""
+    return _exporter(f'endpoint: "127.0.0.1:{port}"', *more)
+
+
+def to_http(port: int, *more: str) -> str:
+    """The setting that sends on over HTTP."""
+    return _exporter(f'endpoint: "http://127.0.0.1:{port}"', "protocol: http", *more)
+
+
+def _exporter(*keys: str) -> str:
+    return f"exporters.otlp={{{', '.join((*keys, RETRY_SOON))}}}"
+
+
+def recorded(framework: str, scenario: str) -> list[bytes]:
+    """The requests with spans of one recorded scenario, in the order in which they were sent."""
+    files = sorted(file for file in (CORPUS / framework).glob(f"{scenario}*.otlp.pb") if ".logs." not in file.name)
+    assert files, f"no recording {framework}/{scenario}"
+    return [file.read_bytes() for file in files]
+
+
+def send_grpc(port: int, body: bytes, *, compressed: bool = False, deadline_s: float = 15) -> None:
+    """Send, and send again while the answer is UNAVAILABLE."""
+    with grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.max_send_message_length", -1)]) as channel:
+        export = channel.unary_unary(TRACES)
+        compression = grpc.Compression.Gzip if compressed else None
+
+        def taken() -> bool:
+            try:
+                export(body, timeout=deadline_s, compression=compression)
+            except grpc.RpcError as error:
+                if error.code() is grpc.StatusCode.UNAVAILABLE:  # pyright: ignore[reportAttributeAccessIssue]
+                    return False
+                raise
+            return True
+
+        until(taken, "the request to be taken", deadline_s)
+
+
+def post(
+    port: int,
+    body: bytes,
+    *,
+    path: str = "/v1/traces",
+    compressed: bool = False,
+    content_type: str = "application/x-protobuf",
+) -> tuple[int, bytes]:
+    headers = {"Content-Type": content_type}
+    if compressed:
+        body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
+    return _request(port, "POST", path, body, headers)
+
+
+def get(port: int, path: str, headers: Mapping[str, str] | None = None) -> str:
+    status, body = _request(port, "GET", path, None, headers or {})
+    assert status == 200
+    return body.decode()
+
+
+def _request(port: int, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.request(method, path, body, dict(headers))
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def threads_beside_main() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread is not threading.main_thread()}

@@ -1,0 +1,200 @@
+"""`toolgauge serve` as a process: how it starts, how it ends, and what it says when it cannot start."""
+
+import signal
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.wire.destination import receiving
+from tests.wire.support import LISTEN, Process, Toolgauge, post, recorded, serving, to_grpc, toolgauge_command, until
+
+
+def listening_addresses(pid: int) -> set[str]:
+    """Local addresses (hex, as the kernel writes them) on which the process listens."""
+    inodes: set[str] = set()
+    for descriptor in Path(f"/proc/{pid}/fd").glob("*"):
+        inodes.add(str(descriptor.readlink()).removeprefix("socket:[").removesuffix("]"))
+    return {
+        row.split()[1].partition(":")[0]
+        for table in ("tcp", "tcp6")
+        for row in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
+        if row.split()[3] == "0A" and row.split()[9] in inodes
+    }
+
+
+LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
+
+
+@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="needs /proc to see who listens")
+def test_it_listens_on_loopback_only_and_says_on_which_ports(tmp_path: Path):
+    listen = tuple(setting.replace("127.0.0.1", "localhost") for setting in LISTEN)
+    toolgauge = Toolgauge(tmp_path, listen=listen)
+    try:
+        toolgauge.wait_until_up()
+        assert listening_addresses(toolgauge.pid) <= LOOPBACK
+        assert post(toolgauge.http_port, b"") == (200, b"")
+        toolgauge.signal()
+        assert toolgauge.ended(10) == 0
+    finally:
+        toolgauge.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_scores_what_is_open_sends_it_and_ends_with_0(tmp_path: Path, number: int):
+    with receiving() as destination:
+        settings = ("assemble.run_end_grace=1h", "hold.timeout=1h", "assemble.idle_timeout=1h")
+        with serving(tmp_path, to_grpc(destination.grpc_port), *settings) as toolgauge:
+            toolgauge.send_recorded("pydantic-ai", "tool_error")
+            assert toolgauge.books()["held"] > 0
+            toolgauge.signal(number)
+            assert toolgauge.ended(10) == 0
+            assert "everything was delivered" in toolgauge.said()
+        assert len(destination.spans()) == 3
+        assert len(destination.scorecards()) == 1
+        assert any(event.event_name == "gen_ai.evaluation.result" for event in destination.events())
+        assert "toolgauge.evaluations" in destination.metrics()
+
+
+def test_a_dead_destination_at_the_end_is_told_with_what_is_lost_and_exit_code_1(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        dead = taken.getsockname()[1]
+    with serving(tmp_path, to_grpc(dead)) as toolgauge:
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        began = time.monotonic()
+        toolgauge.signal()
+        assert toolgauge.ended(30) == 1
+        assert time.monotonic() - began < 15
+        assert "are lost" in toolgauge.said()
+
+
+def test_a_destination_that_never_answers_does_not_keep_it_from_ending(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0), backlog=16) as silent:
+        with serving(tmp_path, to_grpc(silent.getsockname()[1], "timeout: 60s")) as toolgauge:
+            toolgauge.send_recorded("pydantic-ai", "tool_error")
+            began = time.monotonic()
+            toolgauge.signal()
+            assert toolgauge.ended(30) == 1
+            assert time.monotonic() - began < 20
+            assert "are lost" in toolgauge.said()
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0), backlog=16) as silent:
+        with serving(tmp_path, to_grpc(silent.getsockname()[1], "timeout: 60s")) as toolgauge:
+            toolgauge.send_recorded("pydantic-ai", "tool_error")
+            toolgauge.signal()
+            from_log(toolgauge, "stopping")
+            began = time.monotonic()
+            toolgauge.signal()
+            assert toolgauge.ended(5) == 1
+            assert time.monotonic() - began < 2
+            assert "second signal" in toolgauge.said()
+
+
+def from_log(toolgauge: Toolgauge, words: str) -> None:
+    until(lambda: words in toolgauge.said(), f"`{words}` in the log")
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_a_port_in_use_is_told_quickly_with_exit_code_1(tmp_path: Path, which: int):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        listen = list(LISTEN)
+        listen[which] = listen[which].replace(":0", f":{port}")
+        began = time.monotonic()
+        toolgauge = Toolgauge(tmp_path, listen=tuple(listen))
+        try:
+            assert toolgauge.ended(10) == 1
+        finally:
+            toolgauge.close()
+        assert time.monotonic() - began < 5
+        assert toolgauge.said().startswith(f"error: cannot listen on `127.0.0.1:{port}`")
+        assert "Traceback" not in toolgauge.said()
+
+
+CRITERION = """\
+criteria:
+  - name: refunds
+    evaluator: tool_call_args
+    expected: [{name: refund, args: {amount: 20}}]
+"""
+
+BAD_FILES = {
+    "an unknown key": ("recievers: {}\n", ["bad.yaml:1", "unknown key `recievers`", "did you mean `receivers`?"]),
+    "a key of the Collector's pipeline graph": ("service:\n  pipelines: {}\n", ["bad.yaml:1", "no pipeline graph"]),
+    "a duration without a unit": ("hold:\n  timeout: 10\n", ["bad.yaml:2", "`hold.timeout`"]),
+    "an unknown evaluator": (
+        CRITERION.replace("tool_call_args", "tool_call_argz"),
+        ["bad.yaml:3", "tool_call_argz", "did you mean `tool_call_args`?"],
+    ),
+    "an unknown parameter": (
+        "criteria:\n  - name: worked\n    evaluator: tool_success\n    fialed_calls: count\n",
+        ["bad.yaml:4", "fialed_calls", "did you mean"],
+    ),
+    "text that is not YAML": ("hold: {timeout: 10s\n", ["bad.yaml:"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_a_bad_configuration_is_one_error_with_file_line_and_hint_and_exit_code_2(tmp_path: Path, case: str):
+    text, expected = BAD_FILES[case]
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    said = refused_to_start(tmp_path, "--config", str(file))
+    for words in expected:
+        assert words in said
+
+
+def test_a_bad_line_in_a_reference_file_is_named(tmp_path: Path):
+    (tmp_path / "cases.jsonl").write_text('{"case": "a", "expected": []}\n{"case": "b", "expected": [{"nam": "x"}]}\n')
+    file = tmp_path / "criteria.yaml"
+    reference = "reference: {file: cases.jsonl, key: eval.case.id}"
+    file.write_text(f"criteria:\n  - name: worked\n    evaluator: tool_success\n    {reference}\n")
+    said = refused_to_start(tmp_path, "--set", f"criteria_files=[{file}]")
+    assert "cases.jsonl:2" in said
+
+
+def test_a_criteria_file_that_does_not_exist_is_named(tmp_path: Path):
+    said = refused_to_start(tmp_path, "--set", f"criteria_files=[{tmp_path / 'none.yaml'}]")
+    assert "none.yaml" in said
+
+
+def test_a_destination_that_is_its_own_receiver_is_refused(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    grpc = f"receivers.otlp.protocols.grpc.endpoint=localhost:{port}"
+    said = refused_to_start(tmp_path, "--set", grpc, "--set", f"exporters.otlp.endpoint=127.0.0.1:{port}")
+    assert "which is our own `receivers.otlp.protocols.grpc.endpoint`" in said
+    assert "hint:" in said
+
+
+def refused_to_start(folder: Path, *arguments: str) -> str:
+    """Start with what is wrong and return what was said."""
+    process = Process(toolgauge_command("serve", *arguments), folder / "said")
+    try:
+        assert process.ended(10) == 2
+    finally:
+        process.close()
+    said = process.said()
+    assert said.startswith("error: ")
+    assert said.count("error: ") == 1
+    assert "Traceback" not in said
+    return said
+
+
+def test_requests_on_their_way_when_it_stops_are_taken_or_told_to_come_back(tmp_path: Path):
+    (body,) = recorded("pydantic-ai", "tool_error")
+    with receiving() as destination, serving(tmp_path, to_grpc(destination.grpc_port)) as toolgauge:
+        toolgauge.signal()
+        taken = 0
+        while toolgauge.is_running():
+            try:
+                status, _ = post(toolgauge.http_port, body)
+            except OSError:
+                break
+            assert status in (200, 503)
+            taken += status == 200
+        assert toolgauge.ended(20) == 0
+        assert len(destination.spans()) == 3 * taken

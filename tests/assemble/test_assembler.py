@@ -234,7 +234,9 @@ def test_what_came_before_a_trace_opened_is_not_lost():
 def test_messages_without_a_run_are_no_trajectory():
     box, _ = assembler()
     box.add(log("ask", MessageSeen(role="user", text="hello")), 0)
-    assert (box.open_count, list(box.close_all(1)), box.open_count) == (1, [], 0)
+    assert (box.open_count, list(box.closed(MINUTE_NS * 20)), box.open_count) == (1, [], 0)
+    box.add(reading("ask", agent("a")), MINUTE_NS * 21)
+    assert len(list(box.close_all(MINUTE_NS * 22))) == 1
 
 
 def test_a_clock_that_is_set_back_is_ignored():

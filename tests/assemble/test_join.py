@@ -259,6 +259,27 @@ def test_two_instrumentations_side_by_side_count_once():
     assert (only_call(trajectory).span, only_call(trajectory).result) == (reading("t1").ref, Recorded(1))
 
 
+def test_two_instrumentations_without_ids_count_each_of_several_equal_calls_once():
+    trajectory = joined(
+        reading("m1", model(), requested("f", args(n=1)), requested("f", args(n=1), position=1), end=9, scope="one"),
+        reading("m2", model(), requested("f", args(n=1)), requested("f", args(n=1), position=1), end=8, scope="two"),
+        *(
+            reading(f"{scope}{number}", executed("f", args(n=1)), start=10 + number, end=30, scope=scope)
+            for scope in ("one", "two")
+            for number in (1, 2)
+        ),
+    )
+    assert shown(trajectory) == [(0, 0, "f", "executed"), (0, 1, "f", "executed")]
+
+
+def test_equal_calls_of_one_instrumentation_at_the_same_time_are_several():
+    trajectory = joined(
+        reading("t1", executed("f", args(n=1)), start=1, end=30),
+        reading("t2", executed("f", args(n=1)), start=2, end=30),
+    )
+    assert len(trajectory.calls) == 2
+
+
 def test_a_call_that_was_executed_again_has_the_outcome_of_the_last_attempt():
     trajectory = joined(
         reading("ask", model(), requested("f", args(n=1), id="1"), start=0),

@@ -229,6 +229,9 @@ class Assembler:
     def _finish(self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int) -> Iterator[Trajectory]:
         trajectory = ended.trajectory(because)
         if trajectory is None:
+            # Nothing was scored, so nothing can be scored twice: the run may still come.
+            if isinstance(ended, OpenTrace):
+                self._closed.remove(ended.trace_id)
             return
         if isinstance(ended, OpenTrace) and trajectory.conversation_id is not None:
             self._pass_on(ended, trajectory.conversation_id, now_ns)

@@ -20,6 +20,10 @@ class ClosedIds:
         while len(self._closed) > self._capacity:
             self._closed.popitem(last=False)
 
+    def remove(self, closed_id: str) -> None:
+        """Forget that something was closed."""
+        self._closed.pop(closed_id, None)
+
     def holds(self, closed_id: str, now_ns: int) -> bool:
         """Tell whether it is known to be closed."""
         entry = self._closed.get(closed_id)

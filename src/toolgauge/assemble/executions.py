@@ -4,9 +4,11 @@ A call may be shown by a wrapper, by a second instrumentation, and by the client
 Delegation and agents used as tools nest tool spans too, but those are calls of their own.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 
+from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Execution, Node
 
 # One span shows one call; log records may add some to it, and hostile ones very many.
@@ -19,7 +21,8 @@ def executed_calls(nodes: Sequence[Node], requests_by_id: Mapping[str, int]) -> 
         for execution in node.executions:
             _absorb_into_outer(node, execution)
     outermost = [execution for node in nodes for execution in node.executions if execution.host is None]
-    _absorb_beside(outermost, requests_by_id)
+    _absorb_doubled(outermost)
+    _absorb_beside([execution for execution in outermost if execution.host is None], requests_by_id)
     return [execution for execution in outermost if execution.host is None]
 
 
@@ -47,6 +50,27 @@ def _shows_same_call(outer: Execution, inner: Execution, *, crossed: bool) -> bo
         return True
     # Some producers write an id of their own when the tool failed.
     return inner.arguments_key is not None and inner.arguments_key == outer.arguments_key
+
+
+def _absorb_doubled(executions: Iterable[Execution]) -> None:
+    """Merge what two instrumentations wrote side by side: same tool and arguments at the same time.
+
+    One of them alone may show several equal calls at once, so each call takes in one span of each.
+    """
+    alike: dict[Hashable, deque[tuple[Execution, set[str]]]] = {}
+    for execution in executions:
+        if execution.arguments_key is None:
+            continue
+        key = (fold_name(execution.name), execution.arguments_key, id(execution.node.tool_above))
+        hosts = alike.setdefault(key, deque(maxlen=_MAX_BESIDE))
+        scope = execution.node.scope
+        for host, scopes in hosts:
+            if scope not in scopes and not host.has_other_id_than(execution) and _overlap(host, execution):
+                host.absorb(execution)
+                scopes.add(scope)
+                break
+        else:
+            hosts.append((execution, {scope}))
 
 
 def _absorb_beside(executions: Iterable[Execution], requests_by_id: Mapping[str, int]) -> None:

@@ -4,7 +4,7 @@ A request shows up on the model's span, in log records, on the span of a second 
 beside it, and in summaries on agent spans. The innermost model span decides to which turn it belongs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 from toolgauge.assemble.node import Node, Request
 from toolgauge.assemble.twins import twins
@@ -49,22 +49,25 @@ def _requesting_above(node: Node) -> Iterator[Node]:
 
 
 def _absorb_beside(nodes: Sequence[Node]) -> None:
-    """Merge what two instrumentations wrote side by side: same id, name and arguments, at the same time."""
-    seen: dict[str, Request] = {}
+    """Merge what two instrumentations wrote side by side about one output."""
+    seen: dict[Hashable, Request] = {}
     for node in nodes:
         for request in _alive(node):
-            if request.call_id is None:
-                continue
-            earlier = seen.setdefault(request.call_id, request)
-            if earlier is not request and _doubles(earlier, request):
-                earlier.absorb(request)
+            keys = (request.call_id, (request.name, request.position, request.arguments_key))
+            earlier = (seen[key] for key in keys if key is not None and key in seen)
+            twin = next((known for known in earlier if _doubles(known, request)), None)
+            if twin is not None:
+                twin.absorb(request)
             else:
-                seen[request.call_id] = request
+                seen.update((key, request) for key in keys if key is not None)
 
 
 def _doubles(earlier: Request, later: Request) -> bool:
+    """Tell whether two instrumentations saw the same at the same time."""
     overlap = later.node.time_ns < earlier.node.time_ns + (earlier.node.end_ns - earlier.node.start_ns)
     if not overlap or earlier.node.scope == later.node.scope or earlier.name != later.name:
+        return False
+    if earlier.call_id is not None and later.call_id is not None and earlier.call_id != later.call_id:
         return False
     mine, others = earlier.arguments_key, later.arguments_key
     return mine is None or others is None or mine == others

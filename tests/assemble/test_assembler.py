@@ -273,3 +273,12 @@ def test_ids_that_are_no_hex_are_ids_all_the_same():
     box.add(reading("run", agent("a"), trace="trace one"), 0)
     (trajectory,) = box.close_all(1)
     assert trajectory.trace_id == "trace one"
+
+
+def test_what_was_due_and_not_asked_for_stays_due():
+    box, _ = assembler()
+    for number in range(3):
+        box.add(reading("run", agent("a"), trace=f"{number:032x}"), 0)
+    first, second = (next(box.closed(10 * SECOND_NS)) for _ in range(2))
+    assert (first.trace_id, second.trace_id) == (f"{0:032x}", f"{1:032x}")
+    assert [one.trace_id for one in box.closed(10 * SECOND_NS)] == [f"{2:032x}"]

@@ -103,7 +103,7 @@ class Assembler:
         return min((due for due in dues if due is not None), default=None)
 
     def closed(self, now_ns: int) -> Iterator[Trajectory]:
-        """Yield what is due. A trajectory is closed when it is asked for: exhaust the iterator."""
+        """Yield what is due, closing each when it is asked for: what is not asked for stays due."""
         now_ns = self._clock(now_ns)
         yield from self._finish_evicted(now_ns)
         while (trace_id := self._schedule.pop_due(now_ns)) is not None:

@@ -1,0 +1,336 @@
+"""The one place that pairs expected with actual calls: one to one, and with the greatest total there is.
+
+A pair has a value from 0 to 1, or may not be. Of several best totals the one with more whole pairs (value 1)
+counts, then with more required, then with more pairs at all. Generators: they yield pauses and return the result.
+"""
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import fsum
+from typing import Literal, TypeAlias
+
+from toolgauge.score import greedy, monotone
+from toolgauge.score.assignment import assign
+from toolgauge.score.monotone import Pairs
+from toolgauge.score.pauses import Pacer
+
+Order: TypeAlias = Literal["any", "ordered", "parallel"]
+# The value of pairing an expected with an actual call (by index); `None` if the two may not be paired.
+Weigh: TypeAlias = Callable[[int, int], Generator[None, None, float | None]]
+
+MAX_PAIRS = 250_000
+# Values are counted in units that thirds, sevenths, ... sixteenths fit into: their sums stay exact.
+_UNITS = 720_720_000
+_UNITS_PER_PAIR = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One call on either side.
+
+    Only items of one `kind` can be paired, and items of one kind with equal keys are a whole pair (value 1).
+    Items of one side with equal kind and key must have the same values with everything. `group` is the turn of an
+    actual call: calls of one turn have no order among themselves. An `optional` expected item is not missed.
+    """
+
+    kind: str
+    key: Hashable
+    group: int = 0
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """An expected and an actual call by index, and how well they agree."""
+
+    expected: int
+    actual: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alignment:
+    """Who belongs to whom; pairs in expected order, the rest as ascending indices.
+
+    `repeated` are the unexpected calls that equal a paired one. `out_of_order` are actual calls: where order does not
+    bind, paired ones that stand outside the longest run in order; where it does, unexpected ones that equal
+    a missing call. `is_greedy` says that there were too many calls to look for the greatest total.
+    """
+
+    pairs: tuple[Pair, ...]
+    missing: tuple[int, ...]
+    unexpected: tuple[int, ...]
+    repeated: tuple[int, ...]
+    out_of_order: tuple[int, ...]
+    is_greedy: bool = False
+
+    @property
+    def total(self) -> float:
+        """Sum of the pairs' values."""
+        return fsum(pair.value for pair in self.pairs)
+
+
+def align(
+    expected: Sequence[Item],
+    actual: Sequence[Item],
+    weigh: Weigh,
+    *,
+    order: Order = "any",
+    peel: bool = False,
+    max_pairs: int = MAX_PAIRS,
+    pacer: Pacer | None = None,
+) -> Generator[None, None, Alignment]:
+    """Pair expected with actual calls.
+
+    `peel` allows to settle equal keys first where order does not bind. That cannot lower the total where
+    1 - value obeys the triangle inequality, as it does for a share of equal arguments; edit distances do not.
+    """
+    table = _Weights(expected, actual, weigh, pacer or Pacer())
+    aligner = _Aligner(table, max_pairs)
+    match order:
+        case "any":
+            pairs = yield from aligner.any_order(peel=peel)
+        case "ordered":
+            pairs = yield from aligner.ordered()
+        case "parallel":
+            pairs = yield from aligner.parallel()
+    # Equal calls may have changed places without having been weighed there.
+    yield from table.of(pairs)
+    return _report(table, pairs, order, is_greedy=aligner.is_greedy)
+
+
+class _Weights:
+    """Values as integers, each worked out once."""
+
+    __slots__ = ("_required_bonus", "_value_unit", "_weigh", "_whole_bonus", "actual", "expected", "pacer", "values")
+
+    def __init__(self, expected: Sequence[Item], actual: Sequence[Item], weigh: Weigh, pacer: Pacer) -> None:
+        self.expected = expected
+        self.actual = actual
+        self.pacer = pacer
+        self.values: dict[tuple[int, int], float | None] = {}
+        self._weigh = weigh
+        most = min(len(expected), len(actual)) + 1
+        # Each place outweighs everything that all pairs together can hold in the places below it.
+        self._required_bonus = most
+        self._whole_bonus = most * (self._required_bonus + 1)
+        self._value_unit = most * (self._whole_bonus + self._required_bonus + 1)
+
+    def of(self, pairs: Iterable[tuple[int, int]]) -> Generator[None, None, list[int]]:
+        """Work out the weights of pairs: 0 for those that may not be, more for all others."""
+        weights: list[int] = []
+        for pair in pairs:
+            if pair not in self.values:
+                expected, actual = self.expected[pair[0]], self.actual[pair[1]]
+                if expected.kind != actual.kind:
+                    self.values[pair] = None
+                elif expected.key == actual.key:
+                    self.values[pair] = 1.0
+                else:
+                    self.values[pair] = yield from self._weigh(*pair)
+                if self.pacer.due(_UNITS_PER_PAIR):
+                    yield
+            value = self.values[pair]
+            weights.append(0 if value is None else self.in_units(value, optional=self.expected[pair[0]].optional))
+        return weights
+
+    def in_units(self, value: float, *, optional: bool) -> int:
+        """Turn a value into an integer that also ranks equal totals."""
+        bonus = 1 + (0 if optional else self._required_bonus) + (self._whole_bonus if value == 1.0 else 0)
+        return round(value * _UNITS) * self._value_unit + bonus
+
+
+class _Aligner:
+    """Picks the way to pair for the order that is asked for and for the number of calls there are."""
+
+    __slots__ = ("_max_pairs", "_table", "is_greedy")
+
+    def __init__(self, table: _Weights, max_pairs: int) -> None:
+        self._table = table
+        self._max_pairs = max_pairs
+        self.is_greedy = False
+
+    def any_order(self, *, peel: bool) -> Generator[None, None, Pairs]:
+        """Pair kind by kind: pairs of different kinds may not be, so the kinds do not touch each other."""
+        pairs: Pairs = []
+        for rows, columns in _by_kind(self._table.expected, self._table.actual):
+            pairs += yield from self._of_kind(rows, columns, peel=peel)
+        return _stable(self._table, pairs)
+
+    def _of_kind(self, rows: list[int], columns: list[int], *, peel: bool) -> Generator[None, None, Pairs]:
+        same = _equal_keys(self._table, rows, columns)
+        is_small = len(rows) * len(columns) <= self._max_pairs
+        if is_small and not peel:
+            return (yield from self._assigned(rows, columns, same))
+        self.is_greedy = self.is_greedy or not peel
+        settled_rows, settled_columns = {row for row, _ in same}, {column for _, column in same}
+        rows = [row for row in rows if row not in settled_rows]
+        columns = [column for column in columns if column not in settled_columns]
+        if not rows or not columns:
+            return same
+        if len(rows) * len(columns) <= self._max_pairs:
+            return same + (yield from self._assigned(rows, columns, []))
+        self.is_greedy = True
+        return same + (yield from greedy.in_any_order(rows, columns, self._row, self._max_pairs))
+
+    def _row(self, row: int, columns: Sequence[int]) -> Generator[None, None, Sequence[int]]:
+        return self._table.of([(row, column) for column in columns])
+
+    def _assigned(self, rows: list[int], columns: list[int], same: Pairs) -> Generator[None, None, Pairs]:
+        """Pair the calls of one kind, starting from the pairs of equal keys."""
+        table = self._table
+        is_flipped = len(rows) > len(columns)
+        short, long = (columns, rows) if is_flipped else (rows, columns)
+        cells = [[(j, i) if is_flipped else (i, j) for j in long] for i in short]
+        known: dict[int, list[int]] = {}
+
+        def weights(row: int) -> Generator[None, None, Sequence[int]]:
+            if row not in known:
+                known[row] = yield from table.of(cells[row])
+            return known[row]
+
+        # All settled pairs have to weigh the same, which optional ones do not.
+        starts = [] if any(table.expected[row].optional for row in rows) else same
+        place_of_row = {index: place for place, index in enumerate(rows)}
+        place_of_column = {index: place for place, index in enumerate(columns)}
+        places = [(place_of_row[row], place_of_column[column]) for row, column in starts]
+        column_of = yield from assign(
+            len(short),
+            len(long),
+            weights,
+            table.pacer,
+            settled={column: row for row, column in places} if is_flipped else dict(places),
+            settled_weight=table.in_units(1.0, optional=False),
+        )
+        chosen = [cells[row][column] for row, column in enumerate(column_of)]
+        found = yield from table.of(chosen)
+        return [pair for pair, weight in zip(chosen, found, strict=True) if weight]
+
+    def ordered(self) -> Generator[None, None, Pairs]:
+        """Pair in the order of both sides."""
+        return (yield from self._in_order(range(len(self._table.actual))))
+
+    def _in_order(self, columns: Sequence[int]) -> Generator[None, None, Pairs]:
+        """Pair in order, where the actual calls come in the order of `columns`."""
+        table = self._table
+        expected = [(item.kind, item.key) for item in table.expected]
+        actual = [(table.actual[column].kind, table.actual[column].key) for column in columns]
+
+        def weights(row: int, places: Sequence[int]) -> Generator[None, None, Sequence[int]]:
+            return (yield from table.of([(row, columns[place]) for place in places]))
+
+        if len(expected) * len(actual) > self._max_pairs:
+            self.is_greedy = True
+            pairs = yield from greedy.in_order(expected, actual, weights)
+        else:
+            pairs = yield from monotone.in_order(expected, actual, weights, table.pacer)
+        return [(row, columns[place]) for row, place in pairs]
+
+    def parallel(self) -> Generator[None, None, Pairs]:
+        """Pair in the order of the turns; within a turn any order will do."""
+        table = self._table
+        rows, columns = len(table.expected), range(len(table.actual))
+        groups = [list(group) for _, group in groupby(columns, key=lambda column: table.actual[column].group)]
+        if len(groups) == len(columns) or rows * len(columns) > self._max_pairs:
+            return (yield from self.ordered())
+        if len(groups) > 1 and monotone.is_affordable(rows, groups):
+            return (yield from monotone.in_groups(rows, groups, self._row, table.pacer))
+        # Without regard to order no total is greater; it often keeps the order of the turns by itself.
+        pairs = yield from self.any_order(peel=False)
+        if len(_longest_run(table, pairs)) == len(pairs):
+            return pairs
+        self.is_greedy = True
+        partner = {column: row for row, column in pairs}
+        return (
+            yield from self._in_order(
+                [column for group in groups for column in sorted(group, key=lambda column: partner.get(column, rows))]
+            )
+        )
+
+
+def _by_kind(expected: Sequence[Item], actual: Sequence[Item]) -> Iterator[tuple[list[int], list[int]]]:
+    kinds: dict[str, tuple[list[int], list[int]]] = {}
+    for index, item in enumerate(expected):
+        kinds.setdefault(item.kind, ([], []))[0].append(index)
+    for index, item in enumerate(actual):
+        if item.kind in kinds:
+            kinds[item.kind][1].append(index)
+    return (sides for sides in kinds.values() if sides[1])
+
+
+def _equal_keys(table: _Weights, rows: list[int], columns: list[int]) -> Pairs:
+    """Pair equal keys, the earliest first and required before optional."""
+    places: dict[Hashable, deque[int]] = {}
+    for column in columns:
+        places.setdefault(table.actual[column].key, deque()).append(column)
+    pairs: Pairs = []
+    for row in sorted(rows, key=lambda row: (table.expected[row].optional, row)):
+        same = places.get(table.expected[row].key)
+        if same:
+            pairs.append((row, same.popleft()))
+    return pairs
+
+
+def _stable(table: _Weights, pairs: Pairs) -> Pairs:
+    """Let equal expected calls take theirs in order, and of equal actual calls the earliest be the paired ones."""
+    by_expected: dict[Hashable, Pairs] = {}
+    for row, column in sorted(pairs):
+        item = table.expected[row]
+        by_expected.setdefault((item.kind, item.key, item.optional), []).append((row, column))
+    row_of: dict[int, int] = {}
+    for same in by_expected.values():
+        columns = sorted(column for _, column in same)
+        row_of.update((column, row) for (row, _), column in zip(same, columns, strict=True))
+    by_actual: dict[Hashable, list[int]] = {}
+    for column, item in enumerate(table.actual):
+        by_actual.setdefault((item.kind, item.key), []).append(column)
+    stable: Pairs = []
+    for columns in by_actual.values():
+        rows = [row_of[column] for column in columns if column in row_of]
+        stable += zip(rows, columns, strict=False)
+    return sorted(stable)
+
+
+def _longest_run(table: _Weights, pairs: Pairs) -> set[int]:
+    """Find the most pairs whose turns do not decrease in the order of the expected calls; return their actual calls."""
+    tails: list[int] = []
+    last: list[int] = []
+    before: dict[int, int | None] = {}
+    for _, column in sorted(pairs):
+        group = table.actual[column].group
+        place = bisect_right(tails, group)
+        before[column] = last[place - 1] if place else None
+        tails[place : place + 1] = [group]
+        last[place : place + 1] = [column]
+    run: set[int] = set()
+    column = last[-1] if last else None
+    while column is not None:
+        run.add(column)
+        column = before[column]
+    return run
+
+
+def _report(table: _Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> Alignment:
+    expected, actual = table.expected, table.actual
+    rows, columns = {row for row, _ in pairs}, {column for _, column in pairs}
+    missing = [row for row, item in enumerate(expected) if row not in rows and not item.optional]
+    unexpected = [column for column in range(len(actual)) if column not in columns]
+    paired = {(actual[column].kind, actual[column].key) for column in columns}
+    if order == "any":
+        misplaced = columns - _longest_run(table, pairs)
+    else:
+        missed = {(expected[row].kind, expected[row].key) for row in missing}
+        misplaced = {column for column in unexpected if (actual[column].kind, actual[column].key) in missed}
+    return Alignment(
+        pairs=tuple(
+            Pair(expected=row, actual=column, value=table.values[row, column] or 0.0) for row, column in sorted(pairs)
+        ),
+        missing=tuple(missing),
+        unexpected=tuple(unexpected),
+        repeated=tuple(column for column in unexpected if (actual[column].kind, actual[column].key) in paired),
+        out_of_order=tuple(sorted(misplaced)),
+        is_greedy=is_greedy,
+    )

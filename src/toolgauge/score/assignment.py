@@ -1,0 +1,111 @@
+"""Assignment with the greatest total: each row gets a column of its own (Jonker-Volgenant: shortest augmenting paths).
+
+Weights are integers, so totals are exact and ties are ties. A row's weights are asked for only when a path
+reaches it: where most rows are settled beforehand, most weights are never worked out.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TypeAlias
+
+from toolgauge.score.pauses import Pacer
+
+# The weights of one row, for every column; none is negative.
+Row: TypeAlias = Callable[[int], Generator[None, None, Sequence[int]]]
+
+_COLUMNS_PER_UNIT = 6
+
+
+def assign(
+    rows: int, columns: int, row: Row, pacer: Pacer, *, settled: Mapping[int, int], settled_weight: int
+) -> Generator[None, None, list[int]]:
+    """Return each row's column. `rows` must not exceed `columns`.
+
+    `settled` starts from pairs (row to column) that all weigh `settled_weight`, which no weight exceeds. A settled
+    row keeps a column but not necessarily this one.
+    """
+    solver = _Solver(rows, columns, row, pacer)
+    for index, column in settled.items():
+        solver.settle(index, column, settled_weight)
+    for index in range(rows):
+        if index not in settled:
+            yield from solver.augment(index)
+    return solver.column_of
+
+
+class _Solver:
+    """Duals and the matching so far. Costs are negated weights; every reduced cost of a matched row is >= 0."""
+
+    __slots__ = ("_columns", "_of_column", "_of_row", "_pacer", "_row", "column_of", "row_of")
+
+    def __init__(self, rows: int, columns: int, row: Row, pacer: Pacer) -> None:
+        self._columns = columns
+        self._row = row
+        self._pacer = pacer
+        self._of_row = [0] * rows
+        self._of_column = [0] * columns
+        self.column_of = [-1] * rows
+        self.row_of = [-1] * columns
+
+    def settle(self, row: int, column: int, weight: int) -> None:
+        self.column_of[row] = column
+        self.row_of[column] = row
+        self._of_row[row] = -weight
+
+    def augment(self, start: int) -> Generator[None, None, None]:
+        """Give `start` a column along the cheapest path; others may move to another column."""
+        # `None` until a row on the path has looked at the column.
+        distance: list[int | None] = [None] * self._columns
+        previous = [-1] * self._columns
+        waiting = list(range(self._columns))
+        reached: list[int] = []
+        row, base = start, 0
+        while True:
+            weights = yield from self._row(row)
+            column = self._nearest(weights, base - self._of_row[row], row, distance, previous, waiting)
+            waiting.remove(column)
+            base = distance[column] or 0
+            if self._pacer.due(1 + len(waiting) // _COLUMNS_PER_UNIT):
+                yield
+            row = self.row_of[column]
+            if row < 0:
+                break
+            reached.append(column)
+        for other in reached:
+            gain = base - (distance[other] or 0)
+            self._of_row[self.row_of[other]] += gain
+            self._of_column[other] -= gain
+        self._of_row[start] += base
+        self._shift(start, column, previous)
+
+    def _nearest(
+        self,
+        weights: Sequence[int],
+        offset: int,
+        row: int,
+        distance: list[int | None],
+        previous: list[int],
+        waiting: list[int],
+    ) -> int:
+        """Look at all waiting columns from a row and return the nearest; a free one, then the first, wins a tie."""
+        of_column, row_of = self._of_column, self.row_of
+        best, best_distance, best_is_free = -1, 0, False
+        for column in waiting:
+            reach = offset - weights[column] - of_column[column]
+            known = distance[column]
+            if known is None or reach < known:
+                distance[column] = known = reach
+                previous[column] = row
+            if (
+                best < 0
+                or known < best_distance
+                or (known == best_distance and not best_is_free and row_of[column] < 0)
+            ):
+                best, best_distance, best_is_free = column, known, row_of[column] < 0
+        return best
+
+    def _shift(self, start: int, column: int, previous: list[int]) -> None:
+        row = -1
+        while row != start:
+            row = previous[column]
+            self.row_of[column] = row
+            self.column_of[row], column = column, self.column_of[row]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.observations import CallAnswered, ToolDefinition
 from toolgauge.recognize import values
 
 _CALL_TYPES = frozenset(("tool_call", "function_call", "tool_use", "tool-call", "function"))
@@ -48,22 +48,15 @@ class CallPart:
     arguments: Content
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerPart:
-    """The answer to a call."""
-
-    call_id: str | None
-    name: str | None
-    result: Content
-
-
 class Message:
     """One message. Parts are read when asked for: of a long history only the answers are of interest."""
 
     __slots__ = ("_calls_beside", "_parts", "_source", "role")
 
     def __init__(self, item: JsonObject, default_role: str) -> None:
-        inner = _opened(item.get("message"))
+        inner = item.get("message")
+        if isinstance(inner, str):
+            inner = _opened(inner)
         source = inner if isinstance(inner, dict) else item
         role = (_text(source.get("role")) or _text(item.get("role")) or default_role).lower()
         self.role = _ROLES.get(role, role)
@@ -74,7 +67,7 @@ class Message:
     @property
     def text(self) -> str:
         """The message's own text, empty when there is none; reasoning is not part of it."""
-        return "\n".join(text for part in self._parts if (text := _part_text(part)))
+        return _joined(self._parts)
 
     def calls(self) -> Iterator[CallPart]:
         """Read the calls that the message asks for, in order."""
@@ -90,7 +83,7 @@ class Message:
             if call is not None:
                 yield call
 
-    def answers(self) -> Iterator[AnswerPart]:
+    def answers(self) -> Iterator[CallAnswered]:
         """Read the answers to calls, in order."""
         answered = False
         for part in self._parts:
@@ -100,7 +93,7 @@ class Message:
         if self.role == "tool" and not answered:
             call_id = _first_text(self._source, _IDS)
             if call_id is not None:
-                yield AnswerPart(call_id=call_id, name=_first_text(self._source, _NAMES), result=self._result())
+                yield CallAnswered(call_id=call_id, name=_first_text(self._source, _NAMES), result=self._result())
 
     def _result(self) -> Content:
         text = self.text
@@ -141,8 +134,7 @@ def read_text(value: Value) -> str:
     read = values.content(value)
     if isinstance(read, Unparsed):
         return read.text
-    parts = _parts(read.value) if isinstance(read, Recorded) else []
-    return "\n".join(text for part in parts if (text := _part_text(part)))
+    return _joined(_parts(read.value)) if isinstance(read, Recorded) else ""
 
 
 def _call(part: JsonObject) -> CallPart | None:
@@ -151,15 +143,16 @@ def _call(part: JsonObject) -> CallPart | None:
     name = _first_text(part, _NAMES) or _first_text(function, _NAMES)
     if name is None:
         return None
-    arguments = next(
-        (_arguments(source[key]) for source in (part, function) for key in _ARGUMENTS if key in source), None
-    )
-    return CallPart(name=name, call_id=_first_text(part, _IDS), arguments=arguments or NOT_RECORDED)
+    written = _first_present(part, _ARGUMENTS)
+    if written is None:
+        written = _first_present(function, _ARGUMENTS)
+    arguments = _arguments(written[0]) if written is not None else NOT_RECORDED
+    return CallPart(name=name, call_id=_first_text(part, _IDS), arguments=arguments)
 
 
-def _opened(message: Json) -> Json:
+def _opened(message: str) -> Json:
     # A flat span event has room for a message as text alone.
-    if isinstance(message, str) and message.startswith("{"):
+    if message.startswith("{"):
         read = values.parse_text(message)
         if isinstance(read, Recorded) and isinstance(read.value, dict) and not _MESSAGE_KEYS.isdisjoint(read.value):
             return read.value
@@ -177,9 +170,10 @@ def _body(source: JsonObject, inner: Json) -> Json:
     return source.get("content", inner)
 
 
-def _answer(part: JsonObject) -> AnswerPart:
-    result = next((_result(part[key]) for key in _RESULTS if key in part), NOT_RECORDED)
-    return AnswerPart(call_id=_first_text(part, _IDS), name=_first_text(part, _NAMES), result=result)
+def _answer(part: JsonObject) -> CallAnswered:
+    told = _first_present(part, _RESULTS)
+    result = _result(told[0]) if told is not None else NOT_RECORDED
+    return CallAnswered(call_id=_first_text(part, _IDS), name=_first_text(part, _NAMES), result=result)
 
 
 def _server_call(part: JsonObject) -> CallPart | None:
@@ -271,11 +265,25 @@ def _part_text(part: JsonObject) -> str | None:
     return None if text is not None and values.is_redacted(text) else text
 
 
+def _joined(parts: list[JsonObject]) -> str:
+    if len(parts) == 1:
+        return _part_text(parts[0]) or ""
+    return "\n".join([text for part in parts if (text := _part_text(part))])
+
+
 def _first_text(source: JsonObject, keys: tuple[str, ...]) -> str | None:
     for key in keys:
-        text = _text(source.get(key))
-        if text is not None:
+        text = source.get(key)
+        if text and isinstance(text, str):
             return text
+    return None
+
+
+def _first_present(source: JsonObject, keys: tuple[str, ...]) -> tuple[Json] | None:
+    """Return the value of the first key that is there, in a tuple: it may be `None` itself."""
+    for key in keys:
+        if key in source:
+            return (source[key],)
     return None
 
 

@@ -11,7 +11,6 @@ from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     AgentRun,
-    CallAnswered,
     CallError,
     CallExecuted,
     CallRequested,
@@ -23,7 +22,7 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import values
-from toolgauge.recognize.messages import AnswerPart, DefinitionReader, Message, read_messages, read_text
+from toolgauge.recognize.messages import DefinitionReader, Message, read_messages, read_text
 
 _OPERATION = "gen_ai.operation.name"
 _CONVERSATION = "gen_ai.conversation.id"
@@ -234,8 +233,7 @@ def _input(messages: list[Message]) -> Iterator[Observation]:
     for message in messages:
         if message.role == "system" and message.text:
             yield MessageSeen(role="system", text=message.text)
-        for answer in message.answers():
-            yield _answered(answer)
+        yield from message.answers()
     yield from _newest_user_text(messages)
 
 
@@ -255,8 +253,7 @@ def _output(messages: list[Message], agent: str | None, first: int = 0) -> Itera
             )
             position += 1
         # The provider ran these itself: their answers are in the same output.
-        for answer in message.answers():
-            yield _answered(answer)
+        yield from message.answers()
     yield from _written_text(messages)
 
 
@@ -264,10 +261,6 @@ def _written_text(messages: list[Message]) -> Iterator[MessageSeen]:
     text = "\n".join(message.text for message in messages if message.text and message.role != "tool")
     if text:
         yield MessageSeen(role="assistant", text=text)
-
-
-def _answered(answer: AnswerPart) -> CallAnswered:
-    return CallAnswered(call_id=answer.call_id, name=answer.name, result=answer.result)
 
 
 # -- events -------------------------------------------------------------------------------------------------------
@@ -281,7 +274,7 @@ def _message_event(name: str, body: Value, agent: str | None) -> Iterator[Observ
         yield from _output(read_messages(message, "assistant"), agent, choice * _POSITIONS_A_CHOICE)
     elif name == _TOOL_MESSAGE:
         for told in read_messages(message, "tool"):
-            yield from map(_answered, told.answers())
+            yield from told.answers()
     elif name == _SYSTEM_MESSAGE:
         yield from _system(message.get("content"))
     elif name == _USER_MESSAGE:

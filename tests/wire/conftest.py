@@ -1,6 +1,5 @@
 """Every test of the wire leaves nothing behind: no process, no thread, no listening socket."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,7 +36,7 @@ def _listening() -> set[str]:
     own: set[str] = set()
     for descriptor in Path("/proc/self/fd").glob("*"):
         try:
-            own.add(os.readlink(descriptor).removeprefix("socket:[").removesuffix("]"))
+            own.add(str(descriptor.readlink()).removeprefix("socket:[").removesuffix("]"))
         except OSError:  # the listing itself used it
             continue
     return listening & own

@@ -6,7 +6,7 @@ import contextlib
 import gzip
 import http.server
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -114,7 +114,7 @@ def _http_server(take: Callable[[str, bytes], None]) -> http.server.ThreadingHTT
     class Receive(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the name of the base class)
+        def log_message(self, format: str, *args: object) -> None:
             del format, args
 
         def do_POST(self) -> None:
@@ -131,7 +131,7 @@ def _http_server(take: Callable[[str, bytes], None]) -> http.server.ThreadingHTT
 
 
 @contextlib.contextmanager
-def receiving() -> Iterator[Destination]:
+def receiving() -> Generator[Destination]:
     """Run a destination on both transports."""
     destination = Destination()
     pool = ThreadPoolExecutor(4)

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
@@ -29,7 +29,7 @@ Transport: TypeAlias = Literal["grpc", "grpc+gzip", "http", "http+gzip"]
 Samples: TypeAlias = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 _T = TypeVar("_T")
 
-LISTEN = (
+LISTEN: tuple[str, ...] = (
     "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0",
     "receivers.otlp.protocols.http.endpoint=127.0.0.1:0",
     "exporters.prometheus.endpoint=127.0.0.1:0",
@@ -41,6 +41,7 @@ SOON = (
     "assemble.open_idle_timeout=2s",
     "metrics.interval=500ms",
 )
+_BOOKS = ("received", "forwarded", "consumed", "refused", "dropped", "held", "queued")
 RETRY_SOON = "retry: {initial_interval: 100ms, max_interval: 300ms}"
 
 
@@ -168,7 +169,7 @@ class Toolgauge(Process):
 
     def books(self) -> dict[str, float]:
         """Read the books from one scrape."""
-        read = dict.fromkeys(("received", "forwarded", "consumed", "refused", "dropped", "held", "queued"), 0.0)
+        read: dict[str, float] = dict.fromkeys(_BOOKS, 0.0)
         for (name, labels), value in self.samples().items():
             if name == "toolgauge_spans_total":
                 read[dict(labels)["outcome"]] += value
@@ -192,7 +193,7 @@ class Toolgauge(Process):
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *settings: str, config: Path | None = None) -> Iterator[Toolgauge]:
+def serving(folder: Path, *settings: str, config: Path | None = None) -> Generator[Toolgauge]:
     """Run one toolgauge; at the end it must stop in order, unless the test ended it."""
     toolgauge = Toolgauge(folder, *settings, config=config)
     try:
@@ -255,16 +256,16 @@ def post(
     headers = {"Content-Type": content_type}
     if compressed:
         body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
-    return _request(port, "POST", path, body, headers)
+    return request(port, "POST", path, body, headers)
 
 
 def get(port: int, path: str, headers: Mapping[str, str] | None = None) -> str:
-    status, body = _request(port, "GET", path, None, headers or {})
+    status, body = request(port, "GET", path, None, headers or {})
     assert status == 200
     return body.decode()
 
 
-def _request(port: int, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
+def request(port: int, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
         connection.request(method, path, body, dict(headers))

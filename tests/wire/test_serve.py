@@ -1,8 +1,10 @@
 """`toolgauge serve` as a process: how it starts, how it ends, and what it says when it cannot start."""
 
+import contextlib
 import signal
 import socket
 import time
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -69,28 +71,33 @@ def test_a_dead_destination_at_the_end_is_told_with_what_is_lost_and_exit_code_1
         assert "are lost" in toolgauge.said()
 
 
-def test_a_destination_that_never_answers_does_not_keep_it_from_ending(tmp_path: Path):
+@contextlib.contextmanager
+def never_answering() -> Generator[int]:
+    """A port where connections are made and nothing is ever said."""
     with socket.create_server(("127.0.0.1", 0), backlog=16) as silent:
-        with serving(tmp_path, to_grpc(silent.getsockname()[1], "timeout: 60s")) as toolgauge:
-            toolgauge.send_recorded("pydantic-ai", "tool_error")
-            began = time.monotonic()
-            toolgauge.signal()
-            assert toolgauge.ended(30) == 1
-            assert time.monotonic() - began < 20
-            assert "are lost" in toolgauge.said()
+        yield silent.getsockname()[1]
+
+
+def test_a_destination_that_never_answers_does_not_keep_it_from_ending(tmp_path: Path):
+    with never_answering() as silent, serving(tmp_path, to_grpc(silent, "timeout: 60s")) as toolgauge:
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        began = time.monotonic()
+        toolgauge.signal()
+        assert toolgauge.ended(30) == 1
+        assert time.monotonic() - began < 20
+        assert "are lost" in toolgauge.said()
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path):
-    with socket.create_server(("127.0.0.1", 0), backlog=16) as silent:
-        with serving(tmp_path, to_grpc(silent.getsockname()[1], "timeout: 60s")) as toolgauge:
-            toolgauge.send_recorded("pydantic-ai", "tool_error")
-            toolgauge.signal()
-            from_log(toolgauge, "stopping")
-            began = time.monotonic()
-            toolgauge.signal()
-            assert toolgauge.ended(5) == 1
-            assert time.monotonic() - began < 2
-            assert "second signal" in toolgauge.said()
+    with never_answering() as silent, serving(tmp_path, to_grpc(silent, "timeout: 60s")) as toolgauge:
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        toolgauge.signal()
+        from_log(toolgauge, "stopping")
+        began = time.monotonic()
+        toolgauge.signal()
+        assert toolgauge.ended(5) == 1
+        assert time.monotonic() - began < 2
+        assert "second signal" in toolgauge.said()
 
 
 def from_log(toolgauge: Toolgauge, words: str) -> None:

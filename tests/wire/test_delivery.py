@@ -1,0 +1,239 @@
+"""What is sent arrives: whatever the transport, whatever the destination does; and the books say so throughout."""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.wire.destination import Destination, receiving, without_scores
+from tests.wire.support import (
+    Process,
+    Toolgauge,
+    Transport,
+    get,
+    post,
+    recorded,
+    request,
+    serving,
+    to_grpc,
+    to_http,
+    until,
+)
+
+SINK = Path(__file__).parent.parent / "bench" / "tools" / "sink.py"
+TRANSPORTS: tuple[Transport, ...] = ("grpc", "grpc+gzip", "http", "http+gzip")
+# Recorded runs of four frameworks, in two dialects.
+RUNS = (
+    ("pydantic-ai", "tool_error"),
+    ("openinference-langgraph", "sequence"),
+    ("vercel-ai", "parallel"),
+    ("otel-util-genai", "parallel"),
+)
+
+
+def spans_in_runs() -> int:
+    taken = Destination()
+    for framework, scenario in RUNS:
+        for body in recorded(framework, scenario):
+            taken.take("traces", body)
+    return len(taken.spans())
+
+
+@pytest.mark.parametrize(("destination_protocol", "transports"), [("grpc", TRANSPORTS), ("http", ("http+gzip",))])
+def test_the_same_requests_arrive_identically_over_every_transport(
+    tmp_path: Path, destination_protocol: str, transports: tuple[Transport, ...]
+):
+    sent = Destination()
+    arrived: dict[str, list[bytes]] = {}
+    scored: dict[str, list[tuple[str, str]]] = {}
+    for framework, scenario in RUNS:
+        for body in recorded(framework, scenario):
+            sent.take("traces", body)
+    for transport in transports:
+        with receiving() as destination, serving(tmp_path, onward(destination, destination_protocol)) as toolgauge:
+            for framework, scenario in RUNS:
+                toolgauge.send_recorded(framework, scenario, transport)
+            until(lambda: len(destination.scorecards()) == len(RUNS), "all scorecards")
+            books = toolgauge.settled(len(sent.spans()))
+            assert books["forwarded"] == books["received"] == len(sent.spans())
+        arrived[transport] = sorted(without_scores(span) for span in destination.spans())
+        scored[transport] = sorted(
+            (span.span_id.hex(), attribute.key)
+            for span in destination.spans()
+            for attribute in span.attributes
+            if attribute.key.startswith("toolgauge.eval.")
+        )
+    expected = sorted(without_scores(span) for span in sent.spans())
+    assert [transport for transport in transports if arrived[transport] != expected] == []
+    assert scored[transports[0]]
+    assert [transport for transport in transports if scored[transport] != scored[transports[0]]] == []
+
+
+def onward(destination: Destination, protocol: str) -> str:
+    return to_grpc(destination.grpc_port) if protocol == "grpc" else to_http(destination.http_port)
+
+
+def test_without_a_destination_spans_are_consumed_and_scores_are_in_the_metrics(tmp_path: Path):
+    with serving(tmp_path) as toolgauge:
+        for framework, scenario in RUNS:
+            toolgauge.send_recorded(framework, scenario)
+        books = toolgauge.settled(spans_in_runs())
+        assert books["consumed"] == books["received"] == spans_in_runs()
+        until(lambda: sum_of(toolgauge, "toolgauge_trajectories_total") == len(RUNS), "all trajectories")
+        assert sum_of(toolgauge, "toolgauge_evaluation_score_count") > 0
+        assert sum_of(toolgauge, "toolgauge_tool_calls_total") > 0
+
+
+def sum_of(toolgauge: Toolgauge, name: str) -> float:
+    return sum(value for (sample, _), value in toolgauge.samples().items() if sample == name)
+
+
+def test_metrics_of_senders_are_refused_plainly_and_logs_go_on(tmp_path: Path):
+    with receiving() as destination, serving(tmp_path, to_http(destination.http_port)) as toolgauge:
+        body = next(iter(sorted((Path(__file__).parent.parent / "corpus").glob("*/*.logs.otlp.pb")))).read_bytes()
+        assert post(toolgauge.http_port, body, path="/v1/logs") == (200, b"")
+        assert post(toolgauge.http_port, b"\x0a\x00", path="/v1/metrics")[0] == 404
+        until(lambda: body in destination.bodies("logs"), "the log records as they were sent")
+
+
+# -- a destination with faults ------------------------------------------------------------------------------------------
+
+
+class Sink:
+    """The counting destination of the benchmarks, as a process, with faults on demand."""
+
+    def __init__(self, process: Process, ports: dict[str, int]) -> None:
+        self.process = process
+        self.ports = ports
+
+    def tell(self, path: str, body: str = "") -> None:
+        assert request(self.ports["admin"], "POST", path, body.encode(), {})[0] == 200
+
+    def counted(self, key: str) -> int:
+        return int(json.loads(get(self.ports["admin"], "/stats"))[key])
+
+
+@contextmanager
+def sink(folder: Path) -> Generator[Sink]:
+    ports = {kind: free_port() for kind in ("grpc", "http", "admin")}
+    command = [sys.executable, str(SINK), "--unique", "--proxy"]
+    for kind, port in ports.items():
+        command += [f"--{kind}-port", str(port)]
+    process = Process(command, folder / "sink.log")
+    try:
+        until(lambda: '"ready": true' in process.said(), "the destination to be ready")
+        yield Sink(process, ports)
+        process.signal()
+        process.ended(10)
+    finally:
+        process.close()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+FAULTS = {
+    "refuses most requests": "unavailable:p=0.7@0-1",
+    "is overloaded and says when to come back": "exhausted:retry=0.2,first=4",
+    "is slow": "slow:ms=150@0-1",
+    "cuts connections before it answers": "drop:p=0.5@0-1",
+}
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_nothing_is_lost_when_the_destination(tmp_path: Path, fault: str, protocol: str):
+    with sink(tmp_path) as destination, serving(tmp_path, onward_to(destination, protocol)) as toolgauge:
+        destination.tell("/fault", FAULTS[fault])
+        send_all(toolgauge)
+        books = toolgauge.settled(spans_in_runs())
+        assert books["forwarded"] == spans_in_runs()
+        assert destination.counted("unique_spans") == spans_in_runs()
+
+
+def onward_to(destination: Sink, protocol: str) -> str:
+    return to_grpc(destination.ports["grpc"]) if protocol == "grpc" else to_http(destination.ports["http"])
+
+
+def send_all(toolgauge: Toolgauge) -> None:
+    for number, (framework, scenario) in enumerate(RUNS):
+        toolgauge.send_recorded(framework, scenario, TRANSPORTS[number % len(TRANSPORTS)])
+        toolgauge.assert_books_balance()
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_nothing_is_lost_when_the_destination_is_away_and_comes_back(tmp_path: Path, protocol: str):
+    with sink(tmp_path) as destination, serving(tmp_path, onward_to(destination, protocol)) as toolgauge:
+        destination.tell("/down")
+        send_all(toolgauge)
+        until(lambda: sum_of(toolgauge, "toolgauge_send_failures_total") > 3, "attempts to fail")
+        assert toolgauge.assert_books_balance()["forwarded"] == 0
+        destination.tell("/up")
+        books = toolgauge.settled(spans_in_runs())
+        assert books["forwarded"] == spans_in_runs()
+        assert destination.counted("unique_spans") == spans_in_runs()
+        assert toolgauge.said().count("does not take requests") == 1
+        assert toolgauge.said().count("takes requests again") == 1
+
+
+def test_a_lost_acknowledgement_makes_duplicates_but_no_second_score(tmp_path: Path):
+    with sink(tmp_path) as destination, serving(tmp_path, to_http(destination.ports["http"])) as toolgauge:
+        destination.tell("/fault", "lost_ack:first=3")
+        send_all(toolgauge)
+        toolgauge.settled(spans_in_runs())
+        assert destination.counted("unique_spans") == spans_in_runs()
+        assert destination.counted("duplicate_spans") > 0
+        assert sum_of(toolgauge, "toolgauge_trajectories_total") <= len(RUNS)
+
+
+@pytest.mark.parametrize(("fault", "reason"), [("invalid", "invalid"), ("partial:rejected=1", "partial_success")])
+def test_what_the_destination_refuses_for_good_is_dropped_with_a_reason(tmp_path: Path, fault: str, reason: str):
+    with sink(tmp_path) as destination, serving(tmp_path, to_grpc(destination.ports["grpc"])) as toolgauge:
+        destination.tell("/fault", f"{fault},signal=traces" if ":" in fault else f"{fault}:signal=traces")
+        send_all(toolgauge)
+        books = toolgauge.settled(spans_in_runs())
+        assert books["dropped"] > 0
+        reasons = {
+            dict(labels)["reason"]
+            for (name, labels) in toolgauge.samples()
+            if name == "toolgauge_spans_total" and dict(labels)["outcome"] == "dropped"
+        }
+        assert any(reason in told for told in reasons)
+
+
+def test_a_full_queue_sends_senders_away_and_takes_them_again_later(tmp_path: Path):
+    (body,) = recorded("pydantic-ai", "tool_error")
+    with sink(tmp_path) as destination:
+        destination.tell("/down")
+        onward = to_grpc(destination.ports["grpc"], "queue: {max_bytes: 64KiB}")
+        with serving(tmp_path, onward, "annotate=off") as toolgauge:
+            answers = {post(toolgauge.http_port, body)[0] for _ in range(200)}
+            assert answers == {200, 503}
+            books = toolgauge.assert_books_balance()
+            assert books["refused"] > 0
+            assert books["received"] == 600
+            destination.tell("/up")
+            until(lambda: post(toolgauge.http_port, body)[0] == 200, "the sender to be taken again")
+            toolgauge.settled(603)
+            assert toolgauge.books()["dropped"] == 0
+
+
+def test_load_of_many_connections_arrives_once_and_every_tool_span_is_scored(tmp_path: Path):
+    loadgen = SINK.with_name("loadgen.py")
+    with sink(tmp_path) as destination, serving(tmp_path, to_grpc(destination.ports["grpc"])) as toolgauge:
+        destination.tell("/fault", "unavailable:p=0.3")
+        command = [sys.executable, str(loadgen), "--endpoint", f"127.0.0.1:{toolgauge.grpc_port}", "--retry"]
+        command += ["--requests", "40", "--batch", "128", "--settle", "0", "--duration", "20"]
+        sent = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+        assert sent["acked_spans"] >= 40 * 128
+        toolgauge.settled(sent["acked_spans"], 40)
+        until(lambda: sum_of(toolgauge, "toolgauge_traces_open") == 0, "all trajectories to be closed")
+        assert destination.counted("unique_spans") == sent["acked_spans"]
+        assert toolgauge.assert_books_balance()["dropped"] == 0

@@ -153,6 +153,8 @@ def describe(difference: Difference) -> str:
     where = difference.where
     if difference.expected is None:
         return f"{where} is not expected"
+    if difference.rule == "unparsable":
+        return f"{where} are unparsable"
     if difference.actual is None:
         return f"{where} is missing"
     wanted, found = kind(difference.expected.value), kind(difference.actual.value)
@@ -350,9 +352,9 @@ def _pairs(expected: Json | Absent, actual: Json | Absent, where: str, *, report
 
 
 def path(where: str, name: str) -> str:
-    """Extend a path by a key: `passengers[2].last_name`."""
+    """Extend a path by a key: `passengers[2].last_name`; a leading `tool:` names what the path is in."""
     if name.isidentifier() and len(name) <= _MAX_NAME:
-        return f"{where}.{name}" if where else name
+        return name if not where else f"{where} {name}" if where.endswith(":") else f"{where}.{name}"
     return f"{where}[{json.dumps(name[:_MAX_NAME])}]"
 
 

@@ -1,0 +1,201 @@
+"""`tool_call_args`: were the expected calls made with the expected arguments?"""
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from toolgauge.model.expected import Expected, ExpectedCall
+from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.align import Alignment, Pair, align
+from toolgauge.score.compare import Comparison, Exact, Key, Similarity, compare, describe, path, rule_name
+from toolgauge.score.pauses import Pacer
+from toolgauge.score.selection import CallSelection
+from toolgauge.score.sides import Arguments, Sides, make_sides, not_observable, readable_arguments
+from toolgauge.score.summary import counts, greedy_note, leftovers
+from toolgauge.score.turns import score_turns
+
+_MAX_DIFFERENCES = 20
+_DESCRIBED = 4
+_SHOWN_LENGTH = 80
+
+
+class ToolCallArgs(CallSelection):
+    """How far the arguments of the expected calls were met.
+
+    A pair of calls of one tool scores the sum over its arguments / the number of arguments that either side has;
+    with `subset` only the expected arguments are looked at, and more of them are free. An argument scores 1 if it is
+    equal and 0 if not; with `similarity: json` it scores how alike the values are. Calls without arguments on either
+    side, and expected calls without `args`, score 1; arguments that could not be parsed score 0.
+
+    Calls are paired one to one for the greatest sum, in any order. The score is that sum / the number of expected
+    calls: a call that was not made is a 0, one that was not expected costs nothing here and is counted in `unexpected`.
+    A call that may be missing (`optional`, `repeat`) counts as expected only where it was made. `strict`: 1 if each
+    expected call scores 1, else 0.
+
+    Parts: `recall` is the arguments met / arguments expected, `precision` the arguments met / arguments given in paired calls.
+    """
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+
+    strict: bool = False
+    subset: bool = False
+    similarity: Literal["exact", "json"] = "exact"
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Yield one outcome for the trajectory."""
+        if expected is None:
+            yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
+            return
+        pacer = Pacer()
+
+        def score(wanted: Sequence[ExpectedCall], made: Sequence[ToolCall]) -> Generator[None, None, Outcome]:
+            return (yield from self._score(self.expected_calls(wanted, trajectory), made, pacer))
+
+        yield None, (yield from score_turns(trajectory, expected, self.calls(trajectory), score))
+
+    def _score(
+        self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], pacer: Pacer
+    ) -> Generator[None, None, Outcome]:
+        if not expected:
+            made = f"{len(calls)} calls were made" if calls else "none was made"
+            return NotEvaluated(reason="nothing_expected", explanation=f"no call was expected; {made}")
+        unobservable = not_observable(expected, calls)
+        if unobservable is not None:
+            return unobservable
+        sides = yield from make_sides(expected, calls, names_only=False, pacer=pacer)
+        weighing = _Weighing(sides, self.similarity, pacer, subset=self.subset)
+        # Without `subset`, 1 - share of equal arguments is a distance; that is what makes peeling safe.
+        peel = self.similarity == "exact" and not self.subset
+        alignment = yield from align(sides.slot_items, sides.call_items, weighing.weigh, peel=peel, pacer=pacer)
+        if not alignment.pairs and not alignment.missing:
+            return NotEvaluated(reason="nothing_expected", explanation="all expected calls are optional; none was made")
+        return (yield from self._outcome(weighing, alignment))
+
+    def _outcome(self, weighing: "_Weighing", alignment: Alignment) -> Generator[None, None, Scored]:
+        sides = weighing.sides
+        wanted = len(alignment.pairs) + len(alignment.missing)
+        value = min(alignment.total / wanted, 1.0)
+        whole = sum(pair.value == 1.0 for pair in alignment.pairs)
+        differences, shares = yield from weighing.details(alignment)
+        notes = [f"arguments are as expected in {whole} of {wanted} expected calls"]
+        notes += [describe(difference) for difference in differences[:_DESCRIBED]]
+        if len(differences) > _DESCRIBED:
+            notes.append(f"{len(differences) - _DESCRIBED} more differences")
+        notes += [*leftovers(sides, alignment), *greedy_note(alignment)]
+        if self.strict and whole < wanted:
+            notes.append("strict: all of them have to be")
+        return Scored(
+            value=float(whole == wanted) if self.strict else value,
+            explanation="; ".join(notes),
+            parts={**shares, **counts(alignment)},
+            differences=(*differences, *_missing(sides, alignment))[:_MAX_DIFFERENCES],
+        )
+
+
+@dataclass(slots=True)
+class _Figures:
+    """Arguments over all expected calls."""
+
+    met: float = 0.0
+    expected: int = 0
+    given: int = 0
+
+    def shares(self) -> dict[str, float]:
+        shares: dict[str, float] = {}
+        if self.expected:
+            shares["recall"] = min(self.met / self.expected, 1.0)
+        if self.given:
+            shares["precision"] = min(self.met / self.given, 1.0)
+        return shares
+
+
+class _Weighing:
+    """Weighs pairs of calls by their arguments."""
+
+    __slots__ = ("_pacer", "_rule", "_subset", "sides")
+
+    def __init__(self, sides: Sides, similarity: str, pacer: Pacer, *, subset: bool) -> None:
+        self.sides = sides
+        self._rule = Similarity() if similarity == "json" else Exact()
+        self._pacer = pacer
+        self._subset = subset
+
+    def weigh(self, slot: int, call: int) -> Generator[None, None, float | None]:
+        """Return the score of a pair; `None` where ids forbid it."""
+        if not self.sides.may_pair(slot, call):
+            return None
+        wanted, found = self.sides.slot_arguments[slot], self.sides.call_arguments[call]
+        if wanted is None:
+            return 1.0
+        if found is None:
+            return 0.0
+        compared = len(wanted) if self._subset else len(wanted.keys() | found.keys())
+        if not compared:
+            return 1.0
+        return min((yield from self._met(slot, call, wanted, found)) / compared, 1.0)
+
+    def _met(self, slot: int, call: int, wanted: dict[str, Key], found: dict[str, Key]) -> Generator[None, None, float]:
+        """Sum up how far each expected argument is met."""
+        met = 0.0
+        for name, key in wanted.items():
+            if found.get(name) == key:
+                met += 1.0
+            elif isinstance(self._rule, Similarity) and name in found:
+                comparison = yield from self._compare(slot, call, name)
+                met += comparison.value
+            if self._pacer.due():
+                yield
+        return met
+
+    def _compare(self, slot: int, call: int, name: str) -> Generator[None, None, Comparison]:
+        wanted, found = self.sides.slots[slot], self.sides.calls[call]
+        where = path(f"{wanted.name[:_SHOWN_LENGTH]}:", name)
+        expected, actual = (wanted.args or {})[name], (readable_arguments(found) or {})[name]
+        return (yield from compare(self._rule, expected, actual, where=where, pacer=self._pacer))
+
+    def details(self, alignment: Alignment) -> Generator[None, None, tuple[list[Difference], dict[str, float]]]:
+        """Find the differences of the paired calls, and the shares over all their arguments."""
+        differences: list[Difference] = []
+        figures = _Figures(expected=sum(len(self.sides.slot_arguments[slot] or ()) for slot in alignment.missing))
+        for pair in alignment.pairs:
+            wanted, found = self.sides.slot_arguments[pair.expected], self.sides.call_arguments[pair.actual]
+            if wanted is None:
+                continue
+            figures.expected += len(wanted)
+            figures.given += len(found or ())
+            if found is not None:
+                figures.met += yield from self._met(pair.expected, pair.actual, wanted, found)
+            if pair.value < 1 and len(differences) < _MAX_DIFFERENCES:
+                differences += yield from self._differences(pair, wanted, found)
+        return differences, figures.shares()
+
+    def _differences(
+        self, pair: Pair, wanted: dict[str, Key], found: Arguments
+    ) -> Generator[None, None, list[Difference]]:
+        slot, call = self.sides.slots[pair.expected], self.sides.calls[pair.actual]
+        arguments = slot.args or {}
+        given = readable_arguments(call)
+        tool = f"{slot.name[:_SHOWN_LENGTH]}:"
+        rule = rule_name(self._rule)
+        if found is None or given is None:
+            return [Difference(where=f"{tool} arguments", rule="unparsable", expected=Side(value=arguments))]
+        differences: list[Difference] = []
+        for name, key in wanted.items():
+            if name not in found:
+                differences.append(Difference(where=path(tool, name), rule=rule, expected=Side(value=arguments[name])))
+            elif found[name] != key:
+                comparison = yield from self._compare(pair.expected, pair.actual, name)
+                differences += comparison.differences
+        surplus = () if self._subset else (name for name in found if name not in wanted)
+        differences += [
+            Difference(where=path(tool, name), rule=rule, actual=Side(value=given[name])) for name in surplus
+        ]
+        return differences
+
+
+def _missing(sides: Sides, alignment: Alignment) -> list[Difference]:
+    slots = (sides.slots[slot] for slot in alignment.missing)
+    return [Difference(where=slot.name, rule="missing call", expected=Side(value=slot.args)) for slot in slots]

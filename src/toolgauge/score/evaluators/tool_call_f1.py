@@ -1,0 +1,94 @@
+"""`tool_call_f1`: were the expected calls made, and no others?"""
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import ClassVar, Literal
+
+from toolgauge.model.expected import Expected, ExpectedCall
+from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.align import Alignment, align
+from toolgauge.score.pauses import Pacer
+from toolgauge.score.selection import CallSelection
+from toolgauge.score.sides import Sides, make_sides, not_observable, readable_arguments
+from toolgauge.score.summary import counts, greedy_note, leftovers, unparsable_note
+from toolgauge.score.turns import score_turns
+
+_MAX_DIFFERENCES = 20
+
+
+class ToolCallF1(CallSelection):
+    """F1 between the multisets of expected and actual calls: 2 * matched / (expected + made).
+
+    Calls match one to one, in any order. With `match: name_and_args` the arguments must be equal too, unless the
+    expected call has none given; with `match: name` the name is enough. Repeats count: two expected and one made
+    are one match. A call that may be missing (`optional`, `repeat`) counts as expected only where it was made.
+    Nothing expected and nothing called is 1, nothing expected and something called is 0.
+    """
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+
+    match: Literal["name", "name_and_args"] = "name_and_args"
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Yield one outcome for the trajectory."""
+        if expected is None:
+            yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
+            return
+        pacer = Pacer()
+
+        def score(wanted: Sequence[ExpectedCall], made: Sequence[ToolCall]) -> Generator[None, None, Outcome]:
+            return (yield from self._score(self.expected_calls(wanted, trajectory), made, pacer))
+
+        yield None, (yield from score_turns(trajectory, expected, self.calls(trajectory), score))
+
+    def _score(
+        self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], pacer: Pacer
+    ) -> Generator[None, None, Outcome]:
+        names_only = self.match == "name"
+        unobservable = None if names_only else not_observable(expected, calls)
+        if unobservable is not None:
+            return unobservable
+        sides = yield from make_sides(expected, calls, names_only=names_only, pacer=pacer)
+
+        def weigh(slot: int, call: int) -> Generator[None, None, float | None]:
+            yield from ()
+            wanted = sides.slot_arguments[slot]
+            is_match = sides.may_pair(slot, call) and (wanted is None or wanted == sides.call_arguments[call])
+            return 1.0 if is_match else None
+
+        # Peeling is safe: equal calls fit the same slots, so that they can take each other's place.
+        alignment = yield from align(sides.slot_items, sides.call_items, weigh, peel=True, pacer=pacer)
+        return _outcome(sides, alignment, self.match)
+
+
+def _outcome(sides: Sides, alignment: Alignment, match: str) -> Scored:
+    matched, made = len(alignment.pairs), len(sides.calls)
+    wanted = matched + len(alignment.missing)
+    parts = counts(alignment)
+    if wanted:
+        parts["recall"] = matched / wanted
+    if made:
+        parts["precision"] = matched / made
+    if not wanted and not made:
+        return Scored(value=1.0, explanation="no call was expected and none was made", parts=parts)
+    summary = f"{matched} of {wanted} expected calls match" if wanted else "no call was expected"
+    notes = [*leftovers(sides, alignment), *greedy_note(alignment)]
+    if match == "name_and_args":
+        notes += unparsable_note(sides, alignment)
+    return Scored(
+        value=2 * matched / (wanted + made),
+        explanation="; ".join([summary, *notes]),
+        parts=parts,
+        differences=tuple(_differences(sides, alignment, match))[:_MAX_DIFFERENCES],
+    )
+
+
+def _differences(sides: Sides, alignment: Alignment, match: str) -> Iterator[Difference]:
+    for slot in alignment.missing:
+        call = sides.slots[slot]
+        yield Difference(where=call.name, rule=match, expected=Side(value=call.args))
+    for index in alignment.unexpected:
+        made = sides.calls[index]
+        yield Difference(where=made.name, rule=match, actual=Side(value=readable_arguments(made)))

@@ -1,0 +1,132 @@
+"""Both sides of a comparison made ready for `align`: expected calls as slots, actual calls with readable arguments."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.expected import ExpectedCall
+from toolgauge.model.json import JsonObject
+from toolgauge.model.outcomes import NotEvaluated
+from toolgauge.model.trajectory import ToolCall
+from toolgauge.score.align import Item
+from toolgauge.score.compare import Key, canonical
+from toolgauge.score.pauses import Pacer
+from toolgauge.score.selection import shown
+
+# Keys of the arguments by name; `None` when only the name of the call matters, or when there is nothing readable.
+Arguments: TypeAlias = dict[str, Key] | None
+
+# A call that must occur more often than this was not meant.
+_MAX_REPEATS = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """Expected slots and actual calls; items, arguments and calls of a side go by the same index."""
+
+    slots: tuple[ExpectedCall, ...]
+    slot_items: tuple[Item, ...]
+    slot_arguments: tuple[Arguments, ...]
+    calls: tuple[ToolCall, ...]
+    call_items: tuple[Item, ...]
+    call_arguments: tuple[Arguments, ...]
+
+    def may_pair(self, slot: int, call: int) -> bool:
+        """Tell whether the call ids allow the pair; they decide only where both sides have one."""
+        wanted, found = self.slots[slot].call_id, self.calls[call].call_id
+        return wanted is None or found is None or wanted == found
+
+
+def make_sides(
+    expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], *, names_only: bool, pacer: Pacer
+) -> Generator[None, None, Sides]:
+    """Make both sides ready. An expected call that may repeat becomes several slots, those beyond the least optional."""
+    slots: list[ExpectedCall] = []
+    slot_items: list[Item] = []
+    slot_arguments: list[Arguments] = []
+    by_id = any(call.call_id is not None for call in expected)
+    for call in expected:
+        arguments = None if names_only or call.args is None else (yield from _keyed(call.args, pacer))
+        key = ("any",) if arguments is None else _whole(arguments)
+        if by_id:
+            # Ids bind beyond names and arguments, so no call equals the slot outright: all are weighed.
+            key = ("expected", call.call_id, key)
+        required, most = _repeats(call, len(calls))
+        for number in range(most):
+            slots.append(call)
+            slot_items.append(Item(kind=call.name, key=key, optional=number >= required))
+            slot_arguments.append(arguments)
+    call_items: list[Item] = []
+    call_arguments: list[Arguments] = []
+    for call in calls:
+        readable = None if names_only else readable_arguments(call)
+        arguments = None if readable is None else (yield from _keyed(readable, pacer))
+        key = _key_of_call(call, arguments, names_only=names_only)
+        call_items.append(Item(kind=call.name, key=(key, call.call_id) if by_id else key, group=call.turn))
+        call_arguments.append(arguments)
+    return Sides(
+        slots=tuple(slots),
+        slot_items=tuple(slot_items),
+        slot_arguments=tuple(slot_arguments),
+        calls=tuple(calls),
+        call_items=tuple(call_items),
+        call_arguments=tuple(call_arguments),
+    )
+
+
+def readable_arguments(call: ToolCall) -> JsonObject | None:
+    """Return the arguments of a call; null is how some producers write that there are none."""
+    match call.arguments:
+        case Recorded(value=None):
+            return {}
+        case Recorded(value=dict() as arguments):
+            return arguments
+        case Recorded() | Unparsed() | NotRecorded():
+            return None
+
+
+def not_observable(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> NotEvaluated | None:
+    """Say why arguments cannot be judged: a call that could be an expected one was recorded without them."""
+    names = {call.name for call in expected if call.args is not None}
+    for call in calls:
+        if call.name not in names:
+            continue
+        match call.arguments:
+            case NotRecorded(reason="redacted"):
+                return NotEvaluated(reason="redacted", explanation=f"the arguments of {shown(call.name)} were redacted")
+            case NotRecorded():
+                return NotEvaluated(
+                    reason="arguments_not_recorded",
+                    explanation=f"the arguments of {shown(call.name)} were not recorded",
+                )
+            case Unparsed(reason="truncated"):
+                return NotEvaluated(reason="truncated", explanation=f"the arguments of {shown(call.name)} were cut off")
+            case Recorded() | Unparsed():
+                continue
+    return None
+
+
+def _repeats(call: ExpectedCall, calls: int) -> tuple[int, int]:
+    least, most = call.repeat
+    required = 0 if call.optional else min(least, _MAX_REPEATS)
+    # More slots than there are calls could never be filled.
+    return required, max(required, min(most, calls))
+
+
+def _keyed(arguments: JsonObject, pacer: Pacer) -> Generator[None, None, dict[str, Key]]:
+    keyed: dict[str, Key] = {}
+    for name, value in arguments.items():
+        keyed[name] = yield from canonical(value, pacer)
+    return keyed
+
+
+def _whole(arguments: dict[str, Key]) -> tuple[object, ...]:
+    return ("args", *((name, arguments[name]) for name in sorted(arguments)))
+
+
+def _key_of_call(call: ToolCall, arguments: Arguments, *, names_only: bool) -> tuple[object, ...]:
+    if names_only:
+        return ("any",)
+    # What cannot be read equals nothing, not even itself in another call.
+    return ("unread", call.order) if arguments is None else _whole(arguments)

@@ -1,0 +1,56 @@
+"""What an alignment means in figures and in words; names only, never a value."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from toolgauge.score.align import Alignment
+from toolgauge.score.selection import shown
+from toolgauge.score.sides import Sides, readable_arguments
+
+_SHOWN_NAMES = 5
+
+
+def counts(alignment: Alignment) -> dict[str, float]:
+    """Count what was paired and what was left over."""
+    return {
+        "matched": len(alignment.pairs),
+        "missing": len(alignment.missing),
+        "unexpected": len(alignment.unexpected),
+        "repeated": len(alignment.repeated),
+    }
+
+
+def leftovers(sides: Sides, alignment: Alignment) -> list[str]:
+    """Name the calls that have no counterpart."""
+    repeated = set(alignment.repeated)
+    other = [index for index in alignment.unexpected if index not in repeated]
+    named = (
+        ("missing", [sides.slots[slot].name for slot in alignment.missing]),
+        ("unexpected", [sides.calls[index].name for index in other]),
+        ("repeated", [sides.calls[index].name for index in alignment.repeated]),
+    )
+    return [f"{word}: {_listed(names)}" for word, names in named if names]
+
+
+def unparsable_note(sides: Sides, alignment: Alignment) -> list[str]:
+    """Name the calls whose arguments should have been compared and could not be read."""
+    compared = {call.name for call in sides.slots if call.args is not None}
+    paired = {pair.actual for pair in alignment.pairs if sides.slot_arguments[pair.expected] is not None}
+    unexpected = set(alignment.unexpected)
+    names = [
+        call.name
+        for index, call in enumerate(sides.calls)
+        if (index in paired or index in unexpected) and call.name in compared and readable_arguments(call) is None
+    ]
+    return [f"unparsable arguments: {_listed(names)}"] if names else []
+
+
+def greedy_note(alignment: Alignment) -> list[str]:
+    """Say so when the calls were too many to look for the best way to pair them."""
+    return ["too many calls to look for the best way to pair them"] if alignment.is_greedy else []
+
+
+def _listed(names: Sequence[str]) -> str:
+    parts = [shown(name) if count == 1 else f"{shown(name)} x{count}" for name, count in Counter(names).items()]
+    more = f" and {len(parts) - _SHOWN_NAMES} more" if len(parts) > _SHOWN_NAMES else ""
+    return ", ".join(parts[:_SHOWN_NAMES]) + more

@@ -1,0 +1,117 @@
+"""`tool_call_f1`: a multiset, where nothing expected and nothing called is a success."""
+
+import pytest
+
+from tests.score.support import expect, expected, expected_turns, not_evaluated, scored, tool_call, trajectory, user
+from toolgauge.model.content import NotRecorded, Unparsed
+from toolgauge.score.evaluators.tool_call_f1 import ToolCallF1
+
+BY_NAME = ToolCallF1(match="name")
+
+
+def test_the_expected_calls_and_no_others_score_one():
+    called = trajectory(tool_call("search", {"q": "x"}), tool_call("book", {"id": 1}))
+    outcome = scored(ToolCallF1(), called, expected(expect("book", {"id": 1}), expect("search", {"q": "x"})))
+    assert outcome.value == 1.0
+    assert outcome.explanation == "2 of 2 expected calls match"
+    assert outcome.parts == {
+        "recall": 1.0, "precision": 1.0, "matched": 2, "missing": 0, "unexpected": 0, "repeated": 0
+    }  # fmt: skip
+
+
+def test_one_extra_call_scores_four_fifths():
+    called = trajectory(tool_call("search", {"q": "x"}), tool_call("book", {"id": 1}), tool_call("log"))
+    outcome = scored(ToolCallF1(), called, expected(expect("search", {"q": "x"}), expect("book", {"id": 1})))
+    assert outcome.value == pytest.approx(0.8)
+    assert (outcome.parts["precision"], outcome.parts["recall"]) == (pytest.approx(2 / 3), 1.0)
+    assert outcome.explanation == "2 of 2 expected calls match; unexpected: `log`"
+
+
+def test_arguments_decide_unless_only_names_are_matched_or_given():
+    called = trajectory(tool_call("book", {"id": 2}))
+    outcome = scored(ToolCallF1(), called, expected(expect("book", {"id": 1})))
+    assert outcome.value == 0.0
+    assert outcome.explanation == "0 of 1 expected calls match; missing: `book`; unexpected: `book`"
+    assert scored(BY_NAME, called, expected(expect("book", {"id": 1}))).value == 1.0
+    assert scored(ToolCallF1(), called, expected(expect("book"))).value == 1.0
+
+
+def test_repeats_count_as_a_multiset():
+    called = trajectory(*[tool_call("a", {"x": 1})] * 3)
+    outcome = scored(ToolCallF1(), called, expected(expect("a", {"x": 1})))
+    assert outcome.value == 0.5
+    assert outcome.parts["repeated"] == 2
+    assert outcome.explanation == "1 of 1 expected calls match; repeated: `a` x2"
+    twice = expected(expect("a", {"x": 1}), expect("a", {"x": 1}))
+    assert scored(ToolCallF1(), trajectory(tool_call("a", {"x": 1})), twice).value == pytest.approx(2 / 3)
+
+
+def test_a_call_expected_by_name_leaves_the_exact_one_to_the_exact_call():
+    reference = expected(expect("a"), expect("a", {"x": 1}))
+    called = trajectory(tool_call("a", {"x": 1}), tool_call("a", {"x": 2}))
+    assert scored(ToolCallF1(), called, reference).value == 1.0
+
+
+def test_no_call_expected_and_none_made_is_a_success_that_says_so():
+    outcome = scored(ToolCallF1(), trajectory(), expected())
+    assert (outcome.value, outcome.explanation) == (1.0, "no call was expected and none was made")
+
+
+def test_no_call_expected_but_some_made_is_visible():
+    outcome = scored(ToolCallF1(), trajectory(tool_call("pay", {"amount": 3})), expected())
+    assert (outcome.value, outcome.explanation) == (0.0, "no call was expected; unexpected: `pay`")
+    assert outcome.parts["precision"] == 0.0
+
+
+def test_calls_expected_but_none_made_score_nothing():
+    outcome = scored(ToolCallF1(), trajectory(), expected(expect("a", {})))
+    assert (outcome.value, outcome.explanation) == (0.0, "0 of 1 expected calls match; missing: `a`")
+
+
+def test_without_a_reference_there_is_no_score():
+    assert not_evaluated(ToolCallF1(), trajectory(tool_call("a"))) == "no_reference"
+
+
+def test_true_and_one_are_different_calls():
+    assert scored(ToolCallF1(), trajectory(tool_call("a", {"x": True})), expected(expect("a", {"x": 1}))).value == 0.0
+
+
+def test_unseen_arguments_are_no_score_unless_names_are_enough():
+    called, reference = trajectory(tool_call("a", arguments=NotRecorded())), expected(expect("a", {"x": 1}))
+    assert not_evaluated(ToolCallF1(), called, reference) == "arguments_not_recorded"
+    assert scored(BY_NAME, called, reference).value == 1.0
+
+
+def test_unparsable_arguments_do_not_match_and_the_explanation_says_why():
+    called = trajectory(tool_call("a", arguments=Unparsed("{x")))
+    outcome = scored(ToolCallF1(), called, expected(expect("a", {"x": 1})))
+    assert outcome.value == 0.0
+    assert "unparsable arguments: `a`" in outcome.explanation
+
+
+def test_optional_calls_count_only_when_made():
+    reference = expected(expect("a", {}), expect("log", optional=True))
+    assert scored(ToolCallF1(), trajectory(tool_call("a")), reference).value == 1.0
+    assert scored(ToolCallF1(), trajectory(tool_call("a"), tool_call("log")), reference).value == 1.0
+    assert scored(ToolCallF1(), trajectory(tool_call("a"), tool_call("x")), reference).value == pytest.approx(2 / 3)
+
+
+def test_a_required_call_is_filled_before_an_optional_one():
+    reference = expected(expect("a", {}, optional=True), expect("a", {}))
+    outcome = scored(ToolCallF1(), trajectory(tool_call("a")), reference)
+    assert (outcome.value, outcome.parts["missing"]) == (1.0, 0)
+
+
+def test_user_turns_with_nothing_expected_and_nothing_called_are_successes():
+    reference = expected_turns((expect("a", {}),), ())
+    messages = (user("do a", 0), user("thanks", 1))
+    outcome = scored(ToolCallF1(), trajectory(tool_call("a", turn=0), messages=messages), reference)
+    assert (outcome.value, outcome.parts["turns_scored"]) == (1.0, 2)
+
+
+def test_values_stay_out_of_the_explanation_and_are_kept_as_differences():
+    called = trajectory(tool_call("pay", {"card": "4111"}))
+    outcome = scored(ToolCallF1(), called, expected(expect("pay", {"card": "4222"})))
+    assert "4111" not in outcome.explanation
+    assert "4222" not in outcome.explanation
+    assert [difference.where for difference in outcome.differences] == ["pay", "pay"]

@@ -169,7 +169,7 @@ def _applies(registered: _Registered, trajectory: Trajectory) -> bool:
         criterion.scope == trajectory.scope
         and (registered.service is None or registered.service.match(trajectory.service or ""))
         and (registered.agent is None or _has_agent(registered.agent, trajectory))
-        and (registered.case is None or registered.case.match(_case(criterion, trajectory) or ""))
+        and (registered.case is None or _is_case(registered.case, criterion, trajectory))
         and all(
             key in trajectory.attributes and same(trajectory.attributes[key], value)
             for key, value in criterion.when.attributes.items()
@@ -195,6 +195,11 @@ def _case(criterion: Criterion, trajectory: Trajectory) -> str | None:
         return None
     value = trajectory.attributes.get(criterion.reference.key)
     return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def _is_case(case: Globs, criterion: Criterion, trajectory: Trajectory) -> bool:
+    value = _case(criterion, trajectory)
+    return value is not None and case.match(value)
 
 
 def _reference(criterion: Criterion, trajectory: Trajectory) -> Expected | None:

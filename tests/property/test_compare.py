@@ -1,0 +1,92 @@
+"""What holds for comparisons of any two values."""
+
+import math
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.score.support import finished
+from toolgauge.model.json import Json
+from toolgauge.score.compare import (
+    Casefold,
+    Comparison,
+    Contains,
+    Exact,
+    Ignore,
+    Numeric,
+    Rule,
+    SetLike,
+    Similarity,
+    canonical,
+    compare,
+    describe,
+)
+from toolgauge.score.pauses import Pacer
+
+SINGLE: st.SearchStrategy[Json] = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=6),
+    st.sampled_from(["1", "true", "\ud800", 10**400, -0.0]),
+)
+
+
+def containers(inner: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
+    return st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=3), inner, max_size=4))
+
+
+VALUES: st.SearchStrategy[Json] = st.recursive(SINGLE, containers, max_leaves=12)
+RULES: st.SearchStrategy[Rule] = st.sampled_from(
+    [Exact(), Casefold(), Numeric(absolute=0.5), Numeric(relative=0.1), Contains(), Ignore(), SetLike(), Similarity()]
+)
+
+
+def compared(rule: Rule, expected: Json, actual: Json) -> Comparison:
+    return finished(compare(rule, expected, actual, where="x", pacer=Pacer()))
+
+
+@settings(max_examples=400, deadline=None)
+@given(RULES, VALUES, VALUES)
+def test_the_value_is_a_share_and_one_exactly_when_nothing_differs(rule: Rule, expected: Json, actual: Json):
+    comparison = compared(rule, expected, actual)
+    assert 0 <= comparison.value <= 1
+    assert (comparison.value == 1) == (not comparison.differences)
+    assert comparison == compared(rule, expected, actual) or "nan" in repr(comparison)
+    assert all(describe(difference) for difference in comparison.differences)
+
+
+@settings(max_examples=300, deadline=None)
+@given(RULES, VALUES)
+def test_every_value_meets_itself_under_every_rule(rule: Rule, value: Json):
+    assert compared(rule, value, value).value == 1
+
+
+@settings(max_examples=400, deadline=None)
+@given(VALUES, VALUES)
+def test_exact_and_canonical_keys_agree_and_do_not_depend_on_sides(first: Json, second: Json):
+    same = finished(canonical(first, Pacer())) == finished(canonical(second, Pacer()))
+    assert same == (compared(Exact(), first, second).value == 1)
+    assert same == (compared(Exact(), second, first).value == 1)
+    assert same == (compared(Similarity(), first, second).value == 1)
+
+
+@settings(max_examples=400, deadline=None)
+@given(VALUES, VALUES)
+def test_similarity_is_symmetric(first: Json, second: Json):
+    there, back = compared(Similarity(), first, second).value, compared(Similarity(), second, first).value
+    assert math.isclose(there, back, abs_tol=1e-12)
+
+
+def turned(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {name: turned(value[name]) for name in reversed(value)}
+    return [turned(item) for item in value] if isinstance(value, list) else value
+
+
+@settings(max_examples=300, deadline=None)
+@given(VALUES)
+def test_the_order_of_keys_does_not_matter(value: Json):
+    assert finished(canonical(value, Pacer())) == finished(canonical(turned(value), Pacer()))

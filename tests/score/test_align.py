@@ -1,0 +1,182 @@
+"""Alignment on cases worth naming, at size, and what it reports; totals are checked in tests/property."""
+
+import random
+import time
+from collections.abc import Generator, Sequence
+
+import pytest
+
+from tests.score.support import finished
+from toolgauge.score.align import Alignment, Item, Order, Weigh, align
+from toolgauge.score.pauses import Pacer
+
+
+def items(names: Sequence[str], groups: Sequence[int] = ()) -> list[Item]:
+    return [Item(kind=name, key=name, group=groups[at] if groups else at) for at, name in enumerate(names)]
+
+
+def never(expected: int, actual: int) -> Generator[None, None, float | None]:
+    yield from ()
+    raise AssertionError((expected, actual))
+
+
+def by_name(expected: str, actual: str, *, order: Order = "any", groups: Sequence[int] = ()) -> Alignment:
+    return finished(align(items(expected), items(actual, groups), never, order=order))
+
+
+def pairs(alignment: Alignment) -> list[tuple[int, int]]:
+    return [(pair.expected, pair.actual) for pair in alignment.pairs]
+
+
+def test_nothing_aligns_with_nothing():
+    for order in ("any", "ordered", "parallel"):
+        alignment = finished(align([], [], never, order=order))
+        assert alignment == Alignment(pairs=(), missing=(), unexpected=(), repeated=(), out_of_order=())
+
+
+def test_one_empty_side_is_all_missing_or_all_unexpected():
+    for order in ("any", "ordered", "parallel"):
+        assert finished(align(items("ab"), [], never, order=order)).missing == (0, 1)
+        assert finished(align([], items("ab"), never, order=order)).unexpected == (0, 1)
+
+
+def test_missing_unexpected_and_repeated_are_told_apart():
+    alignment = by_name("abc", "axbb")
+    assert pairs(alignment) == [(0, 0), (1, 2)]
+    assert (alignment.missing, alignment.unexpected, alignment.repeated) == ((2,), (1, 3), (3,))
+
+
+def test_equal_calls_are_paired_in_order():
+    assert pairs(by_name("aa", "aaa")) == [(0, 0), (1, 1)]
+    assert pairs(by_name("aaa", "aa")) == [(0, 0), (1, 1)]
+
+
+def test_out_of_order_calls_are_named_where_order_does_not_bind():
+    alignment = by_name("abc", "cab")
+    assert len(alignment.pairs) == 3
+    assert alignment.out_of_order == (0,)
+
+
+def test_calls_of_one_turn_are_never_out_of_order():
+    assert by_name("ab", "ba", groups=[0, 0]).out_of_order == ()
+
+
+def test_ordered_pairs_do_not_cross():
+    alignment = by_name("abc", "cab", order="ordered")
+    assert pairs(alignment) == [(0, 1), (1, 2)]
+    assert (alignment.missing, alignment.unexpected, alignment.out_of_order) == ((2,), (0,), (0,))
+
+
+def test_calls_of_one_turn_may_take_any_order_and_turns_may_not():
+    assert pairs(by_name("abc", "bac", order="parallel", groups=[0, 0, 1])) == [(0, 1), (1, 0), (2, 2)]
+    assert len(by_name("abc", "cab", order="parallel", groups=[0, 1, 1]).pairs) == 2
+
+
+def test_a_large_turn_is_one_group_and_needs_no_search():
+    names = "abcdefghijklmnopqrstuvwxyz"
+    alignment = by_name(names, names[::-1], order="parallel", groups=[0] * 26)
+    assert len(alignment.pairs) == 26
+    assert not alignment.is_greedy
+
+
+def test_turns_too_large_to_search_keep_their_order_and_say_so():
+    expected, actual = "abcdefghijklmnopqrstuvwx" + "yz", "yz" + "abcdefghijklmnopqrstuvwx"
+    alignment = by_name(expected, actual, order="parallel", groups=[0, 0, *[1] * 24])
+    assert alignment.is_greedy
+    assert len(alignment.pairs) == 24
+
+
+def constant(value: float | None) -> Weigh:
+    def weigh(expected: int, actual: int) -> Generator[None, None, float | None]:  # noqa: ARG001 (constant)
+        yield from ()
+        return value
+
+    return weigh
+
+
+def side(count: int, name: str) -> list[Item]:
+    return [Item(kind="t", key=(name, at), group=at) for at in range(count)]
+
+
+@pytest.mark.parametrize("order", ["any", "ordered", "parallel"])
+def test_ties_are_resolved_in_order(order: Order):
+    alignment = finished(align(side(4, "e"), side(6, "a"), constant(0.5), order=order))
+    assert pairs(alignment) == [(0, 0), (1, 1), (2, 2), (3, 3)]
+
+
+def test_calls_that_agree_in_nothing_are_paired_all_the_same():
+    assert pairs(finished(align(side(2, "e"), side(2, "a"), constant(0.0)))) == [(0, 0), (1, 1)]
+
+
+def test_calls_that_may_not_be_paired_are_not():
+    assert pairs(finished(align(side(2, "e"), side(2, "a"), constant(None)))) == []
+
+
+def test_peeling_is_not_taken_for_granted():
+    # Pairing the equal calls would leave the others with nothing: 1.0 instead of 1.8.
+    expected = [Item(kind="t", key="same"), Item(kind="t", key="e")]
+    actual = [Item(kind="t", key="same"), Item(kind="t", key="a")]
+    values = {(0, 1): 0.9, (1, 0): 0.9, (1, 1): 0.0}
+
+    def weigh(row: int, column: int) -> Generator[None, None, float | None]:
+        yield from ()
+        return values[row, column]
+
+    assert finished(align(expected, actual, weigh)).total == pytest.approx(1.8)
+    assert finished(align(expected, actual, weigh, peel=True)).total == 1.0
+
+
+def test_required_calls_come_before_optional_ones():
+    expected = [Item(kind="t", key="x", optional=True), Item(kind="t", key="x")]
+    for peel in (True, False):
+        assert pairs(finished(align(expected, [Item(kind="t", key="x")], never, peel=peel))) == [(1, 0)]
+
+
+@pytest.mark.parametrize("order", ["any", "ordered", "parallel"])
+def test_too_many_calls_are_paired_greedily_and_the_alignment_says_so(order: Order):
+    same = [Item(kind="t", key=("same", at), group=at // 3) for at in range(300)]
+    expected, actual = [*same, *side(300, "e")], [*same, *side(300, "a")]
+    alignment = finished(align(expected, actual, constant(0.5), order=order, max_pairs=1000))
+    assert alignment.is_greedy
+    assert len(alignment.pairs) == 600
+    assert alignment.total == pytest.approx(450)
+
+
+def test_beyond_the_limit_equal_calls_alone_are_still_exact():
+    same = [Item(kind="t", key=at) for at in range(5000)]
+    shuffled = random.Random(1).sample(same, len(same))  # noqa: S311 (a shuffle)
+    alignment = finished(align(same, shuffled, never, peel=True))
+    assert (len(alignment.pairs), alignment.is_greedy) == (5000, False)
+
+
+def pauses(work: Generator[None, None, Alignment]) -> tuple[float, float, Alignment]:
+    """Return the longest stretch without a pause and all time spent, in seconds."""
+    longest, started = 0.0, time.perf_counter()
+    before = started
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            finished_at = time.perf_counter()
+            return max(longest, finished_at - before), finished_at - started, end.value
+        longest, before = max(longest, time.perf_counter() - before), time.perf_counter()
+
+
+@pytest.mark.parametrize("order", ["any", "ordered"])
+@pytest.mark.parametrize("kind", ["random", "close", "equal"])
+def test_two_hundred_calls_a_side_take_pauses_and_little_time(order: Order, kind: str):
+    generator = random.Random(7)  # noqa: S311 (a measurement)
+    table = [
+        [generator.random() if kind == "random" else 0.9 - 0.001 * abs(i - j) for j in range(200)] for i in range(200)
+    ]
+
+    def weigh(row: int, column: int) -> Generator[None, None, float | None]:
+        yield from ()
+        return table[row][column]
+
+    same = [Item(kind="t", key=at, group=at) for at in range(190)]
+    sides = ([*same, *side(10, "e")], [*same, *side(10, "a")]) if kind == "equal" else (side(200, "e"), side(200, "a"))
+    _, total, alignment = pauses(align(*sides, weigh, order=order, pacer=Pacer()))
+    assert not alignment.is_greedy
+    # Ten times what was measured, because test machines are shared.
+    assert total < (0.5 if kind == "equal" else 5)

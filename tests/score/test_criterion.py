@@ -1,0 +1,83 @@
+"""Criteria: their revision, globs, and which tools write."""
+
+import pytest
+
+from toolgauge.model.json import JsonObject
+from toolgauge.score.criterion import ToolKinds, revision
+from toolgauge.score.globs import Globs
+
+
+def test_the_revision_does_not_depend_on_the_order_of_keys():
+    one: JsonObject = {"name": "a", "expected": [{"name": "x", "args": {"p": 1, "q": 2}}]}
+    other: JsonObject = {"expected": [{"args": {"q": 2, "p": 1}, "name": "x"}], "name": "a"}
+    assert revision(one, "1") == revision(other, "1")
+    assert len(revision(one, "1")) == 12
+    assert set(revision(one, "1")) <= set("0123456789abcdef")
+
+
+def test_the_revision_changes_with_the_criterion_and_with_the_evaluator():
+    changed: list[JsonObject] = [{"a": 1}, {"a": 2}, {"a": True}, {"a": "1"}, {"b": 1}, {"a": [1]}]
+    assert len({revision(canonical, "1") for canonical in changed}) == 6
+    assert revision({"a": 1}, "1") != revision({"a": 1}, "2")
+
+
+@pytest.mark.parametrize(
+    ("globs", "name", "matches"),
+    [
+        (["search"], "search", True),
+        (["search"], "search_web", False),
+        (["get_*"], "get_order", True),
+        (["get_*"], "forget_order", False),
+        (["*"], "", True),
+        (["a?c"], "abc", True),
+        (["a?c"], "ac", False),
+        (["a.c"], "abc", False),
+        (["(*"], "(x", True),
+        (["[ab]*"], "a1", False),
+        (["*\\d"], "x\\d", True),
+        (["a*", "b*"], "bee", True),
+        (["*"], "two\nlines", True),
+        (["ü*"], "übung", True),
+        (["*"], "\ud800", True),
+        ([], "a", False),
+    ],
+)
+def test_a_glob_matches_the_whole_name(globs: list[str], name: str, matches: bool):  # noqa: FBT001 (a table)
+    assert Globs(globs).match(name) is matches
+
+
+def test_a_glob_of_many_stars_takes_no_time():
+    assert not Globs(["*a" * 50]).match("a" * 10_000 + "b")
+
+
+@pytest.mark.parametrize(
+    "name", ["get_order", "getOrder", "list-files", "search", "crm__find_user", "ns.lookup", "Think"]
+)
+def test_reading_verbs_read(name: str):
+    assert not ToolKinds().writes(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["issue_refund", "getaway", "listen", "update_order", "crm__delete_user", "x", "", "42"]
+)
+def test_everything_else_writes(name: str):
+    assert ToolKinds().writes(name)
+
+
+@pytest.mark.parametrize(
+    ("read_only", "writes", "name", "expected"),
+    [
+        (["peek*"], None, "peek_x", False),
+        (["peek*"], None, "get_order", True),
+        (None, ["get_token"], "get_token", True),
+        (None, ["get_token"], "issue_refund", False),
+        (["a*"], ["ab*"], "abc", True),
+        (["a*"], ["ab*"], "acc", False),
+        (["a*"], ["ab*"], "get_x", False),
+        (["a*"], ["ab*"], "make_x", True),
+    ],
+)
+def test_configuration_decides_before_the_name(
+    read_only: list[str] | None, writes: list[str] | None, name: str, *, expected: bool
+):
+    assert ToolKinds(read_only=read_only, writes=writes).writes(name) is expected

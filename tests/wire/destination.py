@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
+from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -70,7 +71,11 @@ class Destination:
 
     def _scoped(self) -> Iterator[tuple[str, Span]]:
         for body in self.bodies("traces"):
-            for group in ExportTraceServiceRequest.FromString(body).resource_spans:
+            try:
+                request = ExportTraceServiceRequest.FromString(body)
+            except DecodeError:  # hostile spans go on as they are: whoever stores them decides
+                continue
+            for group in request.resource_spans:
                 for scope in group.scope_spans:
                     for span in scope.spans:
                         yield scope.scope.name, span

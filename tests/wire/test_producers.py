@@ -4,7 +4,7 @@ The model is a script: it calls a tool that works, one that raises and one that 
 that come out of the far end must say exactly that.
 """
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 import asyncio
 import contextlib
@@ -29,7 +29,6 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pydantic_ai import Agent, ModelMessage, ModelResponse, ModelRetry, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -278,7 +277,7 @@ def assert_metrics_arrive(toolgauge: Toolgauge, destination: Destination) -> Non
     """By push and by scrape, with exemplars that lead to the judged span."""
     pushed = until(lambda: destination.metrics().get("toolgauge.evaluations"), "the pushed metrics")
     assert sum(point.as_int or point.as_double for point in pushed.sum.data_points) == len(HAPPENED)
-    families: list[Metric] = list(text_string_to_metric_families(toolgauge.exposition(OPENMETRICS)))
+    families = list(text_string_to_metric_families(toolgauge.exposition(OPENMETRICS)))
     labelled = {
         (sample.labels["gen_ai_evaluation_name"], sample.labels["gen_ai_tool_name"]): sample.labels["toolgauge_outcome"]
         for family in families

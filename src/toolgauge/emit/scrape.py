@@ -6,10 +6,12 @@ lines take longer than receivers may stand still.
 
 import asyncio
 import errno
+import logging
 import socket
 from collections.abc import Iterator, Mapping
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from toolgauge.emit.metric_data import snapshot
 from toolgauge.emit.openmetrics import render
@@ -44,7 +46,9 @@ class MetricsEndpoint:
         self._port = int(sockets[0].getsockname()[1])
         app = web.Application()
         app.router.add_get("/metrics", self._metrics)
-        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_STOP_TIMEOUT_S)
+        runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=_STOP_TIMEOUT_S, logger=_logger()
+        )
         await runner.setup()
         self._runner = runner
         for listening in sockets:
@@ -64,6 +68,17 @@ class MetricsEndpoint:
                 render, metrics, self._resource, accept=accept, start_ns=self._start_ns
             )
         return web.Response(body=body, headers={"Content-Type": content_type})
+
+
+def _logger() -> logging.Logger:
+    logger = logging.getLogger("toolgauge.emit.scrape")
+    logger.addFilter(_is_ours)
+    return logger
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Pass over what aiohttp cannot read as HTTP: it would log a stack trace with the client's bytes each time."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 def _listen(endpoint: str) -> list[socket.socket]:

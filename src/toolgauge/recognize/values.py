@@ -269,3 +269,10 @@ def as_list(value: Json) -> list[Json]:
 def as_str(value: Value) -> str | None:
     """Return the value if it is a text with something in it, else `None`."""
     return value if isinstance(value, str) and value else None
+
+
+def identifier(value: Value) -> str | None:
+    """Return an id as text; some producers number what others name."""
+    if isinstance(value, str):
+        return value or None
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,94 @@
+"""Reads messages, instructions and conversation ids as the conventions write them, on spans and in events."""
+
+from collections.abc import Iterator, Mapping
+
+from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.observations import CallRequested, ConversationSeen, MessageSeen, Observation
+from toolgauge.recognize import values
+from toolgauge.recognize.conventions import names
+from toolgauge.recognize.messages import Message, read_messages, read_text
+
+# Choices beyond the first are alternatives; their calls must not take the positions of the first one's.
+_POSITIONS_A_CHOICE = 1000
+
+
+def conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:
+    """Read the conversation id; a session of the producer stands in for it."""
+    found = values.identifier(attributes.get(names.CONVERSATION))
+    if found is not None:
+        yield ConversationSeen(conversation_id=found, rank=0)
+        return
+    session = values.identifier(attributes.get(names.SESSION))
+    if session is not None:
+        yield ConversationSeen(conversation_id=session, rank=1)
+
+
+def system(value: Value) -> Iterator[MessageSeen]:
+    """Read system instructions."""
+    if value is not None and (text := read_text(value)):
+        yield MessageSeen(role="system", text=text)
+
+
+def received(messages: list[Message]) -> Iterator[Observation]:
+    """Read a model's input: instructions, the newest user text, and answers to calls; nothing else of the history."""
+    for message in messages:
+        if message.role == "system" and message.text:
+            yield MessageSeen(role="system", text=message.text)
+        yield from message.answers()
+    yield from newest_user_text(messages)
+
+
+def newest_user_text(messages: list[Message]) -> Iterator[MessageSeen]:
+    """Read the newest text of the user. Some producers give answers to calls the role `user`; those have no text."""
+    text = next((message.text for message in reversed(messages) if message.role == "user" and message.text), None)
+    if text is not None:
+        yield MessageSeen(role="user", text=text)
+
+
+def written(messages: list[Message], agent: str | None, first: int = 0) -> Iterator[Observation]:
+    """Read a model's output: the calls that it asks for, from position `first` on, and its text."""
+    position = first
+    for message in messages:
+        for call in message.calls():
+            yield CallRequested(
+                position=position, name=call.name, call_id=call.call_id, arguments=call.arguments, agent=agent
+            )
+            position += 1
+        # The provider ran these itself: their answers are in the same output.
+        yield from message.answers()
+    yield from written_text(messages)
+
+
+def written_text(messages: list[Message]) -> Iterator[MessageSeen]:
+    """Read the text of an output."""
+    text = "\n".join(message.text for message in messages if message.text and message.role != "tool")
+    if text:
+        yield MessageSeen(role="assistant", text=text)
+
+
+def message_event(name: str, body: Value, agent: str | None) -> Iterator[Observation]:
+    """Read one of the per-message events (up to 1.36), on a span or in a log record."""
+    message = _body(body)
+    if name == names.CHOICE:
+        index = message.get("index")
+        choice = index if isinstance(index, int) and 0 < index < _POSITIONS_A_CHOICE else 0
+        yield from written(read_messages(message, "assistant"), agent, choice * _POSITIONS_A_CHOICE)
+    elif name == names.TOOL_MESSAGE:
+        for told in read_messages(message, "tool"):
+            yield from told.answers()
+    elif name == names.SYSTEM_MESSAGE:
+        yield from system(message.get("content"))
+    elif name == names.USER_MESSAGE:
+        yield from newest_user_text(read_messages(message, "user"))
+
+
+def _body(body: Value) -> JsonObject:
+    """Open an event's body, which some producers write as JSON text or as nothing but the message's text."""
+    match values.content(body):
+        case Recorded(dict() as message):
+            return message
+        case Recorded(str() as text) | Unparsed(text, "unparsable"):
+            return {"content": text}
+        case _:
+            return {}

@@ -35,7 +35,7 @@ def checks(pytest_words: list[str]) -> dict[str, list[str]]:
         "format": [str(binaries / "ruff"), "format", "--check", "."],
         "lint": [str(binaries / "ruff"), "check", "."],
         "contracts": [str(binaries / "lint-imports")],
-        "types": [str(binaries / "basedpyright")],
+        "types": [str(binaries / "basedpyright"), "--pythonpath", str(binaries / "python")],
         "tests": [str(binaries / "python"), "-m", "pytest", *pytest_words],
     }
 

@@ -70,7 +70,9 @@ def caught(requests: int, options: list[str]) -> list[bytes]:
         return b""
 
     class Keep(grpc.GenericRpcHandler):
-        def service(self, handler_call_details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes] | None":
+        def service(
+            self, handler_call_details: grpc.HandlerCallDetails
+        ) -> "grpc.RpcMethodHandler[bytes, bytes] | None":
             is_export = handler_call_details.method == METHOD
             return grpc.unary_unary_rpc_method_handler(keep) if is_export else None
 

@@ -13,6 +13,8 @@ from toolgauge.score.pauses import Pacer
 Row: TypeAlias = Callable[[int], Generator[None, None, Sequence[int]]]
 
 _COLUMNS_PER_UNIT = 6
+# Beyond every distance.
+_FAR = 1 << 200
 
 
 def assign(
@@ -53,17 +55,17 @@ class _Solver:
 
     def augment(self, start: int) -> Generator[None, None, None]:
         """Give `start` a column along the cheapest path; others may move to another column."""
-        # `None` until a row on the path has looked at the column.
-        distance: list[int | None] = [None] * self._columns
+        distance = [_FAR] * self._columns
         previous = [-1] * self._columns
         waiting = list(range(self._columns))
         reached: list[int] = []
         row, base = start, 0
         while True:
             weights = yield from self._row(row)
-            column = self._nearest(weights, base - self._of_row[row], row, distance, previous, waiting)
+            self._look(weights, base - self._of_row[row], row, distance, previous, waiting)
+            column = self._nearest(distance, waiting)
             waiting.remove(column)
-            base = distance[column] or 0
+            base = distance[column]
             if self._pacer.due(1 + len(waiting) // _COLUMNS_PER_UNIT):
                 yield
             row = self.row_of[column]
@@ -71,37 +73,34 @@ class _Solver:
                 break
             reached.append(column)
         for other in reached:
-            gain = base - (distance[other] or 0)
+            gain = base - distance[other]
             self._of_row[self.row_of[other]] += gain
             self._of_column[other] -= gain
         self._of_row[start] += base
         self._shift(start, column, previous)
 
-    def _nearest(
+    def _look(
         self,
         weights: Sequence[int],
         offset: int,
         row: int,
-        distance: list[int | None],
+        distance: list[int],
         previous: list[int],
         waiting: list[int],
-    ) -> int:
-        """Look at all waiting columns from a row and return the nearest; a free one, then the first, wins a tie."""
-        of_column, row_of = self._of_column, self.row_of
-        best, best_distance, best_is_free = -1, 0, False
+    ) -> None:
+        """See whether the way through this row is nearer to a column that waits. This loop is where the time goes."""
+        of_column = self._of_column
         for column in waiting:
             reach = offset - weights[column] - of_column[column]
-            known = distance[column]
-            if known is None or reach < known:
-                distance[column] = known = reach
+            if reach < distance[column]:
+                distance[column] = reach
                 previous[column] = row
-            if (
-                best < 0
-                or known < best_distance
-                or (known == best_distance and not best_is_free and row_of[column] < 0)
-            ):
-                best, best_distance, best_is_free = column, known, row_of[column] < 0
-        return best
+
+    def _nearest(self, distance: list[int], waiting: list[int]) -> int:
+        """Return the nearest column; a free one, then the first, wins a tie."""
+        least = min(map(distance.__getitem__, waiting))
+        nearest = [column for column in waiting if distance[column] == least]
+        return next((column for column in nearest if self.row_of[column] < 0), nearest[0])
 
     def _shift(self, start: int, column: int, previous: list[int]) -> None:
         row = -1

@@ -1,10 +1,10 @@
 """When a generator of the middle pauses: the event loop has other work, and the middle reads no clock.
 
-Work is counted in units of about a microsecond on a slow core; a pause is due every two thousand of them,
+Work is counted in units of about a microsecond on a slow core; a pause is due every thousand of them,
 well under the promised 5 ms.
 """
 
-UNITS_BETWEEN_PAUSES = 2000
+UNITS_BETWEEN_PAUSES = 1000
 
 
 class Pacer:

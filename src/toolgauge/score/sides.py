@@ -32,6 +32,14 @@ class Sides:
     call_items: tuple[Item, ...]
     call_arguments: tuple[Arguments, ...]
 
+    def slot_values(self, slot: int) -> JsonObject:
+        """Return the expected arguments of a slot."""
+        return self.slots[slot].args or {}
+
+    def call_values(self, call: int) -> JsonObject:
+        """Return the arguments of a call, as far as they can be read."""
+        return readable_arguments(self.calls[call]) or {}
+
     def may_pair(self, slot: int, call: int) -> bool:
         """Tell whether the call ids allow the pair; they decide only where both sides have one."""
         wanted, found = self.slots[slot].call_id, self.calls[call].call_id

@@ -9,10 +9,20 @@ from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, S
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, Pair, align
-from toolgauge.score.compare import Comparison, Exact, Key, Similarity, compare, describe, path, rule_name
+from toolgauge.score.compare import (
+    Comparison,
+    Exact,
+    Key,
+    Similarity,
+    compare,
+    describe,
+    path,
+    quick_similarity,
+    rule_name,
+)
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import CallSelection
-from toolgauge.score.sides import Arguments, Sides, make_sides, not_observable, readable_arguments
+from toolgauge.score.sides import Arguments, Sides, make_sides, not_observable
 from toolgauge.score.summary import counts, greedy_note, leftovers
 from toolgauge.score.turns import score_turns
 
@@ -67,8 +77,7 @@ class ToolCallArgs(CallSelection):
             return unobservable
         sides = yield from make_sides(expected, calls, names_only=False, pacer=pacer)
         weighing = _Weighing(sides, self.similarity, pacer, subset=self.subset)
-        # Without `subset`, 1 - share of equal arguments is a distance; that is what makes peeling safe.
-        peel = self.similarity == "exact" and not self.subset
+        peel = self.similarity == "exact" and (not self.subset or _have_equal_sizes(sides))
         alignment = yield from align(sides.slot_items, sides.call_items, weighing.weigh, peel=peel, pacer=pacer)
         if not alignment.pairs and not alignment.missing:
             return NotEvaluated(reason="nothing_expected", explanation="all expected calls are optional; none was made")
@@ -115,13 +124,14 @@ class _Figures:
 class _Weighing:
     """Weighs pairs of calls by their arguments."""
 
-    __slots__ = ("_pacer", "_rule", "_subset", "sides")
+    __slots__ = ("_alike", "_pacer", "_rule", "_subset", "sides")
 
     def __init__(self, sides: Sides, similarity: str, pacer: Pacer, *, subset: bool) -> None:
         self.sides = sides
         self._rule = Similarity() if similarity == "json" else Exact()
         self._pacer = pacer
         self._subset = subset
+        self._alike: dict[tuple[Key, Key], float] = {}
 
     def weigh(self, slot: int, call: int) -> Generator[None, None, float | None]:
         """Return the score of a pair; `None` where ids forbid it."""
@@ -135,26 +145,47 @@ class _Weighing:
         compared = len(wanted) if self._subset else len(wanted.keys() | found.keys())
         if not compared:
             return 1.0
+        if self._pacer.due(len(wanted) // 4):
+            yield
         return min((yield from self._met(slot, call, wanted, found)) / compared, 1.0)
 
     def _met(self, slot: int, call: int, wanted: dict[str, Key], found: dict[str, Key]) -> Generator[None, None, float]:
         """Sum up how far each expected argument is met."""
+        if isinstance(self._rule, Exact):
+            return float(sum(found.get(name) == key for name, key in wanted.items()))
         met = 0.0
         for name, key in wanted.items():
-            if found.get(name) == key:
-                met += 1.0
-            elif isinstance(self._rule, Similarity) and name in found:
-                comparison = yield from self._compare(slot, call, name)
-                met += comparison.value
-            if self._pacer.due():
-                yield
+            other = found.get(name)
+            if other is None or other == key:
+                met += other == key
+                continue
+            # Many calls share values; the same two are compared once.
+            if (key, other) not in self._alike:
+                self._alike[key, other] = yield from self._similarity(slot, call, name)
+            met += self._alike[key, other]
         return met
 
+    def _similarity(self, slot: int, call: int, name: str) -> Generator[None, None, float]:
+        expected, actual = self.sides.slot_values(slot)[name], self.sides.call_values(call)[name]
+        quick = quick_similarity(expected, actual)
+        if quick is None:
+            return (yield from self._compare(slot, call, name)).value
+        value, units = quick
+        if self._pacer.due(1 + units):
+            yield
+        return value
+
     def _compare(self, slot: int, call: int, name: str) -> Generator[None, None, Comparison]:
-        wanted, found = self.sides.slots[slot], self.sides.calls[call]
-        where = path(f"{wanted.name[:_SHOWN_LENGTH]}:", name)
-        expected, actual = (wanted.args or {})[name], (readable_arguments(found) or {})[name]
-        return (yield from compare(self._rule, expected, actual, where=where, pacer=self._pacer))
+        where = path(f"{self.sides.slots[slot].name[:_SHOWN_LENGTH]}:", name)
+        return (
+            yield from compare(
+                self._rule,
+                self.sides.slot_values(slot)[name],
+                self.sides.call_values(call)[name],
+                where=where,
+                pacer=self._pacer,
+            )
+        )
 
     def details(self, alignment: Alignment) -> Generator[None, None, tuple[list[Difference], dict[str, float]]]:
         """Find the differences of the paired calls, and the shares over all their arguments."""
@@ -175,12 +206,10 @@ class _Weighing:
     def _differences(
         self, pair: Pair, wanted: dict[str, Key], found: Arguments
     ) -> Generator[None, None, list[Difference]]:
-        slot, call = self.sides.slots[pair.expected], self.sides.calls[pair.actual]
-        arguments = slot.args or {}
-        given = readable_arguments(call)
-        tool = f"{slot.name[:_SHOWN_LENGTH]}:"
+        arguments, given = self.sides.slot_values(pair.expected), self.sides.call_values(pair.actual)
+        tool = f"{self.sides.slots[pair.expected].name[:_SHOWN_LENGTH]}:"
         rule = rule_name(self._rule)
-        if found is None or given is None:
+        if found is None:
             return [Difference(where=f"{tool} arguments", rule="unparsable", expected=Side(value=arguments))]
         differences: list[Difference] = []
         for name, key in wanted.items():
@@ -194,6 +223,20 @@ class _Weighing:
             Difference(where=path(tool, name), rule=rule, actual=Side(value=given[name])) for name in surplus
         ]
         return differences
+
+
+def _have_equal_sizes(sides: Sides) -> bool:
+    """Tell whether the expected calls of each tool have equally many arguments.
+
+    Then 1 - share of expected arguments met is a distance between calls, and peeling is safe; otherwise a call with
+    many arguments and one with few can each do better with the other's counterpart. Shares of all arguments
+    that either side has always are such a distance.
+    """
+    sizes: dict[str, set[int]] = {}
+    for slot, arguments in zip(sides.slots, sides.slot_arguments, strict=True):
+        if arguments is not None:
+            sizes.setdefault(slot.name, set()).add(len(arguments))
+    return all(len(found) == 1 for found in sizes.values())
 
 
 def _missing(sides: Sides, alignment: Alignment) -> list[Difference]:

@@ -23,6 +23,7 @@ from toolgauge.model.errors import ConfigError
 from toolgauge.selfmetrics import SelfMetrics
 
 _log = logging.getLogger("toolgauge.forward")
+_DRAIN_WAIT_S = 0.25
 _HOP_HEADER = "x-toolgauge-hop"
 # Binary headers (`-bin`) would need bytes, and `grpc-` belongs to the protocol.
 _HEADER_NAME = re.compile(r"(?!grpc-)[a-z0-9_.-]+(?<!-bin)")
@@ -62,7 +63,7 @@ class Destination:
         self._tasks = [asyncio.create_task(self._work()) for _ in range(self._settings.in_flight)]
 
     async def drain(self, timeout_s: float) -> int:
-        """Send what is queued, one last attempt each, within the time.
+        """Send what is queued within the time, without the usual waits between attempts.
 
         Return how many spans and other requests were lost; they are counted as dropped with reason `shutdown`.
         """
@@ -114,7 +115,10 @@ class Destination:
         while isinstance(result, Transient):
             self._outage.failed(result.reason)
             if self._stopping.is_set():
-                return Permanent("shutdown")
+                # There is no later: try again and again until `drain` has no time left.
+                await asyncio.sleep(_DRAIN_WAIT_S)
+                result = await self._attempt(outgoing)
+                continue
             wait_s = backoff.next_wait_s(elapsed_s=clock() - began_s, told_s=result.told_s)
             if wait_s is None:
                 return Permanent("retries_exhausted")

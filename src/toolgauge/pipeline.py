@@ -5,7 +5,6 @@ what is ready to leave is handed to the outbox by `flush`. Nothing here waits, a
 costs a sender its spans: they are handed on even when looking at them failed.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -16,7 +15,7 @@ from toolgauge.decode.annotate import annotate
 from toolgauge.decode.decoder import Container, DecodedTraces, Decoder, ViewedSpan
 from toolgauge.decode.envelope import count_items, encode_spans
 from toolgauge.emit.annotations import span_attributes
-from toolgauge.emit.hold import HeldSpan, Hold
+from toolgauge.emit.hold import Hold
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Refused, Signal, Unsupported
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.observations import AgentRun, CallExecuted, Reading
@@ -88,11 +87,11 @@ class Pipeline:
         self._settings = settings
         self._clock = clock
         self._scoring: _Scoring | None = None
-        self._released: deque[tuple[Container, bytes]] = deque()
+        self._released: list[tuple[Container, bytes]] = []
         self._scorecards: list[Scorecard] = []
         self._now_ns = 0
         self._seen_twice = SeenTwice()
-        self._closing: Iterator[Trajectory] | None = None
+        self._is_closing = False
         metrics.spans_held.observe = lambda: {(): self.spans_held}
         metrics.traces_open.observe = lambda: {(): assembler.open_count}
         metrics.scoring_queue.observe = lambda: {(): assembler.evicted_count}
@@ -142,7 +141,7 @@ class Pipeline:
         return Accepted()
 
     def _refusal(self, body: bytes) -> tuple[Refused, str] | None:
-        if self._closing is not None:
+        if self._is_closing:
             return Refused("shutting down"), "shutdown"
         if not self._outbox.has_room(len(body)):
             return Refused("the queue to the destination is full"), "queue_full"
@@ -210,7 +209,7 @@ class Pipeline:
     def close(self, now_ns: int) -> None:
         """Refuse what still comes; everything that is open is closed by the `score` calls that follow."""
         self.tick(now_ns)
-        self._closing = self._assembler.close_all(self._now_ns)
+        self._is_closing = True
 
     def release(self) -> None:
         """Let go of all spans that are still held."""
@@ -223,16 +222,18 @@ class Pipeline:
         """Close what is due and score it, for about `budget_ns`; True while there may be more to do."""
         until = self._clock() + budget_ns
         while self._scoring is not None or self._next_closed():
-            if self._scoring is not None:
-                self._step(self._scoring, until)
+            # Taken out first: what fails here is not tried again, so that it stops nothing that comes after it.
+            scoring, self._scoring = self._scoring, None
+            if scoring is not None and not self._is_done(scoring, until):
+                self._scoring = scoring
             if self._clock() >= until:
                 return True
         return False
 
     def _next_closed(self) -> bool:
         """Close one trajectory, for the next steps to score; False when none is due."""
-        closed = self._assembler.closed(self._now_ns) if self._closing is None else self._closing
-        trajectory = next(closed, None)
+        close = self._assembler.close_all if self._is_closing else self._assembler.closed
+        trajectory = next(close(self._now_ns), None)
         if trajectory is None:
             return False
         if self._assembler.evicted_count > self._settings.max_queue:
@@ -241,36 +242,40 @@ class Pipeline:
             self._scoring = _Scoring(trajectory, self._scorer.score(trajectory))
         return True
 
-    def _step(self, scoring: _Scoring, until: int) -> None:
+    def _is_done(self, scoring: _Scoring, until: int) -> bool:
         started = self._clock()
         for results in scoring.steps:
             now = self._clock()
             if results is not None:
                 self._metrics.scoring_duration.record((scoring.spent_ns + now - started) / 1e9)
-                self._scoring = None
                 self._finish(scoring.trajectory, results)
-                return
+                return True
             if now >= until:
                 break
         else:
             raise RuntimeError("the scorer ended without results")
         scoring.spent_ns += self._clock() - started
+        return False
 
     def _finish(self, trajectory: Trajectory, results: tuple[Result, ...]) -> None:
         scorecard = Scorecard(trajectory=trajectory, results=results, scored_at_ns=self._now_ns)
         self._sink.record(scorecard)
         self._scorecards.append(scorecard)
         if trajectory.scope == "trace":
-            self._annotate(scorecard, self._hold.take(trajectory.trace_id))
+            self._annotate(scorecard)
 
-    def _annotate(self, scorecard: Scorecard, held: Sequence[HeldSpan[Container]]) -> None:
+    def _annotate(self, scorecard: Scorecard) -> None:
         attributes = span_attributes(scorecard)
+        held = self._hold.take(scorecard.trajectory.trace_id)
+        # Released as they are, then annotated one by one: a fault costs a span its scores, never the span.
+        first = len(self._released)
+        self._released.extend((span.container, span.raw) for span in held)
         annotated: set[SpanRef] = set()
-        for span in held:
+        for place, span in enumerate(held, first):
             added = attributes.get(span.ref)
             if added:
+                self._released[place] = (span.container, annotate(span.raw, added))
                 annotated.add(span.ref)
-            self._released.append((span.container, annotate(span.raw, added) if added else span.raw))
         self._count_annotations(scorecard, annotated)
 
     def _count_annotations(self, scorecard: Scorecard, annotated: set[SpanRef]) -> None:

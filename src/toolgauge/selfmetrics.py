@@ -47,6 +47,13 @@ class SelfMetrics:
             "Dialects that failed on a record; it went on unscored: please report it.",
             ("dialect",),
         )
+        self.faults = registry.counter(
+            "toolgauge.faults",
+            "{error}",
+            "Faults of our own in closing, scoring and sending on time, by kind of exception; the work went on without "
+            "what failed: please report them.",
+            ("error.type",),
+        )
         self.late = registry.histogram(
             "toolgauge.spans.late",
             "s",

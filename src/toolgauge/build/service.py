@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from toolgauge.build.clock import SteadyClock
+from toolgauge.build.faults import Faults
 from toolgauge.emit.emitter import Emitter
 from toolgauge.emit.scrape import MetricsEndpoint
 from toolgauge.forward.destination import Destination
@@ -45,7 +46,8 @@ class Service:
         self.outbox = outbox
         self.endpoint = endpoint
         self._emitter = emitter
-        self._metrics = metrics
+        self.metrics = metrics
+        self._faults = Faults(metrics)
         self._push_interval_s = push_interval_s
         self._clock = clock
         self._timers: asyncio.Task[None] | None = None
@@ -85,29 +87,39 @@ class Service:
         return lost
 
     async def _score_what_is_open(self) -> None:
-        self.pipeline.close(self._clock())
+        with self._faults.survived():
+            self.pipeline.close(self._clock())
         deadline = self._clock() + int(_SCORING_DEADLINE_S * 1e9)
-        while self.pipeline.score(_SLICE_NS) and self._clock() < deadline:
+        busy = True
+        while busy and self._clock() < deadline:
+            with self._faults.survived():
+                busy = self.pipeline.score(_SLICE_NS)
             await asyncio.sleep(0)
-        self.pipeline.release()
-        self.pipeline.flush()
+        with self._faults.survived():
+            self.pipeline.release()
+            self.pipeline.flush()
 
     async def _run_timers(self) -> None:
         next_tick = next_push = self._clock()
         while True:
             now = self._clock()
             if now >= next_tick:
-                self.pipeline.tick(now)
-                self.pipeline.flush()
                 next_tick = now + int(_TICK_S * 1e9)
+                with self._faults.survived():
+                    self.pipeline.tick(now)
+                with self._faults.survived():
+                    self.pipeline.flush()
             if now >= next_push:
-                await self._push(now)
                 next_push = now + int(self._push_interval_s * 1e9)
-            busy = self.pipeline.score(_SLICE_NS)
+                with self._faults.survived():
+                    await self._push(now)
+            busy = False
+            with self._faults.survived():
+                busy = self.pipeline.score(_SLICE_NS)
             await asyncio.sleep(0 if busy else _TICK_S)
 
     async def _push(self, now_ns: int) -> None:
         # Encoding thousands of cells takes tens of milliseconds, which no request should wait for.
         outgoing = await asyncio.to_thread(self._emitter.metrics_request, self._emitter.snapshot(), now_ns)
         if not self.outbox.put(outgoing):
-            self._metrics.own_dropped.add(1, (outgoing.signal, "queue_full"))
+            self.metrics.own_dropped.add(1, (outgoing.signal, "queue_full"))

@@ -1,0 +1,96 @@
+"""A fault of our own costs what it hit and nothing else: planted behind real sockets."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.wire.support import LISTEN, SOON, post, recorded
+from toolgauge.build.criteria import default_criteria
+from toolgauge.build.serve import make_service
+from toolgauge.build.service import Service
+from toolgauge.config.load import load
+from toolgauge.model.delivery import Outgoing
+from toolgauge.model.outcomes import Scorecard
+from toolgauge.pipeline import ScorecardSink
+
+
+class FailsOnce:
+    """A sink of scorecards that fails on the first one, in `record` or in `requests`."""
+
+    def __init__(self, sink: ScorecardSink, where: str) -> None:
+        self._sink = sink
+        self._where = where
+        self.recorded = 0
+
+    def record(self, scorecard: Scorecard) -> None:
+        self._fail_in("record")
+        self._sink.record(scorecard)
+        self.recorded += 1
+
+    def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
+        self._fail_in("requests")
+        return self._sink.requests(scorecards)
+
+    def _fail_in(self, where: str) -> None:
+        if where == self._where:
+            self._where = ""
+            raise KeyError("something secret from a span")
+
+
+@asynccontextmanager
+async def running(where: str) -> AsyncGenerator[tuple[Service, list[FailsOnce]]]:
+    sinks: list[FailsOnce] = []
+
+    def watch(sink: ScorecardSink) -> ScorecardSink:
+        sinks.append(FailsOnce(sink, where))
+        return sinks[0]
+
+    config = load((), (*LISTEN, *SOON, "hold.timeout=1s"), {})
+    service = make_service(config, default_criteria(), watching=watch)
+    await service.start()
+    try:
+        yield service, sinks
+    finally:
+        assert await service.stop() == 0
+
+
+async def send(service: Service, framework: str, scenario: str) -> None:
+    for body in recorded(framework, scenario):
+        assert await asyncio.to_thread(post, service.receivers[1].port, body) == (200, b"")
+
+
+async def until(wanted: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not wanted():
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("where", ["record", "requests"])
+async def test_a_fault_in_scoring_is_counted_and_told_once_and_stops_nothing(
+    where: str, caplog: pytest.LogCaptureFixture
+):
+    async with running(where) as (service, sinks):
+        metrics = service.metrics
+        await send(service, "pydantic-ai", "tool_error")
+        await until(lambda: metrics.faults.value(("KeyError",)) == 1)
+        await send(service, "pydantic-ai", "unknown_tool")
+        await until(lambda: sinks[0].recorded == (1 if where == "record" else 2))
+        await until(lambda: service.pipeline.spans_held == 0)
+        received = metrics.spans.value(("received", ""))
+        assert metrics.spans.value(("consumed", "")) == received > 0
+    told = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert len(told) == 1
+    assert "KeyError in test_faults.py" in told[0]
+    assert "secret" not in told[0]
+
+
+async def test_a_fault_at_the_end_costs_one_trajectory_and_not_the_others():
+    async with running("record") as (service, sinks):
+        for scenario in ("tool_error", "unknown_tool", "one_call"):
+            await send(service, "pydantic-ai", scenario)
+        assert service.pipeline.spans_held > 0
+    assert sinks[0].recorded == 2
+    assert service.metrics.spans.value(("consumed", "")) == service.metrics.spans.value(("received", ""))

@@ -1,19 +1,16 @@
-"""The attributes of one result, as they stand on the log record and on the scorecard's span event.
+"""The attributes of one result, as they stand in a log record and in the scorecard's span event.
 
 In three parts: what all results of a criterion with this outcome share and what all results for one call share
-is serialised once; the rest is added to each. `append_all` is the one place where a Python value becomes an OTLP value.
+is written once; the rest is added to each.
 """
 
-# pyright: reportUnknownMemberType=false
-
-from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol, TypeAlias
-
-from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from collections.abc import Iterator
+from typing import TypeAlias
 
 from toolgauge.emit import names
-from toolgauge.emit.fit import MAX_IDENTIFIER, MAX_LABEL, fit_text
+from toolgauge.emit.fit import MAX_EXPLANATION, MAX_IDENTIFIER, MAX_LABEL, fit_text
 from toolgauge.emit.redact import Redactor
+from toolgauge.emit.wire import AttributeValue, AttributeWriter
 from toolgauge.model.outcomes import (
     Enforce,
     Errored,
@@ -27,75 +24,31 @@ from toolgauge.model.outcomes import (
 )
 from toolgauge.model.trajectory import Trajectory
 
-Attribute: TypeAlias = tuple[str, str | bool | int | float]
+Attribute: TypeAlias = tuple[str, AttributeValue]
 _Constant: TypeAlias = tuple[str, str, str, str, Level, Enforce, OutcomeWord]
-# Serialised attributes by judged call (by identity; 0 is the trajectory), for the results of one scorecard.
-Places: TypeAlias = dict[int, bytes]
+# What was written of judged calls, by identity of trajectory and call, while scorecards are encoded.
+Places: TypeAlias = dict[tuple[int, int], tuple[bytes, ...]]
 
-_MAX_TEMPLATES = 4096
-
-
-class AttributeList(Protocol):
-    """A protobuf message's repeated `attributes`."""
-
-    def add(self, *, key: str) -> KeyValue:
-        """Append an attribute."""
-        ...
-
-
-class Carrier(Protocol):
-    """A protobuf message with attributes: a log record or a span event."""
-
-    @property
-    def attributes(self) -> AttributeList:
-        """Its attributes."""
-        ...
-
-    def MergeFromString(self, serialized: bytes) -> int:  # noqa: N802 # protobuf's name
-        """Append serialised fields."""
-        ...
-
-    def SerializeToString(self) -> bytes:  # noqa: N802 # protobuf's name
-        """Serialise."""
-        ...
-
-
-def append_all(target: AttributeList, attributes: Iterable[Attribute]) -> None:
-    """Append attributes to a message."""
-    for key, value in attributes:
-        encoded = target.add(key=key).value
-        match value:
-            case str():
-                encoded.string_value = value
-            case bool():
-                encoded.bool_value = value
-            case int():
-                encoded.int_value = value
-            case float():
-                encoded.double_value = value
+_MAX_CONSTANTS = 4096
 
 
 class ResultWriter:
-    """Writes results into messages. `begin` makes a message that holds what its kind has for an outcome."""
+    """Writes results as attributes, each with its length in front."""
 
-    def __init__(
-        self, begin: Callable[[OutcomeWord], Carrier], empty: Callable[[], Carrier], redactor: Redactor
-    ) -> None:
-        self._begin = begin
-        self._empty = empty
+    def __init__(self, redactor: Redactor) -> None:
+        self._attributes = AttributeWriter()
         self._redactor = redactor
-        self._constants: dict[_Constant, bytes] = {}
+        self._constants: dict[_Constant, tuple[bytes, ...]] = {}
 
-    def write(self, target: Carrier, trajectory: Trajectory, result: Result, outcome: Outcome, places: Places) -> None:
-        """Write one result. `places` is empty for the first result of a scorecard and kept for its others."""
-        key = id(result.call) if result.call is not None else 0
+    def attributes(self, trajectory: Trajectory, result: Result, outcome: Outcome, places: Places) -> tuple[bytes, ...]:
+        """Write one result. `places` is empty at first and kept for as long as these scorecards are encoded."""
+        key = (id(trajectory), id(result.call))
         place = places.get(key)
         if place is None:
-            place = places[key] = self._place(trajectory, result)
-        target.MergeFromString(self._constant(result, outcome) + place)
-        append_all(target.attributes, self._varying(outcome))
+            place = places[key] = tuple(self._place(trajectory, result))
+        return (*self._constant(result, outcome), *place, *self._varying(outcome))
 
-    def _constant(self, result: Result, outcome: Outcome) -> bytes:
+    def _constant(self, result: Result, outcome: Outcome) -> tuple[bytes, ...]:
         key = (
             result.criterion,
             result.revision,
@@ -108,29 +61,42 @@ class ResultWriter:
         known = self._constants.get(key)
         if known is None:
             # Criteria come and go with the configuration; a process that reloads for a year must not grow.
-            if len(self._constants) >= _MAX_TEMPLATES:
+            if len(self._constants) >= _MAX_CONSTANTS:
                 self._constants.clear()
-            message = self._begin(key[-1])
-            append_all(message.attributes, _constant_attributes(key))
-            known = self._constants[key] = message.SerializeToString()
+            known = tuple(self._attributes.one(name, value) for name, value in _constant_attributes(key))
+            self._constants[key] = known
         return known
 
-    def _place(self, trajectory: Trajectory, result: Result) -> bytes:
-        message = self._empty()
-        append_all(message.attributes, _place_attributes(trajectory, result))
-        return message.SerializeToString()
+    def _place(self, trajectory: Trajectory, result: Result) -> Iterator[bytes]:
+        one, repeated = self._attributes.one, self._attributes.repeated
+        call = result.call
+        if call is not None:
+            yield repeated(names.TOOL, call.name, MAX_IDENTIFIER)
+            if call.call_id is not None:
+                yield one(names.CALL_ID, fit_text(call.call_id, MAX_IDENTIFIER))
+        agent = judged_agent(trajectory, result)
+        if agent is not None:
+            yield repeated(names.AGENT, agent, MAX_IDENTIFIER)
+        if trajectory.conversation_id is not None:
+            # An id, but the same for all calls of the trajectory.
+            yield repeated(names.CONVERSATION, trajectory.conversation_id, MAX_IDENTIFIER)
+        if trajectory.service is not None:
+            yield repeated(names.SERVICE, trajectory.service, MAX_IDENTIFIER)
+        end_ns = call.end_ns if call is not None else trajectory.end_ns
+        if end_ns > 0:
+            yield one(names.SPAN_END, min(end_ns, 2**63 - 1))
 
-    def _varying(self, outcome: Outcome) -> Iterator[Attribute]:
+    def _varying(self, outcome: Outcome) -> Iterator[bytes]:
         match outcome:
             case Scored(value=value):
-                yield names.SCORE_VALUE, float(value)
+                yield self._attributes.figure(names.SCORE_VALUE, float(value))
             case NotEvaluated(reason=reason):
-                yield names.REASON, reason
+                yield self._attributes.repeated(names.REASON, reason, MAX_LABEL)
             case Errored(error_type=error_type):
-                yield names.ERROR_TYPE, fit_text(error_type, MAX_LABEL) or "_OTHER"
+                yield self._attributes.repeated(names.ERROR_TYPE, error_type or "_OTHER", MAX_LABEL)
         explanation = self._redactor.explain(outcome)
         if explanation:
-            yield names.EXPLANATION, explanation
+            yield self._attributes.repeated(names.EXPLANATION, explanation, MAX_EXPLANATION)
 
 
 def _constant_attributes(constant: _Constant) -> Iterator[Attribute]:
@@ -145,24 +111,6 @@ def _constant_attributes(constant: _Constant) -> Iterator[Attribute]:
     yield names.EVALUATOR_VERSION, fit_text(version, MAX_IDENTIFIER)
     if enforce == "shadow":
         yield names.SHADOW, True
-
-
-def _place_attributes(trajectory: Trajectory, result: Result) -> Iterator[Attribute]:
-    call = result.call
-    if call is not None:
-        yield names.TOOL, fit_text(call.name, MAX_IDENTIFIER)
-        if call.call_id is not None:
-            yield names.CALL_ID, fit_text(call.call_id, MAX_IDENTIFIER)
-    agent = judged_agent(trajectory, result)
-    if agent is not None:
-        yield names.AGENT, fit_text(agent, MAX_IDENTIFIER)
-    if trajectory.conversation_id is not None:
-        yield names.CONVERSATION, fit_text(trajectory.conversation_id, MAX_IDENTIFIER)
-    if trajectory.service is not None:
-        yield names.SERVICE, fit_text(trajectory.service, MAX_IDENTIFIER)
-    end_ns = call.end_ns if call is not None else trajectory.end_ns
-    if end_ns > 0:
-        yield names.SPAN_END, min(end_ns, 2**63 - 1)
 
 
 def judged_agent(trajectory: Trajectory, result: Result) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
+from toolgauge.emit.attributes import Places, ResultWriter
 from toolgauge.emit.events import EventEncoder
 from toolgauge.emit.metric_data import add_metrics, snapshot
 from toolgauge.emit.redact import Redactor
@@ -47,9 +48,10 @@ class Emitter:
         self._registry = registry
         self._selfmetrics = selfmetrics
         self._scores = ScoreMetrics(settings, registry)
-        self._events = EventEncoder(settings.events, redactor, self._resource, self._scope, _MAX_REQUEST_BYTES)
+        writer = ResultWriter(redactor)
+        self._events = EventEncoder(settings.events, writer, self._resource, self._scope, _MAX_REQUEST_BYTES)
         self._writes_spans = settings.annotate in {"both", "scorecard"}
-        self._spans = ScorecardSpanEncoder(redactor, self._resource, self._scope, _MAX_REQUEST_BYTES)
+        self._spans = ScorecardSpanEncoder(redactor, writer, self._resource, self._scope, _MAX_REQUEST_BYTES)
 
     def record(self, scorecard: Scorecard) -> None:
         """Move the metric cells."""
@@ -58,12 +60,13 @@ class Emitter:
     def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
         """Encode scorecard spans and events: one request a signal, several when it would become too large."""
         outgoing: list[Outgoing] = []
+        places: Places = {}
         if self._writes_spans:
-            outgoing.extend(_own("traces", self._spans.encode(scorecards)))
+            outgoing.extend(_own("traces", self._spans.encode(scorecards, places)))
             judged = sum(len(judged_spans(live_results(scorecard))) for scorecard in scorecards)
             if judged:
                 self._selfmetrics.annotations.add(judged, ("scorecard",))
-        outgoing.extend(_own("logs", self._events.encode(scorecards)))
+        outgoing.extend(_own("logs", self._events.encode(scorecards, places)))
         return outgoing
 
     def metrics(self, now_ns: int) -> Outgoing:

@@ -20,7 +20,6 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     Exemplar as OtlpExemplar,
 )
 
-from toolgauge.emit.attributes import Attribute, append_all
 from toolgauge.emit.fit import fit_time, raw_id
 from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, HistogramCell, Labels, MetricRegistry
 from toolgauge.model.metrics import Metric as Registered
@@ -79,7 +78,7 @@ def _fill_number(
     point: NumberDataPoint, names: Labels, labels: Labels, value: float, interval: tuple[int, int]
 ) -> None:
     point.start_time_unix_nano, point.time_unix_nano = interval
-    append_all(point.attributes, present(names, labels))
+    _label(point, names, labels)
     if isinstance(value, int) and abs(value) < 2**63:
         point.as_int = value
     else:
@@ -89,7 +88,7 @@ def _fill_number(
 def _fill_histogram(point: HistogramDataPoint, metric: Histogram, labels: Labels, interval: tuple[int, int]) -> None:
     cell = metric.cells[labels]
     point.start_time_unix_nano, point.time_unix_nano = interval
-    append_all(point.attributes, present(metric.labels, labels))
+    _label(point, metric.labels, labels)
     point.count = cell.count
     point.sum = cell.sum
     point.bucket_counts.extend(cell.counts)
@@ -106,6 +105,11 @@ def _fill_exemplar(target: OtlpExemplar, exemplar: Exemplar) -> None:
     target.span_id = raw_id(exemplar.span_id, 8)
 
 
-def present(names: Labels, labels: Labels) -> Iterator[Attribute]:
+def _label(point: NumberDataPoint | HistogramDataPoint, names: Labels, labels: Labels) -> None:
+    for name, value in present(names, labels):
+        point.attributes.add(key=name).value.string_value = value
+
+
+def present(names: Labels, labels: Labels) -> Iterator[tuple[str, str]]:
     """Pair label names with values; an empty value means that the label is absent."""
     return ((name, value) for name, value in zip(names, labels, strict=True) if value)

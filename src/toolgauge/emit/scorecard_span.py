@@ -8,16 +8,16 @@ Spans are held for seconds and real runs last for minutes; this span is how late
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.emit import names
 from toolgauge.emit.annotations import criterion_attributes, sound, without_rivals
-from toolgauge.emit.attributes import Attribute, Places, ResultWriter, append_all
+from toolgauge.emit.attributes import Attribute, Places, ResultWriter
 from toolgauge.emit.fit import MAX_IDENTIFIER, fit_text, fit_time, raw_id
 from toolgauge.emit.redact import Redactor
+from toolgauge.emit.wire import AttributeWriter, RequestWriter, elements, field, tag, time_field, time_tag
 from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
@@ -27,6 +27,11 @@ MAX_LINKS = 1000
 _MAX_EVENT_BYTES = 1024 * 1024
 # Sampled; the parent's process is known to be another one (OTLP `Span.flags`, bits 8 and 9).
 _FLAGS = 0x301
+# Fields of Span, of its events and of its links.
+_ATTRIBUTES, _EVENTS, _LINKS = tag(9), tag(11), tag(13)
+_EVENT_TIME, _EVENT_ATTRIBUTES = time_tag(1), tag(3)
+_EVENT_NAME = field(tag(2), names.EVENT_NAME.encode())
+_LINK_TRACE_ID, _LINK_SPAN_ID = tag(1), tag(2)
 
 
 def live_results(scorecard: Scorecard) -> list[Result]:
@@ -42,59 +47,60 @@ def judged_spans(results: Sequence[Result]) -> list[SpanRef]:
 class ScorecardSpanEncoder:
     """Encodes one span a scorecard, in requests of at most about `max_bytes`."""
 
-    def __init__(self, redactor: Redactor, resource: Resource, scope: InstrumentationScope, max_bytes: int) -> None:
+    def __init__(
+        self,
+        redactor: Redactor,
+        writer: ResultWriter,
+        resource: Resource,
+        scope: InstrumentationScope,
+        max_bytes: int,
+    ) -> None:
         self._redactor = redactor
-        self._writer = ResultWriter(lambda _word: Span.Event(name=names.EVENT_NAME), Span.Event, redactor)
-        self._resource = resource
-        self._scope = scope
-        self._max_bytes = max_bytes
+        self._writer = writer
+        self._attributes = AttributeWriter()
+        self._requests = RequestWriter(resource, scope, max_bytes)
 
-    def encode(self, scorecards: Sequence[Scorecard]) -> Iterator[bytes]:
+    def encode(self, scorecards: Sequence[Scorecard], places: Places) -> Iterator[bytes]:
         """Yield serialised export requests; none when no scorecard has a live result."""
-        request, spans = self._empty_request()
-        size = 0
-        for scorecard in scorecards:
-            live = live_results(scorecard)
-            if not live:
-                continue
-            if size >= self._max_bytes:
-                yield request.SerializeToString()
-                request, spans = self._empty_request()
-                size = 0
-            span = spans.spans.add()
-            self._fill(span, scorecard, live)
-            size += span.ByteSize()
-        if size:
-            yield request.SerializeToString()
+        return self._requests.requests(
+            self._span(scorecard, live, places) for scorecard in scorecards if (live := live_results(scorecard))
+        )
 
-    def _empty_request(self) -> tuple[ExportTraceServiceRequest, ScopeSpans]:
-        request = ExportTraceServiceRequest()
-        resource_spans = request.resource_spans.add()
-        resource_spans.resource.CopyFrom(self._resource)
-        scope_spans = resource_spans.scope_spans.add()
-        scope_spans.scope.CopyFrom(self._scope)
-        return request, scope_spans
-
-    def _fill(self, span: Span, scorecard: Scorecard, live: list[Result]) -> None:
+    def _span(self, scorecard: Scorecard, live: list[Result], places: Places) -> bytes:
         trajectory = scorecard.trajectory
-        span.trace_id = raw_id(trajectory.trace_id, 16)
-        span.span_id = scorecard_span_id(trajectory)
+        span = Span(
+            trace_id=raw_id(trajectory.trace_id, 16),
+            span_id=scorecard_span_id(trajectory),
+            name=names.SCORECARD_NAME,
+            kind=Span.SPAN_KIND_INTERNAL,
+            flags=_FLAGS,
+            start_time_unix_nano=fit_time(scorecard.scored_at_ns),
+            end_time_unix_nano=fit_time(scorecard.scored_at_ns),
+        )
         root = trajectory.root
         # A conversation's root may lie in an earlier trace; a parent in another trace is no parent.
         if root is not None and root.trace_id == trajectory.trace_id:
             span.parent_span_id = raw_id(root.span_id, 8)
-        span.name = names.SCORECARD_NAME
-        span.kind = Span.SPAN_KIND_INTERNAL
-        span.flags = _FLAGS
-        span.start_time_unix_nano = span.end_time_unix_nano = fit_time(scorecard.scored_at_ns)
-        append_all(span.attributes, _head_attributes(trajectory))
+        of_calls = [result for result in live if result.level == "call"]
+        events = self._events(scorecard, of_calls, places)
+        span.dropped_events_count = len(of_calls) - len(events)
+        links = judged_spans(live)
+        span.dropped_links_count = max(0, len(links) - MAX_LINKS)
         of_trajectory = [result for result in live if result.level == "trajectory"]
-        for result in without_rivals(of_trajectory):
-            append_all(span.attributes, self._trajectory_attributes(result))
-        self._add_events(span, scorecard, [result for result in live if result.level == "call"])
-        _add_links(span, judged_spans(live))
+        attributes = (
+            *_head_attributes(trajectory),
+            *(attribute for result in without_rivals(of_trajectory) for attribute in self._said(result)),
+        )
+        return b"".join(
+            (
+                span.SerializeToString(),
+                elements(_ATTRIBUTES, [self._attributes.one(key, value) for key, value in attributes]),
+                *events,
+                *map(_link, links[:MAX_LINKS]),
+            )
+        )
 
-    def _trajectory_attributes(self, result: Result) -> Iterator[Attribute]:
+    def _said(self, result: Result) -> Iterator[Attribute]:
         yield from criterion_attributes(result).items()
         outcome = sound(result.outcome)
         if isinstance(outcome, NotEvaluated):
@@ -104,18 +110,25 @@ class ScorecardSpanEncoder:
             yield names.on_span(result.criterion, "explanation"), explanation
         yield names.on_span(result.criterion, "revision"), fit_text(result.revision, MAX_IDENTIFIER)
 
-    def _add_events(self, span: Span, scorecard: Scorecard, results: list[Result]) -> None:
+    def _events(self, scorecard: Scorecard, results: list[Result], places: Places) -> list[bytes]:
+        begin = _EVENT_NAME + time_field(_EVENT_TIME, fit_time(scorecard.scored_at_ns))
         size = 0
-        places: Places = {}
-        for index, result in enumerate(results):
-            if index >= MAX_EVENTS or size >= _MAX_EVENT_BYTES:
-                span.dropped_events_count = len(results) - index
-                return
-            event = span.events.add(time_unix_nano=span.start_time_unix_nano)
-            self._writer.write(event, scorecard.trajectory, result, sound(result.outcome), places)
+        events: list[bytes] = []
+        for result in results[:MAX_EVENTS]:
+            if size >= _MAX_EVENT_BYTES:
+                break
+            attributes = self._writer.attributes(scorecard.trajectory, result, sound(result.outcome), places)
             if result.target is not None:
-                append_all(event.attributes, [(names.JUDGED_SPAN, fit_text(result.target.span_id, MAX_IDENTIFIER))])
-            size += event.ByteSize()
+                judged = self._attributes.repeated(names.JUDGED_SPAN, result.target.span_id, MAX_IDENTIFIER)
+                attributes = (*attributes, judged)
+            event = field(_EVENTS, begin + elements(_EVENT_ATTRIBUTES, attributes))
+            size += len(event)
+            events.append(event)
+        return events
+
+
+def _link(ref: SpanRef) -> bytes:
+    return field(_LINKS, field(_LINK_TRACE_ID, raw_id(ref.trace_id, 16)) + field(_LINK_SPAN_ID, raw_id(ref.span_id, 8)))
 
 
 def scorecard_span_id(trajectory: Trajectory) -> bytes:
@@ -136,9 +149,3 @@ def _head_attributes(trajectory: Trajectory) -> Iterator[Attribute]:
         conversation = fit_text(trajectory.conversation_id, MAX_IDENTIFIER)
         yield names.CONVERSATION, conversation
         yield names.SESSION, conversation
-
-
-def _add_links(span: Span, judged: list[SpanRef]) -> None:
-    for ref in judged[:MAX_LINKS]:
-        span.links.add(trace_id=raw_id(ref.trace_id, 16), span_id=raw_id(ref.span_id, 8))
-    span.dropped_links_count = max(0, len(judged) - MAX_LINKS)

@@ -5,17 +5,15 @@ lines take longer than receivers may stand still.
 """
 
 import asyncio
-import errno
 import logging
-import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from toolgauge.emit.metric_data import snapshot
 from toolgauge.emit.openmetrics import render
-from toolgauge.model.errors import StartError
+from toolgauge.listen import listen
 from toolgauge.model.metrics import MetricRegistry
 
 _BACKLOG = 128
@@ -42,7 +40,7 @@ class MetricsEndpoint:
 
     async def start(self) -> None:
         """Listen. Raises `StartError` when the address cannot be had."""
-        sockets = _listen(self._endpoint)
+        sockets = listen(self._endpoint)
         self._port = int(sockets[0].getsockname()[1])
         app = web.Application()
         app.router.add_get("/metrics", self._metrics)
@@ -79,63 +77,3 @@ def _logger() -> logging.Logger:
 def _is_ours(record: logging.LogRecord) -> bool:
     """Pass over what aiohttp cannot read as HTTP: it would log a stack trace with the client's bytes each time."""
     return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
-
-
-def _listen(endpoint: str) -> list[socket.socket]:
-    host, port = _split(endpoint)
-    sockets: list[socket.socket] = []
-    failures: list[OSError] = []
-    for family, address in _addresses(endpoint, host, port):
-        # `localhost` is two addresses; with port 0 both must get the same one.
-        wanted = sockets[0].getsockname()[1] if sockets else port
-        try:
-            sockets.append(_bind(family, (address, wanted)))
-        except OSError as error:
-            failures.append(error)
-    in_use = [error for error in failures if error.errno == errno.EADDRINUSE]
-    # A machine without IPv6 may still name `::1`; an address in use is never passed over.
-    if in_use or not sockets:
-        for bound in sockets:
-            bound.close()
-        reason = (in_use or failures)[0].strerror
-        raise StartError(
-            f"cannot listen on `{endpoint}` for metrics: {reason}",
-            hint="change `exporters.prometheus.endpoint` or stop what listens there",
-        )
-    return sockets
-
-
-def _split(endpoint: str) -> tuple[str, int]:
-    host, separator, port = endpoint.rpartition(":")
-    if not separator or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise StartError(
-            f"`exporters.prometheus.endpoint` is `{endpoint}`, which is not `host:port`",
-            hint="for example `localhost:9464`",
-        )
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def _addresses(endpoint: str, host: str, port: int) -> Iterator[tuple[socket.AddressFamily, str]]:
-    try:
-        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except OSError as error:
-        raise StartError(f"cannot listen on `{endpoint}` for metrics: {error.strerror}") from error
-    for family, _kind, _protocol, _canonical, address in dict.fromkeys(found):
-        yield family, str(address[0])
-
-
-def _bind(family: socket.AddressFamily, address: tuple[str, int]) -> socket.socket:
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            # Otherwise `::` takes IPv4 too and the next bind of the pair fails.
-            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        bound.bind(address)
-        # Linux notices only here that another process listens on the same address.
-        bound.listen(_BACKLOG)
-        bound.settimeout(0)
-    except OSError:
-        bound.close()
-        raise
-    return bound

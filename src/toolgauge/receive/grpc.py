@@ -11,10 +11,10 @@ from typing import NoReturn, TypeAlias
 import grpc
 import grpc.aio
 
+from toolgauge.listen import close_all, listen
 from toolgauge.model.delivery import Consumer, Signal
 from toolgauge.model.errors import StartError
 from toolgauge.receive.door import HOP_HEADER, Door
-from toolgauge.receive.endpoint import close_all, listen
 from toolgauge.receive.gunzip import BrokenBodyError, gunzip, inflate
 from toolgauge.receive.refusal import Refusal, loop
 from toolgauge.selfmetrics import SelfMetrics

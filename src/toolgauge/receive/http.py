@@ -13,9 +13,9 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 from grpc import StatusCode
 
+from toolgauge.listen import listen
 from toolgauge.model.delivery import Consumer, Signal
 from toolgauge.receive.door import HOP_HEADER, Decode, Door
-from toolgauge.receive.endpoint import listen
 from toolgauge.receive.gunzip import gunzip, inflate
 from toolgauge.receive.refusal import Refusal, invalid, loop, too_large
 from toolgauge.selfmetrics import SelfMetrics

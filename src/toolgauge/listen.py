@@ -1,7 +1,7 @@
 """Turns an endpoint such as `localhost:4317` into listening sockets.
 
-Both receivers bind through here, so that a taken port, an unknown host and an ephemeral port mean the same
-for both. `localhost` is two addresses: clients that resolve it to ::1 would otherwise be refused.
+Whatever listens binds through here, so that a taken port, an unknown host and an ephemeral port mean the same
+everywhere. `localhost` is two addresses: clients that resolve it to ::1 would otherwise be refused.
 """
 
 import errno

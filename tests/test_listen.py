@@ -3,8 +3,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from toolgauge.listen import close_all, listen, split_endpoint
 from toolgauge.model.errors import StartError
-from toolgauge.receive.endpoint import close_all, listen, split_endpoint
 
 
 @pytest.fixture

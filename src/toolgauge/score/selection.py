@@ -67,5 +67,7 @@ def has_failed(call: ToolCall) -> bool:
 
 def shown(name: str) -> str:
     """Write a name for an explanation; producers decide what is in it, so its length is bounded."""
-    printable = "".join(character if character.isprintable() else " " for character in name[:_SHOWN_LENGTH])
-    return f"`{printable}{'...' if len(name) > _SHOWN_LENGTH else ''}`"
+    start = name[:_SHOWN_LENGTH]
+    if not start.isprintable():
+        start = "".join(character if character.isprintable() else " " for character in start)
+    return f"`{start}{'...' if len(name) > _SHOWN_LENGTH else ''}`"

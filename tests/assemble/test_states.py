@@ -4,6 +4,7 @@ import pytest
 
 from tests.assemble.support import answered, args, executed, joined, model, only_call, reading, requested
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import CallError, Observation, ToolDefinition, ToolsOffered
 from toolgauge.model.trajectory import CallState
 
@@ -37,14 +38,88 @@ def test_arguments_that_we_cut_are_not_the_models_fault():
     assert (call.state, call.error) == ("requested_only", None)
 
 
-def test_a_request_that_was_answered_with_an_error_is_rejected():
+@pytest.mark.parametrize(("with_tool_spans", "state"), [(False, "executed"), (True, "rejected")])
+def test_an_error_in_the_answer_means_rejected_only_where_tools_have_spans(with_tool_spans: bool, state: CallState):  # noqa: FBT001 - the value under test
     told = CallError(kind="retry", message="no such city")
     trajectory = joined(
         reading("ask", model(), requested("f", args(), id="1"), start=0),
         reading("next", model(), answered("1", "no such city", error=told), start=5),
+        *([OTHER] if with_tool_spans else []),
     )
-    call = only_call(trajectory)
-    assert (call.state, call.error, call.result) == ("rejected", told, Recorded("no such city"))
+    call = trajectory.calls[0]
+    assert (call.state, call.error, call.result) == (state, told, Recorded("no such city"))
+
+
+PYDANTIC = """2 validation errors for {title}
+amount
+  Input should be a valid number, unable to parse string as a number [type=float_parsing, input_value='forty']
+    For further information visit https://errors.pydantic.dev/2.14/v/float_parsing
+order_id
+  Field required [type=missing, input_value={{'amount': 'forty'}}, input_type=dict]"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "state"),
+    [
+        ("pydantic_core._pydantic_core.ValidationError", PYDANTIC.format(title="refund"), "rejected"),
+        ("ValueError", "Validation failed for input parameters: " + PYDANTIC.format(title="RefundTool"), "rejected"),
+        ("ValidationError", "1 validation error for Input\namount\n  Input should be a number", "rejected"),
+        ("ValidationError", "1 validation error for BankReply\nstatus\n  Input should be a text", "executed"),
+        ("ValidationError", PYDANTIC.format(title="BankReply"), "rejected"),
+        ("ValueError", "1 validation error for BankReply\namount\n  Input should be a number", "executed"),
+        ("Exception", "Unknown tool: refund", "rejected"),
+        ("Exception", "Tool 'refund' not found. Available tools: a, b", "rejected"),
+        ("Exception", "Unknown tool: other", "executed"),
+        ("ModelBehaviorError", "Invalid JSON input for tool refund: {", "rejected"),
+        ("TypeError", "refund() got an unexpected keyword argument 'amount'", "rejected"),
+        ("TypeError", "charge() got an unexpected keyword argument 'amount'", "executed"),
+        ("AI_InvalidToolInputError", "", "rejected"),
+        ("PermissionError", "permission denied", "executed"),
+    ],
+)
+def test_a_failed_tool_span_of_a_call_that_never_ran_is_a_rejected_call(kind: str, message: str, state: CallState):
+    error = CallError(kind=kind, message=message)
+    call = only_call(joined(reading("tool", executed("refund", args(amount="forty"), error=error))))
+    assert (call.state, call.error) == (state, error)
+
+
+def test_broken_arguments_with_a_failed_tool_span_are_a_rejected_call():
+    error = CallError(kind="_OTHER", message="Expecting value: line 1 column 27")
+    assert only_call(joined(reading("tool", executed("f", Unparsed('{"a": '), error=error)))).state == "rejected"
+
+
+def test_broken_arguments_that_a_framework_made_work_are_an_executed_call():
+    assert only_call(joined(reading("tool", executed("f", Unparsed('{"a": '))))).state == "executed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "state"), [({"town": "Lima"}, "rejected"), ({"city": 7, "unit": "c"}, "executed")]
+)
+def test_a_failed_call_without_a_required_argument_is_rejected(arguments: JsonObject, state: CallState):
+    schema: JsonObject = {"properties": {"city": {"type": "string"}}, "required": ["city"]}
+    offer = ToolsOffered(tools=(ToolDefinition(name="get_weather", parameters=schema),))
+    error = CallError(kind="_OTHER", message="redacted")
+    trajectory = joined(
+        reading("ask", model(), offer, requested("get_weather", Recorded(arguments), id="1"), start=0),
+        reading("tool", executed("get_weather", id="1", error=error), start=1),
+    )
+    assert only_call(trajectory).state == state
+
+
+@pytest.mark.parametrize(
+    ("told", "state"),
+    [
+        ("Unknown tool name: 'f'. Available tools: 'g'", "rejected"),
+        ("no such customer", "executed"),
+        ("x" * 400 + "Unknown tool: f", "executed"),
+    ],
+)
+def test_an_answer_may_say_in_words_that_the_tool_is_unknown(told: str, state: CallState):
+    trajectory = joined(
+        reading("ask", model(), requested("f", args(), id="1"), start=0),
+        reading("next", model(), answered("1", told), start=5),
+    )
+    assert only_call(trajectory).state == state
 
 
 @pytest.mark.parametrize(("with_tool_spans", "state"), [(False, "executed"), (True, "requested_only")])

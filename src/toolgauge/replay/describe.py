@@ -34,7 +34,9 @@ def _call_object(call: ToolCall) -> JsonObject:
         "arguments": arguments,
         "arguments_state": arguments_state,
         "result": result,
-        "error": None if call.error is None else {"type": call.error.kind, "message": call.error.message},
+        # The error is the tool's own; a call that was turned down never reached its tool.
+        "error": _error(call) if call.state != "rejected" else None,
+        "rejection": _error(call) if call.state == "rejected" else None,
         "call_id": call.call_id,
         "agent": call.agent,
         "state": call.state,
@@ -44,6 +46,10 @@ def _call_object(call: ToolCall) -> JsonObject:
         "start_ns": call.start_ns,
         "end_ns": call.end_ns,
     }
+
+
+def _error(call: ToolCall) -> Json:
+    return None if call.error is None else {"type": call.error.kind, "message": call.error.message}
 
 
 def _content(content: Content) -> tuple[Json, str]:

@@ -1,0 +1,108 @@
+"""Tells a call that was turned down before its tool ran from one whose tool failed.
+
+Frameworks write both as a failed tool span or an error in the answer. Only texts that name this very tool or its
+arguments count: a tool may itself fail with a validation error about something else.
+"""
+
+import re
+from typing import Literal
+
+from toolgauge.assemble.canonical import fold_name
+from toolgauge.model.content import Content, Recorded, Unparsed
+from toolgauge.model.json import JsonObject
+from toolgauge.model.observations import CallError
+
+Rejection = Literal["unknown_tool", "invalid_arguments"]
+
+_MAX_TEXT = 4096
+_NO_SUCH_TOOL = re.compile(
+    r"unknown (?:tool|function)\b|no (?:such )?(?:tool|function)\b|not an? (?:valid|available|known) (?:tool|function)\b"
+    r"|\b(?:tool|function)\b.{0,100}?\b(?:not (?:be )?(?:found|available|registered|defined|recognized)|n[o']t exist)\b",
+    re.IGNORECASE,
+)
+# pydantic names its model after the tool, and lists the arguments that it did not like.
+_VALIDATED = re.compile(r"\b\d{1,6} validation errors? for (\S{1,200})")
+_VALIDATED_FIELD = re.compile(r"^([A-Za-z_]\w{0,99})[^\n]{0,100}\n {1,2}\S", re.MULTILINE)
+_MISSING_FIELD = re.compile(r"\[type=(?:missing|missing_argument|unexpected_keyword_argument)\b")
+_NOT_THESE_ARGUMENTS = re.compile(
+    r"invalid (?:json )?(?:input|arguments?|parameters?) (?:for|to) (?:tool|function)\b"
+    r"|error invoking tool .{1,200}? with kwargs "
+    r"|invalid (?:input|arguments?|parameters?) for .{0,20}\b(?:tool|function)\b"
+    r"|\bmandatory input parameters are not present\b"
+    r"|\b(?:got an )?unexpected keyword argument\b|\bmissing \d+ required (?:positional|keyword-only) arguments?\b",
+    re.IGNORECASE,
+)
+_KINDS: dict[str, Rejection] = {
+    "NoSuchToolError": "unknown_tool",
+    "AI_NoSuchToolError": "unknown_tool",
+    "ToolNotFoundError": "unknown_tool",
+    "unknown_tool": "unknown_tool",
+    "InvalidToolInputError": "invalid_arguments",
+    "AI_InvalidToolInputError": "invalid_arguments",
+    "InvalidToolArgumentsError": "invalid_arguments",
+    "AI_InvalidToolArgumentsError": "invalid_arguments",
+    "invalid_arguments": "invalid_arguments",
+}
+
+
+def rejection(name: str, arguments: Content, error: CallError, result: Content) -> Rejection | None:
+    """Return why the failed call was turned down, `None` when nothing says that its tool never ran."""
+    kind = error.kind.rpartition(".")[2]
+    if kind in _KINDS:
+        return _KINDS[kind]
+    if isinstance(arguments, Unparsed) and arguments.reason == "unparsable":
+        return "invalid_arguments"
+    for text in (error.message, _text(result)):
+        if text and (found := _told(name, arguments, kind, text[:_MAX_TEXT])) is not None:
+            return found
+    return None
+
+
+def misfits(arguments: Content, schema: JsonObject | None) -> bool:
+    """Tell whether arguments lack a required member, or have one that the schema does not allow.
+
+    Values are not looked at: many frameworks convert them.
+    """
+    if schema is None or not isinstance(arguments, Recorded) or not isinstance(arguments.value, dict):
+        return False
+    given = arguments.value
+    required = schema.get("required")
+    if isinstance(required, list) and any(isinstance(key, str) and key not in given for key in required):
+        return True
+    properties = schema.get("properties")
+    if schema.get("additionalProperties") is not False or not isinstance(properties, dict):
+        return False
+    return any(key not in properties for key in given)
+
+
+def _told(name: str, arguments: Content, kind: str, text: str) -> Rejection | None:
+    if name and name in text:
+        if _NO_SUCH_TOOL.search(text):
+            return "unknown_tool"
+        if _NOT_THESE_ARGUMENTS.search(text):
+            return "invalid_arguments"
+    validated = _VALIDATED.search(text)
+    if validated is None:
+        return None
+    if name and fold_name(validated[1]).startswith(fold_name(name)):
+        return "invalid_arguments"
+    return "invalid_arguments" if kind == "ValidationError" and _is_about(arguments, text) else None
+
+
+def _is_about(arguments: Content, text: str) -> bool:
+    """Tell whether a validation error speaks of these arguments."""
+    if not isinstance(arguments, Recorded) or not isinstance(arguments.value, dict):
+        return False
+    given = arguments.value
+    fields = _VALIDATED_FIELD.findall(text)
+    return bool(fields) and (
+        all(field in given for field in fields) or (_MISSING_FIELD.search(text) is not None and str(given) in text)
+    )
+
+
+def _text(content: Content) -> str:
+    match content:
+        case Recorded(value=str() as text) | Unparsed(text=text):
+            return text
+        case _:
+            return ""

@@ -1,0 +1,133 @@
+"""Decides what became of a call: executed, rejected or only requested, with which result and error."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from toolgauge.assemble.node import Execution, Node, Request
+from toolgauge.assemble.pairing import Pair
+from toolgauge.assemble.rejections import Rejection, misfits, rejection
+from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import JsonObject
+from toolgauge.model.observations import CallAnswered, CallError, ToolDefinition
+from toolgauge.model.trajectory import CallState
+
+# A refusal says at once what it is; what comes later may be the answer of a tool that ran.
+_MAX_WORDS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """What became of a call. `error` is why its tool failed, or why it was turned down."""
+
+    state: CallState
+    result: Content
+    error: CallError | None
+
+
+class Offers:
+    """Which tools a model could choose from: those told on its own span, else those told in its agent run.
+
+    What another agent was offered says nothing about this one.
+    """
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._by_run: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
+        for node in nodes:
+            if node.offers:
+                self._by_run.setdefault(_run(node), {}).update(_schemas(node))
+
+    def lacks(self, request: Request) -> bool:
+        """Tell whether the requested tool is known not to be on offer."""
+        offered = self._of(request)
+        return offered is not None and request.name not in offered
+
+    def schema(self, request: Request) -> JsonObject | None:
+        """Return the schema of the requested tool's arguments, `None` when it was not told."""
+        offered = self._of(request)
+        return offered.get(request.name) if offered is not None else None
+
+    def _of(self, request: Request) -> dict[str, JsonObject | None] | None:
+        return _schemas(request.node) if request.node.offers else self._by_run.get(_run(request.node))
+
+
+def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_spans: bool) -> Fate:
+    """Return what became of the call; `has_tool_spans` tells whether any call of its trace has one."""
+    if pair.execution is not None:
+        return _of_executed(pair.execution, pair.request, answer, offers)
+    if pair.request is None:
+        raise ValueError("a pair has at least one view")
+    return _of_requested(pair.request, answer, offers, has_tool_spans=has_tool_spans)
+
+
+def _of_executed(execution: Execution, request: Request | None, answer: CallAnswered | None, offers: Offers) -> Fate:
+    result, error = execution.result, execution.error
+    if answer is not None:
+        error = error or answer.error
+        if isinstance(result, NotRecorded) and error is None:
+            result = answer.result
+    if error is None:
+        return Fate(state="executed", result=result, error=None)
+    told = result if answer is None or not isinstance(result, NotRecorded) else answer.result
+    why = _turned_down(execution, request, error, told, offers)
+    return Fate(state="executed" if why is None else "rejected", result=result, error=error)
+
+
+def _turned_down(
+    execution: Execution, request: Request | None, error: CallError, told: Content, offers: Offers
+) -> Rejection | None:
+    arguments = execution.arguments
+    if request is not None:
+        if offers.lacks(request):
+            return "unknown_tool"
+        if isinstance(arguments, NotRecorded):
+            arguments = request.arguments
+        if misfits(arguments, offers.schema(request)):
+            return "invalid_arguments"
+        if isinstance(request.arguments, Unparsed):
+            arguments = request.arguments
+    return rejection(execution.name, arguments, error, told)
+
+
+def _of_requested(request: Request, answer: CallAnswered | None, offers: Offers, *, has_tool_spans: bool) -> Fate:
+    told = answer.result if answer is not None else NOT_RECORDED
+    error = answer.error if answer is not None else None
+    fault = _fault(request, told, error, offers)
+    if fault is not None:
+        return Fate(state="rejected", result=told, error=fault)
+    if error is not None:
+        # Where tools have spans, one without is a tool that never ran.
+        return Fate(state="rejected" if has_tool_spans else "executed", result=told, error=error)
+    state: CallState = "executed" if answer is not None and not has_tool_spans else "requested_only"
+    return Fate(state=state, result=told, error=None)
+
+
+def _fault(request: Request, told: Content, error: CallError | None, offers: Offers) -> CallError | None:
+    """Return why a request without a tool span was turned down, `None` when nothing says that it was."""
+    if offers.lacks(request):
+        return CallError(kind="unknown_tool", message=error.message if error else "the tool is not on offer")
+    is_broken = isinstance(request.arguments, Unparsed) and request.arguments.reason == "unparsable"
+    if is_broken or not request.usable:
+        return CallError(kind="invalid_arguments", message=error.message if error else "the arguments cannot be parsed")
+    # A framework that does not run the tool often says so in words alone.
+    words = error or _in_words(told)
+    if words is None or (why := rejection(request.name, request.arguments, words, NOT_RECORDED)) is None:
+        return None
+    return CallError(kind=why, message=words.message)
+
+
+def _in_words(told: Content) -> CallError | None:
+    text = told.value if isinstance(told, Recorded) else None
+    return CallError(kind="_OTHER", message=text[:_MAX_WORDS]) if isinstance(text, str) else None
+
+
+def _run(node: Node) -> tuple[str, int]:
+    return (node.ref.trace_id, id(node.inside))
+
+
+def _schemas(node: Node) -> dict[str, JsonObject | None]:
+    return {tool.name: tool.parameters for tool in _tools(node)}
+
+
+def _tools(node: Node) -> Iterator[ToolDefinition]:
+    for offer in node.offers:
+        yield from offer.tools

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
-    CallAnswered,
     CallExecuted,
     ConversationSeen,
     MessageSeen,
@@ -19,7 +18,9 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize.openinference.agents import agent_run, langchain_agent
+from toolgauge.recognize.langchain.answers import node_answers
+from toolgauge.recognize.langchain.runs import agent_name
+from toolgauge.recognize.openinference.agents import agent_run
 from toolgauge.recognize.openinference.crewai import called_name, offered_tools, task_texts
 from toolgauge.recognize.openinference.definitions import DefinitionReader
 from toolgauge.recognize.openinference.histories import crew_history, haystack_history
@@ -33,8 +34,8 @@ from toolgauge.recognize.openinference.messages import (
     with_raw_output,
 )
 from toolgauge.recognize.openinference.smolagents import managed_agent_call
-from toolgauge.recognize.openinference.tools import INPUT, OUTPUT, call_answer, call_arguments, message_answer
-from toolgauge.recognize.values import as_list, as_object, as_str, content, parse_text
+from toolgauge.recognize.openinference.tools import INPUT, OUTPUT, call_answer, call_arguments
+from toolgauge.recognize.values import as_object, as_str, content
 
 KIND = "openinference.span.kind"
 TOOL_NAME = "tool.name"
@@ -157,7 +158,7 @@ def _tool(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation
         arguments=call_arguments(span, source),
         result=answer.result,
         error=answer.error,
-        agent=langchain_agent(metadata) if source == "langchain" else None,
+        agent=agent_name(metadata) if source == "langchain" else None,
     )
 
 
@@ -186,7 +187,7 @@ def _handoff(span: Span) -> Iterator[Observation]:
 
 
 def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation]:
-    agent = langchain_agent(metadata) if source == "langchain" else None
+    agent = agent_name(metadata) if source == "langchain" else None
     yield ModelCall(agent=agent)
     messages = read_messages(span.attributes)
     found = requests(messages.output)
@@ -205,7 +206,7 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
     if run is not None:
         yield run
     if source == "langchain" and kind == "CHAIN":
-        yield from _tool_node_answers(span)
+        yield from node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
     elif source == "crewai" and kind == "AGENT":
         yield from _crew_task(span, run.agent if run is not None else None)
     elif source == "crewai":
@@ -216,26 +217,6 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
         yield from haystack_history(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
     elif source == "claude_agent_sdk" and kind == "AGENT":
         yield from _prompt(span)
-
-
-def _tool_node_answers(span: Span) -> Iterator[Observation]:
-    """Read the answers of a LangGraph tool node; a call that was refused has no tool span, only this."""
-    given = span.attributes.get(INPUT)
-    if not isinstance(given, str) or '"tool_call' not in given or given[:1] not in ("[", "{"):
-        return
-    called = parse_text(given)
-    value = called.value if isinstance(called, Recorded) else None
-    calls = as_list(value) or [as_object(value).get("tool_call")]
-    if not all(as_object(call).get("type") == "tool_call" for call in calls):
-        return
-    said = content(span.attributes.get(OUTPUT))
-    for message in as_list(as_object(said.value).get("messages")) if isinstance(said, Recorded) else []:
-        data = as_object(as_object(message).get("data"))
-        if "tool_call_id" in data:
-            answer = message_answer(data)
-            yield CallAnswered(
-                call_id=answer.call_id, name=as_str(data.get("name")), result=answer.result, error=answer.error
-            )
 
 
 def _crew_task(span: Span, agent: str | None) -> Iterator[Observation]:

@@ -10,27 +10,25 @@ from collections.abc import Mapping
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import AgentRun
 from toolgauge.model.records import Span
-from toolgauge.recognize.values import as_str
+from toolgauge.recognize.langchain import runs
 
 _NAME_KEYS = ("agent.name", "gen_ai.agent.name", "agent_name", "graph.node.id")
 _BRACKETED = re.compile(r"(?:agent_run|invocation) \[([^\]]{1,256})\]")
 _METHOD = re.compile(
     r"\.(?:a?run|a?run_stream|run_sync|a?invoke|a?stream|a?chat|_?execute_core|kickoff|on_messages(?:_stream)?)$"
 )
-# Names that LangChain gives to runs that the application did not name.
-_UNNAMED_RUNS = ("LangGraph", "AgentExecutor", "CompiledStateGraph")
-_GRAPH_INTEGRATIONS = ("langgraph", "langchain_create_agent")
 # An agent span of these without an agent's name is a whole workflow or query, or is named after a class.
 _NAMELESS = ("openai_agents", "claude_agent_sdk", "llama_index")
 # These call an agent's run a chain; the class is no agent's name.
 _CLASS_RUN = re.compile(r"\w*Agent(?:Workflow)?\.run(?:_async)?")
+_RUNS = ("AGENT", "CHAIN")
 _CHAINED = ("llama_index", "haystack")
 
 
 def agent_run(span: Span, kind: str, instrumentation: str, metadata: JsonObject) -> AgentRun | None:
     """Return the agent run that the span is; the agent is `None` where a run has no name."""
     if instrumentation == "langchain":
-        return _langchain_run(span, kind, metadata)
+        return runs.agent_run(span.name, metadata, labelled=kind == "AGENT") if kind in _RUNS else None
     if instrumentation in _CHAINED and kind == "CHAIN" and _CLASS_RUN.fullmatch(span.name):
         return AgentRun(agent=None)
     if kind != "AGENT":
@@ -38,35 +36,6 @@ def agent_run(span: Span, kind: str, instrumentation: str, metadata: JsonObject)
     if instrumentation in _NAMELESS:
         return AgentRun(agent=_named(span.attributes))
     return AgentRun(agent=_named(span.attributes) or _name_from(span.name))
-
-
-def langchain_agent(metadata: JsonObject) -> str | None:
-    """Return the agent that LangChain says a span belongs to."""
-    return as_str(metadata.get("lc_agent_name"))
-
-
-def _langchain_run(span: Span, kind: str, metadata: JsonObject) -> AgentRun | None:
-    if kind not in ("AGENT", "CHAIN"):
-        return None
-    agent = langchain_agent(metadata)
-    if agent is not None and agent == span.name:
-        return AgentRun(agent=agent)
-    if "langgraph_node" not in metadata:
-        return _outermost_run(span, kind, metadata)
-    # A node that runs a graph of its own: the graph's run has a checkpoint of its own, the node has not.
-    if kind == "AGENT" and agent is None and "checkpoint_ns" in metadata:
-        return AgentRun(agent=span.name)
-    return None
-
-
-def _outermost_run(span: Span, kind: str, metadata: JsonObject) -> AgentRun | None:
-    if span.name in _UNNAMED_RUNS:
-        return AgentRun(agent=langchain_agent(metadata))
-    if kind == "AGENT":
-        return AgentRun(agent=span.name)
-    if metadata.get("ls_integration") in _GRAPH_INTEGRATIONS:
-        return AgentRun(agent=None)
-    return None
 
 
 def _named(attributes: Mapping[str, Value]) -> str | None:

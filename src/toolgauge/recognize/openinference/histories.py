@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import CallAnswered, CallError, CallRequested, MessageSeen, Observation
+from toolgauge.recognize.langchain.answers import OTHER_ERROR
 from toolgauge.recognize.messages import read_messages
-from toolgauge.recognize.openinference.tools import OTHER_ERROR
 from toolgauge.recognize.reprs import CLASS, parse_repr
 from toolgauge.recognize.values import as_list, as_object, as_str, content, result
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import CallAnswered, CallError, CallRequested, MessageSeen
-from toolgauge.recognize.openinference.tools import OTHER_ERROR
+from toolgauge.recognize.langchain.answers import OTHER_ERROR
+from toolgauge.recognize.langchain.messages import generated
 from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, result
 
 OUTPUT_MESSAGES = "llm.output_messages."
@@ -166,7 +167,7 @@ def with_raw_output(found: list[Request], raw: Value) -> list[Request]:
         return found
     valid: list[JsonObject] = []
     invalid: list[JsonObject] = []
-    for message in _generated_messages(read.value):
+    for message in generated(read.value):
         valid.extend(as_object(call) for call in as_list(message.get("tool_calls")))
         invalid.extend(as_object(call) for call in as_list(message.get("invalid_tool_calls")))
     return _with_ids(found, valid) + [_rejected(call) for call in invalid if as_str(call.get("name"))]
@@ -177,15 +178,6 @@ def _is_worth_parsing(found: list[Request], raw: str) -> bool:
     if any(request.call_id is None for request in found):
         return True
     return '"invalid_tool_calls": [{' in raw or '"invalid_tool_calls":[{' in raw
-
-
-def _generated_messages(raw: Json) -> Iterator[JsonObject]:
-    for batch in as_list(as_object(raw).get("generations")):
-        for generation in as_list(batch):
-            message = as_object(as_object(generation).get("message"))
-            for key in ("kwargs", "data"):
-                if isinstance(inner := message.get(key), dict):
-                    yield inner
 
 
 def _with_ids(found: list[Request], valid: list[JsonObject]) -> list[Request]:

@@ -5,40 +5,18 @@ own envelope; they are opened here, one function an envelope, chosen by instrume
 instrumentation does not use would change what a user's tool was really called with.
 """
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
-from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import CallError
 from toolgauge.model.records import Span
-from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, result
+from toolgauge.recognize.langchain.answers import OTHER_ERROR, Answer, is_control_flow, tool_answer
+from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, result
 
 INPUT = "input.value"
 OUTPUT = "output.value"
 PARAMETERS = "tool.parameters"
-# What a failed call is called when the producer names no exception class (OpenTelemetry's own word for it).
-OTHER_ERROR = "_OTHER"
-
-# LangGraph leaves a node through these exceptions; nothing has failed.
-_CONTROL_FLOW = ("ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp")
-_MESSAGE_REPR = re.compile(
-    r"content=(?P<content>'[^'\\]*(?:\\.[^'\\]*)*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"|\[.*?\])"
-    r"(?P<rest>(?: [a-z_]+=.*)?)",
-    re.DOTALL,
-)
-_CALL_ID = re.compile(r"[ (]tool_call_id='([^'\\]{1,256})'")
-_STATUS_ERROR = re.compile(r" status='error'(?: |$)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What a tool span says about the call's outcome."""
-
-    result: Content = NOT_RECORDED
-    call_id: str | None = None
-    error: CallError | None = None
 
 
 def call_arguments(span: Span, instrumentation: str) -> Content:
@@ -70,7 +48,7 @@ def span_error(span: Span) -> CallError | None:
         if event.name == "exception":
             kind = _text(event.attributes.get("exception.type")) or kind
             message = _text(event.attributes.get("exception.message")) or message
-    if kind.rpartition(".")[2] in _CONTROL_FLOW:
+    if is_control_flow(kind):
         return None
     return CallError(kind=kind, message=message)
 
@@ -134,63 +112,6 @@ def _plain_answer(value: Value) -> Answer:
     return Answer(result=result(value))
 
 
-def _langchain_answer(value: Value) -> Answer:
-    """Open the tool message: serialised, or as its Python repr inside `{"output": ...}` (older releases)."""
-    read = content(value)
-    if isinstance(read, NotRecorded):
-        return Answer(result=read)
-    opened = as_object(read.value) if isinstance(read, Recorded) else {}
-    data = opened.get("data", opened.get("kwargs"))
-    if isinstance(data, dict) and "tool_call_id" in data:
-        return message_answer(data)
-    if isinstance(update := opened.get("update"), dict):
-        return _command_answer(update, read)
-    if len(opened) == 1 and isinstance(text := opened.get("output"), str):
-        return _message_repr(text)
-    if isinstance(value, str) and value.startswith(("content=", "Command(")):
-        return _message_repr(value)
-    return _plain_answer(value)
-
-
-def _command_answer(update: JsonObject, whole: Content) -> Answer:
-    """Read a LangGraph command: of the messages it adds, perhaps after the whole history, the last tool message."""
-    for message in reversed(as_list(update.get("messages"))):
-        data = as_object(as_object(message).get("data"))
-        if "tool_call_id" in data:
-            return message_answer(data)
-    return Answer(result=whole)
-
-
-def message_answer(data: JsonObject) -> Answer:
-    """Read a serialised LangChain tool message."""
-    said = data.get("content")
-    failed = data.get("status") == "error"
-    return Answer(
-        result=result(said) if isinstance(said, str | list | dict) else Recorded(said),
-        call_id=as_str(data.get("tool_call_id")),
-        error=CallError(kind=OTHER_ERROR, message=said if isinstance(said, str) else "") if failed else None,
-    )
-
-
-def _message_repr(text: str) -> Answer:
-    """Read `content='..' name='..' tool_call_id='..'`, a tool message as Python shows it."""
-    if text.startswith("Command("):
-        call_ids = _CALL_ID.findall(text)
-        return Answer(call_id=call_ids[-1] if call_ids else None)
-    found = _MESSAGE_REPR.fullmatch(text.strip())
-    if found is None:
-        return Answer(result=result(text))
-    said = parse_text(found["content"])
-    value: Json = said.value if isinstance(said, Recorded) else found["content"]
-    call_id = _CALL_ID.search(found["rest"])
-    failed = _STATUS_ERROR.search(found["rest"])
-    return Answer(
-        result=result(value) if isinstance(value, str) else Recorded(value),
-        call_id=call_id[1] if call_id else None,
-        error=CallError(kind=OTHER_ERROR, message=value if isinstance(value, str) else "") if failed else None,
-    )
-
-
 def _llama_index_answer(value: Value) -> Answer:
     """Open the tool output; `raw_output` is the value itself, the other members are its Python repr."""
     read = content(value)
@@ -238,7 +159,7 @@ def _google_adk_answer(value: Value) -> Answer:
 
 
 _ANSWERS: Mapping[str, Callable[[Value], Answer]] = {
-    "langchain": _langchain_answer,
+    "langchain": tool_answer,
     "llama_index": _llama_index_answer,
     "autogen": _autogen_answer,
     "autogen_agentchat": _autogen_answer,

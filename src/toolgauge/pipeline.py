@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.seen_twice import SeenTwice
-from toolgauge.decode.annotate import annotate
+from toolgauge.decode.annotate import Annotator
 from toolgauge.decode.decoder import Container, DecodedTraces, Decoder, ViewedSpan
 from toolgauge.decode.envelope import count_items, encode_spans
 from toolgauge.emit.annotations import span_attributes
@@ -27,6 +27,8 @@ from toolgauge.score.scorer import Scorer
 from toolgauge.selfmetrics import SelfMetrics
 
 _RECEIVED = ("received", "")
+# What the spans are that scores stand on, beside the trace's root.
+_JUDGED = (CallExecuted, AgentRun)
 
 
 class ScorecardSink(Protocol):
@@ -86,6 +88,7 @@ class Pipeline:
         self._metrics = metrics
         self._settings = settings
         self._clock = clock
+        self._annotator = Annotator()
         self._scoring: _Scoring | None = None
         self._released: list[tuple[Container, bytes]] = []
         self._scorecards: list[Scorecard] = []
@@ -184,7 +187,7 @@ class Pipeline:
             return False
         if reading.parent_span_id is None and reading.observations:
             return True
-        return any(isinstance(observation, CallExecuted | AgentRun) for observation in reading.observations)
+        return any(isinstance(observation, _JUDGED) for observation in reading.observations)
 
     def _held(self, viewed: ViewedSpan, now_ns: int) -> bool:
         return self._hold.add(viewed.span.ref, viewed.container, viewed.raw, now_ns)
@@ -274,7 +277,7 @@ class Pipeline:
         for place, span in enumerate(held, first):
             added = attributes.get(span.ref)
             if added:
-                self._released[place] = (span.container, annotate(span.raw, added))
+                self._released[place] = (span.container, self._annotator.annotate(span.raw, added))
                 annotated.add(span.ref)
         self._count_annotations(scorecard, annotated)
 

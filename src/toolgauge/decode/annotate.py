@@ -14,18 +14,46 @@ from toolgauge.model.json import Value
 _OURS = "toolgauge."
 _OUR_MARKS = span_marks((_OURS,))
 _INT64 = range(-(2**63), 2**63)
+_MEMO_ENTRIES = 1024
+_MEMO_BYTES = 4096
+
+
+class Annotator:
+    """Annotates spans, and remembers what it wrote: most spans of a criterion say the same."""
+
+    def __init__(self) -> None:
+        self._written: dict[tuple[tuple[str, Value], ...], bytes] = {}
+
+    def annotate(self, raw: bytes, attributes: Mapping[str, Value]) -> bytes:
+        """Append attributes as the function `annotate` does."""
+        # Text and floats alone: 1, 1.0 and True are equal and not written alike, lists cannot be a key.
+        if not all(type(value) in (str, float) for value in attributes.values()):
+            return annotate(raw, attributes)
+        key = tuple(attributes.items())
+        written = self._written.get(key)
+        if written is None:
+            written = _written(attributes)
+            if len(written) <= _MEMO_BYTES:
+                if len(self._written) >= _MEMO_ENTRIES:
+                    self._written.clear()
+                self._written[key] = written
+        return _without_ours(raw) + written
 
 
 def annotate(raw: bytes, attributes: Mapping[str, Value]) -> bytes:
     """Append attributes (keys under `toolgauge.`) to a raw span, in place of those under `toolgauge.` that it has."""
-    if _OUR_MARKS.found_in(raw) is not None:
-        raw = _without_ours(raw)
+    return _without_ours(raw) + _written(attributes)
+
+
+def _written(attributes: Mapping[str, Value]) -> bytes:
     message = SPAN_ATTRIBUTES()
     message.attributes.extend(_encode(key, value) for key, value in attributes.items())
-    return raw + message.SerializeToString()
+    return message.SerializeToString()
 
 
 def _without_ours(raw: bytes) -> bytes:
+    if _OUR_MARKS.found_in(raw) is None:
+        return raw
     try:
         message = parse(SPAN_ATTRIBUTES, raw)
     except DecodeError:

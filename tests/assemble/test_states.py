@@ -4,7 +4,7 @@ import pytest
 
 from tests.assemble.support import answered, args, executed, joined, model, only_call, reading, requested
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
-from toolgauge.model.json import JsonObject
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError, Observation, ToolDefinition, ToolsOffered
 from toolgauge.model.trajectory import CallState
 
@@ -191,3 +191,33 @@ def test_answers_without_ids_go_by_name_from_the_newest_back():
 def test_history_is_never_a_call():
     trajectory = joined(reading("ask", model(), answered("1", "fine")))
     assert trajectory.calls == ()
+
+
+@pytest.mark.parametrize(
+    ("told", "error"),
+    [
+        ("Error: PermissionError: denied", CallError(kind="PermissionError", message="Error: PermissionError: denied")),
+        ("error: shop.NoCard('x')", None),
+        ("Tool error: shop.CardError('x')", CallError(kind="CardError", message="Tool error: shop.CardError('x')")),
+        ("Error: nothing found", None),
+        ("TimeoutError: from yesterday's log", None),
+        ({"error": "no such user"}, CallError(kind="_OTHER", message="no such user")),
+        ({"error": {"type": "NotFound", "message": "no"}}, CallError(kind="NotFound", message="no")),
+        ({"message": "no", "is_error": True}, CallError(kind="_OTHER", message="no")),
+        ({"error": None, "message": "fine"}, None),
+        ({"error": "spelling", "page": 7}, None),
+        ({"status": "error", "job": 3}, None),
+    ],
+)
+def test_an_answer_tells_a_failure_only_in_forms_that_leave_no_doubt(told: Json, error: CallError | None):
+    trajectory = joined(
+        reading("ask", model(), requested("f", args(), id="1"), start=0),
+        reading("next", model(), answered("1", told), start=5),
+    )
+    call = only_call(trajectory)
+    assert (call.state, call.error, call.result) == ("executed", error, Recorded(told))
+
+
+def test_what_a_tool_with_a_span_returned_is_not_searched_for_errors():
+    call = only_call(joined(reading("tool", executed("f", result=Recorded({"error": "no such user"})))))
+    assert (call.state, call.error) == ("executed", None)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from toolgauge.assemble.failures import told_failure
 from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.pairing import Pair
 from toolgauge.assemble.rejections import Rejection, misfits, rejection
@@ -94,6 +95,8 @@ def _of_requested(request: Request, answer: CallAnswered | None, offers: Offers,
     fault = _fault(request, told, error, offers)
     if fault is not None:
         return Fate(state="rejected", result=told, error=fault)
+    if error is None and not has_tool_spans:
+        error = told_failure(told)
     if error is not None:
         # Where tools have spans, one without is a tool that never ran.
         return Fate(state="rejected" if has_tool_spans else "executed", result=told, error=error)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import CallAnswered, ToolDefinition
+from toolgauge.model.observations import CallAnswered, CallError, ToolDefinition
 from toolgauge.recognize import values
 
 _CALL_TYPES = frozenset(("tool_call", "function_call", "tool_use", "tool-call", "function"))
@@ -93,7 +93,9 @@ class Message:
         if self.role == "tool" and not answered:
             call_id = _first_text(self._source, _IDS)
             if call_id is not None:
-                yield CallAnswered(call_id=call_id, name=_first_text(self._source, _NAMES), result=self._result())
+                result = self._result()
+                error = _failure(self._source, result)
+                yield CallAnswered(call_id=call_id, name=_first_text(self._source, _NAMES), result=result, error=error)
 
     def _result(self) -> Content:
         text = self.text
@@ -173,7 +175,16 @@ def _body(source: JsonObject, inner: Json) -> Json:
 def _answer(part: JsonObject) -> CallAnswered:
     told = _first_present(part, _RESULTS)
     result = _result(told[0]) if told is not None else NOT_RECORDED
-    return CallAnswered(call_id=_first_text(part, _IDS), name=_first_text(part, _NAMES), result=result)
+    name = _first_text(part, _NAMES)
+    return CallAnswered(call_id=_first_text(part, _IDS), name=name, result=result, error=_failure(part, result))
+
+
+def _failure(source: JsonObject, result: Content) -> CallError | None:
+    """Read a producer's own sign that the call failed; what a tool returned is not searched for one."""
+    if source.get("status") != "error" and source.get("is_error") is not True and source.get("isError") is not True:
+        return None
+    said = result.value if isinstance(result, Recorded) else None
+    return CallError(kind="_OTHER", message=said if isinstance(said, str) else "")
 
 
 def _server_call(part: JsonObject) -> CallPart | None:

@@ -16,7 +16,16 @@ from toolgauge.recognize.messages import Message
 from toolgauge.recognize.values import as_list, as_object, as_str
 
 _CALL_BLOCKS = ("tool_use", "tool_call", "function_call", "input_json_delta")
-_ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "HumanMessageChunk": "user"}
+# What LangChain calls its messages; other types are those of a part that stands where a message could.
+_ROLES = {
+    "human": "user",
+    "HumanMessageChunk": "user",
+    "ai": "assistant",
+    "AIMessageChunk": "assistant",
+    "system": "system",
+    "tool": "tool",
+    "function": "tool",
+}
 _PAIR = 2
 
 
@@ -104,9 +113,11 @@ def rejected(data: JsonObject, agent: str | None, position: int) -> Iterator[Cal
 
 def _flat(data: JsonObject) -> JsonObject:
     """Return the message with a role, and with each call once."""
-    kind = as_str(data.get("role")) or as_str(data.get("type")) or ""
-    flat: JsonObject = {**data, "role": _ROLES.get(kind, kind)}
-    flat.pop("type", None)
+    flat = dict(data)
+    role = _ROLES.get(as_str(data.get("type")) or "")
+    if role is not None:
+        flat["role"] = role
+        del flat["type"]
     calls = as_list(data.get("tool_calls"))
     if not calls and not data.get("invalid_tool_calls"):
         calls = _provider_calls(as_object(data.get("additional_kwargs")))

@@ -1,0 +1,234 @@
+"""Reads Langfuse: the spans of its SDKs, written by hand, by `@observe`, or by its LangChain and OpenAI integrations.
+
+Arrives: a span with `langfuse.observation.type`. Leaves: observations. The tool's name is the span's; the tools on offer
+stand among a generation's input messages with role `tool`, where they could be taken for results.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from toolgauge.model.content import Content, Recorded, Unparsed
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallError,
+    CallExecuted,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    Observation,
+    ToolsOffered,
+)
+from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.recognize import values
+from toolgauge.recognize.langchain import messages, runs
+from toolgauge.recognize.langchain.answers import OTHER_ERROR, is_control_flow, node_answers, tool_answer
+from toolgauge.recognize.messages import DefinitionReader
+
+TYPE = "langfuse.observation.type"
+INPUT = "langfuse.observation.input"
+OUTPUT = "langfuse.observation.output"
+LEVEL = "langfuse.observation.level"
+STATUS_MESSAGE = "langfuse.observation.status_message"
+# The server takes all of these; the first is what the SDKs write.
+SESSIONS = ("session.id", "langfuse.session.id", "langfuse.sessionId")
+METADATA = "langfuse.observation.metadata."
+TRACE_METADATA = "langfuse.trace.metadata."
+
+_METADATA_SESSIONS = ("langfuse_session_id", "session_id", "conversation_id", "thread_id")
+_FUNCTION_ENVELOPE = {"args", "kwargs"}
+
+
+class Langfuse:
+    """The attributes of Langfuse's SDKs."""
+
+    name = "langfuse"
+    rank = 20
+    marks = ("langfuse.observation.",)
+    scopes: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self._definitions = DefinitionReader()
+
+    def claims(self, record: Record) -> bool:
+        """Claim spans that say what kind of observation they are."""
+        return not isinstance(record, LogRecord) and TYPE in record.attributes
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Yield what the span says."""
+        if isinstance(record, LogRecord):
+            return
+        kind = record.attributes.get(TYPE)
+        yield from _conversation(record)
+        if kind == "tool":
+            yield _tool(record)
+        elif kind == "generation":
+            yield from self._generation(record)
+        elif kind in ("agent", "chain", "span"):
+            yield from _enclosing(record, labelled=kind == "agent")
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute, else a key of the observation's or the trace's metadata."""
+        value = record.attributes.get(key)
+        for prefix in (METADATA, TRACE_METADATA):
+            if value is None:
+                value = _metadata_value(record.attributes.get(prefix + key))
+        return value
+
+    def _generation(self, span: Span) -> Iterator[Observation]:
+        agent = _agent(span)
+        yield ModelCall(agent=agent)
+        given, tools = _given(_decoded(span.attributes.get(INPUT)))
+        if tools and (offered := self._definitions.read(tools)):
+            yield ToolsOffered(tools=offered)
+        yield from messages.received(given)
+        yield from messages.written(_output(span.attributes.get(OUTPUT)), agent)
+
+
+def _conversation(span: Span) -> Iterator[ConversationSeen]:
+    for key in SESSIONS:
+        if session := values.as_str(span.attributes.get(key)):
+            yield ConversationSeen(conversation_id=session, rank=1)
+            return
+    for key in _METADATA_SESSIONS:
+        for prefix in (METADATA, TRACE_METADATA):
+            if session := values.as_str(_metadata_value(span.attributes.get(prefix + key))):
+                yield ConversationSeen(conversation_id=session, rank=2)
+                return
+
+
+def _metadata_value(value: Value) -> Value:
+    # Each value is JSON since SDK 5; before, only what was no text.
+    if isinstance(value, str) and value.startswith('"'):
+        read = values.parse_text(value)
+        if isinstance(read, Recorded) and isinstance(read.value, str):
+            return read.value
+    return value
+
+
+def _metadata(span: Span, key: str) -> str | None:
+    return values.as_str(_metadata_value(span.attributes.get(METADATA + key)))
+
+
+def _agent(span: Span) -> str | None:
+    return _metadata(span, "lc_agent_name")
+
+
+# --- tool spans
+
+
+def _tool(span: Span) -> CallExecuted:
+    call_id = _metadata(span, "tool_call_id")
+    answer = tool_answer(span.attributes.get(OUTPUT))
+    return CallExecuted(
+        name=span.name,
+        call_id=call_id or answer.call_id,
+        arguments=_arguments(span.attributes.get(INPUT), is_function=call_id is None),
+        result=answer.result,
+        error=_error(span) or answer.error,
+        agent=_agent(span),
+    )
+
+
+def _arguments(value: Value, *, is_function: bool) -> Content:
+    """Read the input; `@observe` wraps a function's in `{"args": [...], "kwargs": {...}}`."""
+    read = values.arguments(value)
+    if not is_function or not isinstance(read, Recorded):
+        return read
+    envelope = values.as_object(read.value)
+    if set(envelope) != _FUNCTION_ENVELOPE or not isinstance(envelope["args"], list):
+        return read
+    # Nobody tells the names of positional arguments.
+    return Unparsed(values.dump(envelope)) if envelope["args"] else Recorded(values.as_object(envelope["kwargs"]))
+
+
+def _error(span: Span) -> CallError | None:
+    # The level says whether it is a failure: a hand-off's exception leaves a message with level DEFAULT.
+    level = span.attributes.get(LEVEL)
+    if level != "ERROR" and (span.status != "error" or level == "DEFAULT"):
+        return None
+    kind, message = OTHER_ERROR, values.as_str(span.attributes.get(STATUS_MESSAGE)) or span.status_message
+    for event in span.events:
+        if event.name == "exception":
+            kind = values.as_str(event.attributes.get("exception.type")) or kind
+            message = message or values.as_str(event.attributes.get("exception.message")) or ""
+    return None if is_control_flow(kind) else CallError(kind=kind, message=message)
+
+
+# --- generations
+
+
+def _decoded(value: Value) -> Json:
+    read = values.content(value)
+    match read:
+        case Recorded(value=found):
+            return found
+        case Unparsed(text, "unparsable"):
+            return text
+        case _:
+            return None
+
+
+def _given(value: Json) -> tuple[list[Json], list[Json]]:
+    """Take a generation's input apart: messages, and tools on offer."""
+    told = values.as_object(value)
+    tools = [*values.as_list(told.get("tools")), *values.as_list(told.get("functions"))]
+    given: list[Json] = []
+    for item in messages.batch(told.get("messages", told.get("input", value))) or _text_message(value):
+        definition = _definition(item)
+        if definition is None:
+            given.append(item)
+        else:
+            tools.append(definition)
+    return given, tools
+
+
+def _text_message(value: Json) -> list[Json]:
+    return [{"role": "user", "content": value}] if isinstance(value, str) else []
+
+
+def _definition(item: Json) -> JsonObject | None:
+    """Return the definition that stands where a tool's answer would; an answer names its call and is text."""
+    message = values.as_object(item)
+    content = message.get("content")
+    if message.get("role") != "tool" or not isinstance(content, dict) or "tool_call_id" in message:
+        return None
+    return content if content.get("type") == "function" or "name" in content else None
+
+
+def _output(value: Value) -> Sequence[JsonObject]:
+    """Read what the model wrote: a message, a list of output items, LangChain's result, or text."""
+    found = _decoded(value)
+    if isinstance(found, str):
+        return [{"role": "assistant", "content": found}]
+    if isinstance(found, list):
+        return [values.as_object(item) for item in found]
+    told = values.as_object(found)
+    return messages.generated(told) or ([told] if told else [])
+
+
+# --- agents, chains and the rest
+
+
+def _enclosing(span: Span, *, labelled: bool) -> Iterator[Observation]:
+    run = _agent_run(span, labelled=labelled)
+    if run is not None:
+        yield run
+        yield from _question(span.attributes.get(INPUT))
+    elif not labelled:
+        yield from node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
+
+
+def _agent_run(span: Span, *, labelled: bool) -> AgentRun | None:
+    metadata: JsonObject = {}
+    for key in ("lc_agent_name", "langgraph_node", "checkpoint_ns", "ls_integration"):
+        if (value := _metadata(span, key)) is not None:
+            metadata[key] = value
+    if metadata:
+        return runs.agent_run(span.name, metadata, labelled=labelled)
+    return AgentRun(agent=span.name) if labelled else None
+
+
+def _question(value: Value) -> Iterator[Observation]:
+    given = _decoded(value)
+    if isinstance(given, str) and given:
+        yield MessageSeen(role="user", text=given)

@@ -1,5 +1,6 @@
 """Every test of the wire leaves nothing behind: no process, no thread, no listening socket."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,14 @@ def leaves_nothing_behind() -> Iterator[None]:
     until(lambda: threads_beside_main() <= threads, f"no more threads than {threads}")
     until(lambda: _children() <= processes, "all processes to have ended")
     until(lambda: _listening() <= sockets, "all ports to be closed")
+
+
+@pytest.fixture(autouse=True)
+def without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything here talks to this machine, and real exporters ask the environment."""
+    for name in tuple(os.environ):
+        if name.lower().endswith("_proxy") or name.startswith("OTEL_"):
+            monkeypatch.delenv(name)
 
 
 def _children() -> set[str]:

@@ -11,6 +11,7 @@ import http.client
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -58,9 +59,13 @@ def until(wanted: Callable[[], _T | None], what: str, deadline_s: float = 15) ->
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a process under test: nothing of OpenTelemetry's own variables."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("OTEL_", "PYTHON"))}
-    return {**kept, "NO_PROXY": "*", "no_proxy": "*", **more}
+    """The environment of a process under test: without variables that OpenTelemetry, Python and proxies read."""
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("OTEL_", "PYTHON")) and not key.lower().endswith("_proxy")
+    }
+    return {**kept, **more}
 
 
 def toolgauge_command(*arguments: str) -> list[str]:
@@ -114,13 +119,18 @@ class Process:
 class Toolgauge(Process):
     """`toolgauge serve` with ports that the system picked."""
 
-    def __init__(self, folder: Path, *settings: str, config: Path | None = None, listen: tuple[str, ...] = LISTEN):
+    def __init__(
+        self,
+        folder: Path,
+        *settings: str,
+        listen: tuple[str, ...] = LISTEN,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         arguments = ["serve"]
-        if config is not None:
-            arguments += ["--config", str(config)]
         for setting in (*listen, *SOON, *settings):
             arguments += ["--set", setting]
-        super().__init__(toolgauge_command(*arguments), folder / f"toolgauge-{time.monotonic_ns()}.log")
+        output = folder / f"toolgauge-{time.monotonic_ns()}.log"
+        super().__init__(toolgauge_command(*arguments), output, environment(**(env or {})))
         self.grpc_port = self.http_port = self.metrics_port = 0
 
     def wait_until_up(self) -> "Toolgauge":
@@ -193,9 +203,9 @@ class Toolgauge(Process):
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *settings: str, config: Path | None = None) -> Generator[Toolgauge]:
+def serving(folder: Path, *settings: str, env: Mapping[str, str] | None = None) -> Generator[Toolgauge]:
     """Run one toolgauge; at the end it must stop in order, unless the test ended it."""
-    toolgauge = Toolgauge(folder, *settings, config=config)
+    toolgauge = Toolgauge(folder, *settings, env=env)
     try:
         yield toolgauge.wait_until_up()
         if toolgauge.is_running():
@@ -273,6 +283,11 @@ def request(port: int, method: str, path: str, body: bytes | None, headers: Mapp
         return response.status, response.read()
     finally:
         connection.close()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
 
 
 def threads_beside_main() -> set[threading.Thread]:

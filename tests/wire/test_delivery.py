@@ -1,7 +1,6 @@
 """What is sent arrives: whatever the transport, whatever the destination does; and the books say so throughout."""
 
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Generator
@@ -15,6 +14,7 @@ from tests.wire.support import (
     Process,
     Toolgauge,
     Transport,
+    free_port,
     get,
     post,
     recorded,
@@ -78,6 +78,14 @@ def onward(destination: Destination, protocol: str) -> str:
     return to_grpc(destination.grpc_port) if protocol == "grpc" else to_http(destination.http_port)
 
 
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_a_proxy_in_the_environment_has_no_part_in_sending_to_this_machine(tmp_path: Path, protocol: str):
+    nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
+    with receiving() as destination, serving(tmp_path, onward(destination, protocol), env=nowhere) as toolgauge:
+        toolgauge.send_recorded("pydantic-ai", "tool_error", "http")
+        assert toolgauge.settled(3)["forwarded"] == 3
+
+
 def test_without_a_destination_spans_are_consumed_and_scores_are_in_the_metrics(tmp_path: Path):
     with serving(tmp_path) as toolgauge:
         for framework, scenario in RUNS:
@@ -132,11 +140,6 @@ def sink(folder: Path) -> Generator[Sink]:
         process.ended(10)
     finally:
         process.close()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 FAULTS = {

@@ -6,7 +6,7 @@ their parents). Only time stamps are changed.
 
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -34,6 +34,16 @@ def recordings() -> tuple[Recording, ...]:
         Recording(framework=framework, scenario=scenario, requests=tuple(requests))
         for (framework, scenario), requests in bodies.items()
     )
+
+
+def origins(recorded: Sequence[Recording]) -> dict[str, str]:
+    """Tell for each trace id, in hex, which framework and scenario it is of."""
+    return {
+        span.trace_id.hex(): f"{recording.framework}, scenario {recording.scenario}"
+        for recording in recorded
+        for body in recording.requests
+        for span in _spans(ExportTraceServiceRequest.FromString(body))
+    }
 
 
 def moved_to(now_ns: int, recording: Recording) -> tuple[bytes, ...]:

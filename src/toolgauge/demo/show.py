@@ -1,88 +1,146 @@
-"""What the demo prints: trajectories with their scores as they close, then what arrived at the destination."""
+"""What the demo prints: each trajectory with its scores as it closes, then what arrived at the destination.
+
+What went wrong and what could not be looked at stand on lines of their own, each with its reason; what passed is
+counted.
+"""
 
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.demo.arrivals import Arrivals
-from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored
+from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored, outcome_word
 from toolgauge.replay.describe import printable, trajectory_lines
 
-_METRICS = ("toolgauge_evaluations_total", "toolgauge_spans_total", "toolgauge_trajectories_total")
+_WORDS = {"pass": "pass", "fail": "FAIL", "not_evaluated": "not evaluated", "error": "ERROR"}
+_OURS = "toolgauge."
+# A dashboard would show all of it; on a terminal the samples that say something new are enough.
+_TOTALS = ("toolgauge_spans_total", "toolgauge_trajectories_total")
+_FAILED = ('toolgauge_outcome="fail"', 'toolgauge_outcome="not_evaluated"', 'toolgauge_outcome="error"')
 
 
-def scorecard_lines(scorecard: Scorecard) -> Iterator[str]:
-    """Show a trajectory, then what is wrong in it and what could not be looked at."""
-    yield from trajectory_lines(scorecard.trajectory)
-    passed = [result for result in scorecard.results if _passed(result)]
-    if passed:
-        yield f"  pass  {', '.join(sorted({result.criterion for result in passed}))} ({len(passed)} results)"
-    for result in scorecard.results:
-        if not _passed(result):
-            yield f"  {_verdict(result)}"
+def heading(text: str) -> Iterator[str]:
+    """Begin a part of the output."""
+    yield ""
+    yield text
+    yield "=" * len(text)
+
+
+def scorecard_lines(scorecard: Scorecard, origin: str) -> Iterator[str]:
+    """Show a trajectory and its scores; `origin` says which framework made it."""
+    yield f"{printable(origin)}"
+    for line in trajectory_lines(scorecard.trajectory):
+        yield f"  {line}"
+    yield "    scores:"
+    for criterion, results in _by_criterion(scorecard.results):
+        yield from (f"      {line}" for line in _criterion_lines(criterion, results))
     yield ""
 
 
-def _passed(result: Result) -> bool:
-    return isinstance(result.outcome, Scored) and bool(result.outcome.passed)
+def _by_criterion(results: Iterable[Result]) -> Iterable[tuple[str, list[Result]]]:
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        found.setdefault(result.criterion, []).append(result)
+    return found.items()
 
 
-def _verdict(result: Result) -> str:
+def _criterion_lines(criterion: str, results: Sequence[Result]) -> Iterator[str]:
+    passed = sum(outcome_word(result.outcome) == "pass" for result in results)
+    if passed and results[0].level == "call":
+        yield f"{_WORDS['pass']:<13}  {criterion}: {passed} of {len(results)} calls"
+    elif passed:
+        yield f"{_WORDS['pass']:<13}  {criterion}: 1.00"
+    for result in results:
+        if outcome_word(result.outcome) != "pass":
+            yield f"{_WORDS[outcome_word(result.outcome)]:<13}  {criterion}: {_because(result)}"
+
+
+def _because(result: Result) -> str:
     match result.outcome:
         case Scored(value=value, explanation=explanation):
-            return f"FAIL  {result.criterion} {value:.2f}: {printable(explanation)}"
+            where = f" in turn {result.call.turn}" if result.call is not None else ""
+            return f"{value:.2f}{where}: {printable(explanation)}"
         case NotEvaluated(reason=reason, explanation=explanation):
-            tail = f": {printable(explanation)}" if explanation else ""
-            return f"----  {result.criterion} not evaluated ({reason}){tail}"
+            return f"{reason}: {printable(explanation)}" if explanation else reason
         case Errored(error_type=error_type, message=message):
-            return f"ERR   {result.criterion} {error_type}: {printable(message)}"
+            return f"{error_type}: {printable(message)}"
+
+
+def summary_lines(scorecards: Sequence[Scorecard]) -> Iterator[str]:
+    """Count what was found."""
+    words = Counter(outcome_word(result.outcome) for card in scorecards for result in card.results)
+    calls = sum(len(card.trajectory.calls) for card in scorecards)
+    told = ", ".join(f"{words[word]} {shown}" for word, shown in _WORDS.items() if words[word])
+    yield f"{len(scorecards)} trajectories with {calls} tool calls; results: {told}."
+    yield "A result that could not be looked at is not evaluated, with its reason: it is never a 0."
 
 
 def arrival_lines(arrivals: Arrivals, sent_spans: int) -> Iterator[str]:
-    """Show what the destination has: the books, an annotated span, a scorecard span."""
-    yield f"{sent_spans} spans were sent, {arrivals.spans} arrived at the destination, and besides them"
-    yield f"  {len(arrivals.annotated)} of these spans with scores as attributes"
-    yield f"  {len(arrivals.scorecards)} scorecard spans, {sum(arrivals.events.values())} evaluation events"
-    yield f"  {len(arrivals.metrics)} metrics"
+    """Show what the destination has: the books, a span with scores, a scorecard span."""
+    yield f"{sent_spans} spans were sent and {arrivals.spans} arrived, {len(arrivals.annotated)} of them with scores as"
+    yield f"attributes; besides them {len(arrivals.scorecards)} scorecard spans, {sum(arrivals.events.values())} evaluation"
+    yield f"events (log records), and {len(arrivals.metrics)} metrics by OTLP push."
     worst = _worst(arrivals.scorecards)
+    annotated = _annotated_by(arrivals.annotated, worst) if worst is not None else None
+    if annotated is not None:
+        yield from heading("A tool span with its scores, as it arrived (the added attributes)")
+        yield f"{printable(annotated.name)}  trace {annotated.trace_id.hex()}  span {annotated.span_id.hex()}"
+        yield from _attribute_lines(annotated, _OURS)
     if worst is not None:
-        yield ""
-        yield "A scorecard span as it arrived:"
-        yield from _span_lines(worst)
+        yield from heading("The scorecard span of the same trace, as it arrived")
+        yield from _scorecard_span_lines(worst)
 
 
-def metric_lines(exposition: str) -> Iterator[str]:
-    """Pick the samples of the metrics that a dashboard starts with."""
-    for line in exposition.splitlines():
-        if line.startswith(_METRICS):
-            yield f"  {line}"
+def _worst(scorecards: Sequence[Span]) -> Span | None:
+    """Choose the scorecard with the largest share of failures among its judged calls."""
+    return max(scorecards, key=lambda span: sum(map(_is_failure, span.events)) / (len(span.events) or 1), default=None)
 
 
-def _worst(scorecards: list[Span]) -> Span | None:
-    failing = [span for span in scorecards if any(_is_failure(span, index) for index in range(len(span.events)))]
-    return max(failing or scorecards, key=lambda span: len(span.events), default=None)
+def _annotated_by(spans: Sequence[Span], scorecard: Span) -> Span | None:
+    linked = {link.span_id for link in scorecard.links}
+    return next((span for span in spans if span.trace_id == scorecard.trace_id and span.span_id in linked), None)
 
 
-def _is_failure(span: Span, index: int) -> bool:
-    return any(
-        attribute.key == "toolgauge.outcome" and attribute.value.string_value == "fail"
-        for attribute in span.events[index].attributes
-    )
+def _is_failure(event: Span.Event) -> bool:
+    return _text(event, "toolgauge.outcome") == "fail"
 
 
-def _span_lines(span: Span) -> Iterator[str]:
-    yield f"  {span.name}  trace {span.trace_id.hex()}  parent {span.parent_span_id.hex()}  {len(span.links)} links"
-    for attribute in span.attributes:
-        yield f"    {attribute.key} = {_value(attribute.value)}"
+def _scorecard_span_lines(span: Span) -> Iterator[str]:
+    yield f"{span.name}  parent {span.parent_span_id.hex()}  links to {len(span.links)} judged spans"
+    yield from _attribute_lines(span, "")
     for event in span.events:
-        yield f"    event {event.name}"
-        for attribute in event.attributes:
-            yield f"      {attribute.key} = {_value(attribute.value)}"
+        told = (_text(event, "gen_ai.evaluation.name"), _text(event, "gen_ai.tool.name"))
+        outcome = f"{_text(event, 'toolgauge.outcome')} {_text(event, 'gen_ai.evaluation.score.value')}"
+        yield f"  event {event.name}: {' '.join(told)}: {outcome}"
+
+
+def _attribute_lines(span: Span, prefix: str) -> Iterator[str]:
+    for attribute in span.attributes:
+        if attribute.key.startswith(prefix):
+            yield f"  {attribute.key} = {_value(attribute.value)}"
+
+
+def _text(event: Span.Event, key: str) -> str:
+    return next((_value(attribute.value) for attribute in event.attributes if attribute.key == key), "")
 
 
 def _value(value: AnyValue) -> str:
     kind = value.WhichOneof("value")
     return printable(str(getattr(value, kind))) if kind else ""
+
+
+def metric_lines(exposition: str) -> Iterator[str]:
+    """Pick samples: the books, what did not pass, and where an exemplar leads from a score to its span."""
+    samples = [line for line in exposition.splitlines() if not line.startswith("#")]
+    for line in samples:
+        is_failure = line.startswith("toolgauge_evaluations_total") and any(label in line for label in _FAILED)
+        if is_failure or line.startswith(_TOTALS):
+            yield printable(line)
+    with_exemplar = next((line for line in samples if "_bucket" in line and " # {" in line), None)
+    if with_exemplar is not None:
+        yield printable(with_exemplar)
+    yield f"... {len(samples)} samples in all"

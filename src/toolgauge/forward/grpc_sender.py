@@ -47,8 +47,9 @@ class GrpcSender:
     async def start(self) -> None:
         """Open the channel; it connects with the first request."""
         gzip = self._settings.compression == "gzip"
+        address = target(self._settings.endpoint)
         channel = grpc.aio.insecure_channel(
-            target(self._settings.endpoint),
+            address,
             compression=grpc.Compression.Gzip if gzip else grpc.Compression.NoCompression,
             options=(
                 ("grpc.primary_user_agent", self._user_agent),
@@ -61,6 +62,8 @@ class GrpcSender:
                 ("grpc.min_reconnect_backoff_ms", 2000),
                 ("grpc.max_reconnect_backoff_ms", 2000),
                 ("grpc.use_local_subchannel_pool", 1),
+                # With `http_proxy` in the environment gRPC asks the proxy even for this machine's own ports.
+                ("grpc.enable_http_proxy", int(not is_on_this_machine(address))),
             ),
         )
         self._calls = {signal: channel.unary_unary(method) for signal, method in _METHODS.items()}
@@ -84,6 +87,12 @@ class GrpcSender:
 def target(endpoint: str) -> str:
     """Make the channel's target of `host:port` or `http://host:port/`."""
     return endpoint.removeprefix("http://").partition("/")[0] if endpoint.startswith("http://") else endpoint
+
+
+def is_on_this_machine(address: str) -> bool:
+    """Tell whether the `host:port` is a loopback address."""
+    host = address.rpartition(":")[0].strip("[]").lower()
+    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _verdict(error: grpc.aio.AioRpcError) -> Verdict:

@@ -1,0 +1,85 @@
+"""`toolgauge demo` as a process: what a person sees in the first half minute, without keys, network or home."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+FRAMEWORKS = (
+    "google-adk",
+    "openinference-crewai",
+    "openinference-langgraph",
+    "otel-util-genai",
+    "pydantic-ai",
+    "vercel-ai",
+)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, float, Path]:
+    """Run it once, where nothing of the outside can be reached."""
+    home = tmp_path_factory.mktemp("home")
+    nowhere = "http://127.0.0.1:9"
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "HTTP_PROXY": nowhere, "HTTPS_PROXY": nowhere, "LC_ALL": "C"}
+    env |= {"http_proxy": nowhere, "https_proxy": nowhere, "grpc_proxy": nowhere}
+    began = time.monotonic()
+    ended = subprocess.run(
+        [sys.executable, "-m", "toolgauge", "demo"], capture_output=True, env=env, cwd=home, timeout=60, check=False
+    )
+    took_s = time.monotonic() - began
+    assert ended.returncode == 0, ended.stderr.decode()
+    assert ended.stderr == b""
+    return ended.stdout.decode(), took_s, home
+
+
+def test_it_ends_by_itself_in_under_half_a_minute(demo: tuple[str, float, Path]):
+    assert demo[1] < 30
+
+
+def test_it_leaves_nothing_on_disk(demo: tuple[str, float, Path]):
+    assert list(demo[2].iterdir()) == []
+
+
+def test_its_output_in_a_pipe_has_no_control_characters(demo: tuple[str, float, Path]):
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\x9b]", demo[0])
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_it_shows_a_trajectory_of_each_framework(demo: tuple[str, float, Path], framework: str):
+    begin = demo[0].index(f"\n{framework}, scenario ")
+    shown = demo[0][begin : demo[0].index("\n\n", begin)]
+    assert "trace " in shown
+    assert re.search(r"turn 0  \w+\(.*\)  (executed|rejected)", shown)
+    assert "scores:" in shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "FAIL           default.tool_success: 0.00 in turn 0: `charge_card` failed with `ValueError`",
+        "FAIL           default.known_tool: 0.00 in turn 0: `get_wether` was not among the 6 tools on offer; "
+        "the closest on offer is `get_weather`",
+        "not evaluated  mail-arguments: arguments_not_recorded: the arguments of `send_email` were not recorded",
+        "62 spans were sent and 62 arrived, 27 of them with scores as",
+        "  toolgauge.eval.default.tool_success.outcome = fail",
+        "toolgauge.scorecard  parent ",
+        'toolgauge_spans_total{outcome="received"} 62.0',
+        'toolgauge_trajectories_total{closed_because="run_ended"} 8.0',
+        "toolgauge_evaluation_score_bucket{",
+        "toolgauge serve ",
+    ],
+)
+def test_it_says(demo: tuple[str, float, Path], line: str):
+    assert line in demo[0]
+    assert "only " not in demo[0].partition("What was found")[0]
+
+
+def test_a_refund_that_differs_fails_with_the_argument_and_without_its_value(demo: tuple[str, float, Path]):
+    (line,) = [line for line in demo[0].splitlines() if "FAIL           refund-arguments" in line]
+    assert "0.67" in line
+    assert "amount differs" in line
+    assert "42.5" not in line

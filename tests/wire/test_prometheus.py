@@ -1,0 +1,88 @@
+"""A real Prometheus scrapes a running toolgauge and answers what dashboards and alert rules ask."""
+
+import json
+import shutil
+import urllib.parse
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.wire.support import Process, Toolgauge, free_port, get, serving, until
+
+BINARY = shutil.which("prometheus")
+pytestmark = pytest.mark.skipif(BINARY is None, reason="no prometheus on this machine")
+
+BALANCE = """
+sum(toolgauge_spans_total{outcome="received"})
+- sum(toolgauge_spans_total{outcome!="received"})
+- sum(toolgauge_spans_held) - sum(toolgauge_spans_queued)
+"""
+
+
+class Prometheus:
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    def ask(self, path: str, **parameters: str) -> list[dict[str, Any]]:
+        answer = json.loads(get(self._port, f"/api/v1/{path}?{urllib.parse.urlencode(parameters)}"))
+        assert answer["status"] == "success"
+        return answer["data"]["result"] if "result" in answer["data"] else answer["data"]
+
+    def value(self, query: str) -> float | None:
+        answer = self.ask("query", query=query)
+        return float(answer[0]["value"][1]) if len(answer) == 1 else None
+
+
+@contextmanager
+def scraping(toolgauge: Toolgauge, folder: Path) -> Generator[Prometheus]:
+    assert BINARY is not None
+    port = free_port()
+    target = f"127.0.0.1:{toolgauge.metrics_port}"
+    job = {"job_name": "toolgauge", "static_configs": [{"targets": [target]}]}
+    config = {"global": {"scrape_interval": "250ms", "scrape_timeout": "250ms"}, "scrape_configs": [job]}
+    (folder / "prometheus.json").write_text(json.dumps(config))
+    command = [BINARY, f"--config.file={folder / 'prometheus.json'}", f"--storage.tsdb.path={folder / 'data'}"]
+    command += [f"--web.listen-address=127.0.0.1:{port}", "--enable-feature=exemplar-storage"]
+    process = Process(command, folder / "prometheus.log")
+    try:
+        until(lambda: "Server is ready" in process.said(), "Prometheus to be ready", 30)
+        yield Prometheus(port)
+        process.signal()
+        process.ended(20)
+    finally:
+        process.close()
+
+
+def test_scores_exemplars_and_the_books_are_stored(tmp_path: Path):
+    with serving(tmp_path) as toolgauge, scraping(toolgauge, tmp_path) as prometheus:
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        toolgauge.send_recorded("openinference-langgraph", "sequence")
+        count = 'sum(toolgauge_evaluation_score_count{gen_ai_evaluation_name="default.tool_success"})'
+        until(lambda: prometheus.value(count) == 4, "the scores of four calls", 20)
+        failed = (
+            'sum(toolgauge_evaluations_total{gen_ai_evaluation_name="default.tool_success",toolgauge_outcome="fail"})'
+        )
+        assert prometheus.value(failed) == 1
+        mean = f"sum(toolgauge_evaluation_score_sum{{gen_ai_evaluation_name='default.tool_success'}}) / {count}"
+        assert prometheus.value(mean) == 0.75
+        received = until(lambda: prometheus.value('sum(toolgauge_spans_total{outcome="received"})'), "the books")
+        assert received == toolgauge.books()["received"]
+        assert prometheus.value(BALANCE) == 0
+        assert prometheus.value('up{job="toolgauge"}') == 1
+        assert_exemplars_lead_to_spans(prometheus)
+        assert_metadata_is_there(prometheus)
+
+
+def assert_exemplars_lead_to_spans(prometheus: Prometheus) -> None:
+    series = prometheus.ask("query_exemplars", query="toolgauge_evaluation_score_bucket", start="0", end="9999999999")
+    labels = [exemplar["labels"] for one in series for exemplar in one["exemplars"]]
+    assert labels
+    assert {frozenset(label) for label in labels} == {frozenset({"trace_id", "span_id"})}
+
+
+def assert_metadata_is_there(prometheus: Prometheus) -> None:
+    targets = prometheus.ask("targets/metadata", metric="toolgauge_evaluation_score")
+    assert [target["type"] for target in targets] == ["histogram"]

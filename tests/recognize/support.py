@@ -86,15 +86,20 @@ def observations(dialect: Dialect, record: Record) -> list[Observation]:
 def recorded(dialect: Dialect, *names: str) -> list[Reading]:
     """Read recorded requests (`folder/file`), in this order."""
     recognizer = Recognizer([dialect], metrics=self_metrics())
-    decoder = Decoder(recognizer.marks, recognizer.scopes)
-    records: list[Record] = []
+    return [reading for record in records(dialect, *names) if (reading := recognizer.read(record)) is not None]
+
+
+def records(dialect: Dialect, *names: str) -> list[Record]:
+    """Decode recorded requests (`folder/file`) as far as the dialect's marks and scopes ask for it."""
+    decoder = Decoder(dialect.marks, dialect.scopes)
+    found: list[Record] = []
     for name in names:
         body = (CORPUS / name).read_bytes()
         if name.endswith(".logs.otlp.pb"):
-            records.extend(decoder.logs(body).viewed)
+            found.extend(decoder.logs(body).viewed)
         else:
-            records.extend(viewed.span for viewed in decoder.traces(body).viewed)
-    return [reading for record in records if (reading := recognizer.read(record)) is not None]
+            found.extend(viewed.span for viewed in decoder.traces(body).viewed)
+    return found
 
 
 def seen(readings: Sequence[Reading], kind: type[Observation]) -> list[Observation]:

@@ -1,0 +1,185 @@
+"""Strands Agents: the GenAI conventions, but content is in span events, as Bedrock's content blocks.
+
+By default these are the per-message events (up to 1.36); with `gen_ai_latest_experimental` they are events
+`gen_ai.client.inference.operation.details` with parts. On a tool span the first event holds the arguments, the
+last one the result, so that tool spans without their events would have neither.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded
+from toolgauge.model.json import Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    MessageSeen,
+    ModelCall,
+    Observation,
+    ToolDefinition,
+    ToolsOffered,
+)
+from toolgauge.model.records import Record, Span, SpanEvent
+from toolgauge.recognize import values
+from toolgauge.recognize.conventions import content, names, tools
+from toolgauge.recognize.conventions.reader import ConventionsReader
+from toolgauge.recognize.messages import Message, read_messages
+from toolgauge.recognize.strands.blocks import message, opened
+
+_SCOPE = "strands."
+_SYSTEMS = ("gen_ai.system", "gen_ai.provider.name")
+_SYSTEM = "strands-agents"
+_STATUS = "gen_ai.tool.status"
+_AGENT_TOOLS = "gen_ai.agent.tools"
+_SCHEMA = "gen_ai.tool.json_schema"
+_DESCRIPTION = "gen_ai.tool.description"
+_ROLES = {
+    names.SYSTEM_MESSAGE: "system",
+    names.USER_MESSAGE: "user",
+    names.TOOL_MESSAGE: "tool",
+}
+
+
+class Strands:
+    """Reads agent, model and tool spans; the cycle spans between them repeat what those say."""
+
+    name = "strands"
+    rank = 81
+    marks = ("gen_ai.",)
+    scopes: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self._conventions = ConventionsReader()
+
+    def claims(self, record: Record) -> bool:
+        """Claim spans of Strands' own tracer."""
+        if not isinstance(record, Span) or names.OPERATION not in record.attributes:
+            return False
+        return record.scope.name.startswith(_SCOPE) or any(record.attributes.get(key) == _SYSTEM for key in _SYSTEMS)
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Read one span."""
+        if not isinstance(record, Span):
+            return
+        yield from content.conversation(record.attributes)
+        operation = record.attributes.get(names.OPERATION)
+        if operation == names.EXECUTE:
+            yield from _executed(record)
+        elif operation == names.INVOKE:
+            yield from self._agent_run(record)
+        elif operation in names.MODEL_OPERATIONS:
+            yield from self._model_call(record)
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute; none is hidden."""
+        return record.attributes.get(key)
+
+    def _agent_run(self, span: Span) -> Iterator[Observation]:
+        yield AgentRun(agent=values.as_str(span.attributes.get(names.AGENT)))
+        yield from self._offered(span.attributes)
+        for said in _said(span, None):
+            # Calls and answers among an agent's messages repeat what its model calls say.
+            if isinstance(said, MessageSeen):
+                yield said
+
+    def _model_call(self, span: Span) -> Iterator[Observation]:
+        agent = values.as_str(span.attributes.get(names.AGENT))
+        yield ModelCall(agent=agent)
+        yield from self._offered(span.attributes)
+        yield from _said(span, agent)
+
+    def _offered(self, attributes: Mapping[str, Value]) -> Iterator[ToolsOffered]:
+        definitions = attributes.get(names.DEFINITIONS)
+        if definitions is not None:
+            for offer in self._conventions.offered(definitions):
+                yield ToolsOffered(tools=tuple(map(_unwrapped, offer.tools)))
+            return
+        read = values.content(attributes.get(_AGENT_TOOLS))
+        told = values.as_list(read.value) if isinstance(read, Recorded) else []
+        offered = tuple(ToolDefinition(name=name) for name in told if isinstance(name, str) and name)
+        if offered:
+            yield ToolsOffered(tools=offered)
+
+
+def _unwrapped(tool: ToolDefinition) -> ToolDefinition:
+    """Take the schema out of Bedrock's wrapping `{"json": {...}}`."""
+    schema = tool.parameters.get("json") if tool.parameters is not None and len(tool.parameters) == 1 else None
+    return replace(tool, parameters=schema) if isinstance(schema, dict) else tool
+
+
+# -- messages -----------------------------------------------------------------------------------------------------
+
+
+def _said(span: Span, agent: str | None) -> Iterator[Observation]:
+    """Read what went into the span and what came out of it."""
+    yield from content.system(span.attributes.get(names.SYSTEM))
+    received: list[Message] = []
+    written: list[Message] = []
+    for event in span.events:
+        _gather(event, received, written)
+        if event.name == names.DETAILS:
+            yield from content.system(event.attributes.get(names.SYSTEM))
+    for said in content.received(received):
+        yield replace(said, result=opened(said.result)) if isinstance(said, CallAnswered) else said
+    yield from content.written(written, agent)
+
+
+def _gather(event: SpanEvent, received: list[Message], written: list[Message]) -> None:
+    attributes = event.attributes
+    if event.name == names.DETAILS:
+        received.extend(read_messages(attributes.get(names.INPUT), "user"))
+        written.extend(read_messages(attributes.get(names.OUTPUT), "assistant"))
+    elif event.name == names.CHOICE:
+        written.append(message("assistant", attributes.get("message")))
+    elif event.name in _ROLES:
+        received.append(message(_ROLES[event.name], attributes.get("content")))
+
+
+# -- tool spans ---------------------------------------------------------------------------------------------------
+
+
+def _executed(span: Span) -> Iterator[Observation]:
+    call = tools.executed(span, names.EXECUTE, None)
+    if call is None:
+        return
+    arguments, result = call.arguments, opened(call.result)
+    for event in span.events:
+        if isinstance(arguments, NotRecorded):
+            arguments = _arguments(event)
+        if isinstance(result, NotRecorded):
+            result = _result(event)
+    yield replace(call, arguments=arguments, result=result, error=call.error or _error(span, result))
+    schema = values.content(span.attributes.get(_SCHEMA))
+    if isinstance(schema, Recorded) and isinstance(schema.value, dict):
+        description = values.as_str(span.attributes.get(_DESCRIPTION))
+        tool = ToolDefinition(name=call.name, description=description, parameters=schema.value)
+        yield ToolsOffered(tools=(tool,))
+
+
+def _arguments(event: SpanEvent) -> Content:
+    if event.name == names.TOOL_MESSAGE:
+        return values.arguments(event.attributes.get("content"))
+    if event.name == names.DETAILS:
+        for told in read_messages(event.attributes.get(names.INPUT), "tool"):
+            for call in told.calls():
+                return call.arguments
+    return NOT_RECORDED
+
+
+def _result(event: SpanEvent) -> Content:
+    if event.name == names.CHOICE:
+        return opened(values.content(event.attributes.get("message")))
+    if event.name == names.DETAILS:
+        for told in read_messages(event.attributes.get(names.OUTPUT), "tool"):
+            for answer in told.answers():
+                return opened(answer.result)
+    return NOT_RECORDED
+
+
+def _error(span: Span, result: Content) -> CallError | None:
+    """Read the failure of a tool that told it in its answer; the span then went well."""
+    if span.attributes.get(_STATUS) != "error":
+        return None
+    said = result.value if isinstance(result, Recorded) else None
+    return CallError(kind="_OTHER", message=said if isinstance(said, str) else "")

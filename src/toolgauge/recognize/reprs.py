@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.recognize.literals import MAX_TEXT, parse_literal
 
 # Under which key an object of a repr says what it is.
@@ -53,8 +53,31 @@ def parse_repr(text: str) -> Json:
     return parse_literal("".join(_literal(text.strip())))
 
 
+def parse_fields(text: str) -> JsonObject:
+    """Read `content='hi' name='x'`, the fields of an object as pydantic prints it; raise `ValueError` when it is none."""
+    if len(text) > MAX_TEXT:
+        raise ValueError("too large")
+    state = _Rewriting()
+    written: list[str] = []
+    for token in _tokens(text.strip()):
+        if token.lastgroup == "keyword" and not state.open:
+            written.append(",")
+        written.append(_rewritten(token, state))
+    if written[:1] != [","]:
+        raise ValueError("no fields")
+    fields = parse_literal("{" + "".join(written[1:]) + "}")
+    if not isinstance(fields, dict):
+        raise ValueError("no fields")
+    return fields
+
+
 def _literal(text: str) -> Iterator[str]:
     state = _Rewriting()
+    for token in _tokens(text):
+        yield _rewritten(token, state)
+
+
+def _tokens(text: str) -> Iterator[re.Match[str]]:
     position = 0
     while position < len(text):
         token = _TOKEN.match(text, position)
@@ -62,7 +85,7 @@ def _literal(text: str) -> Iterator[str]:
             raise ValueError("not a repr")
         position = token.end()
         if token.lastgroup != "space":
-            yield _rewritten(token, state)
+            yield token
 
 
 def _rewritten(token: re.Match[str], state: _Rewriting) -> str:

@@ -1,0 +1,153 @@
+"""Reads the spans and log records of OpenLIT, which follows the GenAI conventions but for what LangGraph tools leave.
+
+Arrives: records of OpenLIT's scopes. Leaves: observations. Arguments are Python literals, results the Python form of
+LangChain's messages; ids of failed calls are LangChain's run ids; nodes of a graph are called agents.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from toolgauge.model.content import NOT_RECORDED, Content
+from toolgauge.model.json import Value
+from toolgauge.model.observations import AgentRun, CallError, CallExecuted, CallRequested, Observation
+from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.recognize import values
+from toolgauge.recognize.conventions import content, names, tools
+from toolgauge.recognize.conventions.reader import ConventionsReader
+from toolgauge.recognize.langchain.answers import is_control_flow, tool_answer
+from toolgauge.recognize.openlit.history import history
+
+SDK = "telemetry.sdk.name"
+AGENT_ID = "gen_ai.agent.id"
+ERROR_MESSAGE = "gen_ai.framework.error.message"
+WORKFLOW_OUTPUT = "gen_ai.workflow.output"
+# Some integrations still write the names of earlier releases.
+ARGUMENTS = (names.ARGUMENTS, "gen_ai.tool.args", "gen_ai.tool.input")
+RESULTS = (names.RESULT, "gen_ai.tool.output")
+
+_SCOPE = "openlit"
+_GRAPH_SCOPE = "openlit.instrumentation.langgraph"
+_LANGCHAIN_SCOPES = ("openlit.instrumentation.langchain", _GRAPH_SCOPE)
+_WORKFLOW = "invoke_workflow"
+_LIST = ", "
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+class OpenLit:
+    """Reads OpenLIT; asked before the conventions, which it follows but for values."""
+
+    name = "openlit"
+    rank = 50
+    marks = ("gen_ai.",)
+    scopes: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self._conventions = ConventionsReader()
+
+    def claims(self, record: Record) -> bool:
+        """Claim what OpenLIT's tracers and loggers wrote about models, tools and agents."""
+        if isinstance(record, LogRecord):
+            return record.scope.name.startswith(_SCOPE) and record.event_name == names.DETAILS
+        return names.OPERATION in record.attributes and (
+            record.scope.name.startswith(_SCOPE) or record.attributes.get(SDK) == _SCOPE
+        )
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Read one span or log record."""
+        if isinstance(record, LogRecord):
+            yield from self._conventions.read(record)
+            return
+        yield from content.conversation(record.attributes)
+        operation = record.attributes.get(names.OPERATION)
+        if operation == names.EXECUTE:
+            if call := _executed(record):
+                yield call
+        elif operation == _WORKFLOW:
+            yield AgentRun(agent=None)
+        elif operation == names.INVOKE:
+            yield from self._agent(record)
+        else:
+            yield from self._conventions.read_span(record)
+            if operation in names.MODEL_OPERATIONS:
+                yield from _named_calls(record.attributes)
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute; OpenLIT hides none."""
+        return record.attributes.get(key)
+
+    def _agent(self, span: Span) -> Iterator[Observation]:
+        is_node = _is_graph_node(span)
+        for seen in self._conventions.read_span(span):
+            if not (is_node and isinstance(seen, AgentRun)):
+                yield seen
+        if not is_node:
+            yield from history(span.attributes.get(WORKFLOW_OUTPUT))
+
+
+def _is_graph_node(span: Span) -> bool:
+    """Tell a node of a graph, which has no id but its name, from the graph, which is the agent."""
+    agent = span.attributes.get(names.AGENT)
+    return span.scope.name.startswith(_GRAPH_SCOPE) and agent == span.attributes.get(AGENT_ID)
+
+
+# -- tool spans
+
+
+def _executed(span: Span) -> CallExecuted | None:
+    call = tools.executed(span, names.EXECUTE, None)
+    if call is None:
+        return None
+    attributes = span.attributes
+    call = replace(call, arguments=values.arguments(_first(attributes, ARGUMENTS)), error=_error(span, call))
+    value = _first(attributes, RESULTS)
+    if not span.scope.name.startswith(_LANGCHAIN_SCOPES):
+        return replace(call, result=values.result(value))
+    told = tool_answer(value)
+    return replace(
+        call,
+        call_id=told.call_id or _without_run_id(call, told.result),
+        result=told.result,
+        error=call.error or told.error,
+    )
+
+
+def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> Value:
+    return next((value for key in keys if (value := attributes.get(key)) is not None), None)
+
+
+def _error(span: Span, call: CallExecuted) -> CallError | None:
+    error = call.error
+    if error is None or is_control_flow(error.kind):
+        return None
+    message = error.message or values.as_str(span.attributes.get(ERROR_MESSAGE)) or ""
+    return CallError(kind=error.kind, message=message)
+
+
+def _without_run_id(call: CallExecuted, result: Content) -> str | None:
+    """Drop the run's id, which stands for the call's where no message has it: after a failure, or beside a result.
+
+    Without any content the result cannot tell, and the id is the call's own unless the call failed.
+    """
+    told = call.error is not None or result != NOT_RECORDED
+    return None if told and call.call_id is not None and _UUID.fullmatch(call.call_id) else call.call_id
+
+
+# -- model calls
+
+
+def _named_calls(attributes: Mapping[str, Value]) -> Iterator[CallRequested]:
+    """Read the requested calls by name where messages are not captured: names and ids are lists in one text."""
+    named, ids = attributes.get(names.TOOL_NAME), attributes.get(names.CALL_ID)
+    if names.OUTPUT in attributes or not isinstance(named, str) or not named:
+        return
+    called = named.split(_LIST)
+    found = ids.split(_LIST) if isinstance(ids, str) else []
+    told = attributes.get(names.ARGUMENTS) if len(called) == 1 else None
+    for position, name in enumerate(called):
+        yield CallRequested(
+            position=position,
+            name=name,
+            call_id=found[position] if len(found) == len(called) and found[position] else None,
+            arguments=values.arguments(told),
+        )

@@ -1,0 +1,137 @@
+"""Reads Traceloop's tool spans: the call's arguments, its result, its id and whether it failed.
+
+Each integration wraps arguments and result in an envelope of its own; they are opened here, one function an envelope,
+chosen by scope. Opening an envelope that the integration does not use would change what a tool was really called with.
+"""
+
+from collections.abc import Callable, Mapping
+
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.observations import CallError, CallExecuted
+from toolgauge.model.records import Span
+from toolgauge.recognize import values
+from toolgauge.recognize.conventions import names, tools
+from toolgauge.recognize.langchain.answers import OTHER_ERROR, Answer, is_control_flow, tool_answer
+
+ENTITY_NAME = "traceloop.entity.name"
+ENTITY_INPUT = "traceloop.entity.input"
+ENTITY_OUTPUT = "traceloop.entity.output"
+# LangChain's own name for the agent, which the instrumentation copies from a run's metadata.
+LANGCHAIN_AGENT = "traceloop.association.properties.lc_agent_name"
+
+_SUFFIX = ".tool"
+
+
+def executed(span: Span, integration: str) -> CallExecuted | None:
+    """Read a tool span; `None` when the tool's name is nowhere."""
+    attributes = span.attributes
+    name = (
+        values.as_str(attributes.get(names.TOOL_NAME))
+        or values.as_str(attributes.get(ENTITY_NAME))
+        or span.name.removeprefix(names.EXECUTE + " ").removesuffix(_SUFFIX)
+    )
+    if not name:
+        return None
+    arguments, call_id = _arguments(_first(attributes, names.ARGUMENTS, ENTITY_INPUT), integration)
+    told = _RESULTS.get(integration, _plain)(_first(attributes, names.RESULT, ENTITY_OUTPUT))
+    agent = _first(attributes, names.AGENT, LANGCHAIN_AGENT)
+    return CallExecuted(
+        name=name,
+        call_id=tools.call_id(attributes) or call_id or told.call_id,
+        arguments=arguments,
+        result=told.result,
+        error=_error(span) or told.error,
+        agent=values.as_str(agent),
+        protocol="mcp" if integration == "mcp" else None,
+    )
+
+
+def _error(span: Span) -> CallError | None:
+    error = tools.call_error(span)
+    return None if error is not None and is_control_flow(error.kind) else error
+
+
+def _first(attributes: Mapping[str, Value], *keys: str) -> Value:
+    return next((value for key in keys if (value := attributes.get(key)) is not None), None)
+
+
+# -- arguments
+
+
+def _arguments(value: Value, integration: str) -> tuple[Content, str | None]:
+    """Read the arguments, and the call's id where the envelope has it."""
+    read = values.arguments(value)
+    opening = _ENVELOPES.get(integration)
+    if opening is None or not isinstance(read, Recorded) or not isinstance(read.value, dict):
+        return read, None
+    return opening(read.value, read)
+
+
+def _decorator_envelope(envelope: JsonObject, whole: Content) -> tuple[Content, str | None]:
+    """Open `{"args": [...], "kwargs": {...}}`; nobody tells the names of positional arguments."""
+    named, positional = envelope.get("kwargs"), envelope.get("args")
+    if not envelope.keys() <= {"args", "kwargs"} or not isinstance(named, dict):
+        return whole, None
+    return (Unparsed(values.dump(envelope)) if positional else Recorded(named)), None
+
+
+def _langchain_envelope(envelope: JsonObject, whole: Content) -> tuple[Content, str | None]:
+    """Open `{"input_str": "{'city': 'Paris'}", "inputs": {...}, "kwargs": {"tool_call_id": ...}}`.
+
+    Newer releases add `inputs`, the same as JSON; what is no object in either is a text without an argument's name.
+    """
+    written = envelope.get("input_str")
+    if not isinstance(written, str) or envelope.keys().isdisjoint(("tags", "metadata", "inputs", "kwargs")):
+        return whole, None
+    call_id = values.as_str(values.as_object(envelope.get("kwargs")).get("tool_call_id"))
+    given = envelope.get("inputs")
+    return (Recorded(given) if isinstance(given, dict) else values.arguments(written)), call_id
+
+
+def _mcp_envelope(envelope: JsonObject, whole: Content) -> tuple[Content, str | None]:
+    """Open `{"tool_name": .., "arguments": {..}}`."""
+    if "tool_name" not in envelope:
+        return whole, None
+    given = envelope.get("arguments")
+    # The protocol sends no arguments as nothing at all.
+    return (Recorded({}) if given is None else values.arguments(given)), None
+
+
+_ENVELOPES: Mapping[str, Callable[[JsonObject, Content], tuple[Content, str | None]]] = {
+    "decorator": _decorator_envelope,
+    "langchain": _langchain_envelope,
+    "mcp": _mcp_envelope,
+}
+
+
+# -- results
+
+
+def _plain(value: Value) -> Answer:
+    return Answer(result=values.result(value))
+
+
+def _langchain_result(value: Value) -> Answer:
+    """Open `{"output": <tool message or command>, "kwargs": {..}}`."""
+    read = values.content(value)
+    opened = read.value if isinstance(read, Recorded) else None
+    if isinstance(opened, dict) and "output" in opened and opened.keys() <= {"output", "kwargs"}:
+        output = opened["output"]
+        return Answer(result=Recorded(None)) if output is None else tool_answer(output)
+    return tool_answer(value)
+
+
+def _mcp_result(value: Value) -> Answer:
+    """Open `{"result": .., "is_error": true}` of a client, or the content blocks of a server."""
+    read = values.content(value)
+    opened = values.as_object(read.value) if isinstance(read, Recorded) else {}
+    if "result" not in opened or not opened.keys() <= {"result", "is_error"}:
+        return _plain(value)
+    said = opened["result"]
+    message = said if isinstance(said, str) else ""
+    error = CallError(kind=OTHER_ERROR, message=message) if opened.get("is_error") is True else None
+    return Answer(result=values.result(said) if said is not None else NOT_RECORDED, error=error)
+
+
+_RESULTS: Mapping[str, Callable[[Value], Answer]] = {"langchain": _langchain_result, "mcp": _mcp_result}

@@ -15,9 +15,10 @@ from toolgauge.model.observations import CallAnswered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Told:
-    """The answers with one call id that one model input holds."""
+    """The answers with one call id that one span holds, and when they were known."""
 
     node: Node
+    time_ns: int
     answers: list[CallAnswered]
 
 
@@ -49,7 +50,7 @@ class Answers:
         trace_id = pair.asking.ref.trace_id
         first = next((told for told in later if told.node.ref.trace_id == trace_id), later[0])
         # An id that is used again has several answers in one history: the newest belong to the newest calls.
-        asked_before = bisect_right(self._asked[pair.call_id], first.node.time_ns)
+        asked_before = bisect_right(self._asked[pair.call_id], first.time_ns)
         index = len(first.answers) - asked_before + self._occurrence[id(pair)]
         return first.answers[min(max(index, 0), len(first.answers) - 1)]
 
@@ -58,8 +59,8 @@ class Answers:
         told: dict[str, list[_Told]] = {}
         settled: set[tuple[str, str]] = set()
         asked = self._asked
-        for node in nodes:
-            trace_id, time_ns = node.ref.trace_id, node.time_ns
+        for node in sorted((node for node in nodes if node.answers), key=_told_at):
+            trace_id, time_ns = node.ref.trace_id, _told_at(node)
             here: dict[str, list[CallAnswered]] = {}
             for answer in node.answers:
                 call_id = answer.call_id
@@ -72,12 +73,17 @@ class Answers:
                     settled.add((call_id, trace_id))
                 here.setdefault(call_id, []).append(answer)
             for call_id, answers in here.items():
-                told.setdefault(call_id, []).append(_Told(node=node, answers=answers))
+                told.setdefault(call_id, []).append(_Told(node=node, time_ns=time_ns, answers=answers))
         return told
 
 
 def _time(told: _Told) -> int:
-    return told.node.time_ns
+    return told.time_ns
+
+
+def _told_at(node: Node) -> int:
+    """Return when answers were known: a model is given them at its start, other spans tell what happened within."""
+    return node.time_ns if node.is_primary else node.time_ns + max(0, node.end_ns - node.start_ns)
 
 
 def _without_ids(nodes: Sequence[Node], pairs: Sequence[Pair]) -> dict[int, CallAnswered]:
@@ -93,7 +99,7 @@ def _without_ids(nodes: Sequence[Node], pairs: Sequence[Pair]) -> dict[int, Call
         asked.setdefault((pair.asking.ref.trace_id, id(pair.run)), []).append(pair)
     found: dict[int, CallAnswered] = {}
     for run, (node, answers) in longest.items():
-        before = [pair for pair in asked.get(run, []) if pair.asking.time_ns <= node.time_ns]
+        before = [pair for pair in asked.get(run, []) if pair.asking.time_ns <= _told_at(node)]
         found.update(_align(before, answers))
     return found
 

@@ -32,10 +32,8 @@ def agent_run(name: str, metadata: JsonObject, *, labelled: bool) -> AgentRun | 
 
 
 def _outermost_run(name: str, metadata: JsonObject, *, labelled: bool) -> AgentRun | None:
-    if name in _UNNAMED_RUNS:
-        return AgentRun(agent=agent_name(metadata))
-    if labelled:
+    if labelled and name not in _UNNAMED_RUNS:
         return AgentRun(agent=name)
-    if metadata.get("ls_integration") in _GRAPH_INTEGRATIONS:
-        return AgentRun(agent=None)
+    if name in _UNNAMED_RUNS or metadata.get("ls_integration") in _GRAPH_INTEGRATIONS:
+        return AgentRun(agent=agent_name(metadata))
     return None

@@ -1,0 +1,69 @@
+"""Reads what a model was given and wrote, in the provider's own form: MLflow's autologging passes it on as it is.
+
+Arrives: the decoded inputs or outputs of a model span. Leaves: messages that `recognize.langchain.messages` reads.
+"""
+
+from collections.abc import Iterator
+
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.recognize.langchain.messages import batch, generated
+from toolgauge.recognize.values import as_list, as_object, as_str
+
+_CONVERSATION_KEYS = ("messages", "input", "contents", "prompt")
+
+
+def given(inputs: Json) -> list[Json]:
+    """Return the messages of a request."""
+    told = as_object(inputs)
+    found = next((told[key] for key in _CONVERSATION_KEYS if told.get(key) is not None), inputs)
+    if isinstance(found, str):
+        return [{"role": "user", "content": found}]
+    messages = [_message(item) for item in batch(found)]
+    instructions = as_str(told.get("system")) or as_str(told.get("instructions"))
+    return [{"role": "system", "content": instructions}, *messages] if instructions else [*messages]
+
+
+def written(outputs: Json) -> list[JsonObject]:
+    """Return the messages of a response; of alternative choices the first."""
+    if isinstance(outputs, str):
+        return [{"role": "assistant", "content": outputs}]
+    if isinstance(outputs, list):
+        return [_message(item) for item in outputs]
+    told = as_object(outputs)
+    choices = as_list(told.get("choices")) or as_list(told.get("candidates"))
+    if choices:
+        first = as_object(choices[0])
+        return [_message(first.get("message", first.get("content")))]
+    if output := as_list(told.get("output")):
+        return [_message(item) for item in output]
+    return generated(told) or ([_message(told)] if told else [])
+
+
+def _message(item: Json) -> JsonObject:
+    if isinstance(item, str):
+        return {"content": item}
+    message = as_object(item)
+    parts = as_list(message.get("parts"))
+    if not parts:
+        return message
+    flat = {key: value for key, value in message.items() if key != "parts"}
+    return {**flat, "content": [part for found in parts for part in _parts(as_object(found))]}
+
+
+def _parts(part: JsonObject) -> Iterator[JsonObject]:
+    """Name the kind of a part where Gemini and Pydantic AI do so in other ways."""
+    call = part.get("function_call", part.get("functionCall"))
+    if isinstance(call, dict):
+        yield {**call, "type": "tool_call"}
+        return
+    response = part.get("function_response", part.get("functionResponse"))
+    if isinstance(response, dict):
+        yield {**response, "type": "tool_call_response"}
+        return
+    kind = as_str(part.get("part_kind"))
+    if kind == "tool-call":
+        yield {**part, "type": "tool_call"}
+    elif kind == "tool-return":
+        yield {**part, "type": "tool_call_response"}
+    elif kind is None or kind in ("text", "user-prompt"):
+        yield part

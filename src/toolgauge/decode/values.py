@@ -115,11 +115,12 @@ class Values:
 class Attributes(Mapping[str, Value]):
     """A read-only view of attributes. Iterates in the order of the keys: the sender's order is not kept."""
 
-    __slots__ = ("_raw", "_values")
+    __slots__ = ("_keys", "_raw", "_values")
 
     def __init__(self, raw: Mapping[str, bytes], values: Values) -> None:
         self._raw = raw
         self._values = values
+        self._keys: list[str] | None = None
 
     # Never `self._raw[key]` alone: a protobuf map inserts a missing key.
     def __getitem__(self, key: str) -> Value:
@@ -140,7 +141,10 @@ class Attributes(Mapping[str, Value]):
         return isinstance(key, str) and key in self._raw
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._raw))
+        # Dialects of flattened messages walk over the keys several times.
+        if self._keys is None:
+            self._keys = sorted(self._raw)
+        return iter(self._keys)
 
     def __len__(self) -> int:
         return len(self._raw)

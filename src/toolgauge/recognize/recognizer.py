@@ -89,7 +89,7 @@ class Recognizer:
 
 def _is_own(record: Record) -> bool:
     scope = record.scope.name
-    if scope == _OWN_SCOPE or scope.startswith(_OWN_SCOPE + "."):
+    if scope.startswith(_OWN_SCOPE) and (scope == _OWN_SCOPE or scope.startswith(_OWN_SCOPE + ".")):
         return True
     return record.attributes.get(_OPENINFERENCE_KIND) == _EVALUATOR
 

@@ -33,17 +33,18 @@ def system(value: Value) -> Iterator[MessageSeen]:
 def received(messages: list[Message]) -> Iterator[Observation]:
     """Read a model's input: instructions, the newest user text, and answers to calls; nothing else of the history."""
     for message in messages:
-        if message.role == "system" and message.text:
-            yield MessageSeen(role="system", text=message.text)
+        if message.role == "system" and (text := message.text):
+            yield MessageSeen(role="system", text=text)
         yield from message.answers()
     yield from newest_user_text(messages)
 
 
 def newest_user_text(messages: list[Message]) -> Iterator[MessageSeen]:
     """Read the newest text of the user. Some producers give answers to calls the role `user`; those have no text."""
-    text = next((message.text for message in reversed(messages) if message.role == "user" and message.text), None)
-    if text is not None:
-        yield MessageSeen(role="user", text=text)
+    for message in reversed(messages):
+        if message.role == "user" and (text := message.text):
+            yield MessageSeen(role="user", text=text)
+            return
 
 
 def written(messages: list[Message], agent: str | None, first: int = 0) -> Iterator[Observation]:
@@ -62,7 +63,7 @@ def written(messages: list[Message], agent: str | None, first: int = 0) -> Itera
 
 def written_text(messages: list[Message]) -> Iterator[MessageSeen]:
     """Read the text of an output."""
-    text = "\n".join(message.text for message in messages if message.text and message.role != "tool")
+    text = "\n".join([text for message in messages if message.role != "tool" and (text := message.text)])
     if text:
         yield MessageSeen(role="assistant", text=text)
 

@@ -75,6 +75,9 @@ def _place(messages: dict[int, Message], path: str, value: Value) -> None:
     if message is None:
         message = messages[number] = Message()
     place, _, inner = rest.removeprefix("message.").partition(".")
+    if not inner:  # as nearly all are
+        message.fields.setdefault(place, value)
+        return
     position, _, name = inner.partition(".")
     at = _index(position)
     if at is None:

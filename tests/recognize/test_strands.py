@@ -17,7 +17,6 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.model.records import Record
 from toolgauge.recognize.dialects.strands import Strands
 from toolgauge.testing.dialects import check_dialect
 
@@ -151,5 +150,4 @@ def test_spans_of_others_are_left_to_others():
 
 def test_it_keeps_the_contract():
     captures = sorted(f"strands/{path.name}" for path in (CORPUS / "strands").glob("*.otlp.pb"))
-    found: list[Record] = [record for name in captures for record in records(Strands(), name)]
-    check_dialect(Strands(), found)
+    check_dialect(Strands(), records(Strands(), *captures))

@@ -1,0 +1,122 @@
+"""OpenAI Agents by OpenTelemetry's own instrumentation: the GenAI conventions with three peculiarities.
+
+Requested calls are Python reprs in text parts; hand-offs are spans of their own; and every span but an agent's names
+the same constant agent. Read as the conventions have it, calls would have no ids and all belong to that agent.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from toolgauge.model.content import Recorded
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import AgentRun, CallExecuted, ModelCall, Observation
+from toolgauge.model.records import Record, Span
+from toolgauge.recognize import values
+from toolgauge.recognize.conventions import content, names, tools
+from toolgauge.recognize.messages import Message, read_messages
+from toolgauge.recognize.reprs import CLASS, parse_repr
+
+_SCOPE = "opentelemetry.instrumentation.openai_agents"
+# Traceloop's tracer has the same name; it sets none of these.
+_OWN = ("server.address", "gen_ai.system", "gen_ai.agent.id")
+_TRACELOOP = ("traceloop.span.kind", "traceloop.workflow.name", "traceloop.entity.name")
+_HANDOFF = "agent_handoff"
+_FROM = "gen_ai.handoff.from_agent"
+_TO = "gen_ai.handoff.to_agent"
+
+_CALL_CLASSES = ("ResponseFunctionToolCall",)
+_CALL_REPRS = tuple(f"{name}(" for name in _CALL_CLASSES)
+_MESSAGE_REPRS = ("{'", '{"')
+_NOT_WORD = re.compile(r"[^a-zA-Z0-9_]")
+
+
+class OpenAIAgents:
+    """Reads agent, model, tool and hand-off spans; asked before Traceloop, whose tracer has the same name."""
+
+    name = "openai_agents"
+    rank = 59
+    marks = ("gen_ai.",)
+    scopes: tuple[str, ...] = ()
+
+    def claims(self, record: Record) -> bool:
+        """Claim spans of this tracer that Traceloop did not write."""
+        if not isinstance(record, Span) or record.scope.name != _SCOPE or names.OPERATION not in record.attributes:
+            return False
+        attributes = record.attributes
+        return any(key in attributes for key in _OWN) and not any(key in attributes for key in _TRACELOOP)
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Read one span."""
+        if not isinstance(record, Span):
+            return
+        attributes = record.attributes
+        operation = attributes.get(names.OPERATION)
+        yield from content.conversation(attributes)
+        if operation == names.EXECUTE:
+            call = tools.executed(record, names.EXECUTE, None)
+            if call is not None:
+                yield replace(call, agent=None)
+        elif operation == _HANDOFF:
+            yield from _handoff(record)
+        elif operation == names.INVOKE:
+            yield AgentRun(agent=values.as_str(attributes.get(names.AGENT)))
+            yield from content.system(attributes.get(names.SYSTEM))
+            yield from content.newest_user_text(read_messages(attributes.get(names.INPUT), "user"))
+            yield from content.written_text(_written(attributes.get(names.OUTPUT)))
+        elif operation in names.MODEL_OPERATIONS:
+            yield ModelCall()
+            yield from content.system(attributes.get(names.SYSTEM))
+            yield from content.received(read_messages(attributes.get(names.INPUT), "user"))
+            yield from content.written(_written(attributes.get(names.OUTPUT)), None)
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute; none is hidden."""
+        return record.attributes.get(key)
+
+
+def _handoff(span: Span) -> Iterator[Observation]:
+    """Read a hand-off, of which only the target is told; the SDK derives from it the name that the model called."""
+    target = values.as_str(span.attributes.get(_TO))
+    if target is not None:
+        yield CallExecuted(
+            name="transfer_to_" + _NOT_WORD.sub("_", target).lower(),
+            error=tools.call_error(span),
+            agent=values.as_str(span.attributes.get(_FROM)),
+        )
+
+
+def _written(value: Value) -> list[Message]:
+    """Read a model's output, its reprs opened."""
+    read = values.content(value)
+    if not isinstance(read, Recorded):
+        return read_messages(value, "assistant")
+    return [Message(_opened(values.as_object(item)), "assistant") for item in values.as_list(read.value)]
+
+
+def _opened(message: JsonObject) -> JsonObject:
+    parts = message.get("parts")
+    if not isinstance(parts, list):
+        return message
+    return {**message, "parts": [part for told in parts for part in _parts(told)]}
+
+
+def _parts(part: Json) -> Iterator[Json]:
+    text = values.as_object(part).get("content")
+    if not isinstance(text, str) or not text.startswith((*_CALL_REPRS, *_MESSAGE_REPRS)):
+        yield part
+        return
+    try:
+        found = values.as_object(parse_repr(text))
+    except ValueError:
+        yield part
+        return
+    if found.get(CLASS) in _CALL_CLASSES:
+        yield {**found, "type": "tool_call"}
+    elif "role" in found and isinstance(found.get("tool_calls"), list):
+        # The message of the chat completions interface.
+        if isinstance(said := found.get("content"), str):
+            yield {"type": "text", "content": said}
+        yield from ({**values.as_object(call), "type": "function"} for call in values.as_list(found["tool_calls"]))
+    else:
+        yield part

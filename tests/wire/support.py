@@ -177,6 +177,11 @@ class Toolgauge(Process):
             for sample in family.samples
         }
 
+    def total(self, name: str) -> float:
+        """Add up all series of one metric, without parsing the others."""
+        lines = self.exposition().splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if re.match(rf"{name}[{{ ]", line))
+
     def books(self) -> dict[str, float]:
         """Read the books from one scrape."""
         read: dict[str, float] = dict.fromkeys(_BOOKS, 0.0)

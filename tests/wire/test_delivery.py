@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -80,7 +79,9 @@ def onward(destination: Destination, protocol: str) -> str:
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
 def test_a_proxy_in_the_environment_has_no_part_in_sending_to_this_machine(tmp_path: Path, protocol: str):
-    nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
+    nowhere: dict[str, str] = dict.fromkeys(
+        ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9"
+    )
     with receiving() as destination, serving(tmp_path, onward(destination, protocol), env=nowhere) as toolgauge:
         toolgauge.send_recorded("pydantic-ai", "tool_error", "http")
         assert toolgauge.settled(3)["forwarded"] == 3
@@ -92,13 +93,9 @@ def test_without_a_destination_spans_are_consumed_and_scores_are_in_the_metrics(
             toolgauge.send_recorded(framework, scenario)
         books = toolgauge.settled(spans_in_runs())
         assert books["consumed"] == books["received"] == spans_in_runs()
-        until(lambda: sum_of(toolgauge, "toolgauge_trajectories_total") == len(RUNS), "all trajectories")
-        assert sum_of(toolgauge, "toolgauge_evaluation_score_count") > 0
-        assert sum_of(toolgauge, "toolgauge_tool_calls_total") > 0
-
-
-def sum_of(toolgauge: Toolgauge, name: str) -> float:
-    return sum(value for (sample, _), value in toolgauge.samples().items() if sample == name)
+        until(lambda: toolgauge.total("toolgauge_trajectories_total") == len(RUNS), "all trajectories")
+        assert toolgauge.total("toolgauge_evaluation_score_count") > 0
+        assert toolgauge.total("toolgauge_tool_calls_total") > 0
 
 
 def test_metrics_of_senders_are_refused_plainly_and_logs_go_on(tmp_path: Path):
@@ -126,20 +123,27 @@ class Sink:
         return int(json.loads(get(self.ports["admin"], "/stats"))[key])
 
 
-@contextmanager
-def sink(folder: Path) -> Generator[Sink]:
+@pytest.fixture(scope="module")
+def one_sink(tmp_path_factory: pytest.TempPathFactory) -> Generator[Sink]:
     ports = {kind: free_port() for kind in ("grpc", "http", "admin")}
     command = [sys.executable, str(SINK), "--unique", "--proxy"]
     for kind, port in ports.items():
         command += [f"--{kind}-port", str(port)]
-    process = Process(command, folder / "sink.log")
+    process = Process(command, tmp_path_factory.mktemp("sink") / "sink.log")
     try:
         until(lambda: '"ready": true' in process.said(), "the destination to be ready")
         yield Sink(process, ports)
-        process.signal()
-        process.ended(10)
     finally:
         process.close()
+
+
+@pytest.fixture
+def sink(one_sink: Sink) -> Sink:
+    """A destination without faults that has seen nothing."""
+    one_sink.tell("/up")
+    one_sink.tell("/fault")
+    one_sink.tell("/reset")
+    return one_sink
 
 
 FAULTS = {
@@ -150,19 +154,25 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("protocol", ["grpc", "http"])
-@pytest.mark.parametrize("fault", FAULTS)
-def test_nothing_is_lost_when_the_destination(tmp_path: Path, fault: str, protocol: str):
-    with sink(tmp_path) as destination, serving(tmp_path, onward_to(destination, protocol)) as toolgauge:
-        destination.tell("/fault", FAULTS[fault])
+@pytest.mark.parametrize(
+    ("fault", "protocol"),
+    [
+        *((fault, "grpc") for fault in FAULTS),
+        ("refuses most requests", "http"),
+        ("cuts connections before it answers", "http"),
+    ],
+)
+def test_nothing_is_lost_when_the_destination(tmp_path: Path, sink: Sink, fault: str, protocol: str):
+    with serving(tmp_path, onward_to(sink, protocol)) as toolgauge:
+        sink.tell("/fault", FAULTS[fault])
         send_all(toolgauge)
         books = toolgauge.settled(spans_in_runs())
         assert books["forwarded"] == spans_in_runs()
-        assert destination.counted("unique_spans") == spans_in_runs()
+        assert sink.counted("unique_spans") == spans_in_runs()
 
 
-def onward_to(destination: Sink, protocol: str) -> str:
-    return to_grpc(destination.ports["grpc"]) if protocol == "grpc" else to_http(destination.ports["http"])
+def onward_to(sink: Sink, protocol: str) -> str:
+    return to_grpc(sink.ports["grpc"]) if protocol == "grpc" else to_http(sink.ports["http"])
 
 
 def send_all(toolgauge: Toolgauge) -> None:
@@ -172,34 +182,36 @@ def send_all(toolgauge: Toolgauge) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
-def test_nothing_is_lost_when_the_destination_is_away_and_comes_back(tmp_path: Path, protocol: str):
-    with sink(tmp_path) as destination, serving(tmp_path, onward_to(destination, protocol)) as toolgauge:
-        destination.tell("/down")
+def test_nothing_is_lost_when_the_destination_is_away_and_comes_back(tmp_path: Path, sink: Sink, protocol: str):
+    with serving(tmp_path, onward_to(sink, protocol)) as toolgauge:
+        sink.tell("/down")
         send_all(toolgauge)
-        until(lambda: sum_of(toolgauge, "toolgauge_send_failures_total") > 3, "attempts to fail")
+        until(lambda: toolgauge.total("toolgauge_send_failures_total") > 3, "attempts to fail")
         assert toolgauge.assert_books_balance()["forwarded"] == 0
-        destination.tell("/up")
+        sink.tell("/up")
         books = toolgauge.settled(spans_in_runs())
         assert books["forwarded"] == spans_in_runs()
-        assert destination.counted("unique_spans") == spans_in_runs()
+        assert sink.counted("unique_spans") == spans_in_runs()
         assert toolgauge.said().count("does not take requests") == 1
         assert toolgauge.said().count("takes requests again") == 1
 
 
-def test_a_lost_acknowledgement_makes_duplicates_but_no_second_score(tmp_path: Path):
-    with sink(tmp_path) as destination, serving(tmp_path, to_http(destination.ports["http"])) as toolgauge:
-        destination.tell("/fault", "lost_ack:first=3")
+def test_a_lost_acknowledgement_makes_duplicates_but_no_second_score(tmp_path: Path, sink: Sink):
+    with serving(tmp_path, to_http(sink.ports["http"])) as toolgauge:
+        sink.tell("/fault", "lost_ack:first=3")
         send_all(toolgauge)
         toolgauge.settled(spans_in_runs())
-        assert destination.counted("unique_spans") == spans_in_runs()
-        assert destination.counted("duplicate_spans") > 0
-        assert sum_of(toolgauge, "toolgauge_trajectories_total") <= len(RUNS)
+        assert sink.counted("unique_spans") == spans_in_runs()
+        assert sink.counted("duplicate_spans") > 0
+        assert toolgauge.total("toolgauge_trajectories_total") <= len(RUNS)
 
 
 @pytest.mark.parametrize(("fault", "reason"), [("invalid", "invalid"), ("partial:rejected=1", "partial_success")])
-def test_what_the_destination_refuses_for_good_is_dropped_with_a_reason(tmp_path: Path, fault: str, reason: str):
-    with sink(tmp_path) as destination, serving(tmp_path, to_grpc(destination.ports["grpc"])) as toolgauge:
-        destination.tell("/fault", f"{fault},signal=traces" if ":" in fault else f"{fault}:signal=traces")
+def test_what_the_destination_refuses_for_good_is_dropped_with_a_reason(
+    tmp_path: Path, sink: Sink, fault: str, reason: str
+):
+    with serving(tmp_path, to_grpc(sink.ports["grpc"])) as toolgauge:
+        sink.tell("/fault", f"{fault},signal=traces" if ":" in fault else f"{fault}:signal=traces")
         send_all(toolgauge)
         books = toolgauge.settled(spans_in_runs())
         assert books["dropped"] > 0
@@ -211,32 +223,31 @@ def test_what_the_destination_refuses_for_good_is_dropped_with_a_reason(tmp_path
         assert any(reason in told for told in reasons)
 
 
-def test_a_full_queue_sends_senders_away_and_takes_them_again_later(tmp_path: Path):
+def test_a_full_queue_sends_senders_away_and_takes_them_again_later(tmp_path: Path, sink: Sink):
     (body,) = recorded("pydantic-ai", "tool_error")
-    with sink(tmp_path) as destination:
-        destination.tell("/down")
-        onward = to_grpc(destination.ports["grpc"], "queue: {max_bytes: 64KiB}")
-        with serving(tmp_path, onward, "annotate=off") as toolgauge:
-            answers = {post(toolgauge.http_port, body)[0] for _ in range(200)}
-            assert answers == {200, 503}
-            books = toolgauge.assert_books_balance()
-            assert books["refused"] > 0
-            assert books["received"] == 600
-            destination.tell("/up")
-            until(lambda: post(toolgauge.http_port, body)[0] == 200, "the sender to be taken again")
-            toolgauge.settled(603)
-            assert toolgauge.books()["dropped"] == 0
+    sink.tell("/down")
+    onward = to_grpc(sink.ports["grpc"], "queue: {max_bytes: 64KiB}")
+    with serving(tmp_path, onward, "annotate=off") as toolgauge:
+        answers = {post(toolgauge.http_port, body)[0] for _ in range(200)}
+        assert answers == {200, 503}
+        books = toolgauge.assert_books_balance()
+        assert books["refused"] > 0
+        assert books["received"] == 600
+        sink.tell("/up")
+        until(lambda: post(toolgauge.http_port, body)[0] == 200, "the sender to be taken again")
+        toolgauge.settled(603)
+        assert toolgauge.books()["dropped"] == 0
 
 
-def test_load_of_many_connections_arrives_once_and_every_tool_span_is_scored(tmp_path: Path):
+def test_load_of_many_connections_arrives_once_and_every_tool_span_is_scored(tmp_path: Path, sink: Sink):
     loadgen = SINK.with_name("loadgen.py")
-    with sink(tmp_path) as destination, serving(tmp_path, to_grpc(destination.ports["grpc"])) as toolgauge:
-        destination.tell("/fault", "unavailable:p=0.3")
+    with serving(tmp_path, to_grpc(sink.ports["grpc"])) as toolgauge:
+        sink.tell("/fault", "unavailable:p=0.3")
         command = [sys.executable, str(loadgen), "--endpoint", f"127.0.0.1:{toolgauge.grpc_port}", "--retry"]
         command += ["--requests", "40", "--batch", "128", "--settle", "0", "--duration", "20"]
         sent = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
         assert sent["acked_spans"] >= 40 * 128
         toolgauge.settled(sent["acked_spans"], 40)
-        until(lambda: sum_of(toolgauge, "toolgauge_traces_open") == 0, "all trajectories to be closed")
-        assert destination.counted("unique_spans") == sent["acked_spans"]
+        until(lambda: toolgauge.total("toolgauge_traces_open") == 0, "all trajectories to be closed")
+        assert sink.counted("unique_spans") == sent["acked_spans"]
         assert toolgauge.assert_books_balance()["dropped"] == 0

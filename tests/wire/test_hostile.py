@@ -82,7 +82,7 @@ def assert_still_well(toolgauge: Toolgauge) -> None:
 
 
 def trajectories(toolgauge: Toolgauge) -> float:
-    return sum(value for (name, _), value in toolgauge.samples().items() if name == "toolgauge_trajectories_total")
+    return toolgauge.total("toolgauge_trajectories_total")
 
 
 def garbage() -> Iterator[bytes]:

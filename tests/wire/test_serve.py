@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 
 from tests.wire.destination import receiving
-from tests.wire.support import LISTEN, Process, Toolgauge, post, recorded, serving, to_grpc, toolgauge_command, until
+from tests.wire.support import (
+    LISTEN,
+    Process,
+    Toolgauge,
+    free_port,
+    post,
+    recorded,
+    serving,
+    to_grpc,
+    toolgauge_command,
+    until,
+)
 
 
 def listening_addresses(pid: int) -> set[str]:
@@ -59,18 +70,6 @@ def test_a_signal_scores_what_is_open_sends_it_and_ends_with_0(tmp_path: Path, n
         assert "toolgauge.evaluations" in destination.metrics()
 
 
-def test_a_dead_destination_at_the_end_is_told_with_what_is_lost_and_exit_code_1(tmp_path: Path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        dead = taken.getsockname()[1]
-    with serving(tmp_path, to_grpc(dead)) as toolgauge:
-        toolgauge.send_recorded("pydantic-ai", "tool_error")
-        began = time.monotonic()
-        toolgauge.signal()
-        assert toolgauge.ended(30) == 1
-        assert time.monotonic() - began < 15
-        assert "are lost" in toolgauge.said()
-
-
 @contextlib.contextmanager
 def never_answering() -> Generator[int]:
     """A port where connections are made and nothing is ever said."""
@@ -78,14 +77,21 @@ def never_answering() -> Generator[int]:
         yield silent.getsockname()[1]
 
 
-def test_a_destination_that_never_answers_does_not_keep_it_from_ending(tmp_path: Path):
-    with never_answering() as silent, serving(tmp_path, to_grpc(silent, "timeout: 60s")) as toolgauge:
-        toolgauge.send_recorded("pydantic-ai", "tool_error")
+def test_a_destination_that_is_dead_or_silent_at_the_end_is_told_with_what_is_lost_and_exit_code_1(tmp_path: Path):
+    dead = free_port()
+    with (
+        never_answering() as silent,
+        serving(tmp_path, to_grpc(dead)) as to_dead,
+        serving(tmp_path, to_grpc(silent, "timeout: 60s")) as to_silent,
+    ):
+        for toolgauge in (to_dead, to_silent):
+            toolgauge.send_recorded("pydantic-ai", "tool_error")
+            toolgauge.signal()
         began = time.monotonic()
-        toolgauge.signal()
-        assert toolgauge.ended(30) == 1
-        assert time.monotonic() - began < 20
-        assert "are lost" in toolgauge.said()
+        for toolgauge in (to_dead, to_silent):
+            assert toolgauge.ended(30) == 1
+            assert time.monotonic() - began < 20
+            assert "could not be delivered and are lost" in toolgauge.said()
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path):

@@ -134,12 +134,14 @@ class Execution:
     error: CallError | None
     agent: str | None
     is_protocol: bool
+    # Told by a log record, which may name the span of the run in place of the tool's own.
+    from_log: bool = False
     host: "Execution | None" = None
     _keyed: Content | None = None
     _key: Hashable | None = None
 
     @staticmethod
-    def of(node: Node, seen: CallExecuted) -> "Execution":
+    def of(node: Node, seen: CallExecuted, *, from_log: bool) -> "Execution":
         """Take over what a dialect read."""
         return Execution(
             node=node,
@@ -150,6 +152,7 @@ class Execution:
             error=seen.error,
             agent=seen.agent,
             is_protocol=seen.protocol is not None,
+            from_log=from_log,
         )
 
     @property

@@ -80,7 +80,9 @@ class _Pairing:
 
     def pairs(self) -> list[Pair]:
         requested = [Pair(request, self._partners.get(id(request))) for request in self._requests]
-        return [*requested, *(Pair(execution, execution) for execution in self._left_executions)]
+        # Of an execution without a name only its request could tell what was called.
+        alone = (Pair(execution, execution) for execution in self._left_executions if execution.name)
+        return [*requested, *alone]
 
 
 _V = TypeVar("_V", Request, Execution)

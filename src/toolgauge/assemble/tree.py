@@ -37,6 +37,7 @@ def plant(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> tup
         if reading.observations:
             by_span.setdefault(reading.ref.span_id, []).append(reading)
     nodes = {span_id: _node(together) for span_id, together in by_span.items()}
+    _absorb_logs(nodes.values())
     _hang(nodes, parents)
     rooted = sorted(_rooted(nodes), key=lambda node: node.depth)
     offsets = clock_offsets(rooted)
@@ -60,7 +61,7 @@ def _node(readings: list[Reading]) -> Node:
         from_log_only=first.is_log,
     )
     for reading in readings:
-        answers = _observe(node, reading.observations)
+        answers = _observe(node, reading.observations, from_log=reading.is_log)
         if reading is first:
             node.answers = answers
         elif answers:
@@ -83,7 +84,7 @@ def _requested(reading: Reading) -> str:
     )
 
 
-def _observe(node: Node, observations: Iterable[Observation]) -> list[CallAnswered]:
+def _observe(node: Node, observations: Iterable[Observation], *, from_log: bool) -> list[CallAnswered]:
     """Put what was observed on the node, and return the answers."""
     requests: list[Request] = []
     executions: list[Execution] = []
@@ -97,7 +98,7 @@ def _observe(node: Node, observations: Iterable[Observation]) -> list[CallAnswer
             case CallRequested():
                 requests.append(Request.of(node, seen))
             case CallExecuted():
-                executions.append(Execution.of(node, seen))
+                executions.append(Execution.of(node, seen, from_log=from_log))
             case CallAnswered():
                 answers.append(seen)
             case ToolsOffered():
@@ -125,10 +126,32 @@ def _merge_executions(node: Node, arriving: list[Execution]) -> None:
     for execution in arriving:
         twin = by_id.get(execution.call_id) if execution.call_id is not None else None
         twin = twin or by_name.get(fold_name(execution.name))
-        if twin is None or twin.has_other_id_than(execution):
+        if twin is None and not execution.name and len(by_name) == 1:
+            # Content that was split off a tool's span does not name the tool again.
+            twin = node.executions[0]
+        # Log records without ids tell of a call each; they may name the span of the whole run.
+        is_other = twin is not None and twin.from_log and execution.call_id is None
+        if twin is None or is_other or twin.has_other_id_than(execution):
             node.executions.append(execution)
         else:
             twin.absorb(execution)
+
+
+def _absorb_logs(nodes: Iterable[Node]) -> None:
+    """Merge what log records tell of a call into the tool span with the same id, wherever both are in the trace."""
+    nodes = [node for node in nodes if node.executions]
+    if not any(execution.from_log for node in nodes for execution in node.executions):
+        return
+    shown: dict[str, Execution] = {}
+    for node in sorted(nodes, key=lambda node: (node.start_ns, node.ref.span_id)):
+        for execution in node.executions:
+            if execution.call_id is not None and not execution.from_log and execution.name:
+                shown.setdefault(execution.call_id, execution)
+    for node in nodes:
+        for execution in node.executions:
+            if execution.from_log and execution.call_id in shown:
+                shown[execution.call_id].absorb(execution)
+        node.executions = [execution for execution in node.executions if execution.host is None]
 
 
 def _hang(nodes: Mapping[str, Node], parents: Mapping[str, str | None]) -> None:
@@ -177,9 +200,10 @@ def _inherit(node: Node) -> None:
         node.inside = node.inside or above.inside
         node.agents = above.agents
         node.model_above = above if above.is_primary else above.model_above
-        node.tool_above = above if above.executions else above.tool_above
+        shows_tool = any(not execution.from_log for execution in above.executions)
+        node.tool_above = above if shows_tool else above.tool_above
         barrier = above.agent_run is not None or above.model_call is not None
-        node.crossed = barrier or (not above.executions and above.crossed)
+        node.crossed = barrier or (not shows_tool and above.crossed)
     name = node.agent_run.agent if node.agent_run is not None else None
     # Two instrumentations of one run nest under the same name.
     if name is not None and node.agents[-1:] != (name,):

@@ -1,0 +1,129 @@
+"""Bedrock AgentCore: the log records into which AWS's distribution of OpenTelemetry moves what spans had to tell.
+
+Each such record names its span and is named after the span's scope; its body is `{input: {messages}, output:
+{messages}}`. The spans stay behind without content and are read by the dialect of their framework. The record does
+not say what kind of span it belongs to: a tool's is told by the role of its input, and does not name the tool.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import CallAnswered, CallExecuted, Observation
+from toolgauge.model.records import LogRecord, Record
+from toolgauge.recognize import values
+from toolgauge.recognize.conventions import content
+from toolgauge.recognize.langchain.answers import tool_answer
+from toolgauge.recognize.messages import Message
+from toolgauge.recognize.strands import blocks
+
+_STRANDS = "strands"
+# The frameworks whose content is moved; `event.name` holds the name of the span's scope.
+_SCOPES = (_STRANDS, "opentelemetry.instrumentation.", "openinference.instrumentation.", "openlit.", "gcp.vertex.agent")
+_SIDES = ("input", "output")
+_TOOL_RESULT = "tool.result"
+_MAX_MESSAGES = 10_000
+
+
+class AgentCore:
+    """Reads the log records that hold the content of spans."""
+
+    name = "agentcore"
+    rank = 79
+    marks = _SCOPES
+    scopes: tuple[str, ...] = ()
+
+    def claims(self, record: Record) -> bool:
+        """Claim log records that are named after their scope and have messages on at least one side."""
+        if not isinstance(record, LogRecord) or not record.event_name.startswith(_SCOPES):
+            return False
+        body = record.body
+        if record.event_name != record.scope.name or not isinstance(body, Mapping):
+            return False
+        return any(isinstance(body.get(side), Mapping) for side in _SIDES)
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Read one log record."""
+        yield from content.conversation(record.attributes)
+        if isinstance(record, LogRecord):
+            body = values.content(record.body)
+            told = values.as_object(body.value) if isinstance(body, Recorded) else {}
+            given, written = (_messages(told.get(side)) for side in _SIDES)
+            is_strands = record.event_name.startswith(_STRANDS)
+            yield from _read_strands(given, written) if is_strands else _read_others(given, written)
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute; none is hidden."""
+        return record.attributes.get(key)
+
+
+def _messages(side: Json) -> list[JsonObject]:
+    messages = values.as_list(values.as_object(side).get("messages"))
+    return [values.as_object(message) for message in messages[-_MAX_MESSAGES:]]
+
+
+# -- Strands: content blocks, in the attributes of what were span events ------------------------------------------
+
+
+def _read_strands(given: list[JsonObject], written: list[JsonObject]) -> Iterator[Observation]:
+    execution = _executed(given, written)
+    if execution is not None:
+        yield execution
+        return
+    yield from content.received([_blocks(message, "user") for message in given])
+    yield from content.written([_blocks(message, "assistant") for message in written if _is_told(message)], None)
+    for message in written:
+        result = values.as_object(message.get("content")).get(_TOOL_RESULT)
+        yield from blocks.message("tool", result).answers()
+
+
+def _executed(given: list[JsonObject], written: list[JsonObject]) -> CallExecuted | None:
+    """Read a tool's record: arguments in a message of role `tool`, which on a model's record holds result blocks."""
+    if len(given) != 1 or given[0].get("role") != "tool":
+        return None
+    told = values.as_object(given[0].get("content"))
+    arguments = values.arguments(told.get("content"))
+    if arguments == NOT_RECORDED or _is_answer(arguments):
+        return None
+    answered = values.as_object(written[0].get("content")) if written else {}
+    call_id = values.identifier(told.get("id")) or values.identifier(answered.get("id"))
+    result = blocks.opened(values.content(answered.get("message")))
+    return CallExecuted(name="", call_id=call_id, arguments=arguments, result=result)
+
+
+def _is_answer(arguments: Content) -> bool:
+    return isinstance(arguments, Unparsed) and arguments.text.lstrip().startswith("[")
+
+
+def _blocks(message: JsonObject, default_role: str) -> Message:
+    told = message.get("content")
+    if isinstance(told, dict):
+        told = told.get("content", told.get("message"))
+    return blocks.message(values.as_str(message.get("role")) or default_role, told)
+
+
+def _is_told(message: JsonObject) -> bool:
+    # What tools answered stands as text of its own beside what the model wrote.
+    return isinstance(message.get("content"), dict)
+
+
+# -- others: the text of one attribute a message ------------------------------------------------------------------
+
+
+def _read_others(given: list[JsonObject], written: list[JsonObject]) -> Iterator[Observation]:
+    """Read answers and texts; which tools were called is still on the spans."""
+    for message in written:
+        yield from _answered(message.get("content"))
+    # Whole states of graphs are written as a user's message, too; those are no text of a user.
+    spoken = [Message(message, "user") for message in given if _is_text(message.get("content"))]
+    yield from content.newest_user_text(spoken)
+
+
+def _answered(told: Json) -> Iterator[CallAnswered]:
+    answer = tool_answer(told)
+    if answer.call_id is not None:
+        yield CallAnswered(call_id=answer.call_id, result=answer.result, error=answer.error)
+
+
+def _is_text(told: Json) -> bool:
+    return isinstance(told, str) and told.lstrip()[:1] not in ("{", "[")

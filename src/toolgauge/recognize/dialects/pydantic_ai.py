@@ -1,0 +1,96 @@
+"""Pydantic AI before its formats 3 and later, which follow the conventions: own keys on tool spans, events as a list.
+
+Format 2 differs on tool spans alone (`tool_arguments`, `tool_response`); format 1 has the per-message events as
+JSON text in one attribute of the model's span; the oldest releases name no operation.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from toolgauge.model.content import NotRecorded, Recorded
+from toolgauge.model.json import Value
+from toolgauge.model.observations import AgentRun, Observation
+from toolgauge.model.records import Record, Span
+from toolgauge.recognize import values
+from toolgauge.recognize.conventions import content, names, tools
+from toolgauge.recognize.conventions.reader import ConventionsReader
+
+_SCOPE = "pydantic-ai"
+_ARGUMENTS = "tool_arguments"
+_RESULT = "tool_response"
+_EVENTS = "events"
+_OFFER = "model_request_parameters"
+_FUNCTION_TOOLS = "function_tools"
+_AGENT = "agent_name"
+_AGENT_SPAN = "agent run"
+_TOOL_SPAN = "running tool"
+_MAX_EVENTS = 10_000
+
+
+class PydanticAI:
+    """Reads what the conventions do not tell; spans of later formats are left to them."""
+
+    name = "pydantic_ai"
+    rank = 84
+    marks: tuple[str, ...] = ()
+    scopes = (_SCOPE,)
+
+    def __init__(self) -> None:
+        self._conventions = ConventionsReader()
+
+    def claims(self, record: Record) -> bool:
+        """Claim spans that the conventions cannot read, or not in full."""
+        if not isinstance(record, Span) or record.scope.name != _SCOPE:
+            return False
+        attributes = record.attributes
+        if any(key in attributes for key in (_ARGUMENTS, _RESULT, _EVENTS)):
+            return True
+        if names.OPERATION not in attributes:
+            return record.name in (_AGENT_SPAN, _TOOL_SPAN)
+        return _OFFER in attributes and names.DEFINITIONS not in attributes
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Read one span."""
+        if not isinstance(record, Span):
+            return
+        attributes = record.attributes
+        yield from content.conversation(attributes)
+        operation = attributes.get(names.OPERATION)
+        if operation == names.EXECUTE or (operation is None and record.name == _TOOL_SPAN):
+            yield from _executed(record)
+        elif operation is None and record.name == _AGENT_SPAN:
+            yield AgentRun(agent=values.as_str(attributes.get(names.AGENT)) or values.as_str(attributes.get(_AGENT)))
+        else:
+            yield from self._conventions.read_span(record)
+            if operation in names.MODEL_OPERATIONS:
+                yield from self._beside(record)
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute; none is hidden."""
+        return record.attributes.get(key)
+
+    def _beside(self, span: Span) -> Iterator[Observation]:
+        """Read what a model's span has in keys of its own where it lacks those of the conventions."""
+        attributes = span.attributes
+        if names.DEFINITIONS not in attributes:
+            read = values.content(attributes.get(_OFFER))
+            offer = values.as_object(read.value) if isinstance(read, Recorded) else {}
+            yield from self._conventions.offered(offer.get(_FUNCTION_TOOLS))
+        if names.INPUT in attributes or names.OUTPUT in attributes:
+            return
+        agent = values.as_str(attributes.get(names.AGENT))
+        read = values.content(attributes.get(_EVENTS))
+        for told in values.as_list(read.value)[-_MAX_EVENTS:] if isinstance(read, Recorded) else []:
+            event = values.as_object(told)
+            yield from content.message_event(values.as_str(event.get("event.name")) or "", event, agent)
+
+
+def _executed(span: Span) -> Iterator[Observation]:
+    call = tools.executed(span, names.EXECUTE, None)
+    if call is None:
+        return
+    if isinstance(call.arguments, NotRecorded):
+        call = replace(call, arguments=values.arguments(span.attributes.get(_ARGUMENTS)))
+    if isinstance(call.result, NotRecorded):
+        call = replace(call, result=values.result(span.attributes.get(_RESULT)))
+    yield call

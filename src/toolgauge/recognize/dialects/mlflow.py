@@ -20,14 +20,13 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import values
+from toolgauge.recognize import provider_messages, values
 from toolgauge.recognize.conventions.names import EXECUTE, OPERATION, RESULT
 from toolgauge.recognize.conventions.reader import ConventionsReader
 from toolgauge.recognize.conventions.tools import executed
 from toolgauge.recognize.langchain import messages, runs
 from toolgauge.recognize.langchain.answers import OTHER_ERROR, is_control_flow, node_answers, tool_answer
 from toolgauge.recognize.messages import DefinitionReader
-from toolgauge.recognize.mlflow import models
 from toolgauge.recognize.mlflow.tools import INPUTS, OUTPUTS, decoded, read_call, text
 
 TYPE = "mlflow.spanType"
@@ -105,8 +104,8 @@ class MLflow:
             offered = self._definitions.read(values.as_object(given).get("tools"))
         if offered:
             yield ToolsOffered(tools=offered)
-        yield from messages.received(models.given(given))
-        yield from messages.written(models.written(decoded(span.attributes.get(OUTPUTS))), agent)
+        yield from messages.received(provider_messages.given(given))
+        yield from messages.written(provider_messages.written(decoded(span.attributes.get(OUTPUTS))), agent)
 
 
 def _object(value: Value) -> JsonObject:

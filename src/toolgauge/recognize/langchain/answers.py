@@ -124,9 +124,10 @@ def _are_calls(given: Json) -> bool:
     return all(as_object(call).get("type") == "tool_call" for call in calls)
 
 
-def _messages(output: Json) -> list[Json]:
-    opened = as_object(output)
-    return as_list(opened.get("messages")) or as_list(as_object(opened.get("output")).get("messages"))
+def _messages(said: Json) -> list[Json]:
+    opened = as_object(said)
+    output = opened.get("output")
+    return as_list(opened.get("messages")) or as_list(as_object(output).get("messages")) or as_list(output)
 
 
 def _command_answer(update: JsonObject, whole: Content) -> Answer:

@@ -1,6 +1,6 @@
-"""Reads what a model was given and wrote, in the provider's own form: MLflow's autologging passes it on as it is.
+"""Reads what a model was given and wrote, in the provider's own form, which some producers pass on as it is.
 
-Arrives: the decoded inputs or outputs of a model span. Leaves: messages that `recognize.langchain.messages` reads.
+Arrives: the decoded request or response. Leaves: messages that `recognize.langchain.messages` reads.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.recognize.langchain.messages import batch, generated
 from toolgauge.recognize.values import as_list, as_object, as_str
 
-_CONVERSATION_KEYS = ("messages", "input", "contents", "prompt")
+_CONVERSATION_KEYS = ("messages", "input", "contents", "prompt", "prompts")
 
 
 def given(inputs: Json) -> list[Json]:
@@ -34,7 +34,10 @@ def written(outputs: Json) -> list[JsonObject]:
     if choices:
         first = as_object(choices[0])
         return [_message(first.get("message", first.get("content")))]
-    if output := as_list(told.get("output")):
+    output = told.get("output")
+    if isinstance(output, dict):
+        return written(output)
+    if isinstance(output, list):
         return [_message(item) for item in output]
     return generated(told) or ([_message(told)] if told else [])
 

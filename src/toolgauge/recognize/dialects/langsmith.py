@@ -1,0 +1,173 @@
+"""Reads LangSmith's OTel mode: runs of LangChain, of `@traceable` functions and of its wrappers of providers' clients.
+
+Arrives: a span with `langsmith.span.kind`. Leaves: observations. Inputs and outputs are whole JSON texts in
+`gen_ai.prompt` and `gen_ai.completion`, though the span also names an operation of the GenAI conventions.
+"""
+
+import re
+from collections.abc import Iterator
+
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import CallError, CallExecuted, ConversationSeen, ModelCall, Observation
+from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.recognize import provider_messages, values
+from toolgauge.recognize.conventions import content, names
+from toolgauge.recognize.conventions.reader import ConventionsReader
+from toolgauge.recognize.conventions.tools import call_id
+from toolgauge.recognize.langchain import messages, runs
+from toolgauge.recognize.langchain.answers import OTHER_ERROR, Answer, is_control_flow, node_answers, tool_answer
+
+KIND = "langsmith.span.kind"
+NAME = "langsmith.trace.name"
+METADATA = "langsmith.metadata."
+PROMPT = "gen_ai.prompt"
+COMPLETION = "gen_ai.completion"
+
+# `langsmith.trace.session_name` and `.session_id` are the project, no conversation.
+_SESSIONS = ("session_id", "thread_id", "conversation_id")
+_RUN_METADATA = ("lc_agent_name", "langgraph_node", "checkpoint_ns", "ls_integration")
+# The message of the exception is `repr(error)`, an empty line, and the stack.
+_ERROR = re.compile(r"([A-Za-z_][\w.]{0,255})\((.*?)\)\s*(?:\n|Traceback|$)", re.DOTALL)
+_MAX_ERROR = 10_000
+_STACK = "\n\nTraceback"
+
+
+class LangSmith:
+    """The attributes of LangSmith's OTel exporter."""
+
+    name = "langsmith"
+    rank = 40
+    marks = (KIND,)
+    scopes: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self._conventions = ConventionsReader()
+
+    def claims(self, record: Record) -> bool:
+        """Claim spans that say what kind of run they are."""
+        return not isinstance(record, LogRecord) and KIND in record.attributes
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Yield what the span says."""
+        if isinstance(record, LogRecord):
+            return
+        attributes = record.attributes
+        kind = (values.as_str(attributes.get(KIND)) or "").lower()
+        yield from _conversation(record)
+        if kind in ("tool", "llm") and PROMPT not in attributes and COMPLETION not in attributes:
+            yield from self._conventions.read_span(record)
+        elif kind == "tool":
+            yield _tool(record)
+        elif kind == "llm":
+            yield from self._model(record)
+        else:
+            yield from _enclosing(record)
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute, else a key of the run's metadata."""
+        value = record.attributes.get(key)
+        return record.attributes.get(METADATA + key) if value is None else value
+
+    def _model(self, span: Span) -> Iterator[Observation]:
+        agent = _agent(span)
+        yield ModelCall(agent=agent)
+        given = _decoded(span.attributes.get(PROMPT))
+        yield from self._conventions.offered(span.attributes.get(names.DEFINITIONS) or _tools(given))
+        yield from messages.received(provider_messages.given(given))
+        yield from messages.written(provider_messages.written(_decoded(span.attributes.get(COMPLETION))), agent)
+
+
+def _conversation(span: Span) -> Iterator[ConversationSeen]:
+    found = tuple(content.conversation(span.attributes))
+    yield from found
+    if found:
+        return
+    for key in _SESSIONS:
+        if session := values.identifier(span.attributes.get(METADATA + key)):
+            yield ConversationSeen(conversation_id=session, rank=2)
+            return
+
+
+def _decoded(value: Value) -> Json:
+    read = values.content(value)
+    return read.value if isinstance(read, Recorded) else values.as_str(value)
+
+
+def _agent(span: Span) -> str | None:
+    return values.as_str(span.attributes.get(METADATA + "lc_agent_name"))
+
+
+def _tools(given: Json) -> list[Json]:
+    return values.as_list(values.as_object(given).get("tools"))
+
+
+# --- tool runs
+
+
+def _tool(span: Span) -> CallExecuted:
+    attributes = span.attributes
+    answer = _answer(attributes.get(COMPLETION))
+    error = _error(span)
+    return CallExecuted(
+        name=values.as_str(attributes.get(names.TOOL_NAME)) or values.as_str(attributes.get(NAME)) or span.name,
+        call_id=call_id(attributes) or answer.call_id,
+        arguments=_arguments(attributes.get(PROMPT)),
+        # A run that raised has outputs all the same: an empty object.
+        result=NOT_RECORDED if error is not None and answer.result == Recorded({}) else answer.result,
+        error=error or answer.error,
+        agent=_agent(span) or values.as_str(attributes.get(names.AGENT)),
+    )
+
+
+def _arguments(value: Value) -> Content:
+    """Read the inputs; what LangChain has only as text is the one member `input`."""
+    read = values.arguments(value)
+    told = values.as_object(read.value) if isinstance(read, Recorded) else {}
+    text = told.get("input")
+    if len(told) == 1 and isinstance(text, str) and text.lstrip().startswith("{"):
+        inner = values.arguments(text)
+        return inner if isinstance(inner, Recorded) else read
+    return read
+
+
+def _answer(value: Value) -> Answer:
+    """Read the outputs, whose one member is `output`."""
+    read = values.content(value)
+    told = values.as_object(read.value) if isinstance(read, Recorded) else {}
+    if len(told) != 1 or "output" not in told or isinstance(told["output"], str):
+        return tool_answer(value)
+    inner = told["output"]
+    return Answer(result=Recorded(None)) if inner is None else tool_answer(inner)
+
+
+def _error(span: Span) -> CallError | None:
+    told = next((event.attributes for event in span.events if event.name == "exception"), None)
+    if told is None:
+        failed = span.status == "error"
+        return CallError(kind=OTHER_ERROR, message=span.status_message) if failed else None
+    # The event's own type is always `Exception`.
+    text = (values.as_str(told.get("exception.message")) or span.status_message)[:_MAX_ERROR]
+    found = _ERROR.match(text)
+    if found is None:
+        return CallError(kind=OTHER_ERROR, message=text.partition(_STACK)[0])
+    if is_control_flow(found[1]):
+        return None
+    said = values.parse_text(found[2])
+    spoken = isinstance(said, Recorded) and isinstance(said.value, str)
+    return CallError(kind=found[1], message=str(said.value) if isinstance(said, Recorded) and spoken else found[2])
+
+
+# --- chains and the rest
+
+
+def _enclosing(span: Span) -> Iterator[Observation]:
+    metadata: JsonObject = {}
+    for key in _RUN_METADATA:
+        if value := values.as_str(span.attributes.get(METADATA + key)):
+            metadata[key] = value
+    run = runs.agent_run(span.name, metadata, labelled=False)
+    if run is not None:
+        yield run
+    else:
+        yield from node_answers(span.attributes.get(PROMPT), span.attributes.get(COMPLETION))

@@ -95,6 +95,7 @@ class Pipeline:
         self._now_ns = 0
         self._seen_twice = SeenTwice()
         self._is_closing = False
+        self._closes_all = False
         metrics.spans_held.observe = lambda: {(): self.spans_held}
         metrics.traces_open.observe = lambda: {(): assembler.open_count}
         metrics.scoring_queue.observe = lambda: {(): assembler.evicted_count}
@@ -214,6 +215,11 @@ class Pipeline:
         self.tick(now_ns)
         self._is_closing = True
 
+    def close_open(self, now_ns: int) -> None:
+        """Have the `score` calls that follow close everything that is open; what still comes is taken as before."""
+        self.tick(now_ns)
+        self._closes_all = True
+
     def release(self) -> None:
         """Let go of all spans that are still held."""
         for span in self._hold.take_all():
@@ -235,9 +241,10 @@ class Pipeline:
 
     def _next_closed(self) -> bool:
         """Close one trajectory, for the next steps to score; False when none is due."""
-        close = self._assembler.close_all if self._is_closing else self._assembler.closed
+        close = self._assembler.close_all if self._is_closing or self._closes_all else self._assembler.closed
         trajectory = next(close(self._now_ns), None)
         if trajectory is None:
+            self._closes_all = False
             return False
         if self._assembler.evicted_count > self._settings.max_queue:
             self._finish(trajectory, self._scorer.overloaded(trajectory))

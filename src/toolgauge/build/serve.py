@@ -4,15 +4,15 @@ import uuid
 from collections.abc import Callable, Sequence
 
 from toolgauge.build.clock import SteadyClock
+from toolgauge.build.destination import destination_settings
 from toolgauge.build.pipeline import VERSION, emit_settings, make_pipeline, redactor
 from toolgauge.build.service import Service
-from toolgauge.config.model import Config, OtlpExporter
+from toolgauge.config.model import Config
 from toolgauge.emit.emitter import Emitter
 from toolgauge.emit.resource import resource_from_environment
 from toolgauge.emit.scrape import MetricsEndpoint
 from toolgauge.forward.destination import Destination
 from toolgauge.forward.leaf import Leaf
-from toolgauge.forward.settings import DestinationSettings, RetrySettings
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.pipeline import Pipeline, ScorecardSink
 from toolgauge.receive.grpc import GrpcReceiver
@@ -87,24 +87,4 @@ def _outbox(config: Config, metrics: SelfMetrics, hop_id: str) -> Destination | 
     if not config.exporters.otlp:
         return Leaf(metrics)
     (exporter,) = config.exporters.otlp
-    return Destination(_destination_settings(exporter), metrics, hop_id, f"toolgauge/{VERSION}")
-
-
-def _destination_settings(exporter: OtlpExporter) -> DestinationSettings:
-    retry = exporter.retry
-    return DestinationSettings(
-        endpoint=exporter.endpoint or "",
-        traces_endpoint=exporter.traces_endpoint,
-        protocol=exporter.protocol,
-        compression=exporter.compression,
-        headers=exporter.headers,
-        timeout_s=exporter.timeout / 1e9,
-        retry=RetrySettings(
-            initial_interval_s=retry.initial_interval / 1e9,
-            multiplier=retry.multiplier,
-            randomization_factor=retry.randomization_factor,
-            max_interval_s=retry.max_interval / 1e9,
-            max_elapsed_time_s=retry.max_elapsed_time / 1e9,
-        ),
-        queue_max_bytes=exporter.queue.max_bytes,
-    )
+    return Destination(destination_settings(exporter), metrics, hop_id, f"toolgauge/{VERSION}")

@@ -49,6 +49,11 @@ class Destination:
         """Senders' spans that are neither acknowledged nor dropped yet."""
         return self._queue.spans
 
+    @property
+    def bytes_queued(self) -> int:
+        """Bytes of requests that are neither acknowledged nor dropped yet, senders' and our own."""
+        return self._queue.size_bytes
+
     def has_room(self, size_bytes: int) -> bool:
         """Tell whether `put` would take a senders' request of this size now."""
         return self._queue.has_room(size_bytes, own=False)

@@ -1,0 +1,269 @@
+"""toolgauge inside an application: a span exporter around the application's own.
+
+Spans go to the wrapped exporter at once and unchanged, and its result is returned; then they wait in a bounded queue
+for one daemon thread, which starts with the first span. Whatever fails or takes long here, fails and takes long there.
+"""
+
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from opentelemetry._logs import Logger, LoggerProvider, get_logger_provider
+from opentelemetry.context import (
+    _SUPPRESS_INSTRUMENTATION_KEY,  # pyright: ignore[reportPrivateUsage] - what the SDK's own processors use
+    attach,
+    set_value,
+)
+from opentelemetry.metrics import MeterProvider, get_meter_provider
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from toolgauge.build.criteria import load_for_replay
+from toolgauge.build.in_process import InProcess, Ways
+from toolgauge.build.pipeline import VERSION
+from toolgauge.config.model import Config
+from toolgauge.emit.sdk_metrics import SdkMetrics
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.outcomes import Scorecard
+
+_LOG = logging.getLogger("toolgauge")
+_MAX_WAITING = 8192
+_BATCH = 512
+_TIMEOUT_MILLIS = 30_000
+_NAME = "toolgauge"
+_OUR_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+
+Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+class ToolgaugeSpanExporter(SpanExporter):
+    """Passes spans to `exporter`, if there is one, and scores the tool calls in them.
+
+    `criteria` and `config` are files as for `toolgauge serve`, `overrides` what `--set` takes; receivers, `hold` and
+    the metrics endpoint do not exist here. Scores leave as
+
+    - scorecard spans through `exporter`, else to `exporters.otlp`;
+    - events through `logger_provider`, else the application's global one, else to `exporters.otlp`;
+    - metrics through `meter_provider`, else the application's global one, else to `exporters.otlp`;
+    - scorecards to `on_scorecard`, which is called in toolgauge's thread.
+
+    Around an exporter, `exporters.otlp` counts only where the configuration names an endpoint; without one, the
+    variables `OTEL_EXPORTER_OTLP_*` fill it in. Raises `ConfigError` when criteria or configuration are wrong.
+    """
+
+    def __init__(
+        self,
+        exporter: SpanExporter | None = None,
+        *,
+        criteria: Paths = (),
+        config: Paths = (),
+        overrides: Sequence[str] = (),
+        on_scorecard: Callable[[Scorecard], None] | None = None,
+        logger_provider: LoggerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+    ) -> None:
+        self._exporter = exporter
+        environment = {key: value for key, value in os.environ.items() if exporter is None or key not in _OUR_ENDPOINTS}
+        loaded, self._criteria = load_for_replay(_paths(config), overrides, _paths(criteria), environment)
+        self._config = _in_process(loaded)
+        self._logger_provider = logger_provider
+        self._meter_provider = meter_provider
+        self._ways = Ways(
+            export=None if exporter is None else self._export_own,
+            logger=self._logger,
+            pushes_metrics=lambda: _does_nothing(meter_provider or get_meter_provider()),
+            destination=loaded.exporters.otlp[0] if loaded.exporters.otlp else None,
+            on_scorecard=on_scorecard,
+        )
+        self._instruments = SdkMetrics((meter_provider or get_meter_provider()).get_meter(_NAME, VERSION))
+        self._is_shut_down = False
+        # Kept and never closed: they share descriptors with the parent's.
+        self._of_parents: list[InProcess] = []
+        self._begin()
+        # Made at once, so that a plug-in that cannot be loaded is an error here.
+        self._scoring: InProcess | None = self._make()
+        if hasattr(os, "register_at_fork"):
+            _after_fork(weakref.WeakMethod(self._begin_again))
+
+    def _make(self) -> InProcess:
+        return InProcess(self._config, self._criteria, self._ways, self._instruments)
+
+    def _begin_again(self) -> None:
+        """In a forked child the thread is gone, locks may be held by nobody, and what was open is the parent's."""
+        if self._scoring is not None:
+            self._of_parents.append(self._scoring)
+        self._scoring = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._exporting = threading.Lock()
+        self._changed = threading.Condition()
+        self._waiting: list[ReadableSpan] = []
+        self._unread = 0
+        self._flushes: list[_Flush] = []
+        self._thread: threading.Thread | None = None
+
+    # -- what the SDK calls -----------------------------------------------------------------------------------------
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Pass the spans on and return what the wrapped exporter returns, or raise what it raises."""
+        try:
+            if self._exporter is None:
+                return SpanExportResult.SUCCESS
+            with self._exporting:
+                return self._exporter.export(spans)
+        finally:
+            try:
+                self._take(spans)
+            except Exception as error:  # noqa: BLE001 - a fault of ours never costs the application a span
+                _LOG.error("spans were exported and not scored: %s", type(error).__name__)
+
+    def force_flush(self, timeout_millis: int = _TIMEOUT_MILLIS) -> bool:
+        """Close and score all that is open, send it, flush the wrapped exporter; False when time was too short.
+
+        What is closed is final: spans of the same trace that come later are exported and no longer scored.
+        """
+        until_s = time.monotonic() + timeout_millis / 1000
+        done = self._finish(until_s, ends=False)
+        if self._exporter is None:
+            return done
+        return self._exporter.force_flush(_left_millis(until_s)) and done
+
+    def shutdown(self, timeout_millis: float = _TIMEOUT_MILLIS) -> None:
+        """Do as `force_flush` does, end the thread and shut the wrapped exporter down. May be called twice."""
+        with self._changed:
+            if self._is_shut_down:
+                return
+            self._is_shut_down = True
+        if not self._finish(time.monotonic() + timeout_millis / 1000, ends=True):
+            _LOG.warning("not everything could be scored and sent within %d ms", timeout_millis)
+        if self._exporter is not None:
+            self._exporter.shutdown()
+
+    # -- in the application's threads -------------------------------------------------------------------------------
+
+    def _take(self, spans: Sequence[ReadableSpan]) -> None:
+        with self._changed:
+            if self._is_shut_down:
+                return
+            room = _MAX_WAITING - len(self._waiting)
+            self._waiting.extend(spans[:room])
+            self._unread += max(0, len(spans) - room)
+            self._start()
+            self._changed.notify()
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=_NAME, daemon=True)
+            self._thread.start()
+
+    def _finish(self, until_s: float, *, ends: bool) -> bool:
+        flush = _Flush(until_s, ends=ends)
+        with self._changed:
+            thread = self._thread
+            if thread is None or (self._is_shut_down and not ends):
+                return True
+            if thread is threading.current_thread() or not thread.is_alive():
+                return False
+            self._flushes.append(flush)
+            self._changed.notify()
+        flush.is_over.wait(max(0.0, until_s - time.monotonic()))
+        if ends:
+            thread.join(max(0.0, until_s - time.monotonic()))
+        return flush.is_done
+
+    # -- in our thread ----------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, value=True))
+        scoring = self._scoring = self._scoring or self._make()
+        rest_s: float | None = 0.0
+        while True:
+            spans, flush = self._next(rest_s, scoring)
+            for start in range(0, len(spans), _BATCH):
+                scoring.take(spans[start : start + _BATCH])
+            if flush is None:
+                rest_s = scoring.work()
+                continue
+            flush.is_done = scoring.close_open(flush.has_time)
+            if flush.ends:
+                scoring.close()
+            flush.is_over.set()
+            if flush.ends:
+                return
+            rest_s = 0.0
+
+    def _next(self, rest_s: float | None, scoring: InProcess) -> tuple[list[ReadableSpan], "_Flush | None"]:
+        with self._changed:
+            if not self._waiting and not self._flushes and rest_s != 0:
+                self._changed.wait(rest_s)
+            spans, self._waiting = self._waiting, []
+            unread, self._unread = self._unread, 0
+            flush = self._flushes.pop(0) if self._flushes else None
+        if unread:
+            scoring.unread.add(unread)
+        return spans, flush
+
+    def _export_own(self, spans: Sequence[ReadableSpan]) -> bool:
+        exporter = self._exporter
+        if exporter is None:
+            return False
+        # An exporter is not called twice at a time: the interface says so.
+        with self._exporting:
+            return exporter.export(spans) is SpanExportResult.SUCCESS
+
+    def _logger(self) -> Logger | None:
+        provider = self._logger_provider or get_logger_provider()
+        return None if _does_nothing(provider) else provider.get_logger(_NAME, VERSION)
+
+
+def _after_fork(method: "weakref.WeakMethod[Callable[[], None]]") -> None:
+    def in_child() -> None:
+        call = method()
+        if call is not None:
+            call()
+
+    os.register_at_fork(after_in_child=in_child)
+
+
+class _Flush:
+    """A wish to close what is open, and what came of it."""
+
+    def __init__(self, until_s: float, *, ends: bool) -> None:
+        self.until_s = until_s
+        self.ends = ends
+        self.is_over = threading.Event()
+        self.is_done = False
+
+    def has_time(self) -> bool:
+        """Tell whether somebody still waits."""
+        return time.monotonic() < self.until_s
+
+
+def _paths(paths: Paths) -> tuple[str, ...]:
+    given = (paths,) if isinstance(paths, str | os.PathLike) else paths
+    return tuple(str(Path(path)) for path in given)
+
+
+def _in_process(config: Config) -> Config:
+    """Leave out what cannot be: spans are not held here."""
+    if config.annotate == "hold":
+        raise ConfigError(
+            "`annotate: hold` is not possible in process, where spans go on at once",
+            hint="use `scorecard`, or run `toolgauge serve`",
+        )
+    return config.model_copy(update={"annotate": "off" if config.annotate == "off" else "scorecard"})
+
+
+def _does_nothing(provider: LoggerProvider | MeterProvider) -> bool:
+    """Tell whether the provider is one of the API's own: they stand in until somebody sets a real one."""
+    return type(provider).__module__.startswith(("opentelemetry._logs", "opentelemetry.metrics"))
+
+
+def _left_millis(until_s: float) -> int:
+    return max(0, int((until_s - time.monotonic()) * 1000))

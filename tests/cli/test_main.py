@@ -153,3 +153,12 @@ def raising(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
         return "failing", failing, []
 
     monkeypatch.setattr(commands, "resolve_command", resolve)
+
+
+def test_letters_that_stdout_lacks_are_escaped():
+    recording = Path(__file__).parent.parent / "corpus" / "otel-util-genai"
+    command = [sys.executable, "-m", "toolgauge", "inspect", str(recording)]
+    latin = {**os.environ, "PYTHONIOENCODING": "latin-1:strict"}
+    ended = subprocess.run(command, env=latin, capture_output=True, check=True)
+    assert b"get_weather(city=\\u6771\\u4eac" in ended.stdout
+    assert b"K\xf8benhavn" in ended.stdout

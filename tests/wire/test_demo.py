@@ -83,3 +83,14 @@ def test_a_refund_that_differs_fails_with_the_argument_and_without_its_value(dem
     assert "0.67" in line
     assert "amount differs" in line
     assert "42.5" not in line
+
+
+def test_a_reader_who_has_seen_enough_ends_it_quietly(tmp_path: Path):
+    command = [sys.executable, "-m", "toolgauge", "demo"]
+    with (tmp_path / "err").open("wb") as err:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err)
+        assert process.stdout is not None
+        assert b"recorded runs" in process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(30) == 0
+    assert (tmp_path / "err").read_text() == ""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import version
+from io import TextIOWrapper
 
 import click
 
@@ -94,6 +95,7 @@ def commands() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    _escape_what_stdout_cannot_show()
     try:
         returned: object = commands.main(args=arguments, prog_name="toolgauge", standalone_mode=False)
         sys.stdout.flush()  # here, so that a closed pipe is noticed while it can still be handled
@@ -119,6 +121,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(str(error), None)
         return 1
     return returned if isinstance(returned, int) else 0
+
+
+def _escape_what_stdout_cannot_show() -> None:
+    """Let a terminal that lacks a letter show its number: recordings hold all there are."""
+    stdout: object = sys.stdout
+    if isinstance(stdout, TextIOWrapper):  # not where somebody put another stream in its place
+        stdout.reconfigure(errors="backslashreplace")  # pyright: ignore[reportUnknownMemberType] (generic in its buffer)
 
 
 def _drop_output() -> None:

@@ -5,7 +5,8 @@ assembling are shortened, so that it ends by itself in well under half a minute.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Sequence
 from importlib.resources import as_file, files
 
 import aiohttp
@@ -18,7 +19,7 @@ from toolgauge.decode.envelope import count_items
 from toolgauge.demo.arrivals import Arrivals
 from toolgauge.demo.recorded import Recording, origins, recordings
 from toolgauge.demo.send import send_all
-from toolgauge.demo.show import arrival_lines, heading, metric_lines, scorecard_lines, summary_lines
+from toolgauge.demo.show import arrival_lines, heading, introduction, metric_lines, scorecard_lines, summary_lines
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
@@ -31,20 +32,16 @@ _LONGEST_S = 20.0
 
 
 class Watched:
-    """A sink of scorecards that shows them in passing; `origins` tells which framework made a trace."""
+    """A sink of scorecards that notes them in passing."""
 
-    def __init__(self, sink: ScorecardSink, say: Callable[[str], None], origins: Mapping[str, str]) -> None:
+    def __init__(self, sink: ScorecardSink, seen: list[Scorecard]) -> None:
         self._sink = sink
-        self._say = say
-        self._origins = origins
-        self.seen: list[Scorecard] = []
+        self._seen = seen
 
     def record(self, scorecard: Scorecard) -> None:
-        """Show the scorecard and hand it on."""
+        """Note the scorecard and hand it on."""
         self._sink.record(scorecard)
-        for line in scorecard_lines(scorecard, self._origins.get(scorecard.trajectory.trace_id, "unknown")):
-            self._say(line)
-        self.seen.append(scorecard)
+        self._seen.append(scorecard)
 
     def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
         """Hand on."""
@@ -63,16 +60,16 @@ async def run(say: Callable[[str], None]) -> None:
         metrics=SelfMetrics(MetricRegistry()),
         hop_id="demo-destination",
     )
-    watched: list[Watched] = []
+    seen: list[Scorecard] = []
     await destination.start()
     try:
-        service = _service(destination.port, say, watched, origins(sent))
-        exposition = await _send_through(service, sent, watched, say)
+        service = _service(destination.port, seen)
+        exposition = await _send_through(service, sent, seen, say)
     finally:
         await destination.stop(1)
     for lines in (
         heading("What was found"),
-        summary_lines(watched[0].seen),
+        summary_lines(seen),
         heading("What arrived at the destination"),
         arrival_lines(arrivals, _spans(sent)),
         heading("From the metrics endpoint (OpenMetrics, with exemplars; the same goes out as OTLP)"),
@@ -83,36 +80,42 @@ async def run(say: Callable[[str], None]) -> None:
 
 
 async def _send_through(
-    service: Service, sent: Sequence[Recording], watched: Sequence[Watched], say: Callable[[str], None]
+    service: Service, sent: Sequence[Recording], seen: Sequence[Scorecard], say: Callable[[str], None]
 ) -> str:
-    """Send all recordings, wait for their scores, and return the metrics as they were scraped then."""
+    """Send all recordings, show their scores, and return the metrics as they were scraped then."""
+    for line in introduction(sent):
+        say(line)
     await service.start()
     grpc_receiver, http_receiver = service.receivers
-    frameworks = len({one.framework for one in sent})
-    say(f"{len(sent)} recorded runs of {frameworks} agent frameworks, sent as OTLP (gRPC and HTTP) into a running")
-    say("pipeline. Each is shown when its trajectory closes: the calls, then what the criteria say.")
-    say("")
-    say(
-        "Scored by: default.tool_success (did the call work?) and default.known_tool (was the tool on offer?), which need"
-    )
-    say("no reference; and refund-arguments, weather-lookups and mail-arguments, which compare with expected calls.")
-    say("")
+    sending = asyncio.create_task(send_all(sent, grpc_receiver.port, http_receiver.port))
     try:
-        await send_all(sent, grpc_receiver.port, http_receiver.port)
-        if not await _until(lambda: len(watched[0].seen) >= len(sent) and _is_idle(service)):
-            say(f"only {len(watched[0].seen)} of {len(sent)} runs were scored within {_LONGEST_S:.0f} s")
+        await _show_as_they_close(service, sent, seen, say)
+        await sending
         return await _scrape(service)
     finally:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
         await service.stop()
 
 
-def _is_idle(service: Service) -> bool:
-    return not service.pipeline.spans_held + service.outbox.spans_queued
+async def _show_as_they_close(
+    service: Service, sent: Sequence[Recording], seen: Sequence[Scorecard], say: Callable[[str], None]
+) -> None:
+    origin_of = origins(sent)
+    until = time.monotonic() + _LONGEST_S
+    shown = 0
+    while shown < len(sent) or service.pipeline.spans_held + service.outbox.spans_queued:
+        for scorecard in seen[shown:]:
+            shown += 1
+            for line in scorecard_lines(scorecard, origin_of.get(scorecard.trajectory.trace_id, "unknown")):
+                say(line)
+        if time.monotonic() > until:
+            say(f"{shown} of {len(sent)} runs were scored within {_LONGEST_S:.0f} s")
+            return
+        await asyncio.sleep(0.1)
 
 
-def _service(
-    destination_port: int, say: Callable[[str], None], watched: list[Watched], origin_of: Mapping[str, str]
-) -> Service:
+def _service(destination_port: int, seen: list[Scorecard]) -> Service:
     overrides = (
         "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0",
         "receivers.otlp.protocols.http.endpoint=127.0.0.1:0",
@@ -125,22 +128,7 @@ def _service(
     )
     with as_file(files("toolgauge.demo") / "criteria.yaml") as criteria_file:
         config, criteria = load_for_replay((), overrides, (str(criteria_file),), {})
-
-    def watch(sink: ScorecardSink) -> ScorecardSink:
-        watched.append(Watched(sink, say, origin_of))
-        return watched[0]
-
-    return make_service(config, criteria, watching=watch)
-
-
-async def _until(done: Callable[[], bool]) -> bool:
-    try:
-        async with asyncio.timeout(_LONGEST_S):
-            while not done():
-                await asyncio.sleep(0.1)
-    except TimeoutError:
-        return False
-    return True
+    return make_service(config, criteria, watching=lambda sink: Watched(sink, seen))
 
 
 async def _scrape(service: Service) -> str:

@@ -13,6 +13,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.demo.arrivals import Arrivals
+from toolgauge.demo.recorded import Recording
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored, outcome_word
 from toolgauge.replay.describe import printable, trajectory_lines
 
@@ -21,6 +22,17 @@ _OURS = "toolgauge."
 # A dashboard would show all of it; on a terminal the samples that say something new are enough.
 _TOTALS = ("toolgauge_spans_total", "toolgauge_trajectories_total")
 _FAILED = ('toolgauge_outcome="fail"', 'toolgauge_outcome="not_evaluated"', 'toolgauge_outcome="error"')
+
+
+def introduction(sent: Sequence[Recording]) -> Iterator[str]:
+    """Say what is about to happen."""
+    frameworks = len({recording.framework for recording in sent})
+    yield f"{len(sent)} recorded runs of {frameworks} agent frameworks, sent as OTLP (gRPC and HTTP) into a running"
+    yield "pipeline. Each is shown when its trajectory closes: the calls, then what the criteria say."
+    yield ""
+    yield "Scored by: default.tool_success (did the call work?) and default.known_tool (was the tool on offer?), which need"
+    yield "no reference; and refund-arguments, weather-lookups and mail-arguments, which compare with expected calls."
+    yield ""
 
 
 def heading(text: str) -> Iterator[str]:

@@ -68,12 +68,9 @@ def run(name: str, attributes: Mapping[str, Value], *, producer: str, kind: str 
     ("attributes", "scope", "claimed"),
     [
         ({KIND: "TOOL"}, "any", True),
-        ({"tool.name": "add", "input.value": "{'a': 1}"}, "any", True),
-        ({"tool.name": "add", "gen_ai.operation.name": "execute_tool"}, "any", False),
-        ({"tool.name": "add", "langfuse.observation.type": "tool"}, "any", False),
-        ({"input.value": "{}"}, "any", False),
-        ({"span_type": "agent"}, "uipath.core.tracing.decorators", True),
-        ({"span_type": "agent"}, "any", False),
+        ({KIND: "CHAIN", "gen_ai.operation.name": "execute_tool"}, "any", True),
+        ({"tool.name": "add", "input.value": "{'a': 1}"}, "any", False),
+        ({"input.value": "{}"}, OI + "langchain", False),
     ],
 )
 def test_claims(attributes: dict[str, Value], scope: str, claimed: bool):  # noqa: FBT001 - a column of the table
@@ -87,12 +84,6 @@ def test_log_records_are_nobodys():
 
 def test_scores_of_an_evaluator_are_not_read():
     assert read(span({KIND: "EVALUATOR", "tool.name": "add", "session.id": "s"})) == []
-
-
-def test_minimal_span_with_a_python_literal_is_a_call():
-    assert read(span({"tool.name": "add", "input.value": "{'a': 1, 'dry': True}", "output.value": "2"})) == [
-        CallExecuted(name="add", arguments=Recorded({"a": 1, "dry": True}), result=Recorded(2))
-    ]
 
 
 def test_synthesized_tool_span_is_not_a_call():

@@ -1,6 +1,6 @@
-"""Reads OpenInference: the spans of Arize's instrumentations, of UiPath, and of whoever else sets its attributes.
+"""Reads OpenInference: the spans of Arize's instrumentations and of whoever else sets its attributes.
 
-Arrives: a span with `openinference.span.kind`, or the minimal form with `tool.name` alone. Leaves: observations.
+Arrives: a span with `openinference.span.kind`. Leaves: observations.
 What the envelope around a value looks like depends on the instrumentation; `recognize/openinference/` opens it.
 """
 
@@ -34,7 +34,7 @@ from toolgauge.recognize.openinference.messages import (
     with_raw_output,
 )
 from toolgauge.recognize.openinference.smolagents import managed_agent_call
-from toolgauge.recognize.openinference.tools import INPUT, OUTPUT, call_answer, call_arguments
+from toolgauge.recognize.openinference.tools import INPUT, OUTPUT, call_answer, call_arguments, is_synthesized
 from toolgauge.recognize.values import as_object, as_str, content
 
 KIND = "openinference.span.kind"
@@ -42,22 +42,10 @@ TOOL_NAME = "tool.name"
 DESCRIPTION = "tool.description"
 SESSION = "session.id"
 METADATA = "metadata"
-# UiPath's own kind; its agent spans carry no other.
-SPAN_TYPE = "span_type"
-SYNTHESIZED = "tool.synthesized"
 
-_UIPATH = "uipath."
 # The spec's name, the name in the JavaScript packages, and that of producers who write both conventions on one span.
 _CALL_ID_KEYS = ("tool.id", "tool_call.id", "gen_ai.tool.call.id")
 _METADATA_SESSIONS = ("session_id", "conversation_id", "thread_id")
-# A span of these dialects may have a `tool.name` of its own.
-_OTHER_MARKS = (
-    "gen_ai.operation.name",
-    "langfuse.observation.type",
-    "mlflow.spanType",
-    "langsmith.span.kind",
-    "traceloop.span.kind",
-)
 _NOT_WORD = re.compile(r"[^a-zA-Z0-9_]")
 
 
@@ -66,22 +54,15 @@ class OpenInference:
 
     name = "openinference"
     rank = 10
-    marks = ("openinference.", TOOL_NAME)
-    scopes = (_UIPATH,)
+    marks = ("openinference.",)
+    scopes: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         self._definitions = DefinitionReader()
 
     def claims(self, record: Record) -> bool:
-        """Tell whether the record is a span of this dialect."""
-        if isinstance(record, LogRecord):
-            return False
-        attributes = record.attributes
-        if KIND in attributes:
-            return True
-        if record.scope.name.startswith(_UIPATH) and SPAN_TYPE in attributes:
-            return True
-        return TOOL_NAME in attributes and not any(mark in attributes for mark in _OTHER_MARKS)
+        """Claim spans that say what kind they are."""
+        return not isinstance(record, LogRecord) and KIND in record.attributes
 
     def read(self, record: Record) -> Iterator[Observation]:
         """Yield what the span says."""
@@ -110,11 +91,7 @@ class OpenInference:
 
 
 def _kind(span: Span) -> str:
-    for key in (KIND, SPAN_TYPE):
-        value = span.attributes.get(key)
-        if isinstance(value, str) and value:
-            return value.upper()
-    return "TOOL" if TOOL_NAME in span.attributes else ""
+    return (as_str(span.attributes.get(KIND)) or "").upper()
 
 
 def _metadata(record: Record) -> JsonObject:
@@ -144,7 +121,7 @@ def _is_tool(span: Span, kind: str, source: str) -> bool:
 
 
 def _tool(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation]:
-    if span.attributes.get(SYNTHESIZED) is True:
+    if is_synthesized(span):
         return
     name = span.attributes.get(TOOL_NAME)
     if source == "openai_agents" and name is None:

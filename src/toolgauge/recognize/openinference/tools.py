@@ -17,6 +17,7 @@ from toolgauge.recognize.values import arguments, as_list, as_object, as_str, co
 INPUT = "input.value"
 OUTPUT = "output.value"
 PARAMETERS = "tool.parameters"
+SYNTHESIZED = "tool.synthesized"
 
 
 def call_arguments(span: Span, instrumentation: str) -> Content:
@@ -51,6 +52,12 @@ def span_error(span: Span) -> CallError | None:
     if is_control_flow(kind):
         return None
     return CallError(kind=kind, message=message)
+
+
+def is_synthesized(span: Span) -> bool:
+    """Tell whether UiPath made the span up for a tool that was not called."""
+    value = span.attributes.get(SYNTHESIZED)
+    return value is True or (isinstance(value, str) and value.lower() == "true")
 
 
 def _text(value: Value) -> str:

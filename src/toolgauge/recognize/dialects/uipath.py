@@ -1,0 +1,72 @@
+"""Reads UiPath: spans with a tool's name and input and nothing that says what kind they are.
+
+Arrives: a span with `tool.name` that no other dialect wants, or one of UiPath's own with a `span_type`. Leaves:
+observations. Tools that UiPath types in OpenInference's way are that dialect's; the agent around them is read here.
+"""
+
+from collections.abc import Iterator
+
+from toolgauge.model.json import Value
+from toolgauge.model.observations import AgentRun, CallExecuted, MessageSeen, Observation
+from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.recognize.conventions.content import conversation
+from toolgauge.recognize.langchain.answers import tool_answer
+from toolgauge.recognize.openinference.tools import INPUT, OUTPUT, call_arguments, is_synthesized, span_error
+from toolgauge.recognize.values import as_str, identifier
+
+TOOL_NAME = "tool.name"
+SPAN_TYPE = "span_type"
+
+_SCOPE = "uipath."
+_CALL_IDS = ("tool.id", "tool_call.id")
+
+
+class UiPath:
+    """What UiPath's evaluators take for a tool call; asked last, as any producer may have a `tool.name`."""
+
+    name = "uipath"
+    rank = 95
+    marks = (TOOL_NAME,)
+    scopes = (_SCOPE,)
+
+    def claims(self, record: Record) -> bool:
+        """Claim spans with a tool's name, and UiPath's own."""
+        if isinstance(record, LogRecord):
+            return False
+        attributes = record.attributes
+        return TOOL_NAME in attributes or (SPAN_TYPE in attributes and record.scope.name.startswith(_SCOPE))
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Yield what the span says."""
+        if isinstance(record, LogRecord):
+            return
+        yield from conversation(record.attributes)
+        kind = (as_str(record.attributes.get(SPAN_TYPE)) or "").upper()
+        if TOOL_NAME in record.attributes or kind == "TOOL":
+            yield from _tool(record)
+        elif kind == "AGENT":
+            yield AgentRun(agent=record.name)
+            text = as_str(record.attributes.get(INPUT))
+            # A function's arguments are no text of a user.
+            if text is not None and not text.startswith(("{", "[", '"')):
+                yield MessageSeen(role="user", text=text)
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute; UiPath hides none."""
+        return record.attributes.get(key)
+
+
+def _tool(span: Span) -> Iterator[Observation]:
+    attributes = span.attributes
+    name = as_str(attributes.get(TOOL_NAME)) or (span.name if SPAN_TYPE in attributes else "")
+    if not name or is_synthesized(span):
+        return
+    answer = tool_answer(attributes.get(OUTPUT))
+    call_id = next((found for key in _CALL_IDS if (found := identifier(attributes.get(key)))), None)
+    yield CallExecuted(
+        name=name,
+        call_id=call_id or answer.call_id,
+        arguments=call_arguments(span, ""),
+        result=answer.result,
+        error=span_error(span) or answer.error,
+    )

@@ -1,7 +1,7 @@
 import pytest
 
 from toolgauge.model.json import Json
-from toolgauge.recognize.reprs import parse_repr
+from toolgauge.recognize.reprs import parse_fields, parse_repr
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,19 @@ def test_repr_becomes_an_object_of_its_arguments(text: str, expected: Json):
 def test_anything_else_is_refused(text: str):
     with pytest.raises(ValueError, match=r"."):
         parse_repr(text)
+
+
+def test_fields_of_a_printed_object_become_an_object():
+    text = "content='it\\'s' kwargs={'a': [1, None]} calls=[Call(name='x', id='1')] status='error'"
+    assert parse_fields(text) == {
+        "content": "it's",
+        "kwargs": {"a": [1, None]},
+        "calls": [{"__class__": "Call", "name": "x", "id": "1"}],
+        "status": "error",
+    }
+
+
+@pytest.mark.parametrize("text", ["", "'a'", "plain text", "a=", "a='b", "a=1 'b'", "a=" * 60_000])
+def test_anything_else_has_no_fields(text: str):
+    with pytest.raises(ValueError, match=r"."):
+        parse_fields(text)

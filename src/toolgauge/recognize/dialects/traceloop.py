@@ -33,6 +33,7 @@ _INDEXED = (
     "gen_ai.completion.0.role",
     "gen_ai.completion.0.content",
 )
+_LEGACY = (REQUEST_TYPE, *_INDEXED)
 _SCOPE = re.compile(
     r"(?:opentelemetry\.instrumentation\.|@traceloop/instrumentation-)"
     r"(agno|alephalpha|anthropic|bedrock|cohere|crewai|google_generativeai|groq|haystack|langchain|llamaindex|mcp"
@@ -59,7 +60,7 @@ class Traceloop:
         self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
-        """Claim the spans of Traceloop's own tracers, and whoever else writes indexed messages."""
+        """Claim the spans of Traceloop's own tracers, and whoever else writes its older attributes."""
         if isinstance(record, LogRecord):
             return False
         attributes = record.attributes
@@ -67,7 +68,7 @@ class Traceloop:
             return True
         if _SCOPE.match(record.scope.name):
             return any(key.startswith(_MARKS) for key in attributes)
-        return names.OPERATION not in attributes and any(key in attributes for key in _INDEXED)
+        return names.OPERATION not in attributes and any(key in attributes for key in _LEGACY)
 
     def read(self, record: Record) -> Iterator[Observation]:
         """Read one span."""

@@ -1,0 +1,341 @@
+"""Traceloop (OpenLLMetry) 0.62.4 and 0.40.14: LangGraph, OpenAI, OpenAI Agents, decorators, MCP."""
+
+import json
+
+import pytest
+
+from tests.recognize.support import CORPUS, event, log, observations, recorded, records, seen, span
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.json import Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    ToolDefinition,
+    ToolsOffered,
+)
+from toolgauge.recognize.dialects.traceloop import Traceloop
+from toolgauge.testing.dialects import check_dialect
+
+FOLDERS = (
+    "traceloop-langgraph",
+    "traceloop-langgraph-legacy",
+    "traceloop-openai",
+    "traceloop-openai-legacy",
+    "traceloop-openai-agents",
+)
+LANGCHAIN = "opentelemetry.instrumentation.langchain"
+DECORATOR = "traceloop.tracer"
+MCP = "opentelemetry.instrumentation.mcp"
+PARIS: Content = Recorded({"city": "Paris", "unit": "celsius"})
+
+
+def executed(scope: str, attributes: dict[str, Value]) -> CallExecuted:
+    (found,) = observations(
+        Traceloop(),
+        span({"traceloop.span.kind": "tool", "traceloop.entity.name": "f", **attributes}, name="f.tool", scope=scope),
+    )
+    assert isinstance(found, CallExecuted)
+    return found
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_dialect_keeps_its_contract(folder: str):
+    names = [f"{folder}/{path.name}" for path in sorted((CORPUS / folder).glob("*.otlp.pb"))]
+    check_dialect(Traceloop(), records(Traceloop(), *names))
+
+
+# -- LangGraph
+
+
+def test_langgraph_tool_span_hides_arguments_and_id_in_its_envelopes():
+    readings = recorded(Traceloop(), "traceloop-langgraph/badargs.otlp.pb")
+    refused, accepted = seen(readings, CallExecuted)
+    assert accepted == CallExecuted(
+        name="refund_order",
+        call_id="call_b2",
+        arguments=Recorded({"order_id": "A-1001", "amount": 42.5}),
+        result=Recorded({"refund_id": "R-A-1001", "status": "accepted", "amount": 42.5}),
+    )
+    assert isinstance(refused, CallExecuted)
+    assert refused.call_id == "call_b1"
+    assert refused.arguments == Recorded({"order_id": "A-1001", "amount": "forty"})
+    assert refused.result == NOT_RECORDED
+    assert refused.error is not None
+    assert refused.error.kind == "ValidationError"
+
+
+def test_langgraph_call_that_langchain_could_not_parse_is_found_in_the_nodes_output():
+    readings = recorded(Traceloop(), "traceloop-langgraph/bad_json.otlp.pb")
+    broken = CallRequested(
+        position=0,
+        name="get_weather",
+        call_id="call_j1",
+        arguments=Unparsed('{"city": "Tokyo", "unit": '),
+        usable=False,
+    )
+    # Each of the three nested nodes repeats it.
+    assert seen(readings, CallRequested) == [broken] * 3
+
+
+def test_langgraph_workflow_and_its_wrapper_are_one_named_agent():
+    readings = recorded(Traceloop(), "traceloop-langgraph/parallel.otlp.pb")
+    assert seen(readings, AgentRun) == [AgentRun(agent="shop_agent")] * 2
+
+
+def test_langgraph_tool_node_tells_the_answer_of_a_refused_call():
+    readings = recorded(Traceloop(), "traceloop-langgraph/badargs.otlp.pb")
+    answers = [answer for answer in seen(readings, CallAnswered) if isinstance(answer, CallAnswered) and answer.error]
+    assert [(answer.call_id, answer.name) for answer in answers] == [("call_b1", "refund_order")]
+
+
+def test_session_is_the_conversation_on_every_span_that_has_it():
+    names = [f"traceloop-langgraph/session.{number:02d}.otlp.pb" for number in range(1, 15)]
+    found = seen(recorded(Traceloop(), *names), ConversationSeen)
+    assert {repr(one) for one in found} == {
+        repr(ConversationSeen(conversation_id="sess-zoë-0042", rank=0)),
+        repr(ConversationSeen(conversation_id="sess-zoë-0042", rank=2)),
+    }
+
+
+def test_legacy_langgraph_has_its_arguments_in_the_entity_and_its_id_in_the_result():
+    readings = recorded(Traceloop(), "traceloop-langgraph-legacy/single.otlp.pb")
+    assert seen(readings, CallExecuted) == [
+        CallExecuted(name="get_weather", call_id="call_w1", arguments=PARIS, result=Recorded("18 degrees, light rain"))
+    ]
+    assert seen(readings, CallRequested) == [
+        CallRequested(position=0, name="get_weather", call_id="call_w1", arguments=PARIS)
+    ]
+    assert seen(readings, AgentRun) == [AgentRun(agent="shop_agent")]
+
+
+@pytest.mark.parametrize("name", ["LangGraph", "RunnableSequence", "AgentExecutor"])
+def test_graph_without_a_name_of_its_own_is_a_run_without_a_name(name: str):
+    record = span({"traceloop.span.kind": "workflow", "traceloop.entity.name": name}, scope=LANGCHAIN)
+    assert observations(Traceloop(), record) == [AgentRun(agent=None)]
+
+
+@pytest.mark.parametrize(
+    ("envelope", "expected"),
+    [
+        ({"input_str": "{'a': None}", "tags": []}, Recorded({"a": None})),
+        # The names of arguments are lost where a tool takes one text; the model's request has them.
+        ({"input_str": "zoe@example.com", "tags": [], "inputs": None}, Unparsed("zoe@example.com")),
+        ({"input_str": "{'input_str': 'x'}", "tags": [], "inputs": {"input_str": "x"}}, Recorded({"input_str": "x"})),
+        # No envelope: a tool may really have an argument of this name.
+        ({"input_str": "x"}, Recorded({"input_str": "x"})),
+        ({"input_str": 1, "tags": []}, Recorded({"input_str": 1, "tags": []})),
+    ],
+)
+def test_langchain_envelope_is_opened_only_where_it_is_one(envelope: dict[str, object], expected: Content):
+    assert executed(LANGCHAIN, {"traceloop.entity.input": json.dumps(envelope)}).arguments == expected
+
+
+def test_envelope_of_another_integration_stays_closed():
+    given = {"gen_ai.tool.call.arguments": json.dumps({"input_str": "{'a': 1}", "tags": []})}
+    call = executed("opentelemetry.instrumentation.openai_agents", dict[str, Value](given))
+    assert call.arguments == Recorded({"input_str": "{'a': 1}", "tags": []})
+
+
+def test_langgraph_hand_off_is_a_call_and_its_exception_no_failure():
+    command = {"output": {"graph": "__parent__", "update": {"messages": [
+        {"lc": 1, "kwargs": {"content": "hi", "type": "human"}},
+        {"lc": 1, "kwargs": {"content": "Transferred", "type": "tool", "tool_call_id": "call_h1"}},
+    ]}}, "kwargs": {}}  # fmt: skip
+    record = span(
+        {"traceloop.span.kind": "tool", "gen_ai.tool.name": "go", "traceloop.entity.output": json.dumps(command)},
+        scope=LANGCHAIN,
+        status="error",
+        events=[event("exception", {"exception.type": "langgraph.errors.ParentCommand"})],
+    )
+    assert observations(Traceloop(), record) == [
+        CallExecuted(name="go", call_id="call_h1", result=Recorded("Transferred"))
+    ]
+
+
+# -- OpenAI, decorators
+
+
+def test_decorated_tool_is_named_by_its_entity_and_keeps_its_exception():
+    readings = recorded(Traceloop(), "traceloop-openai/error.otlp.pb")
+    assert seen(readings, CallExecuted) == [
+        CallExecuted(
+            name="charge_card",
+            arguments=Recorded({"customer_id": 7731, "amount": 20.0}),
+            error=CallError(kind="ValueError", message="card declined: code 51"),
+        )
+    ]
+    assert seen(readings, AgentRun) == [AgentRun(agent=None)]
+    assert seen(readings, CallRequested) == [
+        CallRequested(
+            position=0,
+            name="charge_card",
+            call_id="call_e1",
+            arguments=Recorded({"customer_id": 7731, "amount": 20.0}),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"args": [], "kwargs": {}}, Recorded({})),
+        ({"args": [], "kwargs": {"kwargs": {"a": 1}}}, Recorded({"kwargs": {"a": 1}})),
+        # The names of positional arguments are nowhere.
+        ({"args": ["Paris"], "kwargs": {"unit": "c"}}, Unparsed('{"args":["Paris"],"kwargs":{"unit":"c"}}')),
+        ({"args": [], "kwargs": {}, "more": 1}, Recorded({"args": [], "kwargs": {}, "more": 1})),
+        ({"args": [], "kwargs": "x"}, Recorded({"args": [], "kwargs": "x"})),
+    ],
+)
+def test_decorator_envelope(given: dict[str, object], expected: Content):
+    assert executed(DECORATOR, {"traceloop.entity.input": json.dumps(given)}).arguments == expected
+
+
+def test_decorator_writes_a_text_result_as_json():
+    assert executed(DECORATOR, {"traceloop.entity.output": '"20"'}).result == Recorded("20")
+
+
+def test_indexed_messages_are_rebuilt_in_the_order_of_their_numbers():
+    readings = recorded(Traceloop(), "traceloop-openai-legacy/parallel.otlp.pb")
+    requests = seen(readings, CallRequested)
+    assert [(one.position, one.call_id, one.arguments) for one in requests if isinstance(one, CallRequested)] == [
+        (0, "call_p1", PARIS),
+        (1, "call_p2", Recorded({"city": "Tokyo", "unit": "celsius"})),
+        (2, "call_p3", Recorded({"city": "São Paulo", "unit": "celsius"})),
+    ]
+    assert seen(readings, CallAnswered) == [
+        CallAnswered(call_id="call_p1", result=Recorded("18 degrees, light rain")),
+        CallAnswered(call_id="call_p2", result=Recorded("27 degrees, clear")),
+        CallAnswered(call_id="call_p3", result=Recorded("22 degrees, fog")),
+    ]
+    offers = seen(readings, ToolsOffered)
+    assert isinstance(offers[0], ToolsOffered)
+    assert offers[0].tools[0] == ToolDefinition(
+        name="get_weather",
+        description="Get the current weather for a city.",
+        parameters={
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "unit": {"type": "string"}},
+            "required": ["city"],
+        },
+    )
+
+
+def test_tenth_index_comes_after_the_second():
+    attributes: dict[str, Value] = {"llm.request.type": "chat"}
+    for number in (10, 2, 0):
+        attributes[f"gen_ai.completion.0.tool_calls.{number}.name"] = f"f{number}"
+        attributes[f"gen_ai.prompt.{number}.role"] = "user"
+        attributes[f"gen_ai.prompt.{number}.content"] = f"text {number}"
+    attributes["llm.request.functions.10.name"] = "f10"
+    attributes["llm.request.functions.9.name"] = "f9"
+    found = observations(Traceloop(), span(attributes))
+    assert [one.name for one in found if isinstance(one, CallRequested)] == ["f0", "f2", "f10"]
+    assert MessageSeen(role="user", text="text 10") in found
+    assert ToolsOffered(tools=(ToolDefinition(name="f9"), ToolDefinition(name="f10"))) in found
+
+
+def test_first_form_of_function_calling_has_no_ids():
+    attributes: dict[str, Value] = {
+        "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.function_call.name": "f",
+        "gen_ai.completion.0.function_call.arguments": '{"a": 1}',
+    }
+    assert observations(Traceloop(), span(attributes)) == [
+        ModelCall(),
+        CallRequested(position=0, name="f", arguments=Recorded({"a": 1})),
+    ]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "gen_ai.prompt.99999999999.role",
+        "gen_ai.prompt.-1.role",
+        "gen_ai.prompt.0.tool_calls.x.name",
+        "gen_ai.completion.0.tool_calls.0.type",
+        "gen_ai.prompt.0",
+        "llm.request.functions.0.strict",
+    ],
+)
+def test_keys_of_another_shape_are_no_messages(key: str):
+    found = observations(Traceloop(), span({"llm.request.type": "chat", key: "x"}, scope=DECORATOR))
+    assert found == [ModelCall()]
+
+
+# -- OpenAI Agents
+
+
+def test_openai_agents_tool_span_follows_the_conventions():
+    readings = recorded(Traceloop(), "traceloop-openai-agents/error.otlp.pb")
+    (call,) = seen(readings, CallExecuted)
+    assert isinstance(call, CallExecuted)
+    assert (call.name, call.agent, call.arguments) == (
+        "charge_card",
+        "shop_agent",
+        Recorded({"customer_id": 7731, "amount": 20.0}),
+    )
+    assert call.error is not None
+    assert seen(readings, AgentRun) == [AgentRun(agent="shop_agent"), AgentRun(agent=None)]
+
+
+def test_hand_off_that_names_its_target_is_the_call_that_the_model_made():
+    attributes: dict[str, Value] = {
+        "traceloop.span.kind": "handoff",
+        "gen_ai.handoff.from_agent": "triage_agent",
+        "gen_ai.handoff.to_agent": "Refund Agent",
+    }
+    assert observations(Traceloop(), span(attributes)) == [
+        CallExecuted(name="transfer_to_refund_agent", agent="triage_agent")
+    ]
+    assert observations(Traceloop(), span({**attributes, "gen_ai.handoff.to_agent": "unknown"})) == []
+
+
+# -- MCP
+
+
+def test_mcp_call_is_a_view_of_the_tool_above_it():
+    call = executed(
+        MCP,
+        {
+            "traceloop.entity.input": '{"tool_name": "f", "arguments": {"a": 1}}',
+            "traceloop.entity.output": '{"result": "no such city", "is_error": true}',
+        },
+    )
+    assert call == CallExecuted(
+        name="f",
+        arguments=Recorded({"a": 1}),
+        result=Recorded("no such city"),
+        error=CallError(kind="_OTHER", message="no such city"),
+        protocol="mcp",
+    )
+    assert executed(MCP, {"traceloop.entity.input": '{"tool_name": "f", "arguments": null}'}).arguments == Recorded({})
+
+
+# -- what is whose
+
+
+def test_spans_of_other_producers_that_the_sdk_only_touched_are_not_claimed():
+    touched: dict[str, Value] = {
+        "traceloop.workflow.name": "w",
+        "traceloop.association.properties.session_id": "s",
+        "gen_ai.operation.name": "execute_tool",
+    }
+    assert not Traceloop().claims(span(touched, scope="pydantic-ai"))
+    assert not Traceloop().claims(span({"http.method": "GET"}, scope="opentelemetry.instrumentation.openai.v1"))
+    assert not Traceloop().claims(span({"gen_ai.system": "x"}, scope="opentelemetry.instrumentation.openai_v2"))
+    assert Traceloop().claims(span({"gen_ai.system": "x"}, scope="opentelemetry.instrumentation.openai.v1"))
+    assert not Traceloop().claims(log("gen_ai.choice", scope=LANGCHAIN))
+
+
+@pytest.mark.parametrize("key", ["conversation_id", "session_id", "thread_id", "chat_id"])
+def test_associated_properties_name_the_conversation_and_answer_criteria(key: str):
+    record = span({"traceloop.entity.name": "x", f"traceloop.association.properties.{key}": "c-1"})
+    assert observations(Traceloop(), record) == [ConversationSeen(conversation_id="c-1", rank=2)]
+    assert Traceloop().attribute(record, key) == "c-1"
+    assert Traceloop().attribute(record, "other") is None

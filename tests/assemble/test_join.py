@@ -374,3 +374,40 @@ def test_an_agent_that_delegates_again_makes_a_second_call_of_the_same_tool():
         reading("inner", executed("delegate", args(to="c")), parent="sub", start=3, end=48),
     )
     assert [call.arguments for call in trajectory.calls] == [args(to="b"), args(to="c")]
+
+
+def test_a_log_record_on_the_runs_span_tells_of_the_tool_span_with_its_id():
+    trajectory = joined(
+        reading("run", agent("shopper"), start=0, end=100),
+        reading("t1", executed("read", id="c1"), parent="run", start=10, end=20),
+        reading("t2", executed("read", id="c2"), parent="run", start=30, end=40),
+        log("run", executed("read", args(n=1), id="c1"), start=20),
+        log("run", executed("read", args(n=1), id="c2"), start=40),
+        log("run", executed("read", args(n=1), id="c3"), start=50),
+    )
+    assert [(call.call_id, call.arguments, call.span) for call in trajectory.calls] == [
+        ("c3", args(n=1), reading("run").ref),
+        ("c1", args(n=1), reading("t1").ref),
+        ("c2", args(n=1), reading("t2").ref),
+    ]
+
+
+def test_a_nameless_view_of_a_call_is_the_call_of_its_span_or_none():
+    trajectory = joined(
+        reading("run", agent("shopper"), start=0, end=100),
+        reading("t1", executed("read", id="c1"), parent="run", start=10, end=20),
+        log("t1", executed("", args(n=1), result=Recorded("one")), start=20),
+        reading("t2", executed("", id="c9"), parent="run", start=30),
+    )
+    call = only_call(trajectory)
+    assert (call.name, call.call_id, call.arguments, call.result) == ("read", "c1", args(n=1), Recorded("one"))
+
+
+def test_a_span_that_speaks_through_a_log_record_alone_keeps_its_place_in_the_tree():
+    trajectory = joined(
+        reading("run", agent("shopper"), start=0, end=100),
+        log("cycle", requested("read", args(n=1), id="c1"), start=9),
+        reading("t1", executed("read", id="c1"), parent="cycle", start=10, end=20),
+        parents={"cycle": "run"},
+    )
+    assert only_call(trajectory).agent_path == ("shopper",)

@@ -37,6 +37,10 @@ def plant(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> tup
         if reading.observations:
             by_span.setdefault(reading.ref.span_id, []).append(reading)
     nodes = {span_id: _node(together) for span_id, together in by_span.items()}
+    for span_id, node in nodes.items():
+        if node.from_log_only:
+            # The span itself may have been seen all the same, and had nothing to say.
+            node.parent = parents.get(span_id)
     _absorb_logs(nodes.values())
     _hang(nodes, parents)
     rooted = sorted(_rooted(nodes), key=lambda node: node.depth)

@@ -1,0 +1,208 @@
+"""Bedrock AgentCore: log records as AWS's OpenTelemetry distribution and the AgentCore SDK build them."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.recognize.support import log, observations, self_metrics, span
+from toolgauge.assemble.join import GatheredTrace, join
+from toolgauge.model.content import Recorded
+from toolgauge.model.json import Json, Value
+from toolgauge.model.observations import (
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    Observation,
+    Reading,
+)
+from toolgauge.model.records import LogRecord, Record, Span, SpanRef
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.recognize.dialects.agentcore import AgentCore
+from toolgauge.recognize.dialects.strands import Strands
+from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.testing.dialects import check_dialect
+
+STRANDS = "strands.telemetry.tracer"
+LANGCHAIN = "opentelemetry.instrumentation.langchain"
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+SESSION = ConversationSeen(conversation_id="s-1", rank=1)
+
+
+def moved(given: list[Json], written: list[Json], scope: str = STRANDS) -> LogRecord:
+    body: Value = {"input": {"messages": given}, "output": {"messages": written}}
+    return log(scope, body=body, attributes={"event.name": scope, "session.id": "s-1"}, scope=scope)
+
+
+def tool_record(arguments: str, result: str, call_id: str = "tooluse_1") -> LogRecord:
+    given: Json = {"content": {"content": arguments, "role": "tool", "id": call_id}, "role": "tool"}
+    written: Json = {"content": {"message": result, "id": call_id}, "role": "assistant"}
+    return moved([given], [written])
+
+
+def user(text: str) -> Json:
+    return {"content": {"content": text}, "role": "user"}
+
+
+def assistant(message: str, **more: Json) -> Json:
+    return {"content": {"message": message, "finish_reason": "end_turn", **more}, "role": "assistant"}
+
+
+def read(record: Record) -> list[Observation]:
+    found = observations(AgentCore(), record)
+    assert found[0] == SESSION
+    return found[1:]
+
+
+def test_a_tools_record_has_arguments_and_result_but_no_name():
+    assert read(tool_record('{"city": "Lima"}', '[{"text": "{\\"temp\\": 18}"}]')) == [
+        CallExecuted(name="", call_id="tooluse_1", arguments=Recorded({"city": "Lima"}), result=Recorded({"temp": 18}))
+    ]
+
+
+def test_a_models_record_has_requests_answers_and_texts():
+    use = '[{"text": "Looking."}, {"toolUse": {"toolUseId": "u2", "name": "f", "input": {"a": 2}}}]'
+    answer = '[{"toolResult": {"toolUseId": "u1", "status": "success", "content": [{"text": "one"}]}}]'
+    given: list[Json] = [
+        {"content": "Be brief.", "role": "system"},
+        user('[{"text": "Weather in Lima?"}]'),
+        {"content": {"content": answer}, "role": "tool"},
+    ]
+    assert read(moved(given, [assistant(use)])) == [
+        MessageSeen(role="system", text="Be brief."),
+        CallAnswered(call_id="u1", result=Recorded("one")),
+        MessageSeen(role="user", text="Weather in Lima?"),
+        CallRequested(position=0, name="f", call_id="u2", arguments=Recorded({"a": 2})),
+        MessageSeen(role="assistant", text="Looking."),
+    ]
+
+
+def test_results_beside_an_output_are_answers_and_no_text():
+    result = '[{"toolResult": {"toolUseId": "u1", "status": "success", "content": [{"text": "one"}]}}]'
+    written: list[Json] = [assistant("Done.", **{"tool.result": result}), {"content": result, "role": "assistant"}]
+    assert read(moved([user("Go.")], written)) == [
+        MessageSeen(role="user", text="Go."),
+        MessageSeen(role="assistant", text="Done."),
+        CallAnswered(call_id="u1", result=Recorded("one")),
+    ]
+
+
+def test_langchains_tool_messages_are_answers():
+    message = '{"output": {"kwargs": {"content": "{\\"temp\\": 18}", "tool_call_id": "c1", "status": "success"}}}'
+    failed = '{"type": "tool", "data": {"content": "no such city", "tool_call_id": "c2", "status": "error"}}'
+    state: Json = {"content": '{"messages": []}', "role": "user"}
+    written: list[Json] = [{"content": message, "role": "assistant"}, {"content": failed, "role": "assistant"}]
+    found = read(moved([state, {"content": "Weather?", "role": "user"}], written, scope=LANGCHAIN))
+    assert found == [
+        CallAnswered(call_id="c1", result=Recorded({"temp": 18})),
+        CallAnswered(
+            call_id="c2", result=Recorded("no such city"), error=CallError(kind="_OTHER", message="no such city")
+        ),
+        MessageSeen(role="user", text="Weather?"),
+    ]
+
+
+def placed(attributes: dict[str, Value], name: str, parent: str | None, start: int, end: int) -> Span:
+    ids = SpanRef(TRACE, name.encode().hex().rjust(16, "0"))
+    above = parent.encode().hex().rjust(16, "0") if parent is not None else None
+    record = span({"gen_ai.system": "strands-agents", **attributes}, scope=STRANDS)
+    return replace(record, ref=ids, parent_span_id=above, start_ns=start, end_ns=end)
+
+
+def of(record: LogRecord, name: str) -> LogRecord:
+    return replace(record, ref=SpanRef(TRACE, name.encode().hex().rjust(16, "0")))
+
+
+def joined(records: list[Record]) -> Trajectory:
+    recognizer = Recognizer([AgentCore(), Strands()], metrics=self_metrics())
+    readings: list[Reading] = [found for record in records if (found := recognizer.read(record)) is not None]
+    parents = {record.ref.span_id: record.parent_span_id for record in records if isinstance(record, Span)}
+    trace = GatheredTrace(trace_id=TRACE, readings=readings, parents=parents)
+    trajectory = join([trace], scope="trace", closed_because="run_ended")
+    assert trajectory is not None
+    return trajectory
+
+
+@pytest.mark.parametrize("with_model_records", [True, False])
+@pytest.mark.parametrize("logs_first", [True, False])
+def test_content_finds_its_spans_by_their_ids(*, with_model_records: bool, logs_first: bool):
+    spans: list[Record] = [
+        placed({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "guide"}, "run", None, 0, 100),
+        placed({"gen_ai.operation.name": "execute_event_loop_cycle"}, "cycle", "run", 1, 50),
+        placed({"gen_ai.operation.name": "chat"}, "chat", "cycle", 2, 10),
+        placed(
+            {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "u1"},
+            "one",
+            "cycle",
+            11,
+            20,
+        ),
+        placed(
+            {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "u2"},
+            "two",
+            "cycle",
+            12,
+            21,
+        ),
+    ]
+    uses = (
+        '[{"toolUse": {"toolUseId": "u1", "name": "weather", "input": {"city": "Lima"}}},'
+        ' {"toolUse": {"toolUseId": "u2", "name": "weather", "input": {"city": "Oslo"}}}]'
+    )
+    results = '[{"toolResult": {"toolUseId": "u1", "content": [{"text": "18"}]}}]'
+    logs: list[Record] = [
+        of(tool_record('{"city": "Lima"}', '[{"text": "18"}]', "u1"), "one"),
+        of(tool_record('{"city": "Oslo"}', '[{"text": "3"}]', "u2"), "two"),
+    ]
+    if with_model_records:
+        logs.append(of(moved([user("Weather?")], [assistant(uses)]), "chat"))
+        logs.append(of(moved([user("Weather?")], [assistant(uses, **{"tool.result": results})]), "cycle"))
+    trajectory = joined([*logs, *spans] if logs_first else [*spans, *logs])
+    shown = [(call.name, call.call_id, call.arguments, call.result, call.state) for call in trajectory.calls]
+    assert shown == [
+        ("weather", "u1", Recorded({"city": "Lima"}), Recorded(18), "executed"),
+        ("weather", "u2", Recorded({"city": "Oslo"}), Recorded(3), "executed"),
+    ]
+    assert trajectory.conversation_id == "s-1"
+    assert [call.agent_path for call in trajectory.calls] == [("guide",), ("guide",)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"input": {"messages": 7}},
+        {"input": {"messages": [7, None, {"content": 7, "role": 7}, {"role": "tool"}]}},
+        {"output": {"messages": [{"content": {"message": "[[["}}]}},
+        {"output": {"messages": [{"content": {"message": '[{"toolUse": 7}]'}}]}, "input": {}},
+        {"input": {"messages": [{"role": "tool", "content": {"content": ""}}]}, "output": {"messages": []}},
+    ],
+)
+@pytest.mark.parametrize("scope", [STRANDS, LANGCHAIN])
+def test_broken_bodies_are_no_calls(body: Value, scope: str):
+    found = observations(AgentCore(), log(scope, body=body, scope=scope))
+    assert not [one for one in found if not isinstance(one, MessageSeen)]
+
+
+@pytest.mark.parametrize(
+    ("name", "scope", "body"),
+    [
+        (STRANDS, "other", {"input": {"messages": []}}),
+        ("gen_ai.choice", STRANDS, {"input": {"messages": []}}),
+        (STRANDS, STRANDS, "text"),
+        (STRANDS, STRANDS, {"message": {}}),
+        ("mine", "mine", {"input": {"messages": []}}),
+    ],
+)
+def test_other_log_records_are_left_to_others(name: str, scope: str, body: Value):
+    assert not AgentCore().claims(log(name, body=body, scope=scope))
+
+
+def test_spans_are_left_to_their_frameworks():
+    assert not AgentCore().claims(span({"gen_ai.operation.name": "chat"}, scope=STRANDS))
+
+
+def test_it_keeps_the_contract():
+    records = [tool_record("{", "[[", "u1"), moved([user("x")], [assistant("y")]), moved([], [], scope=LANGCHAIN)]
+    check_dialect(AgentCore(), records)

@@ -1,0 +1,278 @@
+"""Google ADK 2.13.0 in both of its schemas, and what older versions wrote."""
+
+import json
+
+import pytest
+
+from tests.recognize.support import CORPUS, event, log, observations, recorded, records, seen, span
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.json import Json, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    Observation,
+    ToolDefinition,
+    ToolsOffered,
+)
+from toolgauge.recognize.dialects.google_adk import GoogleAdk
+from toolgauge.testing.dialects import check_dialect
+
+SCOPE = "gcp.vertex.agent"
+TOOL: dict[str, Value] = {
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": "get_weather",
+    "gen_ai.tool.call.id": "call_1",
+}
+
+
+def tool(**attributes: Value) -> CallExecuted:
+    found = observations(GoogleAdk(), span({**TOOL, **attributes}, name="execute_tool get_weather", scope=SCOPE))
+    assert len(found) == 1
+    assert isinstance(found[0], CallExecuted)
+    return found[0]
+
+
+def llm(request: Json = None, response: Json = None) -> list[Observation]:
+    attributes: dict[str, Value] = {"gcp.vertex.agent.event_id": "e"}
+    if request is not None:
+        attributes["gcp.vertex.agent.llm_request"] = json.dumps(request)
+    if response is not None:
+        attributes["gcp.vertex.agent.llm_response"] = json.dumps(response)
+    return observations(GoogleAdk(), span(attributes, name="call_llm", scope=SCOPE))
+
+
+def weather(city: str, unit: str, call_id: str, position: int) -> CallRequested:
+    arguments = Recorded({"city": city, "unit": unit})
+    return CallRequested(position=position, name="get_weather", call_id=call_id, arguments=arguments)
+
+
+def test_schema_1_requests_are_read_from_googles_response():
+    readings = recorded(GoogleAdk(), "google-adk/parallel_legacy.otlp.pb")
+    assert seen(readings, CallRequested) == [
+        weather("København", "celsius", "call_17156075", 0),
+        weather("東京", "celsius", "call_b54cda26", 1),
+        weather("Lima", "fahrenheit", "call_538453d7", 2),
+    ]
+
+
+def test_schema_1_tool_spans_are_read_and_the_merged_one_is_not():
+    readings = recorded(GoogleAdk(), "google-adk/parallel_legacy.otlp.pb")
+    executed = seen(readings, CallExecuted)
+    assert executed[0] == CallExecuted(
+        name="get_weather",
+        call_id="call_17156075",
+        arguments=Recorded({"city": "København", "unit": "celsius"}),
+        result=Recorded({"city": "København", "temp": 11.5, "unit": "celsius"}),
+        agent="assistant",
+    )
+    assert [found.call_id for found in executed if isinstance(found, CallExecuted)] == [
+        "call_17156075",
+        "call_b54cda26",
+        "call_538453d7",
+    ]
+
+
+def test_schema_1_request_tells_tools_instructions_and_the_users_text():
+    readings = recorded(GoogleAdk(), "google-adk/parallel_legacy.otlp.pb")
+    offered = seen(readings, ToolsOffered)[0]
+    assert isinstance(offered, ToolsOffered)
+    assert offered.tools[0] == ToolDefinition(
+        name="get_user",
+        description="Look up a user record by its numeric id.",
+        parameters={
+            "properties": {"user_id": {"title": "User Id", "type": "integer"}},
+            "required": ["user_id"],
+            "title": "get_userParams",
+            "type": "object",
+        },
+    )
+    roles = [found.role for found in seen(readings, MessageSeen) if isinstance(found, MessageSeen)]
+    assert roles.count("system") == 2
+    assert MessageSeen(role="assistant", text="11.5, 24.0 and 18.25.") in seen(readings, MessageSeen)
+    assert len(seen(readings, ModelCall)) == 4
+
+
+def test_answers_come_from_the_history_of_the_request():
+    readings = recorded(GoogleAdk(), "google-adk/one_call_legacy.otlp.pb")
+    answers = seen(readings, CallAnswered)
+    assert len(answers) == 1
+    assert isinstance(answers[0], CallAnswered)
+    assert (answers[0].name, answers[0].result) == (
+        "get_weather",
+        Recorded({"city": "Lima", "temp": 18.25, "unit": "celsius"}),
+    )
+
+
+def test_a_tool_that_raised_has_an_error_and_neither_id_nor_result():
+    readings = recorded(GoogleAdk(), "google-adk/tool_error_legacy.otlp.pb")
+    assert seen(readings, CallExecuted) == [
+        CallExecuted(
+            name="delete_file",
+            arguments=Recorded({"path": "/etc/shadow"}),
+            error=CallError(kind="PermissionError", message="PermissionError: permission denied: /etc/shadow"),
+            agent="assistant",
+        )
+    ]
+
+
+def test_the_session_stands_in_for_the_conversation():
+    readings = recorded(GoogleAdk(), "google-adk/one_call_legacy.otlp.pb")
+    assert {
+        (found.conversation_id, found.rank)
+        for found in seen(readings, ConversationSeen)
+        if isinstance(found, ConversationSeen)
+    } == {
+        ("adk-one-call-legacy", 0),
+        ("adk-one-call-legacy", 2),
+    }
+
+
+def test_schema_2_is_read_as_the_conventions_say():
+    readings = recorded(GoogleAdk(), "google-adk/sequence3_full.otlp.pb")
+    assert seen(readings, CallRequested)[1] == CallRequested(
+        position=0,
+        name="get_weather",
+        call_id="call_3c6ef362",
+        arguments=Recorded({"city": "København", "unit": "celsius"}),
+        agent="assistant",
+    )
+    assert seen(readings, CallExecuted)[0] == CallExecuted(
+        name="get_user",
+        call_id="call_9e3779b1",
+        arguments=Recorded({"user_id": 7}),
+        result=Recorded({"user_id": 7, "name": "Zoë Ågren", "city": "København"}),
+        agent="assistant",
+    )
+    assert seen(readings, AgentRun) == [AgentRun(agent="assistant")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "result", "read"),
+    [
+        ('{"city": "Lima"}', '{"result": 7}', (Recorded({"city": "Lima"}), Recorded({"result": 7}))),
+        ("{}", '{"ok": true}', (Recorded({}), Recorded({"ok": True}))),
+        # Content switched off: both are empty objects, and nothing is known.
+        ("{}", "{}", (NOT_RECORDED, NOT_RECORDED)),
+        ("N/A", "<not serializable>", (NOT_RECORDED, NOT_RECORDED)),
+        ('{"city": ', '{"result": "<not specified>"}', (Unparsed('{"city": '), NOT_RECORDED)),
+        (None, None, (NOT_RECORDED, NOT_RECORDED)),
+    ],
+)
+def test_placeholders_are_no_values(arguments: str | None, result: str | None, read: tuple[Content, Content]):
+    attributes: dict[str, Value] = {}
+    if arguments is not None:
+        attributes["gcp.vertex.agent.tool_call_args"] = arguments
+    if result is not None:
+        attributes["gcp.vertex.agent.tool_response"] = result
+    found = tool(**attributes)
+    assert (found.arguments, found.result) == read
+
+
+def test_the_conventions_keys_win_over_its_own():
+    found = tool(**{"gen_ai.tool.call.arguments": '{"city": "Lima"}', "gcp.vertex.agent.tool_call_args": "{}"})
+    assert found.arguments == Recorded({"city": "Lima"})
+
+
+def test_a_call_without_args_has_no_arguments_and_thoughts_are_no_text():
+    parts: Json = [{"text": "hm", "thought": True}, {"function_call": {"name": "now"}}, {"text": "Wait."}]
+    assert llm(response={"content": {"role": "model", "parts": parts}})[1:] == [
+        CallRequested(position=0, name="now", arguments=Recorded({})),
+        MessageSeen(role="assistant", text="Wait."),
+    ]
+
+
+def test_googles_schemas_become_json_schema():
+    declared: Json = {
+        "name": "book",
+        "parameters": {
+            "type": "OBJECT",
+            "properties": {
+                "when": {"type": "STRING", "nullable": True, "max_length": "10"},
+                "who": {"type": "ARRAY", "items": {"any_of": [{"type": "STRING"}, {"type": "INTEGER"}]}},
+            },
+            "required": ["when"],
+            "property_ordering": ["when", "who"],
+        },
+    }
+    tools: Json = [{"function_declarations": [declared]}, {"google_search": {}}]
+    assert llm(request={"config": {"tools": tools}})[1:] == [
+        ToolsOffered(
+            tools=(
+                ToolDefinition(
+                    name="book",
+                    parameters={
+                        "type": "object",
+                        "properties": {
+                            "when": {"type": ["string", "null"], "maxLength": 10},
+                            "who": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}},
+                        },
+                        "required": ["when"],
+                    },
+                ),
+            )
+        )
+    ]
+
+
+def test_an_instruction_may_be_a_content():
+    assert llm(request={"config": {"system_instruction": {"parts": [{"text": "Be"}, {"text": "brief."}]}}})[1:] == [
+        MessageSeen(role="system", text="Be\nbrief.")
+    ]
+
+
+def test_log_events_with_googles_contents_are_read():
+    call: Json = {"function_call": {"id": "c1", "name": "get_user", "args": {"user_id": 7}}}
+    choice = log("gen_ai.choice", body={"index": 0, "content": {"role": "model", "parts": [call]}}, scope=SCOPE)
+    assert observations(GoogleAdk(), choice) == [
+        CallRequested(position=0, name="get_user", call_id="c1", arguments=Recorded({"user_id": 7}))
+    ]
+    answer: Json = {"function_response": {"id": "c1", "name": "get_user", "response": {"name": "Zoë"}}}
+    history = log("gen_ai.user.message", body={"content": {"role": "user", "parts": [answer]}}, scope=SCOPE)
+    assert observations(GoogleAdk(), history) == [
+        CallAnswered(call_id="c1", name="get_user", result=Recorded({"name": "Zoë"}))
+    ]
+
+
+def test_elided_log_events_say_nothing():
+    assert observations(GoogleAdk(), log("gen_ai.choice", body={"content": "<elided>", "index": 0}, scope=SCOPE)) == []
+
+
+def test_an_agents_run_was_a_name_alone_once():
+    assert observations(GoogleAdk(), span({}, name="agent_run [weather_agent]", scope=SCOPE)) == [
+        AgentRun(agent="weather_agent")
+    ]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "[]", "7", '"x"', '{"content": 7}', '{"content": {"parts": [7, null, {}]}}', '{"config": []}', "\ud800"],
+)
+def test_broken_content_is_a_model_call_all_the_same(value: str):
+    attributes: dict[str, Value] = {"gcp.vertex.agent.llm_request": value, "gcp.vertex.agent.llm_response": value}
+    assert observations(GoogleAdk(), span(attributes, name="call_llm", scope=SCOPE)) == [ModelCall()]
+
+
+def test_a_schema_without_end_is_cut_off():
+    schema: Json = {"type": "OBJECT"}
+    for _ in range(40):
+        schema = {"type": "OBJECT", "properties": {"x": schema}}
+    found = llm(request={"config": {"tools": [{"function_declarations": [{"name": "f", "parameters": schema}]}]}})
+    assert isinstance(found[1], ToolsOffered)
+    assert json.dumps(found[1].tools[0].parameters).count("properties") == 20
+
+
+def test_its_keys_are_enough_whatever_the_scope():
+    assert GoogleAdk().claims(span({"gcp.vertex.agent.tool_call_args": "{}"}, scope="wrapped"))
+    assert not GoogleAdk().claims(span(TOOL, scope="somebody.else"))
+    assert not GoogleAdk().claims(span({}, events=[event("x", {"gcp.vertex.agent.event_id": "1"})]))
+
+
+def test_it_keeps_the_contract():
+    captures = sorted(f"google-adk/{path.name}" for path in (CORPUS / "google-adk").glob("*.otlp.pb"))
+    check_dialect(GoogleAdk(), records(GoogleAdk(), *captures))

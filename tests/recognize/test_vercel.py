@@ -1,0 +1,254 @@
+"""Vercel AI SDK: `ai` 7.0.173 with `@ai-sdk/otel` 1.0.173 as recorded, older forms from its documentation and source."""
+
+import json
+
+import pytest
+
+from tests.recognize.support import CORPUS, event, log, observations, recorded, records, seen, span
+from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.json import Json, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    Observation,
+    ToolDefinition,
+    ToolsOffered,
+)
+from toolgauge.recognize.dialects.vercel import Vercel
+from toolgauge.testing.dialects import check_dialect
+
+WEATHER: Json = {"city": "København", "unit": "celsius"}
+
+
+def model(operation: str = "ai.generateText.doGenerate", **attributes: Value) -> list[Observation]:
+    found = observations(Vercel(), span({"ai.operationId": operation, **attributes}, name=operation, scope="ai"))
+    assert found[0] == ModelCall(agent=None)
+    return found[1:]
+
+
+def tool(**attributes: Value) -> CallExecuted:
+    given: dict[str, Value] = {"ai.operationId": "ai.toolCall", "ai.toolCall.name": "f", **attributes}
+    found = observations(Vercel(), span(given, name="ai.toolCall", scope="ai"))
+    assert len(found) == 1
+    assert isinstance(found[0], CallExecuted)
+    return found[0]
+
+
+def test_requests_and_executions_are_read():
+    readings = recorded(Vercel(), "vercel-ai/sequence3_legacy.otlp.pb")
+    requests = [found for found in seen(readings, CallRequested) if isinstance(found, CallRequested)]
+    assert [(found.name, found.arguments) for found in requests] == [
+        ("get_user", Recorded({"user_id": 7})),
+        ("get_weather", Recorded(WEATHER)),
+        (
+            "send_email",
+            Recorded({"to": "zoe@example.com", "subject": "Vejret i København", "body": "11.5 °C, Zoë Ågren"}),
+        ),
+    ]
+    assert seen(readings, CallExecuted)[1] == CallExecuted(
+        name="get_weather",
+        call_id=requests[1].call_id,
+        arguments=Recorded(WEATHER),
+        result=Recorded({"city": "København", "temp": 11.5, "unit": "celsius"}),
+        agent="assistant",
+    )
+    assert seen(readings, AgentRun) == [AgentRun(agent="assistant")]
+    assert len(seen(readings, ModelCall)) == 4
+
+
+def test_tools_on_offer_are_an_array_of_json_texts():
+    readings = recorded(Vercel(), "vercel-ai/nested_legacy.otlp.pb")
+    offered = seen(readings, ToolsOffered)[0]
+    assert isinstance(offered, ToolsOffered)
+    assert offered.tools[0] == ToolDefinition(
+        name="get_user",
+        description="Look up a user record by its numeric id.",
+        parameters={
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "type": "object",
+            "properties": {"user_id": {"type": "number"}},
+            "required": ["user_id"],
+            "additionalProperties": False,
+        },
+    )
+
+
+def test_messages_and_answers_are_read_without_their_envelope():
+    readings = recorded(Vercel(), "vercel-ai/nested_legacy.otlp.pb")
+    assert seen(readings, CallAnswered) == [
+        CallAnswered(
+            call_id="call_d5336898",
+            name="create_order",
+            result=Recorded({"order_id": "o-778", "lines": 2, "total": 99.99}),
+        )
+    ]
+    assert set(seen(readings, MessageSeen)) == {
+        MessageSeen(role="system", text="You are a helpful assistant."),
+        MessageSeen(role="user", text="Bestil for Łukasz — 冷蔵 items too."),
+        MessageSeen(role="assistant", text="Order o-778 créée ✓"),
+    }
+
+
+def test_a_tool_that_raised_has_its_error():
+    readings = recorded(Vercel(), "vercel-ai/tool_error_legacy.otlp.pb")
+    assert seen(readings, CallExecuted) == [
+        CallExecuted(
+            name="delete_file",
+            call_id="call_e3779b10",
+            arguments=Recorded({"path": "/etc/shadow"}),
+            error=CallError(kind="Error", message="permission denied: /etc/shadow"),
+            agent="assistant",
+        )
+    ]
+    answers = [found.error for found in seen(readings, CallAnswered) if isinstance(found, CallAnswered)]
+    assert answers == [CallError(kind="_OTHER", message="Error: permission denied: /etc/shadow")]
+
+
+def test_the_session_is_among_what_the_application_gave():
+    readings = recorded(Vercel(), "vercel-ai/multi_turn_legacy.01.otlp.pb", "vercel-ai/multi_turn_legacy.02.otlp.pb")
+    assert seen(readings, ConversationSeen) == [ConversationSeen(conversation_id="vercel-sess-1", rank=2)] * 2
+
+
+@pytest.mark.parametrize(
+    "key", ["sessionId", "session_id", "session.id", "threadId", "thread_id", "conversationId", "chatId", "chat_id"]
+)
+@pytest.mark.parametrize("prefix", ["ai.telemetry.metadata.", "ai.settings.context."])
+def test_applications_name_their_conversations_in_many_ways(prefix: str, key: str):
+    found = observations(Vercel(), span({"ai.operationId": "ai.embed", prefix + key: "c-1"}, scope="ai"))
+    assert found == [ConversationSeen(conversation_id="c-1", rank=2)]
+
+
+def test_the_conventions_form_is_read_with_the_context_beside_it():
+    attributes: dict[str, Value] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "f",
+        "gen_ai.tool.call.arguments": '{"a":1}',
+        "ai.settings.context.sessionId": "s-1",
+    }
+    assert observations(Vercel(), span(attributes, scope="gen_ai")) == [
+        ConversationSeen(conversation_id="s-1", rank=2),
+        CallExecuted(name="f", arguments=Recorded({"a": 1})),
+    ]
+    del attributes["ai.settings.context.sessionId"]
+    assert not Vercel().claims(span(attributes, scope="gen_ai"))
+
+
+def test_older_versions_say_args_and_result():
+    calls: Json = [
+        {"toolCallType": "function", "toolCallId": "c1", "toolName": "f", "args": '{"a":1}'},
+        {"toolCallType": "function", "toolCallId": "c2", "toolName": "f", "args": {"a": 2}},
+        {"toolCallType": "function", "toolCallId": "c3", "toolName": "f", "args": '{"a":'},
+    ]
+    assert model(**{"ai.result.toolCalls": json.dumps(calls), "ai.result.text": "So."}) == [
+        CallRequested(position=0, name="f", call_id="c1", arguments=Recorded({"a": 1})),
+        CallRequested(position=1, name="f", call_id="c2", arguments=Recorded({"a": 2})),
+        CallRequested(position=2, name="f", call_id="c3", arguments=Unparsed('{"a":')),
+        MessageSeen(role="assistant", text="So."),
+    ]
+
+
+def test_streams_are_model_calls_and_runs_like_others():
+    calls: Json = [{"toolCallId": "c1", "toolName": "f", "input": {}}]
+    assert model("ai.streamText.doStream", **{"ai.response.toolCalls": json.dumps(calls)}) == [
+        CallRequested(position=0, name="f", call_id="c1", arguments=Recorded({}))
+    ]
+    attributes: dict[str, Value] = {
+        "operation.name": "ai.streamText chat-route",
+        "ai.telemetry.functionId": "chat-route",
+        "ai.prompt": '{"system":"Be brief.","prompt":"Hi"}',
+        "ai.response.text": "Hello.",
+        "ai.response.toolCalls": json.dumps(calls),
+        "ai.operationId": "ai.streamText",
+    }
+    assert observations(Vercel(), span(attributes, name="ai.streamText", scope="ai")) == [
+        AgentRun(agent="chat-route"),
+        MessageSeen(role="system", text="Be brief."),
+        MessageSeen(role="user", text="Hi"),
+        MessageSeen(role="assistant", text="Hello."),
+    ]
+
+
+def test_the_operation_may_be_told_in_its_older_attribute_alone():
+    attributes: dict[str, Value] = {"operation.name": "ai.toolCall my-agent", "ai.toolCall.name": "f"}
+    assert observations(Vercel(), span(attributes, name="tool", scope="mine")) == [CallExecuted(name="f")]
+
+
+@pytest.mark.parametrize(
+    ("part", "result", "error"),
+    [
+        ({"output": {"type": "text", "value": "20"}}, Recorded(20), None),
+        (
+            {"output": {"type": "content", "value": [{"type": "text", "text": "x"}]}},
+            Recorded([{"type": "text", "text": "x"}]),
+            None,
+        ),
+        ({"output": {"type": "error-text", "value": "no"}}, NOT_RECORDED, CallError(kind="_OTHER", message="no")),
+        (
+            {"output": {"type": "error-json", "value": {"a": 1}}},
+            NOT_RECORDED,
+            CallError(kind="_OTHER", message='{"a":1}'),
+        ),
+        (
+            {"output": {"type": "execution-denied", "reason": "no"}},
+            NOT_RECORDED,
+            CallError(kind="_OTHER", message="no"),
+        ),
+        ({"result": {"type": "box"}}, Recorded({"type": "box"}), None),
+        ({"result": "broken", "isError": True}, NOT_RECORDED, CallError(kind="_OTHER", message="broken")),
+        ({"type": "tool-error", "error": "broken"}, NOT_RECORDED, CallError(kind="_OTHER", message="broken")),
+    ],
+)
+def test_answers_of_all_versions_are_opened(part: dict[str, Json], result: object, error: CallError | None):
+    answer: Json = {"type": "tool-result", "toolCallId": "c1", "toolName": "f", **part}
+    messages: Json = [{"role": "tool", "content": [answer]}]
+    assert model(**{"ai.prompt.messages": json.dumps(messages)}) == [
+        CallAnswered(call_id="c1", name="f", result=result, error=error)  # pyright: ignore[reportArgumentType] - contents of all kinds
+    ]
+
+
+def test_a_call_that_the_sdk_found_invalid_is_not_usable():
+    calls: Json = [{"toolCallId": "c1", "toolName": "f", "input": "{", "invalid": True}]
+    found = model(**{"ai.response.toolCalls": json.dumps(calls)})
+    assert found == [
+        CallRequested(position=0, name="f", call_id="c1", arguments=Unparsed("{"), usable=False),
+    ]
+
+
+def test_content_switched_off_leaves_name_and_id():
+    assert tool(**{"ai.toolCall.id": "c1"}) == CallExecuted(name="f", call_id="c1")
+
+
+def test_other_operations_are_neither_runs_nor_model_calls():
+    for operation in ("ai.embed", "ai.embedMany.doEmbed", "ai.generateObject", "ai.rerank"):
+        assert observations(Vercel(), span({"ai.operationId": operation}, scope="ai")) == []
+
+
+def test_attributes_are_looked_up_where_the_sdk_puts_them():
+    record = span({"ai.operationId": "ai.embed", "ai.telemetry.metadata.eval.case.id": "case-7", "own": 1})
+    assert Vercel().attribute(record, "eval.case.id") == "case-7"
+    assert Vercel().attribute(record, "own") == 1
+    assert Vercel().attribute(record, "absent") is None
+
+
+@pytest.mark.parametrize("value", ["", "{", "7", "[7, null]", '[{"toolName": 7}]', '[{"role": "tool", "content": 7}]'])
+def test_broken_content_is_no_call(value: str):
+    keys = ("ai.response.toolCalls", "ai.prompt.messages", "ai.prompt.tools")
+    assert model(**dict.fromkeys(keys, value)) == []
+    run = span({"ai.operationId": "ai.generateText", "ai.prompt": value}, scope="ai")
+    assert observations(Vercel(), run) == [AgentRun(agent=None)]
+
+
+def test_log_records_and_spans_of_others_are_left_alone():
+    assert not Vercel().claims(log("ai.something"))
+    assert not Vercel().claims(span({"gen_ai.operation.name": "chat"}, events=[event("ai.x", {})], scope="ai"))
+
+
+def test_it_keeps_the_contract():
+    captures = sorted(f"vercel-ai/{path.name}" for path in (CORPUS / "vercel-ai").glob("*legacy*.otlp.pb"))
+    check_dialect(Vercel(), records(Vercel(), *captures))

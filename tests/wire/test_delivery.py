@@ -1,6 +1,7 @@
 """What is sent arrives: whatever the transport, whatever the destination does; and the books say so throughout."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Generator
@@ -25,6 +26,7 @@ from tests.wire.support import (
 )
 
 SINK = Path(__file__).parent.parent / "bench" / "tools" / "sink.py"
+LOADGEN = SINK.with_name("loadgen.py")
 TRANSPORTS: tuple[Transport, ...] = ("grpc", "grpc+gzip", "http", "http+gzip")
 # Recorded runs of four frameworks, in two dialects.
 RUNS = (
@@ -240,10 +242,9 @@ def test_a_full_queue_sends_senders_away_and_takes_them_again_later(tmp_path: Pa
 
 
 def test_load_of_many_connections_arrives_once_and_every_tool_span_is_scored(tmp_path: Path, sink: Sink):
-    loadgen = SINK.with_name("loadgen.py")
     with serving(tmp_path, to_grpc(sink.ports["grpc"])) as toolgauge:
         sink.tell("/fault", "unavailable:p=0.3")
-        command = [sys.executable, str(loadgen), "--endpoint", f"127.0.0.1:{toolgauge.grpc_port}", "--retry"]
+        command = [sys.executable, str(LOADGEN), "--endpoint", f"127.0.0.1:{toolgauge.grpc_port}", "--retry"]
         command += ["--requests", "40", "--batch", "128", "--settle", "0", "--duration", "20"]
         sent = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
         assert sent["acked_spans"] >= 40 * 128
@@ -251,3 +252,22 @@ def test_load_of_many_connections_arrives_once_and_every_tool_span_is_scored(tmp
         until(lambda: toolgauge.total("toolgauge_traces_open") == 0, "all trajectories to be closed")
         assert sink.counted("unique_spans") == sent["acked_spans"]
         assert toolgauge.assert_books_balance()["dropped"] == 0
+
+
+def test_a_dead_destination_under_load_costs_bounded_memory_and_senders_are_told(tmp_path: Path):
+    onward = to_grpc(free_port(), "queue: {max_bytes: 8MiB}")
+    with serving(tmp_path, onward, "hold.max_bytes=8MiB", "assemble.max_open_bytes=16MiB") as toolgauge:
+        before = toolgauge.memory_mib()
+        command = [sys.executable, str(LOADGEN), "--endpoint", f"127.0.0.1:{toolgauge.grpc_port}"]
+        command += ["--duration", "3", "--batch", "128", "--settle", "0"]
+        subprocess.run(command, capture_output=True, check=False, timeout=60)
+        books = toolgauge.assert_books_balance()
+        assert books["refused"] > 0
+        assert books["held"] + books["queued"] + books["refused"] + books["dropped"] == books["received"]
+        assert toolgauge.memory_mib() - before < 120
+        (body,) = recorded("pydantic-ai", "tool_error")
+        assert post(toolgauge.http_port, body)[0] == 503
+        assert "Traceback" not in toolgauge.said()
+        # There is nothing to wait for.
+        toolgauge.signal(signal.SIGKILL)
+        toolgauge.ended(5)

@@ -174,6 +174,15 @@ def test_placeholders_are_no_values(arguments: str | None, result: str | None, r
     assert (found.arguments, found.result) == read
 
 
+@pytest.mark.parametrize("key", ["gcp.vertex.agent.tool_response", "gen_ai.tool.call.result"])
+def test_an_error_in_place_of_a_result_is_a_failure_though_the_span_went_well(key: str):
+    message = "Invoking `get_weather()` failed as the following mandatory input parameters are not present:\ncity"
+    found = tool(**{key: json.dumps({"error": message})})
+    assert found.error == CallError(kind="_OTHER", message=message)
+    assert tool(**{key: '{"error": "", "city": "Lima"}'}).error is None
+    assert tool(**{key: '{"error": null}'}).error is None
+
+
 def test_the_conventions_keys_win_over_its_own():
     found = tool(**{"gen_ai.tool.call.arguments": '{"city": "Lima"}', "gcp.vertex.agent.tool_call_args": "{}"})
     assert found.arguments == Recorded({"city": "Lima"})

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
-from toolgauge.model.observations import AgentRun, ConversationSeen, ModelCall, Observation
+from toolgauge.model.observations import AgentRun, CallError, ConversationSeen, ModelCall, Observation
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import content, names, tools
@@ -125,11 +125,22 @@ def _executed(span: Span) -> Iterator[Observation]:
     if arguments == Recorded({}) and result == Recorded({}):
         # With content switched off both are empty objects.
         arguments = result = NOT_RECORDED
+    result = result if call.result == NOT_RECORDED else _told(_unwrapped(call.result))
     yield replace(
         call,
         arguments=arguments if call.arguments == NOT_RECORDED else call.arguments,
-        result=result if call.result == NOT_RECORDED else _told(_unwrapped(call.result)),
+        result=result,
+        error=call.error or _failure(result),
     )
+
+
+def _failure(result: Content) -> CallError | None:
+    """Read the failure that the kit returns in place of calling the tool; the span goes well all the same."""
+    match result:
+        case Recorded({"error": str() as message, **rest}) if message and not rest:
+            return CallError(kind="_OTHER", message=message)
+        case _:
+            return None
 
 
 def _unwrapped(result: Content) -> Content:

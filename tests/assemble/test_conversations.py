@@ -71,7 +71,7 @@ def test_an_answer_is_found_in_a_later_trace():
     feed(box, 0, reading("ask1", model(), conversation("talk"), requested("f", args(n=1), id="1"), trace=ONE, start=0))
     feed(box, 1, reading("ask2", model(), conversation("talk"), answered("1", "fine"), trace=TWO, start=5))
     trace_one, trace_two, whole = (one for _, one in all_closed(box, 60 * MINUTE_NS))
-    assert (trace_one.calls[0].state, trace_two.calls) == ("requested_only", ())
+    assert (trace_one.calls[0].state, trace_two.calls) == ("executed", ())
     assert (whole.scope, whole.calls[0].state, whole.calls[0].result) == ("conversation", "executed", Recorded("fine"))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from toolgauge.assemble.closed_ids import ClosedIds
 from toolgauge.assemble.conversation import OpenConversation
 from toolgauge.assemble.conversations import Conversations
+from toolgauge.assemble.loose_answers import LooseAnswers
 from toolgauge.assemble.open_trace import OpenTrace
 from toolgauge.assemble.recent_spans import RecentSpans
 from toolgauge.assemble.schedule import Schedule
@@ -40,6 +41,7 @@ class Assembler:
         self._closed = ClosedIds(settings.late_traces, settings.late_for_ns)
         self._conversations = Conversations(settings, self._open_until_ns) if conversations else None
         self._open_by_conversation: dict[str, set[str]] = {}
+        self._loose = LooseAnswers()
         self._evicted: deque[tuple[OpenTrace | OpenConversation, ClosedBecause]] = deque()
 
     @property
@@ -164,6 +166,7 @@ class Assembler:
     def _add_to(self, trace: OpenTrace, reading: Reading, now_ns: int) -> None:
         before_bytes, before = trace.size_bytes, trace.conversation
         trace.add(reading, now_ns)
+        self._loose.note(reading)
         self._trace_bytes += trace.size_bytes - before_bytes
         if trace.conversation != before:
             self._index(trace, before)
@@ -227,7 +230,7 @@ class Assembler:
             yield from self._finish(*self._evicted.popleft(), now_ns)
 
     def _finish(self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int) -> Iterator[Trajectory]:
-        trajectory = ended.trajectory(because)
+        trajectory = self._joined(ended, because)
         if trajectory is None:
             # Nothing was scored, so nothing can be scored twice: the run may still come.
             if isinstance(ended, OpenTrace):
@@ -236,6 +239,11 @@ class Assembler:
         if isinstance(ended, OpenTrace) and trajectory.conversation_id is not None:
             self._pass_on(ended, trajectory.conversation_id, now_ns)
         yield trajectory
+
+    def _joined(self, ended: OpenTrace | OpenConversation, because: ClosedBecause) -> Trajectory | None:
+        if isinstance(ended, OpenConversation):
+            return ended.trajectory(because)
+        return ended.trajectory(because, tuple(self._loose.found(ended.readings)))
 
     def _pass_on(self, trace: OpenTrace, conversation_id: str, now_ns: int) -> None:
         """Hand a closed trace to its conversation."""

@@ -4,7 +4,8 @@ The end of a sub-agent looks like the end of the run; only a chain of parents th
 without a parent tells them apart.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 from toolgauge.assemble.content_budget import ContentBudget
 from toolgauge.assemble.cutting import fingerprint
@@ -36,6 +37,11 @@ class OpenTrace:
         # Chains from agent runs upward: where they wait for the next parent, and which spans they passed.
         self._awaited: set[str] = set()
         self._passed: set[str] = set()
+
+    @property
+    def readings(self) -> Sequence[Reading]:
+        """What was read so far."""
+        return tuple(self._content.readings.values())
 
     @property
     def size_bytes(self) -> int:
@@ -80,9 +86,12 @@ class OpenTrace:
             trace_id=self.trace_id, readings=tuple(self._content.readings.values()), parents=self._parents
         )
 
-    def trajectory(self, because: ClosedBecause) -> Trajectory | None:
-        """Join what has come so far."""
-        return join([self.gathered()], scope="trace", closed_because=because)
+    def trajectory(self, because: ClosedBecause, told: Sequence[Reading] = ()) -> Trajectory | None:
+        """Join what has come so far, with what was `told` of its calls in other traces."""
+        gathered = self.gathered()
+        if told:
+            gathered = replace(gathered, readings=(*gathered.readings, *told))
+        return join([gathered], scope="trace", closed_because=because)
 
     def _add_span(self, reading: Reading, now_ns: int) -> bool:
         span_id = reading.ref.span_id

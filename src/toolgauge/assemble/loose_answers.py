@@ -1,0 +1,71 @@
+"""Finds the answer to a call in another trace.
+
+A model client without a span around it gives one trace a model call: the call is in one trace, and what came of it
+only in the history of the next. Which of both closes first is chance, so answers are remembered beyond that.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from toolgauge.assemble.cutting import cut
+from toolgauge.model.observations import CallAnswered, CallRequested, Reading
+
+_MAX_ANSWERS = 10_000
+# So many characters of a result are kept of each.
+_MAX_TEXT = 1024
+
+
+class LooseAnswers:
+    """The first answer to each call, by service and call id."""
+
+    def __init__(self, max_answers: int = _MAX_ANSWERS) -> None:
+        self._max_answers = max_answers
+        self._known: dict[tuple[str | None, str], tuple[int, str, CallAnswered]] = {}
+
+    def note(self, reading: Reading) -> None:
+        """Remember the answers in the history of a model call that is a trace of its own."""
+        if not _is_alone(reading):
+            return
+        start_ns, trace_id = reading.start_ns, reading.ref.trace_id
+        for seen in reading.observations:
+            if isinstance(seen, CallAnswered) and seen.call_id is not None:
+                key = (reading.service, seen.call_id)
+                known = self._known.get(key)
+                # Every later history repeats it: the first is remembered, whichever arrives first.
+                if known is None or (start_ns, trace_id) <= known[:2]:
+                    cut_short = cut(seen, _MAX_TEXT)
+                    self._known[key] = (start_ns, trace_id, cut_short if isinstance(cut_short, CallAnswered) else seen)
+        while len(self._known) > self._max_answers:
+            del self._known[next(iter(self._known))]
+
+    def found(self, closing: Sequence[Reading]) -> Iterator[Reading]:
+        """Yield the answers that other traces hold, as log records of the spans that asked."""
+        for reading in closing:
+            answers = tuple(self._answers(reading)) if _is_alone(reading) else ()
+            if answers:
+                yield Reading(
+                    ref=reading.ref,
+                    is_log=True,
+                    parent_span_id=None,
+                    parent_is_remote=None,
+                    start_ns=reading.end_ns,
+                    end_ns=reading.end_ns,
+                    service=reading.service,
+                    scope=reading.scope,
+                    dialect=reading.dialect,
+                    status="unset",
+                    observations=answers,
+                    size_bytes=0,
+                )
+
+    def _answers(self, asking: Reading) -> Iterator[CallAnswered]:
+        for seen in asking.observations:
+            known = None
+            if isinstance(seen, CallRequested) and seen.call_id is not None:
+                known = self._known.get((asking.service, seen.call_id))
+            # An id that is used again was answered before: that answer is about another call.
+            if known is not None and known[1] != asking.ref.trace_id and known[0] > asking.start_ns:
+                yield known[2]
+
+
+def _is_alone(reading: Reading) -> bool:
+    return reading.parent_span_id is None and not reading.is_log

@@ -1,0 +1,75 @@
+"""One trace a model call: what came of a call is only in the history of the next trace."""
+
+from itertools import permutations
+
+from tests.assemble.support import answered, args, assembler, model, reading, requested
+from toolgauge.assemble.loose_answers import LooseAnswers
+from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.observations import CallAnswered, Reading
+from toolgauge.model.trajectory import ToolCall
+
+FIRST, SECOND, THIRD = "1" * 32, "2" * 32, "3" * 32
+
+ASK = reading("ask", model(), requested("f", args(), id="1"), start=0, trace=FIRST)
+NEXT = reading("next", model(), answered("1", "fine"), requested("g", args(), id="2"), start=5, trace=SECOND)
+LAST = reading("last", model(), answered("1", "fine"), answered("2", "Error: ValueError: no"), start=9, trace=THIRD)
+
+
+def calls(*readings: Reading) -> list[ToolCall]:
+    found, _ = assembler()
+    for one in readings:
+        found.add(one, 0)
+    return sorted((call for trajectory in found.close_all(1) for call in trajectory.calls), key=lambda call: call.name)
+
+
+def test_the_next_trace_tells_what_came_of_a_call():
+    one, two = calls(ASK, NEXT, LAST)
+    assert (one.state, one.result, one.error) == ("executed", Recorded("fine"), None)
+    assert two.error is not None
+    assert (two.state, two.error.kind) == ("executed", "ValueError")
+
+
+def test_nothing_is_known_of_a_call_that_no_trace_answers():
+    (call,) = calls(ASK)
+    assert (call.state, call.result) == ("requested_only", NOT_RECORDED)
+
+
+def test_neither_order_of_arrival_nor_of_closing_matters():
+    found = {repr(calls(*order)) for order in permutations((ASK, NEXT, LAST))}
+    assert len(found) == 1
+
+
+def test_an_answer_before_the_call_is_about_another_call():
+    again = reading("again", model(), requested("f", args(), id="1"), start=20, trace=THIRD)
+    states = {call.span.trace_id: call.state for call in calls(ASK, NEXT, again)}
+    assert states[THIRD] == "requested_only"
+
+
+def test_another_service_says_nothing():
+    other = reading("next", model(), answered("1", "fine"), start=5, trace=SECOND, service="other")
+    (call,) = calls(ASK, other)
+    assert call.state == "requested_only"
+
+
+def test_a_model_call_inside_a_run_is_no_model_call_alone():
+    inside = reading("next", model(), answered("1", "fine"), start=5, trace=SECOND, parent="run")
+    (call,) = calls(ASK, inside)
+    assert call.state == "requested_only"
+
+
+def test_the_oldest_answers_are_forgotten():
+    few = LooseAnswers(max_answers=1)
+    few.note(NEXT)
+    assert len(list(few.found([ASK]))) == 1
+    few.note(reading("x", model(), answered("9", "fine"), start=7, trace=THIRD))
+    assert list(few.found([ASK])) == []
+
+
+def test_of_a_long_answer_both_ends_are_kept():
+    some = LooseAnswers()
+    some.note(reading("next", model(), answered("1", "a" * 5000), start=5, trace=SECOND))
+    (told,) = some.found([ASK])
+    (answer,) = told.observations
+    assert isinstance(answer, CallAnswered)
+    assert isinstance(answer.result, Unparsed)
+    assert (len(answer.result.text), answer.result.reason) == (1024, "truncated")

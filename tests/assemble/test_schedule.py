@@ -1,5 +1,7 @@
 """When something is due: lazily moved, never late, never missed."""
 
+import weakref
+
 from tests.assemble.support import head
 from toolgauge.assemble.recent_spans import RecentSpans
 from toolgauge.assemble.schedule import Schedule
@@ -37,6 +39,23 @@ def test_what_is_gone_is_not_due():
     del due["a"]
     schedule.forget("a")
     assert (schedule.next_due_ns(), schedule.pop_due(100)) == (None, None)
+
+
+def test_what_was_forgotten_leaves_memory_before_its_time():
+    class Key(str):
+        """A key that can be watched; plain texts cannot."""
+
+    far, soon = 10**12, 10
+    schedule = Schedule(lambda _: None)
+    watched: list[weakref.ref[Key]] = []
+    for number in range(10_000):
+        key = Key(f"trace {number}")
+        watched.append(weakref.ref(key))
+        schedule.note(key, far)
+        schedule.note(key, soon)
+        schedule.forget(key)
+        del key
+    assert sum(ref() is not None for ref in watched) < 2000
 
 
 def test_recent_spans_are_bounded_and_given_away_once():

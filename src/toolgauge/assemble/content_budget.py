@@ -44,8 +44,8 @@ class ContentBudget:
         self._received += reading.size_bytes
         self._untrimmed_size += reading.size_bytes
         self._untrimmed.append(key)
-        # Some more than allowed is let in before looking: else each reading would cost a look.
-        if self._kept + self._untrimmed_size > self._max + self._max // 2:
+        # Half as much again is let in before looking, whatever is kept already: else each reading would cost a look.
+        if self._untrimmed_size > self._max // 2:
             self.trim()
 
     def trim(self) -> None:
@@ -56,7 +56,7 @@ class ContentBudget:
             self._trim_one(key)
         self._untrimmed.clear()
         self._untrimmed_size = 0
-        if self._kept > self._max:
+        if self._kept > self._max and self._level > _LOWEST_LEVEL:
             self._lower_level()
 
     def _trim_one(self, key: Hashable) -> None:

@@ -5,7 +5,10 @@ entries on each span, would cost more than assembling.
 """
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
+
+_MOSTLY_STALE = 4
+_ALLOWED_STALE = 1000
 
 
 class Schedule:
@@ -23,6 +26,8 @@ class Schedule:
         if entry is None or due_ns < entry:
             self._entry[key] = due_ns
             heappush(self._heap, (due_ns, key))
+            if len(self._heap) > _MOSTLY_STALE * len(self._entry) + _ALLOWED_STALE:
+                self._drop_stale()
 
     def next_due_ns(self) -> int | None:
         """Return when the first key is due."""
@@ -50,5 +55,10 @@ class Schedule:
         return key
 
     def forget(self, key: str) -> None:
-        """Drop a key; its entry in the heap goes when its time comes."""
+        """Drop a key; its entry in the heap goes when its time comes, or when too many such entries wait."""
         self._entry.pop(key, None)
+
+    def _drop_stale(self) -> None:
+        # A trace that ended waits no longer for the parent it lacked, but the time of that wait is in the heap.
+        self._heap = [(due_ns, key) for key, due_ns in self._entry.items()]
+        heapify(self._heap)

@@ -1,0 +1,236 @@
+"""Haystack's own tracer, in the forms that haystack-ai 3 and the agents of 2 serialise."""
+
+import json
+
+import pytest
+
+from tests.recognize.support import log, observations, span
+from toolgauge.model.content import NOT_RECORDED, Recorded
+from toolgauge.model.json import Json, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    Observation,
+    ToolDefinition,
+    ToolsOffered,
+)
+from toolgauge.recognize.dialects.haystack import Haystack
+from toolgauge.testing.dialects import check_dialect
+
+TOOL = "haystack.agent.step.tool"
+MODEL = "haystack.agent.step.llm"
+COMPONENT = "haystack.component"
+CALL: Json = {"tool_name": "add", "arguments": {"a": 1}, "id": "call_1", "extra": None}
+
+
+def read(name: str, **attributes: Value) -> list[Observation]:
+    told = {key.replace("__", "."): value for key, value in attributes.items()}
+    return observations(Haystack(), span(told, name=name, scope="haystack"))
+
+
+def message(role: str, *parts: Json) -> Json:
+    return {"role": role, "meta": {}, "name": None, "content": list(parts)}
+
+
+def answer(result: Json, *, error: bool = False) -> Json:
+    return message("tool", {"tool_call_result": {"result": result, "origin": CALL, "error": error}})
+
+
+def tool(given: Json = None, output: Value = None, **more: Value) -> list[Observation]:
+    attributes: dict[str, Value] = {"haystack__tool__name": "add", **more}
+    if given is not None:
+        attributes[f"{TOOL}.input"] = json.dumps(given)
+    if output is not None:
+        attributes[f"{TOOL}.output"] = output
+    return read(TOOL, **attributes)
+
+
+def model(given: Json = None, output: Value = None, name: str = MODEL, prefix: str = MODEL) -> list[Observation]:
+    attributes: dict[str, Value] = {f"{prefix}.input": json.dumps(given)} if given is not None else {}
+    if output is not None:
+        attributes[f"{prefix}.output"] = output
+    return read(name, **attributes)
+
+
+# -- which spans
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "claimed"),
+    [
+        (TOOL, {"haystack.tool.name": "add"}, True),
+        ("haystack.pipeline.run", {}, True),
+        (TOOL, {"gen_ai.operation.name": "execute_tool"}, False),
+        ("pipeline.run", {"haystack.tool.name": "add"}, False),
+    ],
+)
+def test_claims(name: str, attributes: dict[str, Value], claimed: bool):  # noqa: FBT001 - a column of the table
+    assert Haystack().claims(span(attributes, name=name)) is claimed
+
+
+def test_log_records_are_nobodys():
+    assert Haystack().claims(log(TOOL)) is False
+
+
+def test_the_dialect_keeps_its_contract():
+    check_dialect(
+        Haystack(), [span({"haystack.tool.name": "add"}, name=TOOL), span({"a": 1}, name=MODEL, scope="haystack")]
+    )
+
+
+# -- tools
+
+
+def test_a_tool_span_is_a_call():
+    assert tool({"a": 1}, '{"sum": 3}') == [
+        CallExecuted(name="add", arguments=Recorded({"a": 1}), result=Recorded({"sum": 3}))
+    ]
+    assert tool({"a": 1}, "three apples") == [
+        CallExecuted(name="add", arguments=Recorded({"a": 1}), result=Recorded("three apples"))
+    ]
+
+
+def test_without_content_tracing_the_name_is_all_there_is():
+    assert tool() == [CallExecuted(name="add", arguments=NOT_RECORDED, result=NOT_RECORDED)]
+
+
+def test_a_failure_is_told_by_the_output_alone():
+    assert tool({"a": 1}, '{"error": "code 51"}') == [
+        CallExecuted(
+            name="add",
+            arguments=Recorded({"a": 1}),
+            result=Recorded({"error": "code 51"}),
+            error=CallError(kind="_OTHER", message="code 51"),
+        )
+    ]
+
+
+def test_a_result_that_has_an_error_among_others_is_no_failure():
+    assert tool({"a": 1}, '{"error": null, "sum": 3}') == [
+        CallExecuted(name="add", arguments=Recorded({"a": 1}), result=Recorded({"error": None, "sum": 3}))
+    ]
+
+
+def test_a_question_to_a_person_about_a_call_is_no_call():
+    found = read(
+        "haystack.agent.hook.human_in_the_loop.strategy", haystack__tool__name="add", haystack__tool__call__id="1"
+    )
+    assert found == []
+
+
+def test_one_span_for_all_calls_of_a_step_holds_their_answers():
+    output = json.dumps({"tool_messages": [answer("3"), answer("no", error=True)], "state": {}})
+    assert read(TOOL, **{f"{TOOL}.output": output}) == [
+        CallAnswered(call_id="call_1", name="add", result=Recorded(3)),
+        CallAnswered(call_id="call_1", name="add", result=Recorded("no"), error=CallError(kind="_OTHER", message="no")),
+    ]
+
+
+# -- models
+
+
+def test_a_models_step_has_its_calls_and_what_was_said():
+    given: Json = {
+        "messages": [
+            message("system", {"text": "Add."}),
+            message("user", {"text": "1 + 2?"}),
+            message("assistant", {"tool_call": CALL}),
+            answer("no", error=True),
+        ]
+    }
+    output = json.dumps(
+        {"replies": [message("assistant", {"text": "Again."}, {"tool_call": CALL}, {"tool_call": {**_call("call_2")}})]}
+    )
+    assert model(given, output) == [
+        ModelCall(),
+        MessageSeen(role="system", text="Add."),
+        CallAnswered(call_id="call_1", name="add", result=Recorded("no"), error=CallError(kind="_OTHER", message="no")),
+        MessageSeen(role="user", text="1 + 2?"),
+        CallRequested(position=0, name="add", call_id="call_1", arguments=Recorded({"a": 1})),
+        CallRequested(position=1, name="add", call_id="call_2", arguments=Recorded({"a": 1})),
+        MessageSeen(role="assistant", text="Again."),
+    ]
+
+
+def _call(call_id: str) -> dict[str, Json]:
+    assert isinstance(CALL, dict)
+    return {**CALL, "id": call_id}
+
+
+def test_content_that_was_no_json_is_a_repr_of_all_of_it():
+    output = (
+        "{'replies': [ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[TextContent(text='Adding.'), "
+        "ToolCall(tool_name='add', arguments={'a': 1}, id='call_1', extra=None)], _name=None, "
+        "_meta={'usage': <object object at 0x7f>})]}"
+    )
+    assert model(output=output) == [
+        ModelCall(),
+        CallRequested(position=0, name="add", call_id="call_1", arguments=Recorded({"a": 1})),
+        MessageSeen(role="assistant", text="Adding."),
+    ]
+
+
+def test_tools_on_offer_are_serialised_with_their_class():
+    data: Json = {"name": "add", "description": "Adds.", "parameters": {"type": "object"}, "function": "shop.add"}
+    one: Json = {"type": "haystack.tools.tool.Tool", "data": data}
+    offered = ToolsOffered(tools=(ToolDefinition(name="add", description="Adds.", parameters={"type": "object"}),))
+    several: Json = {"type": "haystack.tools.toolset.Toolset", "data": {"tools": [one]}}
+    assert model({"messages": [], "tools": [one]}) == [ModelCall(), offered]
+    assert model({"messages": [], "tools": several}) == [ModelCall(), offered]
+    assert read("haystack.agent.run", haystack__agent__tools=json.dumps([one])) == [AgentRun(agent=None), offered]
+
+
+def test_the_agents_of_release_two_are_made_of_components():
+    output = json.dumps({"replies": [message("assistant", {"tool_call": CALL})]})
+    assert model(output=output, name="haystack.component.run", prefix=COMPONENT) == [
+        ModelCall(),
+        CallRequested(position=0, name="add", call_id="call_1", arguments=Recorded({"a": 1})),
+    ]
+    answered = json.dumps({"tool_messages": [answer("3")]})
+    assert read("haystack.component.run", haystack__component__output=answered) == [
+        CallAnswered(call_id="call_1", name="add", result=Recorded(3))
+    ]
+
+
+def test_a_generator_of_text_is_a_model():
+    output = json.dumps({"replies": ["Three."], "meta": [{}]})
+    assert model(output=output, name="haystack.component.run", prefix=COMPONENT) == [
+        ModelCall(),
+        MessageSeen(role="assistant", text="Three."),
+    ]
+
+
+# -- agents
+
+
+def test_an_agent_is_named_by_its_component():
+    found = read(
+        "haystack.component.run",
+        haystack__component__name="support",
+        haystack__component__type="Agent",
+        haystack__component__output=json.dumps({"messages": [message("assistant", {"text": "Three."})]}),
+    )
+    assert found == [AgentRun(agent="support")]
+
+
+def test_the_question_is_in_the_agents_input():
+    given = json.dumps({"messages": [message("user", {"text": "1 + 2?"})]})
+    assert read("haystack.agent.run", haystack__agent__input=given, session__id="s-1") == [
+        ConversationSeen(conversation_id="s-1", rank=1),
+        AgentRun(agent=None),
+        MessageSeen(role="user", text="1 + 2?"),
+    ]
+
+
+def test_values_of_other_shapes_are_no_error():
+    for value in ("5", "[[[]]]", '{"replies": 5, "messages": [1, {"content": 5}]}', "text", '{"tools": [[1]]}'):
+        assert model(5, value)[0] == ModelCall()
+        assert isinstance(tool(5, value)[0], CallExecuted)
+        assert isinstance(read("haystack.component.run", haystack__component__output=value), list)
+        assert isinstance(read("haystack.agent.run", haystack__agent__tools=value), list)

@@ -1,0 +1,306 @@
+"""Langfuse as SDK 5.0.4 wrote it (`tests/corpus/langfuse-langgraph`), and forms of its other integrations by hand."""
+
+import json
+
+from tests.recognize.support import CORPUS, event, log, observations, recorded, seen, span
+from toolgauge.decode.decoder import Decoder
+from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.json import Json, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    Observation,
+    Reading,
+    ToolDefinition,
+    ToolsOffered,
+)
+from toolgauge.recognize.dialects.langfuse import Langfuse
+from toolgauge.testing.dialects import check_dialect
+
+PREFIX = "langfuse.observation."
+FOLDER = "langfuse-langgraph"
+
+
+def readings(scenario: str) -> list[Reading]:
+    return recorded(Langfuse(), f"{FOLDER}/{scenario}.otlp.pb")
+
+
+def read(kind: str, name: str = "add", **attributes: Value) -> list[Observation]:
+    return observations(
+        Langfuse(),
+        span({f"{PREFIX}type": kind} | {PREFIX + key: value for key, value in attributes.items()}, name=name),
+    )
+
+
+def requested(name: str, call_id: str, arguments: Json, agent: str | None = "shop_agent") -> CallRequested:
+    return CallRequested(position=0, name=name, call_id=call_id, arguments=Recorded(arguments), agent=agent)
+
+
+# -- recorded traffic
+
+
+def test_the_dialect_keeps_its_contract_on_recorded_spans():
+    dialect = Langfuse()
+    decoder = Decoder(dialect.marks, dialect.scopes)
+    for path in sorted((CORPUS / FOLDER).glob("*.otlp.pb")):
+        check_dialect(dialect, [viewed.span for viewed in decoder.traces(path.read_bytes()).viewed])
+
+
+def test_a_tool_span_is_a_call_named_after_the_span():
+    assert seen(readings("single"), CallExecuted) == [
+        CallExecuted(
+            name="get_weather",
+            call_id="call_w1",
+            arguments=Recorded({"city": "Paris", "unit": "celsius"}),
+            result=Recorded("18 degrees, light rain"),
+            agent="shop_agent",
+        )
+    ]
+
+
+def test_a_call_that_raised_has_its_error_and_no_result():
+    assert seen(readings("error"), CallExecuted) == [
+        CallExecuted(
+            name="charge_card",
+            call_id="call_e1",
+            arguments=Recorded({"customer_id": 7731, "amount": 20.0}),
+            error=CallError(kind="_OTHER", message="card declined: code 51"),
+            agent="shop_agent",
+        )
+    ]
+
+
+def test_definitions_among_the_messages_are_tools_on_offer_and_no_answers():
+    found = readings("single")
+    offered = seen(found, ToolsOffered)[0]
+    assert isinstance(offered, ToolsOffered)
+    assert [tool.name for tool in offered.tools] == [
+        "get_weather",
+        "find_customer",
+        "list_orders",
+        "refund_order",
+        "charge_card",
+        "lookup_stock",
+        "create_ticket",
+    ]
+    assert offered.tools[1].parameters == {
+        "properties": {"email": {"type": "string"}},
+        "required": ["email"],
+        "type": "object",
+    }
+    # The second is the tool node's own, with the name.
+    assert seen(found, CallAnswered) == [
+        CallAnswered(call_id="call_w1", name="get_weather", result=Recorded("18 degrees, light rain")),
+        CallAnswered(call_id="call_w1", result=Recorded("18 degrees, light rain")),
+    ]
+
+
+def test_an_invented_tool_is_requested_and_its_refusal_is_an_answer():
+    found = readings("unknown_tool")
+    assert seen(found, CallRequested) == [
+        requested("cancel_order", "call_u1", {"order_id": "A-1001"}),
+        requested("refund_order", "call_u2", {"order_id": "A-1001", "amount": 42.5}),
+    ]
+    refusal = (
+        "Error: cancel_order is not a valid tool, try one of "
+        "[get_weather, find_customer, list_orders, refund_order, charge_card, lookup_stock, create_ticket]."
+    )
+    assert CallAnswered(
+        call_id="call_u1",
+        name="cancel_order",
+        result=Recorded(refusal),
+        error=CallError(kind="_OTHER", message=refusal),
+    ) in seen(found, CallAnswered)
+
+
+def test_a_hand_off_is_a_call_and_its_nodes_are_not_agents_twice():
+    found = readings("handoff")
+    assert seen(found, CallExecuted) == [
+        CallExecuted(
+            name="transfer_to_refund_agent",
+            call_id="call_h1",
+            arguments=Recorded({}),
+            result=Recorded("Transferred to refund_agent"),
+            agent="triage_agent",
+        ),
+        CallExecuted(
+            name="refund_order",
+            call_id="call_h2",
+            arguments=Recorded({"order_id": "A-1001", "amount": 42.5, "reason": "customer request"}),
+            result=Recorded({"refund_id": "R-A-1001", "status": "accepted", "amount": 42.5}),
+            agent="refund_agent",
+        ),
+    ]
+    assert seen(found, AgentRun) == [
+        AgentRun(agent="triage_agent"),
+        AgentRun(agent="refund_agent"),
+        AgentRun(agent=None),
+    ]
+
+
+def test_what_was_said_is_read_from_the_model_call():
+    assert seen(readings("single"), MessageSeen)[-3:] == [
+        MessageSeen(role="system", text="You are a shop assistant."),
+        MessageSeen(role="user", text="What is the weather in Paris?"),
+        MessageSeen(role="assistant", text="It is 18 degrees with light rain in Paris."),
+    ]
+
+
+# -- by hand
+
+
+def test_log_records_and_other_spans_are_nobodys():
+    assert Langfuse().claims(log("langfuse.observation.type")) is False
+    assert Langfuse().claims(span({"langfuse.trace.name": "x"})) is False
+
+
+def test_observed_functions_have_an_envelope_around_their_keywords():
+    assert read("tool", input='{"args": [], "kwargs": {"a": 1}}', output="3") == [
+        CallExecuted(name="add", arguments=Recorded({"a": 1}), result=Recorded(3))
+    ]
+
+
+def test_positional_arguments_of_a_function_have_no_names():
+    assert read("tool", input='{"args": [1], "kwargs": {}}') == [
+        CallExecuted(name="add", arguments=Unparsed('{"args":[1],"kwargs":{}}'))
+    ]
+
+
+def test_a_tool_of_langchain_may_have_arguments_called_args_and_kwargs():
+    arguments = '{"args": [1], "kwargs": {}}'
+    found = read("tool", input=arguments, **{"metadata.tool_call_id": '"call_1"'})
+    assert found == [
+        CallExecuted(name="add", call_id="call_1", arguments=Recorded({"args": [1], "kwargs": {}})),
+    ]
+
+
+def test_metadata_of_older_releases_has_no_quotes():
+    assert read("tool", **{"metadata.tool_call_id": "call_1", "metadata.lc_agent_name": "shop"}) == [
+        CallExecuted(name="add", call_id="call_1", agent="shop")
+    ]
+
+
+def test_a_hand_off_by_exception_is_no_failure():
+    parent = event("exception", {"exception.type": "langgraph.errors.ParentCommand"})
+    told = {f"{PREFIX}type": "tool", f"{PREFIX}level": "DEFAULT", f"{PREFIX}status_message": "Command(...)"}
+    assert observations(Langfuse(), span(told, name="hand_over", status="error", events=[parent])) == [
+        CallExecuted(name="hand_over")
+    ]
+
+
+def test_an_error_without_level_counts_by_its_status_and_exception():
+    raised = event("exception", {"exception.type": "KeyError", "exception.message": "'x'"})
+    record = span({f"{PREFIX}type": "tool"}, name="add", status="error", status_message="bad key", events=[raised])
+    assert observations(Langfuse(), record) == [
+        CallExecuted(name="add", error=CallError(kind="KeyError", message="bad key"))
+    ]
+
+
+def test_a_call_that_langchain_could_not_parse_is_requested_and_not_usable():
+    output = json.dumps(
+        {
+            "role": "assistant",
+            "content": "",
+            "invalid_tool_calls": [{"name": "add", "args": '{"a": ', "id": "call_1", "error": "no JSON"}],
+        }
+    )
+    assert read("generation", output=output) == [
+        ModelCall(),
+        CallRequested(position=0, name="add", call_id="call_1", arguments=Unparsed('{"a": '), usable=False),
+    ]
+
+
+def test_the_openai_integration_writes_messages_and_tools_in_one_object():
+    tool = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
+    given = json.dumps({"tools": [tool], "messages": [{"role": "user", "content": "1 + 2?"}]})
+    output = json.dumps(
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}],
+        }
+    )
+    assert read("generation", input=given, output=output) == [
+        ModelCall(),
+        ToolsOffered(tools=(ToolDefinition(name="add", parameters={"type": "object"}),)),
+        MessageSeen(role="user", text="1 + 2?"),
+        requested("add", "call_1", {"a": 1}, agent=None),
+    ]
+
+
+def test_the_openai_integration_writes_output_items_of_the_responses_api():
+    output = json.dumps(
+        [{"type": "function_call", "call_id": "call_1", "id": "fc_1", "name": "add", "arguments": '{"a": 1}'}]
+    )
+    assert read("generation", output=output) == [ModelCall(), requested("add", "call_1", {"a": 1}, agent=None)]
+
+
+def test_a_call_that_anthropic_repeats_in_its_content_counts_once():
+    block: Json = {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"a": 1}}
+    output = json.dumps(
+        {
+            "role": "assistant",
+            "content": [{"type": "text", "text": "Adding."}, block],
+            "tool_calls": [{"name": "add", "args": {"a": 1}, "id": "toolu_1", "type": "tool_call"}],
+        }
+    )
+    assert read("generation", output=output) == [
+        ModelCall(),
+        requested("add", "toolu_1", {"a": 1}, agent=None),
+        MessageSeen(role="assistant", text="Adding."),
+    ]
+
+
+def test_a_tool_that_returns_a_definition_like_object_is_still_answered():
+    given = json.dumps([{"role": "tool", "tool_call_id": "call_1", "content": {"name": "Zoë"}}])
+    assert read("generation", input=given) == [
+        ModelCall(),
+        CallAnswered(call_id="call_1", result=Recorded({"name": "Zoë"})),
+    ]
+
+
+def test_plain_text_is_what_the_user_and_the_model_said():
+    assert read("generation", input="1 + 2?", output="3, I think") == [
+        ModelCall(),
+        MessageSeen(role="user", text="1 + 2?"),
+        MessageSeen(role="assistant", text="3, I think"),
+    ]
+
+
+def test_an_agent_made_by_hand_is_a_run():
+    assert read("agent", name="support", input="Where is it?") == [
+        AgentRun(agent="support"),
+        MessageSeen(role="user", text="Where is it?"),
+    ]
+    assert read("chain", name="support") == []
+
+
+def test_the_session_is_the_conversation_and_a_thread_stands_in_for_it():
+    kind: dict[str, Value] = {f"{PREFIX}type": "span"}
+    thread = {f"{PREFIX}metadata.thread_id": '"thread-1"'}
+    assert observations(Langfuse(), span({**kind, **thread, "session.id": "s-1"})) == [
+        ConversationSeen(conversation_id="s-1", rank=1)
+    ]
+    assert observations(Langfuse(), span({**kind, **thread})) == [ConversationSeen(conversation_id="thread-1", rank=2)]
+
+
+def test_a_wanted_attribute_may_be_in_the_metadata():
+    record = span({f"{PREFIX}type": "span", "langfuse.trace.metadata.eval.case.id": '"case-1"'})
+    assert Langfuse().attribute(record, "eval.case.id") == "case-1"
+    assert Langfuse().attribute(record, "other") is None
+
+
+def test_values_of_other_shapes_are_no_error():
+    assert (
+        read("generation", input="[1, null, [[]]]", output='{"tool_calls": 5, "content": {"a": 1}}')[0] == ModelCall()
+    )
+    assert read("tool", input='"text"', output="null") == [
+        CallExecuted(name="add", arguments=Unparsed("text"), result=Recorded(None))
+    ]
+    assert read("tool") == [CallExecuted(name="add", arguments=NOT_RECORDED, result=NOT_RECORDED)]

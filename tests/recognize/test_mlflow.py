@@ -1,0 +1,256 @@
+"""MLflow 3.17.2 as it left through its own OTLP export (`cases/mlflow`), and its other integrations by hand."""
+
+import json
+from pathlib import Path
+
+from tests.recognize.support import event, log, observations, recorded, seen, span
+from toolgauge.decode.decoder import Decoder
+from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.json import Json, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    Observation,
+    Reading,
+    ToolDefinition,
+    ToolsOffered,
+)
+from toolgauge.recognize.dialects.mlflow import MLflow
+from toolgauge.testing.dialects import check_dialect
+
+CASES = Path(__file__).parent / "cases" / "mlflow"
+CUT_OFF = '{"city": "Tokyo", "unit": '
+LIMITED: Json = {"customer_id": 7731, "limit": 1}
+ORDERS: Json = [{"id": "A-1001", "total": 42.5}]
+
+
+def case(name: str) -> list[Reading]:
+    return recorded(MLflow(), str(CASES / f"mlflow-3.17.2-{name}.otlp.pb"))
+
+
+def read(kind: str, name: str = "add", inputs: Json = None, outputs: Json = None, **more: Value) -> list[Observation]:
+    attributes: dict[str, Value] = {"mlflow.spanType": json.dumps(kind), **more}
+    if inputs is not None:
+        attributes["mlflow.spanInputs"] = json.dumps(inputs)
+    if outputs is not None:
+        attributes["mlflow.spanOutputs"] = json.dumps(outputs)
+    return observations(MLflow(), span(attributes, name=name))
+
+
+def executed(name: str, call_id: str | None, arguments: Json, result: Json, agent: str | None = None) -> CallExecuted:
+    return CallExecuted(name=name, call_id=call_id, arguments=Recorded(arguments), result=Recorded(result), agent=agent)
+
+
+def requested(name: str, call_id: str | None, arguments: Json, position: int = 0) -> CallRequested:
+    return CallRequested(position=position, name=name, call_id=call_id, arguments=Recorded(arguments))
+
+
+# -- recorded traffic
+
+
+def test_the_dialect_keeps_its_contract_on_recorded_spans():
+    dialect = MLflow()
+    decoder = Decoder(dialect.marks, dialect.scopes)
+    for path in sorted(CASES.glob("*.otlp.pb")):
+        check_dialect(dialect, [viewed.span for viewed in decoder.traces(path.read_bytes()).viewed])
+
+
+CALLS = [
+    executed("list_orders", "call_1", LIMITED, ORDERS, "shop_agent"),
+    CallExecuted(
+        name="charge_card",
+        call_id="call_2",
+        arguments=Recorded({"customer_id": 7731, "amount": 42.5}),
+        error=CallError(kind="ValueError", message="card declined: code 51"),
+        agent="shop_agent",
+    ),
+    executed("get_weather", "call_3", {"city": "Zürich"}, "18 degrees, light rain", "shop_agent"),
+    executed("note", "call_4", {"text": "20"}, "kept", "shop_agent"),
+]
+
+
+def test_langgraph_calls_are_tool_spans():
+    assert seen(case("langgraph-sequence"), CallExecuted) == CALLS
+
+
+def test_calls_of_the_export_in_the_conventions_are_the_same():
+    found = case("genai-conventions")
+    assert seen(found, CallExecuted) == CALLS
+    assert seen(found, AgentRun) == [AgentRun(agent="shop_agent")]
+    assert seen(found, ConversationSeen)[0] == ConversationSeen(conversation_id="thread-9", rank=2)
+
+
+def test_the_model_asked_for_parallel_calls_in_its_order():
+    shop = "shop_agent"
+    assert seen(case("langgraph-sequence"), CallRequested)[2:] == [
+        CallRequested(
+            position=0, name="get_weather", call_id="call_3", arguments=Recorded({"city": "Zürich"}), agent=shop
+        ),
+        CallRequested(position=1, name="note", call_id="call_4", arguments=Recorded({"text": "20"}), agent=shop),
+    ]
+
+
+def test_the_graph_is_one_run_of_the_agent_in_a_thread():
+    found = case("langgraph-sequence")
+    assert seen(found, AgentRun) == [AgentRun(agent="shop_agent")]
+    assert set(map(str, seen(found, ConversationSeen))) == {str(ConversationSeen(conversation_id="thread-9", rank=2))}
+
+
+def test_the_refusal_of_an_invented_tool_is_an_answer():
+    found = case("langgraph-unknown-tool")
+    refusal = "Error: cancel_order is not a valid tool, try one of [get_weather, list_orders, charge_card, note]."
+    assert seen(found, CallAnswered)[0] == CallAnswered(
+        call_id="call_u1",
+        name="cancel_order",
+        result=Recorded(refusal),
+        error=CallError(kind="_OTHER", message=refusal),
+    )
+    assert [call.name for call in seen(found, CallExecuted) if isinstance(call, CallExecuted)] == ["get_weather"]
+
+
+def test_broken_arguments_are_kept_as_text():
+    assert seen(case("langgraph-bad-json"), CallRequested) == [
+        CallRequested(
+            position=0, name="get_weather", call_id="call_b1", arguments=Unparsed(CUT_OFF), agent="shop_agent"
+        )
+    ]
+
+
+def test_decorated_functions_are_calls_of_the_agent_around_them():
+    found = case("decorators")
+    assert seen(found, CallExecuted) == [
+        executed("lookup_stock", None, {"sku": "AB-1", "warehouse": "FRA2"}, {"sku": "AB-1", "available": 14}),
+        CallExecuted(
+            name="add",
+            arguments=Recorded({"a": 1, "b": 2.5}),
+            error=CallError(kind="TimeoutError", message="backend timed out"),
+        ),
+    ]
+    assert seen(found, AgentRun) == [AgentRun(agent="support")]
+
+
+def test_tools_on_offer_are_read():
+    offered = seen(case("langgraph-bad-json"), ToolsOffered)[0]
+    assert isinstance(offered, ToolsOffered)
+    assert offered.tools[1] == ToolDefinition(
+        name="list_orders",
+        description="List orders.",
+        parameters={
+            "properties": {"customer_id": {"type": "integer"}, "limit": {"type": "integer"}},
+            "type": "object",
+            "required": ["customer_id"],
+        },
+    )
+
+
+# -- by hand
+
+
+def test_log_records_and_other_spans_are_nobodys():
+    assert MLflow().claims(log("mlflow.spanType")) is False
+    assert MLflow().claims(span({"gen_ai.operation.name": "chat"}, scope="other")) is False
+    assert MLflow().claims(span({"gen_ai.operation.name": "chat"}, scope="mlflow.tracing.provider")) is True
+
+
+def test_crewai_wraps_name_and_arguments():
+    assert read("TOOL", inputs={"tool_name": "add", "tool_args": {"a": 1}}, outputs={"result": "3 apples"}) == [
+        executed("add", None, {"a": 1}, "3 apples")
+    ]
+
+
+def test_a_tool_may_have_arguments_called_like_an_envelope():
+    inputs: Json = {"tool_name": "other", "tool_args": {"a": 1}}
+    assert read("TOOL", inputs=inputs, outputs={"result": 3}) == [executed("add", None, inputs, {"result": 3})]
+
+
+def test_claude_code_names_the_tool_beside_the_span():
+    found = read("TOOL", "tool_Read", {"path": "a.py"}, {"result": "text"}, tool_name='"Read"', tool_id='"toolu_1"')
+    assert found == [executed("Read", "toolu_1", {"path": "a.py"}, "text")]
+
+
+def test_pydantic_ai_calls_go_through_a_manager():
+    call: Json = {"tool_name": "add", "args": '{"a": 1}', "tool_call_id": "call_1"}
+    forms: list[Json] = [{"call": call}, {"validated": {"call": call}}]
+    for inputs in forms:
+        assert read("TOOL", "ToolManager.execute_tool_call", inputs, 3) == [executed("add", "call_1", {"a": 1}, 3)]
+
+
+def test_strands_names_the_tool_in_the_conventions():
+    found = read(
+        "TOOL", "execute_tool add", {"a": 1}, 3, **{"gen_ai.tool.name": "add", "gen_ai.tool.call.id": "tooluse_1"}
+    )
+    assert found == [executed("add", "tooluse_1", {"a": 1}, 3)]
+
+
+def test_components_of_haystack_are_not_tools():
+    assert read("TOOL", "PromptBuilder", {"a": 1}, **{"haystack.component.name": "prompt"}) == []
+
+
+def test_a_tool_that_interrupts_its_graph_has_not_failed():
+    interrupt = event("exception", {"exception.type": "GraphInterrupt"})
+    record = span({"mlflow.spanType": '"TOOL"'}, name="ask", status="error", events=[interrupt])
+    assert observations(MLflow(), record) == [CallExecuted(name="ask")]
+
+
+def test_answers_of_providers_are_read_in_their_own_form():
+    call: Json = {"name": "add", "args": {"a": 1}}
+    anthropic: Json = {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": "1", "name": "add", "input": {"a": 1}}],
+    }
+    gemini: Json = {"candidates": [{"content": {"role": "model", "parts": [{"function_call": call}]}}]}
+    responses: Json = {"output": [{"type": "function_call", "call_id": "1", "name": "add", "arguments": '{"a": 1}'}]}
+    pydantic: Json = {"parts": [{"part_kind": "tool-call", "tool_name": "add", "args": {"a": 1}, "tool_call_id": "1"}]}
+    for outputs, call_id in ((anthropic, "1"), (gemini, None), (responses, "1"), (pydantic, "1")):
+        assert read("LLM", outputs=outputs) == [ModelCall(), requested("add", call_id, {"a": 1})]
+
+
+def test_questions_to_providers_are_read_in_their_own_form():
+    answered: Json = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "3"}]}
+    anthropic: Json = {"system": "Add.", "messages": [{"role": "user", "content": "1 + 2?"}, answered]}
+    assert read("CHAT_MODEL", inputs=anthropic) == [
+        ModelCall(),
+        MessageSeen(role="system", text="Add."),
+        CallAnswered(call_id="1", result=Recorded(3)),
+        MessageSeen(role="user", text="1 + 2?"),
+    ]
+    assert read("CHAT_MODEL", inputs={"input": "1 + 2?", "model": "m"}) == [
+        ModelCall(),
+        MessageSeen(role="user", text="1 + 2?"),
+    ]
+
+
+def test_of_alternative_choices_the_first_is_read():
+    choices: Json = [
+        {"message": {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": name, "arguments": "{}"}}]}}
+        for name in ("add", "subtract")
+    ]
+    assert read("CHAT_MODEL", outputs={"choices": choices}) == [ModelCall(), requested("add", "1", {})]
+
+
+def test_a_wanted_attribute_has_no_quotes_and_may_be_in_the_metadata():
+    record = span({"mlflow.spanType": '"CHAIN"', "case": '"c-1"', "metadata": '{"eval.case.id": "c-2"}'})
+    assert MLflow().attribute(record, "case") == "c-1"
+    assert MLflow().attribute(record, "eval.case.id") == "c-2"
+    assert MLflow().attribute(record, "other") is None
+
+
+def test_values_of_other_shapes_are_no_error():
+    odd: list[Json] = [
+        5,
+        [[[]]],
+        {"choices": [None], "parts": 1},
+        {"output": {"output": {}}},
+        "a",
+        {"generations": [1]},
+    ]
+    for value in odd:
+        assert read("CHAT_MODEL", inputs=value, outputs=value)[0] == ModelCall()
+        assert isinstance(read("TOOL", inputs=value, outputs=value)[0], CallExecuted)
+        assert isinstance(read("CHAIN", inputs=value, outputs=value), list)

@@ -1,0 +1,95 @@
+"""UiPath: uipath-core 0.5.33 as recorded (`tests/corpus/uipath`), and the minimal form of its documents."""
+
+import pytest
+
+from tests.recognize.support import CORPUS, event, log, observations, recorded, seen, span
+from toolgauge.decode.decoder import Decoder
+from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.json import Value
+from toolgauge.model.observations import AgentRun, CallError, CallExecuted, ConversationSeen, Observation
+from toolgauge.recognize.dialects.uipath import UiPath
+from toolgauge.testing.dialects import check_dialect
+
+SCOPE = "uipath.core.tracing.decorators"
+
+
+def read(**attributes: Value) -> list[Observation]:
+    return observations(UiPath(), span({key.replace("_", "."): value for key, value in attributes.items()}))
+
+
+def test_the_dialect_keeps_its_contract_on_recorded_spans():
+    dialect = UiPath()
+    decoder = Decoder(dialect.marks, dialect.scopes)
+    for path in sorted((CORPUS / "uipath").glob("*.otlp.pb")):
+        check_dialect(dialect, [viewed.span for viewed in decoder.traces(path.read_bytes()).viewed])
+
+
+def test_the_agent_is_known_by_its_own_type():
+    assert seen(recorded(UiPath(), "uipath/single.otlp.pb"), AgentRun) == [AgentRun(agent="shop_agent")]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "scope", "claimed"),
+    [
+        ({"tool.name": "add"}, "any", True),
+        ({"span_type": "agent"}, SCOPE, True),
+        ({"span_type": "agent"}, "any", False),
+        ({"input.value": "{}"}, SCOPE, False),
+    ],
+)
+def test_claims(attributes: dict[str, Value], scope: str, claimed: bool):  # noqa: FBT001 - a column of the table
+    assert UiPath().claims(span(attributes, scope=scope)) is claimed
+
+
+def test_log_records_are_nobodys():
+    assert UiPath().claims(log("tool.name", attributes={"tool.name": "add"})) is False
+
+
+def test_arguments_may_be_a_python_literal():
+    assert read(tool_name="add", input_value="{'a': 1, 'dry': True}", output_value="2") == [
+        CallExecuted(name="add", arguments=Recorded({"a": 1, "dry": True}), result=Recorded(2))
+    ]
+
+
+def test_arguments_may_be_json_and_the_call_may_have_an_id():
+    assert read(tool_name="add", tool_id="call_1", input_value='{"a": "\\u00fc"}', session_id="s-1") == [
+        ConversationSeen(conversation_id="s-1", rank=1),
+        CallExecuted(name="add", call_id="call_1", arguments=Recorded({"a": "ü"})),
+    ]
+
+
+def test_arguments_that_cannot_be_read_are_kept_as_text():
+    assert read(tool_name="add", input_value="{'a': print()}") == [
+        CallExecuted(name="add", arguments=Unparsed("{'a': print()}"))
+    ]
+    assert read(tool_name="add") == [CallExecuted(name="add", arguments=NOT_RECORDED)]
+
+
+@pytest.mark.parametrize("marked", [True, "true", "True"])
+def test_a_synthesized_span_is_no_call(marked: Value):
+    assert read(tool_name="add", input_value="{}", tool_synthesized=marked) == []
+
+
+@pytest.mark.parametrize("marked", [False, "false", None])
+def test_a_span_that_is_not_synthesized_is_a_call(marked: Value):
+    assert read(tool_name="add", tool_synthesized=marked) == [CallExecuted(name="add")]
+
+
+def test_the_message_of_langchain_around_a_result_is_opened():
+    said = "{'content': '18 degrees', 'type': 'tool', 'tool_call_id': 'call_1', 'status': 'success'}"
+    assert read(tool_name="get_weather", output_value=said) == [
+        CallExecuted(name="get_weather", call_id="call_1", result=Recorded("18 degrees"))
+    ]
+
+
+def test_a_span_that_failed_is_a_call_that_failed():
+    raised = event("exception", {"exception.type": "TimeoutError", "exception.message": "2 s"})
+    record = span({"tool.name": "add"}, status="error", events=[raised])
+    assert observations(UiPath(), record) == [
+        CallExecuted(name="add", error=CallError(kind="TimeoutError", message="2 s"))
+    ]
+
+
+def test_a_name_that_is_no_text_names_no_call():
+    assert read(tool_name=5) == []
+    assert read(tool_name="") == []

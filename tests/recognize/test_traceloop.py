@@ -1,6 +1,7 @@
 """Traceloop (OpenLLMetry) 0.62.4 and 0.40.14: LangGraph, OpenAI, OpenAI Agents, decorators, MCP."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from toolgauge.model.observations import (
     ConversationSeen,
     MessageSeen,
     ModelCall,
+    Reading,
     ToolDefinition,
     ToolsOffered,
 )
@@ -29,6 +31,7 @@ FOLDERS = (
     "traceloop-openai-legacy",
     "traceloop-openai-agents",
 )
+CASES = Path(__file__).parent / "cases" / "traceloop"
 LANGCHAIN = "opentelemetry.instrumentation.langchain"
 DECORATOR = "traceloop.tracer"
 MCP = "opentelemetry.instrumentation.mcp"
@@ -156,6 +159,57 @@ def test_langgraph_hand_off_is_a_call_and_its_exception_no_failure():
     assert observations(Traceloop(), record) == [
         CallExecuted(name="go", call_id="call_h1", result=Recorded("Transferred"))
     ]
+
+
+def case(name: str) -> list[Reading]:
+    return recorded(Traceloop(), str(CASES / f"{name}.otlp.pb"))
+
+
+def test_call_that_could_not_be_parsed_stands_beside_those_that_could():
+    requests = seen(case("langchain-0.62.4-bad-json"), CallRequested)
+    assert requests[:2] == [
+        CallRequested(position=0, name="get_weather", call_id="c0", arguments=Recorded({"city": "Oslo"})),
+        CallRequested(
+            position=1,
+            name="get_weather",
+            call_id="c1",
+            arguments=Unparsed('{"city": "Tokyo", "unit": '),
+            usable=False,
+        ),
+    ]
+
+
+def test_agent_in_a_tool_of_another_is_a_run_of_its_own():
+    runs = [run.agent for run in seen(case("langchain-0.62.4-agent-as-tool"), AgentRun) if isinstance(run, AgentRun)]
+    # Each run has a span of its wrapper, too.
+    assert sorted(map(str, runs)) == ["research", "research", "shop", "shop"]
+
+
+def test_agents_in_nodes_of_a_graph_are_runs_of_their_own():
+    readings = case("langchain-0.62.4-hand-off")
+    runs = [run.agent for run in seen(readings, AgentRun) if isinstance(run, AgentRun)]
+    assert sorted(map(str, runs)) == [
+        *("refund_agent", "refund_agent"),
+        *("shop_supervisor", "shop_supervisor"),
+        *("triage_agent", "triage_agent"),
+    ]
+    calls = [call for call in seen(readings, CallExecuted) if isinstance(call, CallExecuted)]
+    assert [(call.name, call.call_id, call.agent, call.result) for call in calls] == [
+        ("transfer_to_refunds", "h1", "triage_agent", Recorded("Transferred")),
+        ("refund", "h2", "refund_agent", Recorded("ok")),
+    ]
+
+
+def test_graph_in_a_node_of_an_older_release_has_a_checkpoint_of_its_own():
+    node: dict[str, Value] = {
+        "traceloop.span.kind": "task",
+        "traceloop.entity.name": "refund_agent",
+        "traceloop.association.properties.langgraph_node": "refund_agent",
+        "traceloop.association.properties.langgraph_checkpoint_ns": "refund_agent:1",
+    }
+    graph: dict[str, Value] = {**node, "traceloop.association.properties.checkpoint_ns": "refund_agent:1"}
+    assert observations(Traceloop(), span(node, scope=LANGCHAIN)) == []
+    assert observations(Traceloop(), span(graph, scope=LANGCHAIN)) == [AgentRun(agent="refund_agent")]
 
 
 # -- OpenAI, decorators

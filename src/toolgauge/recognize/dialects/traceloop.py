@@ -14,15 +14,16 @@ from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import content, names
 from toolgauge.recognize.conventions.reader import ConventionsReader
+from toolgauge.recognize.traceloop.graphs import graph_name, graph_run
 from toolgauge.recognize.traceloop.indexed import read_exchange
+from toolgauge.recognize.traceloop.names import ASSOCIATION, ENTITY_INPUT, ENTITY_NAME, ENTITY_OUTPUT, LANGCHAIN_AGENT
 from toolgauge.recognize.traceloop.tasks import task_output
-from toolgauge.recognize.traceloop.tools import ENTITY_INPUT, ENTITY_NAME, ENTITY_OUTPUT, LANGCHAIN_AGENT, executed
+from toolgauge.recognize.traceloop.tools import executed
 
 KIND = "traceloop.span.kind"
 REQUEST_TYPE = "llm.request.type"
 HANDOFF_FROM = "gen_ai.handoff.from_agent"
 HANDOFF_TO = "gen_ai.handoff.to_agent"
-ASSOCIATION = "traceloop.association.properties."
 
 _MARKS = ("traceloop.", "gen_ai.", "llm.request.")
 # Other attributes of the SDK are copied to all spans of a run, those of other producers included.
@@ -43,8 +44,6 @@ _SCOPE = re.compile(
 _DECORATOR = ("traceloop.tracer", "@traceloop/node-server-sdk")
 _MODEL_REQUESTS = frozenset(("chat", "completion"))
 _CONVERSATIONS = ("conversation_id", "session_id", "thread_id", "chat_id")
-# What LangChain calls a graph or chain that the application did not name.
-_UNNAMED_GRAPHS = ("LangGraph", "AgentExecutor", "CompiledStateGraph", "Runnable")
 _NOT_WORD = re.compile(r"[^a-zA-Z0-9_]")
 
 
@@ -83,12 +82,13 @@ class Traceloop:
         elif operation in names.MODEL_OPERATIONS or record.attributes.get(REQUEST_TYPE) in _MODEL_REQUESTS:
             yield from self._model(record)
         elif operation == names.INVOKE:
-            yield from self._conventions.read_span(record)
+            yield from self._invoked(record)
         elif kind in ("agent", "workflow"):
             yield AgentRun(agent=_agent(record, integration))
         elif kind == "handoff":
             yield from _handoff(record)
         elif integration == "langchain":
+            yield from graph_run(record.attributes)
             yield from task_output(record.attributes.get(ENTITY_OUTPUT))
         elif any(key in record.attributes for key in _INDEXED):
             yield from self._model(record)
@@ -97,6 +97,10 @@ class Traceloop:
         """Look up an attribute, also among the properties that an application associates with its spans."""
         found = record.attributes.get(key)
         return record.attributes.get(ASSOCIATION + key) if found is None else found
+
+    def _invoked(self, span: Span) -> Iterator[Observation]:
+        for seen in self._conventions.read_span(span):
+            yield AgentRun(agent=graph_name(seen.agent)) if isinstance(seen, AgentRun) else seen
 
     def _model(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
@@ -135,7 +139,7 @@ def _agent(span: Span, integration: str) -> str | None:
     named = values.as_str(span.attributes.get(names.AGENT))
     entity = values.as_str(span.attributes.get(ENTITY_NAME))
     if named is None and integration == "langchain":
-        return None if entity is None or entity.startswith(_UNNAMED_GRAPHS) else entity
+        return graph_name(entity)
     return named or (entity if span.attributes.get(KIND) == "agent" else None)
 
 

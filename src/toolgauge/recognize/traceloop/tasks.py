@@ -23,26 +23,35 @@ def task_output(value: Value) -> Iterator[Observation]:
     if not isinstance(value, str) or not (_INVALID in value or _TOOL_MESSAGE in value[:_HEAD]):
         return
     read = values.parse_text(value)
-    outputs = values.as_object(read.value).get("outputs") if isinstance(read, Recorded) else None
-    messages = _messages(outputs)
-    if not messages:
-        return
-    said = [message_fields(message) for message in messages]
-    if all("tool_call_id" in message for message in said):
-        yield from filter(None, map(_answer, said))
+    for messages in _message_lists(read.value if isinstance(read, Recorded) else None):
+        yield from _told(messages)
+
+
+def _message_lists(value: Json) -> Iterator[list[JsonObject]]:
+    """Find the messages that a node adds: itself, through commands, or as one message. A list of them is its input."""
+    outputs = values.as_object(value).get("outputs")
+    commands = outputs if isinstance(outputs, list) else [outputs]
+    for command in commands:
+        opened = values.as_object(command)
+        added = values.as_object(opened.get("update")) if "update" in opened else opened
+        if "messages" in added:
+            yield [message_fields(message) for message in values.as_list(added["messages"])]
+    if isinstance(outputs, dict) and "messages" not in outputs:
+        yield [message_fields(outputs)]
+
+
+def _told(messages: list[JsonObject]) -> Iterator[Observation]:
+    for message in reversed(messages):
+        if "tool_call_id" not in message:
+            break
+        yield from _answer(message)
     # Earlier messages may be the history of other turns; only the last is what the model wrote here.
-    yield from rejected(said[-1], None, 0)
+    for message in messages[-1:]:
+        yield from rejected(message, None, len(values.as_list(message.get("tool_calls"))))
 
 
-def _answer(message: JsonObject) -> CallAnswered | None:
+def _answer(message: JsonObject) -> Iterator[CallAnswered]:
     told = message_answer(message)
     name = values.as_str(message.get("name"))
-    if told.call_id is None and name is None:
-        return None
-    return CallAnswered(call_id=told.call_id, name=name, result=told.result, error=told.error)
-
-
-def _messages(outputs: Json) -> list[Json]:
-    if isinstance(outputs, dict) and "messages" in outputs:
-        return values.as_list(outputs["messages"])
-    return [outputs] if isinstance(outputs, dict) else []
+    if told.call_id is not None or name is not None:
+        yield CallAnswered(call_id=told.call_id, name=name, result=told.result, error=told.error)

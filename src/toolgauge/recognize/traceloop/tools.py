@@ -13,12 +13,7 @@ from toolgauge.model.records import Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import names, tools
 from toolgauge.recognize.langchain.answers import OTHER_ERROR, Answer, is_control_flow, tool_answer
-
-ENTITY_NAME = "traceloop.entity.name"
-ENTITY_INPUT = "traceloop.entity.input"
-ENTITY_OUTPUT = "traceloop.entity.output"
-# LangChain's own name for the agent, which the instrumentation copies from a run's metadata.
-LANGCHAIN_AGENT = "traceloop.association.properties.lc_agent_name"
+from toolgauge.recognize.traceloop.names import ENTITY_INPUT, ENTITY_NAME, ENTITY_OUTPUT, LANGCHAIN_AGENT
 
 _SUFFIX = ".tool"
 

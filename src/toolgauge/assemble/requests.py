@@ -11,6 +11,8 @@ from toolgauge.assemble.twins import twins
 
 # Nested model spans come in twos and threes; a limit keeps a hostile chain from costing its square.
 _MAX_NESTING = 4
+# So many spans may stand between an output and what tells of it.
+_MAX_AROUND = 16
 
 
 def requested_calls(nodes: Sequence[Node]) -> list[Request]:
@@ -26,7 +28,35 @@ def requested_calls(nodes: Sequence[Node]) -> list[Request]:
         if not node.is_primary:
             _absorb(known, node.requests)
             known.extend(_alive(node))
-    return [request for node in requesting for request in sorted(_alive(node), key=lambda request: request.position)]
+    _give_to_single_outputs(nodes)
+    return [request for node in nodes for request in sorted(_alive(node), key=lambda request: request.position)]
+
+
+def _give_to_single_outputs(nodes: Sequence[Node]) -> None:
+    """Move what only a span around one single output told to that output, to whose turn it belongs."""
+    tellers = {id(node): list[Node]() for node in nodes if _tells_of_outputs(node)}
+    if not tellers:
+        return
+    for node in nodes:
+        above = node.above if node.model_call is not None else None
+        for _ in range(_MAX_AROUND):
+            if above is None:
+                break
+            if id(above) in tellers:
+                tellers[id(above)].append(node)
+            above = above.above
+    for node in nodes:
+        outputs = tellers.get(id(node), [])
+        if len(outputs) == 1:
+            told, node.requests = _alive(node), []
+            for request in told:
+                request.node = outputs[0]
+            outputs[0].requests.extend(told)
+
+
+def _tells_of_outputs(node: Node) -> bool:
+    # An agent's run may sum up outputs that no span shows.
+    return not node.is_primary and node.agent_run is None and bool(_alive(node))
 
 
 def _alive(node: Node) -> list[Request]:

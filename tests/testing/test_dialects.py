@@ -24,6 +24,7 @@ from toolgauge.testing.dialects import check_dialect
 
 # A few spans of each producer are enough for a contract; reading every recording is the work of other tests.
 RECORDS_A_FILE = 12
+CASES = Path(__file__).parents[1] / "recognize" / "cases"
 
 
 def recorded(dialect: Dialect, folder: Path) -> Iterator[Record]:
@@ -38,7 +39,8 @@ def recorded(dialect: Dialect, folder: Path) -> Iterator[Record]:
 
 @pytest.mark.parametrize("dialect", dialects(), ids=lambda dialect: dialect.name)
 def test_each_installed_dialect_keeps_its_contract_on_all_recorded_producers(dialect: Dialect):
-    records = [record for folder in sorted(CORPUS.iterdir()) for record in recorded(dialect, folder)]
+    folders = sorted([*CORPUS.iterdir(), *CASES.iterdir()])
+    records = [record for folder in folders for record in recorded(dialect, folder)]
     check_dialect(dialect, records)
 
 

@@ -212,6 +212,37 @@ def test_graph_in_a_node_of_an_older_release_has_a_checkpoint_of_its_own():
     assert observations(Traceloop(), span(graph, scope=LANGCHAIN)) == [AgentRun(agent="refund_agent")]
 
 
+# -- LlamaIndex
+
+
+def test_llamaindex_step_and_the_tool_within_it_show_the_call():
+    assert seen(case("llamaindex-0.62.4-single"), CallExecuted) == [
+        CallExecuted(name="get_weather", arguments=Recorded({"city": "Paris"}), result=Recorded("18 degrees in Paris")),
+        CallExecuted(
+            name="get_weather",
+            call_id="c1",
+            arguments=Recorded({"city": "Paris"}),
+            result=Recorded("18 degrees in Paris"),
+        ),
+    ]
+
+
+def test_llamaindex_tool_that_failed_says_so_in_its_output():
+    output = {"tool_name": "f", "tool_kwargs": {"a": 1}, "tool_id": "c1", "tool_output": {
+        "blocks": [{"block_type": "text", "text": "no such tool"}], "tool_name": "f", "raw_output": None, "is_error": True,
+    }}  # fmt: skip
+    attributes: dict[str, Value] = {"traceloop.span.kind": "task", "traceloop.entity.output": json.dumps(output)}
+    assert observations(Traceloop(), span(attributes, scope="opentelemetry.instrumentation.llamaindex")) == [
+        CallExecuted(
+            name="f",
+            call_id="c1",
+            arguments=Recorded({"a": 1}),
+            result=Recorded("no such tool"),
+            error=CallError(kind="_OTHER", message="no such tool"),
+        )
+    ]
+
+
 # -- OpenAI, decorators
 
 

@@ -16,6 +16,7 @@ from toolgauge.recognize.conventions import content, names
 from toolgauge.recognize.conventions.reader import ConventionsReader
 from toolgauge.recognize.traceloop.graphs import graph_name, graph_run
 from toolgauge.recognize.traceloop.indexed import read_exchange
+from toolgauge.recognize.traceloop.llamaindex import tool_call
 from toolgauge.recognize.traceloop.names import ASSOCIATION, ENTITY_INPUT, ENTITY_NAME, ENTITY_OUTPUT, LANGCHAIN_AGENT
 from toolgauge.recognize.traceloop.tasks import task_output
 from toolgauge.recognize.traceloop.tools import executed
@@ -87,16 +88,23 @@ class Traceloop:
             yield AgentRun(agent=_agent(record, integration))
         elif kind == "handoff":
             yield from _handoff(record)
-        elif integration == "langchain":
-            yield from graph_run(record.attributes)
-            yield from task_output(record.attributes.get(ENTITY_OUTPUT))
-        elif any(key in record.attributes for key in _INDEXED):
-            yield from self._model(record)
+        else:
+            yield from self._task(record, integration)
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute, also among the properties that an application associates with its spans."""
         found = record.attributes.get(key)
         return record.attributes.get(ASSOCIATION + key) if found is None else found
+
+    def _task(self, span: Span, integration: str) -> Iterator[Observation]:
+        """Read what the producer does not label: a tool or a graph run by a framework, or a model's older form."""
+        if integration == "llamaindex" and (call := tool_call(span)):
+            yield call
+        elif integration == "langchain":
+            yield from graph_run(span.attributes)
+            yield from task_output(span.attributes.get(ENTITY_OUTPUT))
+        elif any(key in span.attributes for key in _INDEXED):
+            yield from self._model(span)
 
     def _invoked(self, span: Span) -> Iterator[Observation]:
         for seen in self._conventions.read_span(span):

@@ -135,6 +135,15 @@ def test_decorated_functions_are_calls_of_the_agent_around_them():
     assert seen(found, AgentRun) == [AgentRun(agent="support")]
 
 
+def test_a_hand_off_is_a_call_and_leaving_a_graph_is_no_failure():
+    found = case("langgraph-handoff")
+    assert seen(found, CallExecuted) == [
+        executed("transfer_to_refunds", "call_h1", {}, "Transferred", "triage"),
+        executed("get_weather", "call_h2", {"city": "Oslo"}, "18 degrees, light rain", "refunds"),
+    ]
+    assert seen(found, AgentRun) == [AgentRun(agent="triage"), AgentRun(agent="refunds"), AgentRun(agent=None)]
+
+
 def test_tools_on_offer_are_read():
     offered = seen(case("langgraph-bad-json"), ToolsOffered)[0]
     assert isinstance(offered, ToolsOffered)
@@ -186,6 +195,11 @@ def test_strands_names_the_tool_in_the_conventions():
         "TOOL", "execute_tool add", {"a": 1}, 3, **{"gen_ai.tool.name": "add", "gen_ai.tool.call.id": "tooluse_1"}
     )
     assert found == [executed("add", "tooluse_1", {"a": 1}, 3)]
+
+
+def test_a_result_may_be_the_repr_of_langchains_message():
+    said = "content='18 degrees' name='add' tool_call_id='call_1'"
+    assert read("TOOL", inputs={}, outputs=said) == [executed("add", "call_1", {}, "18 degrees")]
 
 
 def test_components_of_haystack_are_not_tools():

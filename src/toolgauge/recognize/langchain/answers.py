@@ -57,8 +57,9 @@ def tool_answer(value: Value) -> Answer:
         return message_answer(data)
     if isinstance(update := opened.get("update"), dict):
         return _command_answer(update, read)
-    if isinstance(value, str) and value.startswith(("content=", "Command(")):
-        return repr_answer(value)
+    text = read.value if isinstance(read, Recorded) else value
+    if isinstance(text, str) and text.startswith(("content=", "Command(")):
+        return repr_answer(text)
     return Answer(result=result(value))
 
 

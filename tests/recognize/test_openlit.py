@@ -170,3 +170,8 @@ def test_only_records_of_openlit_are_claimed():
     assert not OpenLit().claims(span({"http.method": "GET"}, scope=LANGCHAIN))
     assert OpenLit().claims(log("gen_ai.client.inference.operation.details", scope=LANGCHAIN))
     assert not OpenLit().claims(log("gen_ai.client.inference.operation.details", scope="other"))
+
+
+@pytest.mark.parametrize("value", [{"a": []}, [1, None], b"\xff", True])
+def test_operation_of_another_type_is_none(value: Value):
+    assert observations(OpenLit(), span({"gen_ai.operation.name": value}, scope=LANGCHAIN)) == []

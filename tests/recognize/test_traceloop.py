@@ -424,3 +424,10 @@ def test_associated_properties_name_the_conversation_and_answer_criteria(key: st
     assert observations(Traceloop(), record) == [ConversationSeen(conversation_id="c-1", rank=2)]
     assert Traceloop().attribute(record, key) == "c-1"
     assert Traceloop().attribute(record, "other") is None
+
+
+@pytest.mark.parametrize("key", ["gen_ai.operation.name", "llm.request.type", "traceloop.span.kind", "tool.name"])
+@pytest.mark.parametrize("value", [{"a": []}, [1, None], b"\xff", True, 1.5])
+def test_values_of_another_type_are_no_kind_of_span(key: str, value: Value):
+    record = span({"traceloop.entity.name": "x", key: value}, scope="opentelemetry.instrumentation.llamaindex")
+    assert observations(Traceloop(), record) == []

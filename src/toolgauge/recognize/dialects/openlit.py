@@ -59,7 +59,7 @@ class OpenLit:
             yield from self._conventions.read(record)
             return
         yield from content.conversation(record.attributes)
-        operation = record.attributes.get(names.OPERATION)
+        operation = values.as_str(record.attributes.get(names.OPERATION))
         if operation == names.EXECUTE:
             if call := _executed(record):
                 yield call

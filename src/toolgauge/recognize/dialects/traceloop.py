@@ -76,11 +76,13 @@ class Traceloop:
             return
         yield from _conversation(record)
         integration = _integration(record)
-        kind, operation = record.attributes.get(KIND), record.attributes.get(names.OPERATION)
+        kind = record.attributes.get(KIND)
+        operation = values.as_str(record.attributes.get(names.OPERATION))
+        request = values.as_str(record.attributes.get(REQUEST_TYPE))
         if kind == "tool" or operation == names.EXECUTE:
             if call := executed(record, integration):
                 yield call
-        elif operation in names.MODEL_OPERATIONS or record.attributes.get(REQUEST_TYPE) in _MODEL_REQUESTS:
+        elif operation in names.MODEL_OPERATIONS or request in _MODEL_REQUESTS:
             yield from self._model(record)
         elif operation == names.INVOKE:
             yield from self._invoked(record)

@@ -91,6 +91,7 @@ class Pipeline:
         self._annotator = Annotator()
         self._scoring: _Scoring | None = None
         self._released: list[tuple[Container, bytes]] = []
+        self._is_backed_up = False
         self._scorecards: list[Scorecard] = []
         self._now_ns = 0
         self._seen_twice = SeenTwice()
@@ -147,7 +148,8 @@ class Pipeline:
     def _refusal(self, body: bytes) -> tuple[Refused, str] | None:
         if self._is_closing:
             return Refused("shutting down"), "shutdown"
-        if not self._outbox.has_room(len(body)):
+        # Small requests may still fit where what was released does not: taken in, they would pile up behind it.
+        if self._is_backed_up or not self._outbox.has_room(len(body)):
             return Refused("the queue to the destination is full"), "queue_full"
         return None
 
@@ -319,6 +321,7 @@ class Pipeline:
             if not self._outbox.put(Outgoing(signal="traces", body=body, spans=len(spans), own=False)):
                 # Still held: they leave when the destination has taken something.
                 self._released.extend(spans)
+        self._is_backed_up = bool(self._released)
 
 
 def _head(span: Span) -> SpanHead:

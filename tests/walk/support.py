@@ -26,18 +26,18 @@ START_NS = 1_800_000_000 * SECOND
 
 
 class Bag:
-    """An outbox that keeps what it is given, up to `room` requests at a time."""
+    """An outbox that keeps what it is given: `room` more requests, of at most `largest` bytes."""
 
     def __init__(self) -> None:
         self.taken: list[Outgoing] = []
         self.room = 1 << 30
+        self.largest = 1 << 30
 
     def has_room(self, size_bytes: int) -> bool:
-        del size_bytes
-        return self.room > 0
+        return self.room > 0 and size_bytes <= self.largest
 
     def put(self, outgoing: Outgoing) -> bool:
-        if self.room <= 0:
+        if not self.has_room(len(outgoing.body)):
             return False
         self.room -= 1
         self.taken.append(outgoing)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 from pydantic import BaseModel
 
 from tests.walk.support import CORPUS, Walk, attributes, key_value, spans_of
@@ -135,6 +135,23 @@ def test_released_spans_stay_held_while_the_queue_is_full():
     assert walk.books()["held"] == 0
     assert walk.books()["balance"] == 0
     assert any(key.startswith("toolgauge.eval.") for span in walk.arrived() for key in attributes(span))
+
+
+def test_senders_are_refused_while_released_spans_find_no_room():
+    walk = Walk()
+    small = ExportTraceServiceRequest(
+        resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=[Span(trace_id=b"t" * 16, span_id=b"s" * 8)])])]
+    ).SerializeToString()
+    walk.send_folder("pydantic-ai", "tool_error")
+    walk.bag.largest = len(small)
+    walk.send(small)
+    walk.wait(20)
+    assert isinstance(walk.pipeline.consume("traces", small, walk.now_ns), Refused)
+    assert walk.books()["balance"] == 0
+    walk.bag.largest = 1 << 30
+    walk.wait(1)
+    walk.send(small)
+    assert walk.books() == {"received": 6, "refused": 1, "dropped": 0, "queued": 5, "held": 0, "balance": 0}
 
 
 def test_our_own_scorecards_pass_through_without_being_scored_again():

@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -35,6 +36,7 @@ _LOG = logging.getLogger("toolgauge")
 _MAX_WAITING = 8192
 _BATCH = 512
 _TIMEOUT_MILLIS = 30_000
+_FORK_WAIT_S = 1.0
 _NAME = "toolgauge"
 _OUR_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
@@ -52,6 +54,7 @@ class ToolgaugeSpanExporter(SpanExporter):
     - metrics through `meter_provider`, else the application's global one, else to `exporters.otlp`;
     - scorecards to `on_scorecard`, which is called in toolgauge's thread.
 
+    A forked child starts anew with its own spans; a gRPC destination that was in use before the fork is lost to it.
     Around an exporter, `exporters.otlp` counts only where the configuration names an endpoint; without one, the
     variables `OTEL_EXPORTER_OTLP_*` fill it in. Raises `ConfigError` when criteria or configuration are wrong.
     """
@@ -84,24 +87,42 @@ class ToolgaugeSpanExporter(SpanExporter):
         self._is_shut_down = False
         # Kept and never closed: they share descriptors with the parent's.
         self._of_parents: list[InProcess] = []
+        self._lost_its_way = False
+        self._is_paused = False
         self._begin()
         # Made at once, so that a plug-in that cannot be loaded is an error here.
         self._scoring: InProcess | None = self._make()
         if hasattr(os, "register_at_fork"):
-            _after_fork(weakref.WeakMethod(self._begin_again))
+            os.register_at_fork(
+                before=_weakly(self._pause),
+                after_in_parent=_weakly(self._resume),
+                after_in_child=_weakly(self._begin_again),
+            )
 
     def _make(self) -> InProcess:
         return InProcess(self._config, self._criteria, self._ways, self._instruments)
+
+    def _pause(self) -> None:
+        """Keep our thread from working while the process forks: a library's lock that it held would be held for ever."""
+        self._is_paused = self._thread is not threading.current_thread() and self._working.acquire(timeout=_FORK_WAIT_S)
+
+    def _resume(self) -> None:
+        if self._is_paused:
+            self._working.release()
 
     def _begin_again(self) -> None:
         """In a forked child the thread is gone, locks may be held by nobody, and what was open is the parent's."""
         if self._scoring is not None:
             self._of_parents.append(self._scoring)
+            if not self._scoring.survives_fork:
+                self._ways = replace(self._ways, destination=None)
+                self._lost_its_way = True
         self._scoring = None
         self._begin()
 
     def _begin(self) -> None:
         self._exporting = threading.Lock()
+        self._working = threading.Lock()
         self._changed = threading.Condition()
         self._waiting: list[ReadableSpan] = []
         self._unread = 0
@@ -181,22 +202,26 @@ class ToolgaugeSpanExporter(SpanExporter):
 
     def _run(self) -> None:
         attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, value=True))
-        scoring = self._scoring = self._scoring or self._make()
+        with self._working:
+            scoring = self._scoring = self._scoring or self._make()
+        if self._lost_its_way:
+            _LOG.warning("gRPC does not survive a fork: nothing of this process goes to `exporters.otlp`; use HTTP")
         rest_s: float | None = 0.0
         while True:
             spans, flush = self._next(rest_s, scoring)
-            for start in range(0, len(spans), _BATCH):
-                scoring.take(spans[start : start + _BATCH])
-            if flush is None:
-                rest_s = scoring.work()
-                continue
-            flush.is_done = scoring.close_open(flush.has_time)
-            if flush.ends:
-                scoring.close()
-            flush.is_over.set()
-            if flush.ends:
+            with self._working:
+                for start in range(0, len(spans), _BATCH):
+                    scoring.take(spans[start : start + _BATCH])
+                rest_s = scoring.work() if flush is None else self._flushed(flush, scoring)
+            if flush is not None and flush.ends:
                 return
-            rest_s = 0.0
+
+    def _flushed(self, flush: "_Flush", scoring: InProcess) -> float:
+        flush.is_done = scoring.close_open(flush.has_time)
+        if flush.ends:
+            scoring.close()
+        flush.is_over.set()
+        return 0.0
 
     def _next(self, rest_s: float | None, scoring: InProcess) -> tuple[list[ReadableSpan], "_Flush | None"]:
         with self._changed:
@@ -213,22 +238,30 @@ class ToolgaugeSpanExporter(SpanExporter):
         exporter = self._exporter
         if exporter is None:
             return False
-        # An exporter is not called twice at a time: the interface says so.
-        with self._exporting:
-            return exporter.export(spans) is SpanExportResult.SUCCESS
+        # A fork need not wait for this.
+        self._working.release()
+        try:
+            # An exporter is not called twice at a time: the interface says so.
+            with self._exporting:
+                return exporter.export(spans) is SpanExportResult.SUCCESS
+        finally:
+            self._working.acquire()
 
     def _logger(self) -> Logger | None:
         provider = self._logger_provider or get_logger_provider()
         return None if _does_nothing(provider) else provider.get_logger(_NAME, VERSION)
 
 
-def _after_fork(method: "weakref.WeakMethod[Callable[[], None]]") -> None:
-    def in_child() -> None:
-        call = method()
-        if call is not None:
-            call()
+def _weakly(method: Callable[[], None]) -> Callable[[], None]:
+    """Call the method while its object lives: what is registered for forks stays registered for ever."""
+    weak = weakref.WeakMethod(method)
 
-    os.register_at_fork(after_in_child=in_child)
+    def call() -> None:
+        alive = weak()
+        if alive is not None:
+            alive()
+
+    return call
 
 
 class _Flush:

@@ -113,6 +113,11 @@ class InProcess:
             return True
         return self._push is None or self._push.put(outgoing)
 
+    @property
+    def survives_fork(self) -> bool:
+        """Tell whether a forked child can reach the destination."""
+        return self._push is None or self._push.survives_fork
+
     # -- work -------------------------------------------------------------------------------------------------------
 
     def take(self, spans: Sequence[ReadableSpan]) -> None:
@@ -190,6 +195,7 @@ class InProcess:
 
     def close(self) -> None:
         """Let go of the destination. May be called twice."""
-        if self._push is not None:
+        push, self._push = self._push, None
+        if push is not None:
             with self._faults.survived():
-                self._push.close()
+                push.close()

@@ -40,6 +40,7 @@ class Push:
     """One destination; belongs to one thread."""
 
     def __init__(self, exporter: OtlpExporter, metrics: SelfMetrics) -> None:
+        self._is_grpc = exporter.protocol == "grpc"
         hop_id = uuid.uuid4().hex
         self._destination = Destination(destination_settings(exporter), metrics, hop_id, f"toolgauge/{VERSION}")
         self._loop: _Loop | None = None
@@ -48,6 +49,11 @@ class Push:
     def is_idle(self) -> bool:
         """Nothing waits to be sent."""
         return self._destination.bytes_queued == 0
+
+    @property
+    def survives_fork(self) -> bool:
+        """Tell whether a forked child may make a destination of its own: gRPC, once begun, hangs or dies there."""
+        return self._loop is None or not self._is_grpc
 
     def put(self, outgoing: Outgoing) -> bool:
         """Queue the request; False when there is no room."""

@@ -1,6 +1,7 @@
 """OpenLIT 1.45.0 on LangGraph: spans, and log records with structured values."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_hand_off_has_the_id_that_its_command_tells_and_nodes_are_no_agents():
     ]
     assert {call.error for call in calls} == {None}
     runs = [run.agent for run in seen(readings, AgentRun) if isinstance(run, AgentRun)]
-    assert runs == ["triage_agent", "triage_agent", "refund_agent", "refund_agent", None]
+    assert runs == ["triage_agent", "triage_agent", "refund_agent", "refund_agent", "shop_supervisor"]
 
 
 def test_log_records_repeat_the_model_call_with_structured_values():
@@ -175,3 +176,31 @@ def test_only_records_of_openlit_are_claimed():
 @pytest.mark.parametrize("value", [{"a": []}, [1, None], b"\xff", True])
 def test_operation_of_another_type_is_none(value: Value):
     assert observations(OpenLit(), span({"gen_ai.operation.name": value}, scope=LANGCHAIN)) == []
+
+
+@pytest.mark.parametrize(("name", "expected"), [("shop", "shop"), ("LangGraph", None), (None, None), (3, None)])
+def test_workflow_is_a_run_of_the_agent_that_somebody_named(name: Value, expected: str | None):
+    record = span(
+        {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": name},
+        name="invoke_workflow",
+        scope=LANGCHAIN,
+    )
+    assert observations(OpenLit(), record) == [AgentRun(agent=expected)]
+
+
+def test_graph_that_failed_has_a_span_without_attributes():
+    record = span({}, name="invoke_workflow shop", scope="openlit.instrumentation.langgraph", status="error")
+    assert observations(OpenLit(), record) == [AgentRun(agent="shop")]
+
+
+def test_recorded_graph_that_failed_is_a_run_with_a_failed_call():
+    path = Path(__file__).parent / "cases" / "openlit" / "langgraph-1.45.0-graph-failed.otlp.pb"
+    readings = recorded(OpenLit(), str(path))
+    assert seen(readings, AgentRun) == [AgentRun(agent="shop")]
+    assert seen(readings, CallExecuted) == [
+        CallExecuted(
+            name="charge",
+            arguments=Recorded({"amount": 20.0}),
+            error=CallError(kind="ValueError", message="card declined"),
+        )
+    ]

@@ -21,6 +21,7 @@ from toolgauge.recognize.openlit.history import history
 SDK = "telemetry.sdk.name"
 AGENT_ID = "gen_ai.agent.id"
 ERROR_MESSAGE = "gen_ai.framework.error.message"
+WORKFLOW = "gen_ai.workflow.name"
 WORKFLOW_OUTPUT = "gen_ai.workflow.output"
 # Some integrations still write the names of earlier releases.
 ARGUMENTS = (names.ARGUMENTS, "gen_ai.tool.args", "gen_ai.tool.input")
@@ -30,6 +31,8 @@ _SCOPE = "openlit"
 _GRAPH_SCOPE = "openlit.instrumentation.langgraph"
 _LANGCHAIN_SCOPES = ("openlit.instrumentation.langchain", _GRAPH_SCOPE)
 _WORKFLOW = "invoke_workflow"
+# What LangChain calls a graph that the application did not name.
+_UNNAMED = ("LangGraph", "CompiledStateGraph")
 _LIST = ", "
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
@@ -40,7 +43,8 @@ class OpenLit:
     name = "openlit"
     rank = 50
     marks = ("gen_ai.",)
-    scopes: tuple[str, ...] = ()
+    # A graph that fails leaves a span without attributes, and nobody else tells that the run has ended.
+    scopes = ("openlit.instrumentation.lang",)
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()
@@ -49,6 +53,8 @@ class OpenLit:
         """Claim what OpenLIT's tracers and loggers wrote about models, tools and agents."""
         if isinstance(record, LogRecord):
             return record.scope.name.startswith(_SCOPE) and record.event_name == names.DETAILS
+        if record.scope.name.startswith(_LANGCHAIN_SCOPES) and record.name.startswith(_WORKFLOW):
+            return True
         return names.OPERATION in record.attributes and (
             record.scope.name.startswith(_SCOPE) or record.attributes.get(SDK) == _SCOPE
         )
@@ -63,8 +69,9 @@ class OpenLit:
         if operation == names.EXECUTE:
             if call := _executed(record):
                 yield call
-        elif operation == _WORKFLOW:
-            yield AgentRun(agent=None)
+        elif operation == _WORKFLOW or (operation is None and record.name.startswith(_WORKFLOW)):
+            named = values.as_str(record.attributes.get(WORKFLOW)) or record.name.removeprefix(_WORKFLOW).strip()
+            yield AgentRun(agent=_graph_name(named))
         elif operation == names.INVOKE:
             yield from self._agent(record)
         else:
@@ -89,6 +96,11 @@ def _is_graph_node(span: Span) -> bool:
     """Tell a node of a graph, which has no id but its name, from the graph, which is the agent."""
     agent = span.attributes.get(names.AGENT)
     return span.scope.name.startswith(_GRAPH_SCOPE) and agent == span.attributes.get(AGENT_ID)
+
+
+def _graph_name(name: str) -> str | None:
+    """Return the graph's name, which is the agent's where no other span names one."""
+    return None if not name or name.startswith(_UNNAMED) else name
 
 
 # -- tool spans

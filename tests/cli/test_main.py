@@ -142,6 +142,15 @@ def test_output_that_cannot_be_written_is_a_failure_with_a_message():
     assert (ended.returncode, ended.stderr) == (1, "error: [Errno 28] No space left on device\n")
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_was_closed_by_who_started_us_is_no_fault(closed: str):
+    script = f'exec "$0" -m toolgauge inspect - {closed}'
+    ended = subprocess.run(
+        ["/bin/sh", "-c", script, sys.executable], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
 def raising(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the command line meet a command that fails."""
 

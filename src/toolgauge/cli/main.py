@@ -95,6 +95,7 @@ def commands() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    _open_what_is_closed()
     _escape_what_stdout_cannot_show()
     try:
         returned: object = commands.main(args=arguments, prog_name="toolgauge", standalone_mode=False)
@@ -121,6 +122,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(str(error), None)
         return 1
     return returned if isinstance(returned, int) else 0
+
+
+def _open_what_is_closed() -> None:
+    """Stand in for streams that were closed when we were started: Python leaves `None` in their place."""
+    streams: tuple[object, ...] = (sys.stdin, sys.stdout, sys.stderr)
+    if None not in streams:
+        return
+    for number, mode in enumerate(("r", "w", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest free number is taken, so that no socket or file of ours gets one of these three.
+            os.open(os.devnull, os.O_RDWR)
+        if streams[number] is None:
+            setattr(sys, ("stdin", "stdout", "stderr")[number], os.fdopen(number, mode, closefd=False))
 
 
 def _escape_what_stdout_cannot_show() -> None:

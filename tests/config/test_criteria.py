@@ -129,6 +129,14 @@ def test_an_empty_list_expects_nothing_which_differs_from_no_reference(tmp_path:
     [
         ("- {evaluator: e}", "criteria.yaml:1: `name` in a criterion is missing"),
         ("- {name: a}", "criteria.yaml:1: `evaluator` in criterion `a` is missing"),
+        (
+            "- {name: a, evaluater: e}",
+            "criteria.yaml:1: `evaluator` in criterion `a` is missing [is `evaluater` meant to be `evaluator`?]",
+        ),
+        (
+            "- {name: a, evaluator: e, scope: null}",
+            "`scope` in criterion `a` is empty; allowed: `trace`, `conversation`",
+        ),
         ("- {name: A!, evaluator: e}", "`name` in criterion `A!` must match `^[a-z][a-z0-9_.-]{0,63}$`"),
         ("- {name: " + "a" * 65 + ", evaluator: e}", "must match"),
         ("- {name: 5, evaluator: e}", "`name` in a criterion must be a valid string"),

@@ -76,7 +76,7 @@ def _problem(details: ErrorDetails, node: Node, model: type[BaseModel], wording:
     name = f"`{spelled(path)}`{wording.owner}" if path else _whole(wording)
     match details["type"]:
         case "missing":
-            complaint = "is missing"
+            return Problem(place, f"{name} is missing", _hint_for_misspelt(str(path[-1]), node, model))
         case "literal_error":
             allowed = details.get("ctx", {}).get("expected", "").replace("'", "`").replace(" or ", ", ")
             complaint = f"{_is(details, path)}; allowed: {allowed}"
@@ -101,6 +101,8 @@ def _whole(wording: Wording) -> str:
 
 def _is(details: ErrorDetails, path: Sequence[PathStep]) -> str:
     value = details["input"]
+    if details["input"] is None:
+        return "is empty"
     if any(step in _SECRET for step in path) or not isinstance(value, str | int | float):
         return "is something else"
     return f"is `{str(value)[:60]}`"
@@ -117,6 +119,14 @@ def _as_written(loc: Sequence[PathStep], node: Node) -> tuple[PathStep, ...]:
         path.append(step)
         node = below or node
     return tuple(path)
+
+
+def _hint_for_misspelt(key: str, node: Node, model: type[BaseModel]) -> str | None:
+    """Find a missing key among those that were written; keys that are not allowed have complaints of their own."""
+    if model.model_config.get("extra") != "allow" or not isinstance(node.value, dict):
+        return None
+    close = get_close_matches(key, (written for written in node.value if written not in model.model_fields), n=1)
+    return f"is `{close[0]}` meant to be `{key}`?" if close else None
 
 
 def _hint_for_key(model: type[BaseModel], path: Sequence[PathStep], wording: Wording) -> str | None:

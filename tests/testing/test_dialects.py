@@ -23,13 +23,15 @@ from toolgauge.recognize.dialects.openinference import OpenInference
 from toolgauge.testing.dialects import check_dialect
 
 # A few spans of each producer are enough for a contract; reading every recording is the work of other tests.
-RECORDS_A_FILE = 12
+RECORDS_A_FILE = 6
+# Known from documentation alone; their own tests check the contract on constructed records.
+NOT_RECORDED = {"agentcore", "claude_code"}
 CASES = Path(__file__).parents[1] / "recognize" / "cases"
 
 
 def recorded(dialect: Dialect, folder: Path) -> Iterator[Record]:
     decoder = Decoder(dialect.marks, dialect.scopes)
-    for file in sorted(folder.glob("*.otlp.pb"))[:4]:
+    for file in sorted(folder.glob("*.otlp.pb")):
         body = file.read_bytes()
         if file.name.endswith(".logs.otlp.pb"):
             yield from decoder.logs(body).viewed[:RECORDS_A_FILE]
@@ -37,7 +39,11 @@ def recorded(dialect: Dialect, folder: Path) -> Iterator[Record]:
             yield from (viewed.span for viewed in decoder.traces(body).viewed[:RECORDS_A_FILE])
 
 
-@pytest.mark.parametrize("dialect", dialects(), ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize(
+    "dialect",
+    [dialect for dialect in dialects() if dialect.name not in NOT_RECORDED],
+    ids=lambda dialect: dialect.name,
+)
 def test_each_installed_dialect_keeps_its_contract_on_all_recorded_producers(dialect: Dialect):
     folders = sorted([*CORPUS.iterdir(), *CASES.iterdir()])
     records = [record for folder in folders for record in recorded(dialect, folder)]

@@ -41,13 +41,14 @@ def _check_once(evaluator: Evaluator, name: str, trajectory: Trajectory, expecte
     outcomes = _outcomes(evaluator, case, trajectory, expected)
     assert (trajectory, expected) == before[:2], f"{case} changes the trajectory or the reference"
     assert evaluator == before[2], f"{case} changes itself: the next trajectory would be scored differently"
-    assert _outcomes(evaluator, case, trajectory, expected) == outcomes, f"{case} says something else the second time"
     assert outcomes, f"{case} yields no outcome: it must say `NotEvaluated` when there is nothing to judge"
     judged = [None if call is None else call.order for call, _ in outcomes]
     assert len(judged) == len(set(judged)), f"{case} judges the same target twice: {judged}"
     for call, outcome in outcomes:
         _check_target(evaluator, case, trajectory, call, outcome)
         _check_outcome(case, outcome)
+    # Last: a score that is no number differs from itself.
+    assert _outcomes(evaluator, case, trajectory, expected) == outcomes, f"{case} says something else the second time"
 
 
 def _outcomes(

@@ -80,6 +80,12 @@ def _criterion(entry: CriterionConfig, problems: list[Problem]) -> Criterion | N
     evaluator = _evaluator(entry, problems)
     if evaluator is None:
         return None
+    reference = _reference(entry)
+    # An evaluator says of itself whether it compares with something; without it, it could never score.
+    if getattr(evaluator, "needs_reference", False) and isinstance(reference, NoReference):
+        message = f"criterion `{entry.name}` has nothing that evaluator `{entry.evaluator}` could compare with"
+        problems.append(criterion_problem(entry, message, "give `expected`, `expected_turns` or `reference`"))
+        return None
     return Criterion(
         name=entry.name,
         evaluator_name=entry.evaluator,
@@ -92,7 +98,7 @@ def _criterion(entry: CriterionConfig, problems: list[Problem]) -> Criterion | N
             attributes=entry.when.attributes,
         ),
         scope=entry.scope,
-        reference=_reference(entry),
+        reference=reference,
         pass_at=entry.pass_at,
         sample=entry.sample,
         enforce=entry.enforce,

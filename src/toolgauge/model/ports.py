@@ -59,7 +59,8 @@ Evaluation: TypeAlias = tuple[ToolCall | None, Outcome] | None
 class Evaluator(Protocol):
     """A scoring rule; its fields are its parameters. Keeps nothing, opens nothing.
 
-    `version` is raised when scores change meaning. `level` says what it yields outcomes for.
+    `version` is raised when scores change meaning. `level` says what it yields outcomes for. One that compares with
+    something also has `needs_reference: ClassVar[bool] = True`, so that a criterion without it is an error at once.
     """
 
     version: ClassVar[str]

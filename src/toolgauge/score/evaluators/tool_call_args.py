@@ -49,6 +49,7 @@ class ToolCallArgs(CallSelection):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
+    needs_reference: ClassVar[bool] = True
 
     strict: bool = False
     subset: bool = False

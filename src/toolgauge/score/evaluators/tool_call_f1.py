@@ -28,6 +28,7 @@ class ToolCallF1(CallSelection):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
+    needs_reference: ClassVar[bool] = True
 
     match: Literal["name", "name_and_args"] = "name_and_args"
 

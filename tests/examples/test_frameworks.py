@@ -6,6 +6,7 @@ were recorded (tests/corpus), and their scripts are compiled.
 """
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -113,3 +114,26 @@ def test_every_script_compiles_and_says_how_it_is_started(framework: str):
     script = (FRAMEWORKS / framework / "agent.py").read_text()
     compile(script, framework, "exec")
     assert "python agent.py" in script
+
+
+def test_the_lines_of_the_readme_are_all_that_is_needed():
+    readme = (EXAMPLES.parent / "README.md").read_text()
+    (lines,) = re.findall(r"```python\n(from opentelemetry.*?)```", readme, re.DOTALL)
+    run = """
+from opentelemetry import trace
+tracer = provider.get_tracer("application")
+with tracer.start_as_current_span("run", attributes={"gen_ai.operation.name": "invoke_agent"}):
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find_order"}
+    with tracer.start_as_current_span("tool", attributes=attributes):
+        pass
+"""
+    with receiving() as destination:
+        endpoint = f"http://127.0.0.1:{destination.http_port}"
+        subprocess.run(
+            [sys.executable, "-c", lines + run],
+            check=True,
+            timeout=60,
+            env=environment(OTEL_EXPORTER_OTLP_ENDPOINT=endpoint),
+        )
+        assert [span.name for span in destination.spans()] == ["tool", "run"]
+        assert len(destination.scorecards()) == 1

@@ -2,10 +2,11 @@
 
     toolgauge serve --set "criteria_files=[criteria.yaml]"
     pip install google-adk opentelemetry-exporter-otlp
+    export OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY
     GOOGLE_API_KEY=... OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 python agent.py
 
-ADK writes to the application's global tracer provider. Arguments and results are on its spans unless
-ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS is `false`.
+ADK writes to the application's global tracer provider. Without that variable its spans hold no arguments and no
+results; criteria that need them then say `not_evaluated` and why.
 """
 
 import asyncio

@@ -278,7 +278,8 @@ def parse(message_class: MessageClass[Parsed], raw: bytes) -> Parsed:
     try:
         return message_class.FromString(raw)
     except ProtobufError as error:
-        raise DecodeError(str(error)) from error
+        # protobuf's own words name the class that was asked, which means nothing to a sender.
+        raise DecodeError("not a complete protobuf message of this kind") from error
 
 
 def _add_field(message: descriptor_pb2.DescriptorProto, number: int, name: str, kind: str) -> None:

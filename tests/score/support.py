@@ -7,6 +7,7 @@ from typing import TypeVar
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluator
@@ -63,6 +64,7 @@ def trajectory(
     conversation_id: str | None = None,
     trace_id: str = TRACE,
     writing_tools: Iterable[str] = (),
+    left_out: LeftOut = NOTHING_LEFT_OUT,
 ) -> Trajectory:
     """Build a closed trajectory; calls are numbered, each a turn of its own unless it says otherwise."""
     numbered = (
@@ -84,6 +86,7 @@ def trajectory(
         start_ns=0,
         end_ns=1,
         writing_tools=frozenset(writing_tools),
+        left_out=left_out,
     )
 
 

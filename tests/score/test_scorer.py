@@ -8,6 +8,7 @@ import pytest
 from tests.score.support import expect, expected, tool_call, trajectory, user
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected
+from toolgauge.model.left_out import HASH_BYTES, LeftOut, token_hash
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Result, Scored, outcome_word
 from toolgauge.model.ports import Evaluation, Evaluator
@@ -356,6 +357,25 @@ def test_nothing_is_flagged_where_no_content_was_recorded_or_no_value_is_expecte
     assert isinstance(outcome, Scored)
     assert "reference_values_seen" not in outcome.parts
     outcome = only(trajectory(tool_call("refund", {"x": 1})), inline())
+    assert isinstance(outcome, Scored)
+    assert "reference_values_seen" not in outcome.parts
+
+
+def test_a_value_in_the_cut_part_of_a_text_is_seen():
+    cut = LeftOut(hashes=token_hash("a-17").to_bytes(HASH_BYTES, "big"), texts=1)
+    judged = trajectory(tool_call("refund", {"order": "B-2"}), left_out=cut)
+    seen, unseen = only(judged, inline(order="A-17")), only(judged, inline(order="A-18"))
+    assert isinstance(seen, Scored)
+    assert isinstance(unseen, Scored)
+    assert (seen.parts["reference_values_seen"], unseen.parts["reference_values_seen"]) == (1, 0)
+
+
+def test_a_value_that_may_have_been_in_a_cut_text_does_not_count_as_unseen():
+    judged = trajectory(tool_call("refund", {"order": "B-2"}), left_out=LeftOut(texts=1))
+    outcome = only(judged, inline(order="B-2", city="Berlin"))
+    assert isinstance(outcome, Scored)
+    assert outcome.parts["reference_values_seen"] == 1
+    outcome = only(judged, inline(city="Berlin"))
     assert isinstance(outcome, Scored)
     assert "reference_values_seen" not in outcome.parts
 

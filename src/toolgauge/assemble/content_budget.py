@@ -2,13 +2,15 @@
 
 Every model input repeats the history before it: repeated observations are kept once. If that is not enough,
 the longest texts are cut in the middle, to the highest level at which all together fit. The level only
-depends on what came, not on its order.
+depends on what came, not on its order. Ids and numbers of what is cut go to an index.
 """
 
 from collections.abc import Hashable
 from dataclasses import replace
 
-from toolgauge.assemble.cutting import cut, identity, sizes
+from toolgauge.assemble.cutting import cut, identity, is_cut, sizes, texts
+from toolgauge.assemble.left_out import LeftOutIndex
+from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import Observation, Reading
 
 _LOWEST_LEVEL = 64
@@ -32,11 +34,18 @@ class ContentBudget:
         self._trimmed_size = 0
         self._level = 1 << max_size.bit_length()
         self._shared: dict[Hashable, Observation] = {}
+        self._left_out = LeftOutIndex(max_size)
 
     @property
     def size_bytes(self) -> int:
         """About how much memory the readings take: as received, or as left by trimming."""
-        return self._trimmed_size + self._kept + self._untrimmed_size
+        return self._trimmed_size + self._kept + self._untrimmed_size + self._left_out.size_bytes
+
+    @property
+    def left_out(self) -> LeftOut:
+        """The ids and numbers of the texts that were cut."""
+        cut_texts = sum(size > self._level for size in self._sizes)
+        return self._left_out.left_out(cut_texts) if cut_texts else NOTHING_LEFT_OUT
 
     def put(self, key: Hashable, reading: Reading) -> None:
         """Keep a reading."""
@@ -73,7 +82,7 @@ class ContentBudget:
         for size in sizes(observation):
             self._sizes.append(size)
             self._kept += min(size, self._level)
-        trimmed = cut(observation, self._level)
+        trimmed = self._cut(observation)
         if repeated is not None:
             self._shared[repeated] = trimmed
         return trimmed
@@ -89,7 +98,15 @@ class ContentBudget:
         for key, reading in list(self.readings.items()):
             for one in reading.observations:
                 if id(one) not in done:
-                    done[id(one)] = cut(one, self._level)
+                    done[id(one)] = self._cut(one)
             kept = tuple(done[id(one)] for one in reading.observations)
             self.readings[key] = replace(reading, observations=kept)
         self._shared = {key: done.get(id(one), one) for key, one in self._shared.items()}
+
+    def _cut(self, observation: Observation) -> Observation:
+        shortened = cut(observation, self._level)
+        if shortened is not observation:
+            for text in texts(observation):
+                if len(text) > self._level and not is_cut(text):
+                    self._left_out.add(text)
+        return shortened

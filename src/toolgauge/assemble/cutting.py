@@ -26,22 +26,27 @@ from toolgauge.model.observations import (
 MARK = "[... left out ...]"
 
 
-def sizes(observation: Observation) -> Iterator[int]:
-    """Yield the sizes, in characters, of the texts that an observation carries."""
+def texts(observation: Observation) -> Iterator[str]:
+    """Yield the texts that an observation carries."""
     match observation:
         case MessageSeen(text=text):
-            yield len(text)
+            yield text
         case CallRequested(arguments=arguments):
-            yield len(_text(arguments))
+            yield _text(arguments)
         case CallAnswered(result=result, error=error):
-            yield len(_text(result))
-            yield len(error.message) if error is not None else 0
+            yield _text(result)
+            yield error.message if error is not None else ""
         case CallExecuted(arguments=arguments, result=result, error=error):
-            yield len(_text(arguments))
-            yield len(_text(result))
-            yield len(error.message) if error is not None else 0
+            yield _text(arguments)
+            yield _text(result)
+            yield error.message if error is not None else ""
         case _:
             return
+
+
+def sizes(observation: Observation) -> Iterator[int]:
+    """Yield the sizes, in characters, of the texts that an observation carries."""
+    return (len(text) for text in texts(observation))
 
 
 def identity(observation: Observation) -> Hashable | None:
@@ -106,6 +111,12 @@ def cut_text(text: str, level: int) -> str:
         return text
     kept = (level - len(MARK)) // 2
     return text[:kept] + MARK + text[len(text) - kept :]
+
+
+def is_cut(text: str) -> bool:
+    """Tell whether a text was cut already: by its form alone, which is the same whatever came before it."""
+    begin = (len(text) - len(MARK)) // 2
+    return begin > 0 and len(text) % 2 == 0 and text.startswith(MARK, begin)
 
 
 def _cut_content(content: Content, level: int) -> Content:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.calls import in_turns, tool_calls
 from toolgauge.assemble.executions import executed_calls
+from toolgauge.assemble.left_out import merged
 from toolgauge.assemble.messages import messages_of
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair, pair
 from toolgauge.assemble.requests import requested_calls
 from toolgauge.assemble.tree import plant
+from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import Reading, ToolDefinition
 from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory, TrajectoryScope
 
@@ -29,6 +31,7 @@ class GatheredTrace:
     trace_id: str
     readings: Sequence[Reading]
     parents: Parents
+    left_out: LeftOut = NOTHING_LEFT_OUT
 
 
 def join(
@@ -60,6 +63,7 @@ def join(
         closed_because=closed_because,
         start_ns=min(node.start_ns for node in seen),
         end_ns=max(node.end_ns for node in seen),
+        left_out=merged(trace.left_out for trace in traces),
     )
 
 

@@ -83,7 +83,10 @@ class OpenTrace:
         """Return what has come so far."""
         self._content.trim()
         return GatheredTrace(
-            trace_id=self.trace_id, readings=tuple(self._content.readings.values()), parents=self._parents
+            trace_id=self.trace_id,
+            readings=tuple(self._content.readings.values()),
+            parents=self._parents,
+            left_out=self._content.left_out,
         )
 
     def trajectory(self, because: ClosedBecause, told: Sequence[Reading] = ()) -> Trajectory | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from toolgauge.model.content import Content
+from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.records import SpanRef
 
@@ -76,3 +77,5 @@ class Trajectory:
     end_ns: int
     # Names of the called tools that change state; decided by configuration, filled in by the scorer.
     writing_tools: frozenset[str] = field(default=frozenset())
+    # What can still be told of texts that were too long to keep.
+    left_out: LeftOut = NOTHING_LEFT_OUT

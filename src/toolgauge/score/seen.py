@@ -21,7 +21,8 @@ _CHARACTERS_PER_UNIT = 2000
 def share_of_values_seen(trajectory: Trajectory, expected: Expected) -> Generator[None, None, float | None]:
     """Return the share of expected argument values that occur in the recorded content; `None` if there is nothing to tell.
 
-    Text is looked for as it is, ignoring case; numbers between characters that do not continue a number.
+    Text is looked for as it is, ignoring case; numbers between characters that do not continue a number. Values
+    that may have been in what was cut from long texts, nobody can tell any more, are left out of the share.
     """
     values = _expected_values(expected)
     if not values:
@@ -31,12 +32,14 @@ def share_of_values_seen(trajectory: Trajectory, expected: Expected) -> Generato
     if not texts:
         return None
     conversation = "\n".join(texts)
-    seen = 0
+    seen = unseen = 0
     for value in values:
-        seen += _occurs(value, conversation)
+        is_seen = _occurs(value, conversation) or trajectory.left_out.holds(value)
+        seen += is_seen is True
+        unseen += is_seen is False
         if pacer.due(1 + len(conversation) // _CHARACTERS_PER_UNIT):
             yield
-    return seen / len(values)
+    return seen / (seen + unseen) if seen or unseen else None
 
 
 def _expected_values(expected: Expected) -> tuple[str, ...]:

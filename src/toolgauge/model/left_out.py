@@ -1,0 +1,81 @@
+"""Ids and numbers of texts that were cut: whether one occurred can still be told when the text itself is gone.
+
+Words of a text would be as large as the text; ids and numbers are what tells conversations apart, and few.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from zlib import adler32, crc32
+
+HASH_BYTES = 8
+_MAX_LENGTH = 64
+# A word with a digit and what it is joined to: `A-17`, `order:A-17`, `2026-05-01`, `19.99`. Bounded and possessive:
+# hostile text is walked once.
+_TOKEN = re.compile(r"(?<!\w)(?:[^\W\d]++[.:/@+-]){0,4}+[^\W\d]*+\d\w*+(?:[.:/@+-]\w++)*+")
+# Where a token is taken apart: what one text joins, another writes alone.
+_JOINTS = (re.compile(r"[:/@+]"), re.compile(r"[.:/@+-]"), re.compile(r"\D+"))
+_NUMBER = re.compile(r"\d+")
+_WORD = re.compile(r"\w")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """An index of the ids and numbers in `texts` texts that were cut: sorted hashes, 8 bytes each.
+
+    `is_complete` is False when there were more than it has room for.
+    """
+
+    hashes: bytes = b""
+    texts: int = 0
+    is_complete: bool = True
+
+    def holds(self, value: str) -> bool | None:
+        """Tell whether an id or number occurred in what was cut; `None` when that cannot be told."""
+        if not self.texts:
+            return False
+        value = value.casefold()
+        match = _TOKEN.search(value) if len(value) <= _MAX_LENGTH else None
+        if match is None:
+            return None
+        # Of several words only those with digits can be looked up.
+        is_alone = _WORD.search(value, 0, match.start()) is None and _WORD.search(value, match.end()) is None
+        if is_alone and self._has(match[0]):
+            return True
+        # A text may have joined it to other things; its numbers would be there all the same.
+        is_absent = self.is_complete and not all(self._has(number) for number in _NUMBER.findall(value))
+        return False if is_absent else None
+
+    def _has(self, token: str) -> bool:
+        wanted = token_hash(token).to_bytes(HASH_BYTES, "big")
+        place = bisect_left(range(len(self.hashes) // HASH_BYTES), wanted, key=self._at)
+        return self._at(place) == wanted
+
+    def _at(self, place: int) -> bytes:
+        return self.hashes[place * HASH_BYTES : (place + 1) * HASH_BYTES]
+
+
+NOTHING_LEFT_OUT = LeftOut()
+
+
+def tokens(text: str) -> Iterator[str]:
+    """Yield the ids and numbers of a text: as they are written, and taken apart."""
+    # In JSON text, an escape would become part of the word behind it.
+    text = text.replace("\\n", " ").replace("\\t", " ").replace("\\r", " ").casefold()
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if len(token) <= _MAX_LENGTH:
+            yield token
+            if token.isdigit():
+                continue
+        for joint in _JOINTS:
+            for part in joint.split(token):
+                if len(part) <= _MAX_LENGTH and part != token and _NUMBER.search(part):
+                    yield part
+
+
+def token_hash(token: str) -> int:
+    """Hash a token to 64 bits, the same in every process; the upper half is evenly spread."""
+    raw = token.encode("utf-8", "surrogatepass")
+    return crc32(raw) << 32 | adler32(raw)

@@ -246,7 +246,7 @@ _BODIES = (
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(_BODIES)
 def test_any_bytes_are_answered_and_harm_nothing(body: bytes):
     walk = Walk()

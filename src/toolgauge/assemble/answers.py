@@ -38,21 +38,30 @@ class Answers:
 
     def to(self, pair: Pair) -> CallAnswered | None:
         """Return the first answer that came after the call, from its own trace if there is one."""
-        by_order = self._by_order.get(id(pair))
-        if pair.call_id is None:
-            return by_order
-        told = self._told.get(pair.call_id, [])
-        # What the asking span itself was told is about an earlier call, unless the provider ran the tool.
-        later = told[bisect_right(told, pair.asking.time_ns, key=_time) :]
-        later = later or told[bisect_left(told, pair.asking.time_ns, key=_time) :]
-        if not later:
-            return by_order
-        trace_id = pair.asking.ref.trace_id
-        first = next((told for told in later if told.node.ref.trace_id == trace_id), later[0])
+        first = self._first(pair)
+        if first is None or pair.call_id is None:
+            return self._by_order.get(id(pair))
         # An id that is used again has several answers in one history: the newest belong to the newest calls.
         asked_before = bisect_right(self._asked[pair.call_id], first.time_ns)
         index = len(first.answers) - asked_before + self._occurrence[id(pair)]
         return first.answers[min(max(index, 0), len(first.answers) - 1)]
+
+    def told_ns(self, pair: Pair) -> int:
+        """Return when the answer to a call was known, at the earliest."""
+        first = self._first(pair)
+        return pair.asking.time_ns if first is None else first.time_ns
+
+    def _first(self, pair: Pair) -> _Told | None:
+        told = self._told.get(pair.call_id) if pair.call_id is not None else None
+        if not told:
+            return None
+        # What the asking span itself was told is about an earlier call, unless the provider ran the tool.
+        later = told[bisect_right(told, pair.asking.time_ns, key=_time) :]
+        later = later or told[bisect_left(told, pair.asking.time_ns, key=_time) :]
+        if not later:
+            return None
+        trace_id = pair.asking.ref.trace_id
+        return next((told for told in later if told.node.ref.trace_id == trace_id), later[0])
 
     def _with_ids(self, nodes: Iterable[Node]) -> dict[str, list[_Told]]:
         """Collect what later inputs repeat only as far as it can matter: histories grow with their square."""

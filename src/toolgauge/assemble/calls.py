@@ -1,5 +1,6 @@
 """Makes tool calls of paired views: what was asked, what came of it, who made it, and in which order."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -41,16 +42,30 @@ def tool_calls(turns: Sequence[Turn], nodes: Iterable[Node], answers: Answers) -
     offers = Offers(nodes)
     pairs = [pair for turn in turns for pair in turn.pairs]
     with_tool_spans = {pair.asking.ref.trace_id for pair in pairs if pair.execution is not None}
+    starts = [turn.node.time_ns for turn in turns]
     order = 0
     for number, turn in enumerate(turns):
         for position, pair in enumerate(turn.pairs):
             has_tool_spans = pair.asking.ref.trace_id in with_tool_spans
             became = fate(pair, answers.to(pair), offers, has_tool_spans=has_tool_spans)
-            yield _tool_call(pair, became, order=order, turn=number, position=position)
+            known_ns = _known_ns(pair, became, answers)
+            # Clocks are rounded: whoever asks is told later all the same.
+            known = None if known_ns is None else max(number + 1, bisect_left(starts, known_ns))
+            yield _tool_call(pair, became, order=order, turn=number, position=position, result_turn=known)
             order += 1
 
 
-def _tool_call(pair: Pair, became: Fate, *, order: int, turn: int, position: int) -> ToolCall:
+def _known_ns(pair: Pair, became: Fate, answers: Answers) -> int | None:
+    """Return when the outcome of a call was known, `None` when it has none."""
+    if isinstance(became.result, NotRecorded) and became.error is None:
+        return None
+    if pair.execution is not None:
+        node = pair.execution.node
+        return node.time_ns + max(0, node.end_ns - node.start_ns)
+    return answers.told_ns(pair)
+
+
+def _tool_call(pair: Pair, became: Fate, *, order: int, turn: int, position: int, result_turn: int | None) -> ToolCall:
     request, execution = pair.request, pair.execution
     shown = execution.node if execution is not None else pair.asking
     agents = _agents(pair)
@@ -73,6 +88,7 @@ def _tool_call(pair: Pair, became: Fate, *, order: int, turn: int, position: int
         # Without a tool span only the moment of the request is known.
         start_ns=shown.start_ns if execution is not None else shown.end_ns,
         end_ns=shown.end_ns,
+        result_turn=result_turn,
     )
 
 

@@ -4,12 +4,13 @@ Pure: the same readings in any order give the same trajectory. A call shows up i
 counting one twice or losing a rejected one would move every score.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolgauge.assemble.answers import Answers
-from toolgauge.assemble.calls import in_turns, tool_calls
+from toolgauge.assemble.calls import Turn, in_turns, tool_calls
 from toolgauge.assemble.executions import executed_calls
 from toolgauge.assemble.left_out import merged
 from toolgauge.assemble.messages import messages_of
@@ -59,6 +60,7 @@ def join(
         calls=calls,
         tools_offered=_offers(nodes),
         messages=messages_of(nodes, turns),
+        offer_turns=_offer_turns(nodes, turns),
         attributes=_attributes(traces, root),
         closed_because=closed_because,
         start_ns=min(node.start_ns for node in seen),
@@ -129,6 +131,20 @@ def _offers(nodes: Sequence[Node]) -> tuple[ToolDefinition, ...] | None:
                 known = tools.get(tool.name)
                 tools[tool.name] = tool if known is None else _complete(known, tool)
     return tuple(tools.values()) if newest is not None else None
+
+
+def _offer_turns(nodes: Sequence[Node], turns: Sequence[Turn]) -> dict[str, int]:
+    starts = [turn.node.time_ns for turn in turns]
+    first: dict[str, int] = {}
+    newest: tuple[ToolDefinition, ...] | None = None
+    for node in nodes:
+        for offer in node.offers:
+            if offer.tools != newest:
+                newest = offer.tools
+                turn = bisect_left(starts, node.time_ns)
+                for tool in newest:
+                    first.setdefault(tool.name, turn)
+    return first
 
 
 def _complete(known: ToolDefinition, other: ToolDefinition) -> ToolDefinition:

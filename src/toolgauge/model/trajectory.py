@@ -43,6 +43,8 @@ class ToolCall:
     dialect: str
     start_ns: int
     end_ns: int
+    # The first turn that could know the result or the error; past the last turn for what came after it.
+    result_turn: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,5 +79,7 @@ class Trajectory:
     end_ns: int
     # Names of the called tools that change state; decided by configuration, filled in by the scorer.
     writing_tools: frozenset[str] = field(default=frozenset())
+    # The first turn of calls that could know of a tool on offer, by its name.
+    offer_turns: Mapping[str, int] = field(default_factory=dict[str, int])
     # What can still be told of texts that were too long to keep.
     left_out: LeftOut = NOTHING_LEFT_OUT

@@ -552,6 +552,10 @@ def test_what_is_no_span_at_all_raises_nothing_of_ours():
     nothing: Sequence[ReadableSpan] = (object(),)  # pyright: ignore[reportAssignmentType] - hostile
     assert exporter.export(nothing) is SpanExportResult.SUCCESS
     assert exporter.export(()) is SpanExportResult.SUCCESS
+    # Alone in its batch, and last in one.
+    assert exporter.force_flush()
+    assert exporter.export((*some_spans(), *nothing)) is SpanExportResult.SUCCESS
+    assert exporter.force_flush()
     make_run(provider_with(exporter))
     assert exporter.force_flush()
     exporter.shutdown()

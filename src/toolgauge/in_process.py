@@ -217,10 +217,12 @@ class ToolgaugeSpanExporter(SpanExporter):
                 return
 
     def _flushed(self, flush: "_Flush", scoring: InProcess) -> float:
-        flush.is_done = scoring.close_open(flush.has_time)
-        if flush.ends:
-            scoring.close()
-        flush.is_over.set()
+        try:
+            flush.is_done = scoring.close_open(flush.has_time)
+            if flush.ends:
+                scoring.close()
+        finally:
+            flush.is_over.set()
         return 0.0
 
     def _next(self, rest_s: float | None, scoring: InProcess) -> tuple[list[ReadableSpan], "_Flush | None"]:

@@ -124,7 +124,6 @@ class InProcess:
         """Read spans."""
         if not spans:
             return
-        self._resource = spans[-1].resource
         read = False
         with self._faults.survived():
             self._read(spans)
@@ -136,6 +135,7 @@ class InProcess:
                     self._read((span,))
 
     def _read(self, spans: Sequence[ReadableSpan]) -> None:
+        self._resource = spans[-1].resource
         answer = self._pipeline.consume("traces", encode_spans(spans).SerializeToString(), self._clock())
         if not isinstance(answer, Accepted):
             self.metrics.undecodable.add(len(spans))

@@ -33,6 +33,10 @@ def test_a_retried_request_is_not():
     assert not suspected((refs(2000), MINUTE), (refs(500), MINUTE + 1))
 
 
+def test_a_loop_is_suspected_at_a_rate_beyond_the_memory_too():
+    assert suspected((refs(100_000), MINUTE), (refs(100_000), MINUTE + 1))
+
+
 def test_a_handful_of_spans_says_nothing():
     assert not suspected((refs(20), MINUTE), (refs(20), MINUTE + 1))
 

@@ -1,13 +1,14 @@
 """Suspects a loop: a pipeline that sends our output back to us makes every agent span come twice.
 
 Senders repeat a request when its answer was lost, so some repetition is normal; a high share of it within one
-minute is not. Two spans of time are remembered, each bounded.
+minute is not. Two windows of time are remembered, each bounded; of a span only a hash, since a chance match in a
+million does not matter here.
 """
 
 from toolgauge.model.records import SpanRef
 
 _WINDOW_NS = 60_000_000_000
-_MAX_REMEMBERED = 50_000
+_MAX_REMEMBERED = 20_000
 _SUSPICIOUS_SHARE = 0.5
 _LEAST_SPANS = 100
 
@@ -17,8 +18,8 @@ class SeenTwice:
 
     def __init__(self) -> None:
         self._began_ns = 0
-        self._newer: set[SpanRef] = set()
-        self._older: set[SpanRef] = set()
+        self._newer: set[int] = set()
+        self._older: set[int] = set()
         self._seen = self._repeated = 0
         self.loop_suspected = False
 
@@ -26,11 +27,15 @@ class SeenTwice:
         """Take note of one span."""
         if now_ns - self._began_ns >= _WINDOW_NS:
             self._turn_over(now_ns)
-        self._seen += 1
-        if ref in self._newer or ref in self._older:
+        known = hash(ref)
+        if known in self._newer or known in self._older:
             self._repeated += 1
         elif len(self._newer) < _MAX_REMEMBERED:
-            self._newer.add(ref)
+            self._newer.add(known)
+        else:
+            # What is not remembered could not be found again: it says nothing about the share.
+            return
+        self._seen += 1
 
     def turn_over_if_due(self, now_ns: int) -> None:
         """Let a suspicion end when nothing comes any more."""

@@ -4,6 +4,7 @@
 joining: what two values are worth to a score is decided elsewhere.
 """
 
+import re
 from collections.abc import Hashable
 from math import isnan
 
@@ -12,11 +13,13 @@ from toolgauge.model.json import Json
 
 # Deeper values are equal as far as joining is concerned; without a floor a hostile value exhausts the stack.
 _MAX_DEPTH = 64
+_NOT_LETTERS = re.compile(r"[\W_]+")
 
 
 def fold_name(name: str) -> str:
     """Reduce a tool name to what all spellings of it share (`Delegate work` and `delegate_work`)."""
-    return "".join(letter for letter in name.casefold() if letter.isalnum()) or name
+    folded = name.casefold()
+    return folded if folded.isalnum() else _NOT_LETTERS.sub("", folded) or name
 
 
 def value_key(value: Json, depth: int = 0) -> Hashable:

@@ -1,6 +1,6 @@
 """Decides what became of a call: executed, rejected or only requested, with which result and error."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from toolgauge.assemble.failures import told_failure
@@ -9,7 +9,7 @@ from toolgauge.assemble.pairing import Pair
 from toolgauge.assemble.rejections import Rejection, misfits, rejection
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
-from toolgauge.model.observations import CallAnswered, CallError, ToolDefinition
+from toolgauge.model.observations import CallAnswered, CallError
 from toolgauge.model.trajectory import CallState
 
 # A refusal says at once what it is; what comes later may be the answer of a tool that ran.
@@ -33,9 +33,15 @@ class Offers:
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._by_run: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
+        # Every model call of a run repeats the offer, mostly as the very same object.
+        self._known: dict[tuple[int, ...], dict[str, JsonObject | None]] = {}
+        newest: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
         for node in nodes:
             if node.offers:
-                self._by_run.setdefault(_run(node), {}).update(_schemas(node))
+                run, schemas = _run(node), self._schemas(node)
+                if newest.get(run) is not schemas:
+                    newest[run] = schemas
+                    self._by_run.setdefault(run, {}).update(schemas)
 
     def lacks(self, request: Request) -> bool:
         """Tell whether the requested tool is known not to be on offer."""
@@ -48,7 +54,14 @@ class Offers:
         return offered.get(request.name) if offered is not None else None
 
     def _of(self, request: Request) -> dict[str, JsonObject | None] | None:
-        return _schemas(request.node) if request.node.offers else self._by_run.get(_run(request.node))
+        return self._schemas(request.node) if request.node.offers else self._by_run.get(_run(request.node))
+
+    def _schemas(self, node: Node) -> dict[str, JsonObject | None]:
+        key = tuple([id(offer.tools) for offer in node.offers])
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = {tool.name: tool.parameters for offer in node.offers for tool in offer.tools}
+        return known
 
 
 def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_spans: bool) -> Fate:
@@ -125,12 +138,3 @@ def _in_words(told: Content) -> CallError | None:
 
 def _run(node: Node) -> tuple[str, int]:
     return (node.ref.trace_id, id(node.inside))
-
-
-def _schemas(node: Node) -> dict[str, JsonObject | None]:
-    return {tool.name: tool.parameters for tool in _tools(node)}
-
-
-def _tools(node: Node) -> Iterator[ToolDefinition]:
-    for offer in node.offers:
-        yield from offer.tools

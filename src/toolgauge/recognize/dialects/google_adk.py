@@ -49,7 +49,14 @@ class GoogleAdk:
         """Claim what comes from its scope, and spans with its keys."""
         if record.scope.name == _SCOPE:
             return True
-        return isinstance(record, Span) and any(key in record.attributes for key in _KEYS)
+        if not isinstance(record, Span):
+            return False
+        attributes = record.attributes
+        # Asked of every span: a loop costs half of what a generator does.
+        for key in _KEYS:  # noqa: SIM110
+            if key in attributes:
+                return True
+        return False
 
     def read(self, record: Record) -> Iterator[Observation]:
         """Read one span or log record."""

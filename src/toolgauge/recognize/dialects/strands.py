@@ -56,7 +56,12 @@ class Strands:
         """Claim spans of Strands' own tracer."""
         if not isinstance(record, Span) or names.OPERATION not in record.attributes:
             return False
-        return record.scope.name.startswith(_SCOPE) or any(record.attributes.get(key) == _SYSTEM for key in _SYSTEMS)
+        attributes = record.attributes
+        return (
+            record.scope.name.startswith(_SCOPE)
+            or attributes.get(_SYSTEMS[0]) == _SYSTEM
+            or attributes.get(_SYSTEMS[1]) == _SYSTEM
+        )
 
     def read(self, record: Record) -> Iterator[Observation]:
         """Read one span."""

@@ -730,7 +730,34 @@ def test_a_child_says_that_a_destination_over_grpc_is_lost_to_it():
         assert len(destination.scorecards()) == 2
 
 
-@pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+def test_where_no_thread_can_be_had_a_flush_does_the_work_itself():
+    printed = run_application("""
+        import threading
+
+        exporter = ToolgaugeSpanExporter(on_scorecard=show)
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(exporter))
+        start = threading.Thread.start
+
+        def refuse(thread):
+            raise RuntimeError("can't start new thread")
+
+        threading.Thread.start = refuse
+        run(provider, "first")
+        run(provider, "second")
+        print("flushed", exporter.force_flush(), exporter.force_flush())
+        threading.Thread.start = start
+        run(provider, "third")
+        provider.shutdown()
+    """)
+    assert printed == ["flushed True True", "scored first", "scored second", "scored third"]
+
+
+# These start no thread at their own end, and gRPC needs one.
+WITHOUT_LATE_THREADS = pytest.mark.skipif(sys.version_info[:3] in ((3, 12, 0), (3, 12, 1)), reason="no late threads")
+
+
+@pytest.mark.parametrize("protocol", [pytest.param("grpc", marks=WITHOUT_LATE_THREADS), "http/protobuf"])
 def test_an_application_that_just_ends_has_said_everything(protocol: str):
     with receiving() as destination:
         port = destination.grpc_port if protocol == "grpc" else destination.http_port

@@ -18,6 +18,7 @@ from opentelemetry._logs import Logger, LoggerProvider, get_logger_provider
 from opentelemetry.context import (
     _SUPPRESS_INSTRUMENTATION_KEY,  # pyright: ignore[reportPrivateUsage] - what the SDK's own processors use
     attach,
+    detach,
     set_value,
 )
 from opentelemetry.metrics import MeterProvider, get_meter_provider
@@ -179,23 +180,51 @@ class ToolgaugeSpanExporter(SpanExporter):
             self._changed.notify()
 
     def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=_NAME, daemon=True)
-            self._thread.start()
+        if self._thread is not None:
+            return
+        thread = threading.Thread(target=self._run, name=_NAME, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            # No thread is to be had now, or never again: some Pythons start none at their own end. Spans wait for the
+            # next call; `force_flush` and `shutdown` do the work themselves.
+            return
+        self._thread = thread
 
     def _finish(self, until_s: float, *, ends: bool) -> bool:
         flush = _Flush(until_s, ends=ends)
         with self._changed:
             thread = self._thread
-            if thread is None or (self._is_shut_down and not ends):
+            if self._is_shut_down and not ends:
                 return True
-            if thread is threading.current_thread() or not thread.is_alive():
-                return False
-            self._flushes.append(flush)
-            self._changed.notify()
+            if thread is not None:
+                if thread is threading.current_thread() or not thread.is_alive():
+                    return False
+                self._flushes.append(flush)
+                self._changed.notify()
+        if thread is None:
+            return self._finish_here(flush)
         flush.is_over.wait(max(0.0, until_s - time.monotonic()))
         if ends:
             thread.join(max(0.0, until_s - time.monotonic()))
+        return flush.is_done
+
+    def _finish_here(self, flush: "_Flush") -> bool:
+        with self._changed:
+            spans, self._waiting = self._waiting, []
+        if not spans:
+            return True
+        token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, value=True))
+        try:
+            with self._working:
+                scoring = self._scoring = self._scoring or self._make()
+                if not scoring.works_without_threads:
+                    _LOG.warning("no thread can be had: nothing goes to `exporters.otlp` over gRPC; use HTTP")
+                    scoring.close()
+                scoring.take(spans)
+                self._flushed(flush, scoring)
+        finally:
+            detach(token)
         return flush.is_done
 
     # -- in our thread ----------------------------------------------------------------------------------------------

@@ -118,6 +118,11 @@ class InProcess:
         """Tell whether a forked child can reach the destination."""
         return self._push is None or self._push.survives_fork
 
+    @property
+    def works_without_threads(self) -> bool:
+        """Tell whether the destination can be reached where Python starts no more threads."""
+        return self._push is None or not self._push.is_grpc
+
     # -- work -------------------------------------------------------------------------------------------------------
 
     def take(self, spans: Sequence[ReadableSpan]) -> None:

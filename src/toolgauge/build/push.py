@@ -40,7 +40,7 @@ class Push:
     """One destination; belongs to one thread."""
 
     def __init__(self, exporter: OtlpExporter, metrics: SelfMetrics) -> None:
-        self._is_grpc = exporter.protocol == "grpc"
+        self.is_grpc = exporter.protocol == "grpc"
         hop_id = uuid.uuid4().hex
         self._destination = Destination(destination_settings(exporter), metrics, hop_id, f"toolgauge/{VERSION}")
         self._loop: _Loop | None = None
@@ -53,7 +53,7 @@ class Push:
     @property
     def survives_fork(self) -> bool:
         """Tell whether a forked child may make a destination of its own: gRPC, once begun, hangs or dies there."""
-        return self._loop is None or not self._is_grpc
+        return self._loop is None or not self.is_grpc
 
     def put(self, outgoing: Outgoing) -> bool:
         """Queue the request; False when there is no room."""

@@ -90,6 +90,8 @@ class Pipeline:
         self._clock = clock
         self._annotator = Annotator()
         self._scoring: _Scoring | None = None
+        # A large trace is joined in steps too; it is no longer open then.
+        self._closing: Iterator[Trajectory | None] | None = None
         self._released: list[tuple[Container, bytes]] = []
         self._is_backed_up = False
         self._scorecards: list[Scorecard] = []
@@ -242,17 +244,28 @@ class Pipeline:
         return False
 
     def _next_closed(self) -> bool:
-        """Close one trajectory, for the next steps to score; False when none is due."""
-        close = self._assembler.close_all if self._is_closing or self._closes_all else self._assembler.closed
-        trajectory = next(close(self._now_ns), None)
-        if trajectory is None:
+        """Take a step towards a closed trajectory for the next steps to score; False when none is due."""
+        steps, self._closing = self._closing, None
+        is_fresh = steps is None
+        if steps is None:
+            close = self._assembler.closing_all if self._is_closing or self._closes_all else self._assembler.closing
+            steps = close(self._now_ns)
+        for trajectory in steps:
+            if trajectory is None:
+                self._closing = steps
+            else:
+                self._take(trajectory)
+            return True
+        # What was begun earlier does not know what has become due since.
+        if is_fresh:
             self._closes_all = False
-            return False
+        return not is_fresh
+
+    def _take(self, trajectory: Trajectory) -> None:
         if self._assembler.evicted_count > self._settings.max_queue:
             self._finish(trajectory, self._scorer.overloaded(trajectory))
         else:
             self._scoring = _Scoring(trajectory, self._scorer.score(trajectory))
-        return True
 
     def _is_done(self, scoring: _Scoring, until: int) -> bool:
         started = self._clock()

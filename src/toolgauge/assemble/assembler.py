@@ -5,7 +5,7 @@ stays closed: scoring a trajectory a second time would count it twice in every m
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 from toolgauge.assemble.closed_ids import ClosedIds
 from toolgauge.assemble.conversation import OpenConversation
@@ -106,6 +106,14 @@ class Assembler:
 
     def closed(self, now_ns: int) -> Iterator[Trajectory]:
         """Yield what is due, closing each when it is asked for: what is not asked for stays due."""
+        return (trajectory for trajectory in self.closing(now_ns) if trajectory is not None)
+
+    def close_all(self, now_ns: int) -> Iterator[Trajectory]:
+        """Yield everything that is open, at shutdown."""
+        return (trajectory for trajectory in self.closing_all(now_ns) if trajectory is not None)
+
+    def closing(self, now_ns: int) -> Iterator[Trajectory | None]:
+        """Yield what `closed` yields, and pauses (`None`): after one, the same iterator must be asked again."""
         now_ns = self._clock(now_ns)
         yield from self._finish_evicted(now_ns)
         while (trace_id := self._schedule.pop_due(now_ns)) is not None:
@@ -117,8 +125,8 @@ class Assembler:
             yield from self._finish(*due, now_ns)
         yield from self._finish_evicted(now_ns)
 
-    def close_all(self, now_ns: int) -> Iterator[Trajectory]:
-        """Yield everything that is open, at shutdown."""
+    def closing_all(self, now_ns: int) -> Iterator[Trajectory | None]:
+        """Yield what `close_all` yields, and pauses."""
         now_ns = self._clock(now_ns)
         yield from self._finish_evicted(now_ns)
         while self._open:
@@ -225,12 +233,14 @@ class Assembler:
         self._closed.add(trace.trace_id, now_ns)
         self._unindex(trace.trace_id, trace.conversation)
 
-    def _finish_evicted(self, now_ns: int) -> Iterator[Trajectory]:
+    def _finish_evicted(self, now_ns: int) -> Iterator[Trajectory | None]:
         while self._evicted:
             yield from self._finish(*self._evicted.popleft(), now_ns)
 
-    def _finish(self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int) -> Iterator[Trajectory]:
-        trajectory = self._joined(ended, because)
+    def _finish(
+        self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int
+    ) -> Iterator[Trajectory | None]:
+        trajectory = yield from self._joined(ended, because)
         if trajectory is None:
             # Nothing was scored, so nothing can be scored twice: the run may still come.
             if isinstance(ended, OpenTrace):
@@ -240,7 +250,9 @@ class Assembler:
             self._pass_on(ended, trajectory.conversation_id, now_ns)
         yield trajectory
 
-    def _joined(self, ended: OpenTrace | OpenConversation, because: ClosedBecause) -> Trajectory | None:
+    def _joined(
+        self, ended: OpenTrace | OpenConversation, because: ClosedBecause
+    ) -> Generator[None, None, Trajectory | None]:
         if isinstance(ended, OpenConversation):
             return ended.trajectory(because)
         return ended.trajectory(because, tuple(self._loose.found(ended.readings)))

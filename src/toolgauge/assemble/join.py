@@ -6,7 +6,7 @@ counting one twice or losing a rejected one would move every score.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolgauge.assemble.answers import Answers
@@ -16,6 +16,7 @@ from toolgauge.assemble.left_out import merged
 from toolgauge.assemble.messages import messages_of
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair, pair
+from toolgauge.assemble.pauses import Pace
 from toolgauge.assemble.requests import requested_calls
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
@@ -39,15 +40,37 @@ def join(
     traces: Sequence[GatheredTrace], *, scope: TrajectoryScope, closed_because: ClosedBecause
 ) -> Trajectory | None:
     """Return the trajectory, `None` when no agent, model or tool call was observed."""
-    planted = [_Planted(trace.trace_id, plant(trace.readings, trace.parents)) for trace in traces]
+    steps = joining(traces, scope=scope, closed_because=closed_because)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def joining(
+    traces: Sequence[GatheredTrace], *, scope: TrajectoryScope, closed_because: ClosedBecause
+) -> Generator[None, None, Trajectory | None]:
+    """Return what `join` returns; pause now and then."""
+    pace = Pace()
+    planted: list[_Planted] = []
+    for trace in traces:
+        nodes = yield from plant(trace.readings, trace.parents, pace)
+        planted.append(_Planted(trace.trace_id, nodes))
     planted = sorted((trace for trace in planted if trace.has_run), key=lambda trace: trace.order)
     if not planted:
         return None
     last = planted[-1]
     nodes = sorted((node for trace in planted for node in trace.nodes), key=lambda node: node.order)
-    pairs = sorted((one for trace in planted for one in _pairs(trace.nodes)), key=lambda one: one.asking.order)
+    pairs: list[Pair] = []
+    for trace in planted:
+        pairs += yield from _pairs(trace.nodes, pace)
+    pairs.sort(key=lambda one: one.asking.order)
     turns = in_turns(pairs)
-    calls = tuple(tool_calls(turns, nodes, Answers(nodes, pairs)))
+    calls = yield from _calls(turns, nodes, pairs, pace)
+    messages = messages_of(nodes, turns)
+    if pace.due(len(nodes)):
+        yield
     root = last.root
     seen = [node for node in nodes if not node.from_log_only] or nodes
     return Trajectory(
@@ -59,7 +82,7 @@ def join(
         root=root.ref if root is not None else None,
         calls=calls,
         tools_offered=_offers(nodes),
-        messages=messages_of(nodes, turns),
+        messages=messages,
         offer_turns=_offer_turns(nodes, turns),
         attributes=_attributes(traces, root),
         closed_because=closed_because,
@@ -91,10 +114,32 @@ def _is_of_run(node: Node) -> bool:
     return has_calls or node.agent_run is not None or node.model_call is not None
 
 
-def _pairs(nodes: Sequence[Node]) -> list[Pair]:
+def _pairs(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, list[Pair]]:
     requests = requested_calls(nodes)
+    if pace.due(len(nodes)):
+        yield
     by_id = Counter(request.call_id for request in requests if request.call_id is not None)
-    return pair(requests, executed_calls(nodes, by_id))
+    executions = executed_calls(nodes, by_id)
+    if pace.due(len(nodes)):
+        yield
+    pairs = pair(requests, executions)
+    if pace.due(len(pairs)):
+        yield
+    return pairs
+
+
+def _calls(
+    turns: Sequence[Turn], nodes: Sequence[Node], pairs: Sequence[Pair], pace: Pace
+) -> Generator[None, None, tuple[ToolCall, ...]]:
+    answers = Answers(nodes, pairs)
+    if pace.due(len(nodes)):
+        yield
+    calls: list[ToolCall] = []
+    for call in tool_calls(turns, nodes, answers):
+        calls.append(call)
+        if pace.due():
+            yield
+    return tuple(calls)
 
 
 def _conversation(nodes: Sequence[Node], root: Node | None) -> str | None:

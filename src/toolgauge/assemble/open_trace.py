@@ -4,12 +4,12 @@ The end of a sub-agent looks like the end of the run; only a chain of parents th
 without a parent tells them apart.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from dataclasses import replace
 
 from toolgauge.assemble.content_budget import ContentBudget
 from toolgauge.assemble.cutting import fingerprint
-from toolgauge.assemble.join import GatheredTrace, join
+from toolgauge.assemble.join import GatheredTrace, joining
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.observations import AgentRun, ConversationSeen, Reading
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
@@ -92,12 +92,14 @@ class OpenTrace:
             left_out=self._content.left_out,
         )
 
-    def trajectory(self, because: ClosedBecause, told: Sequence[Reading] = ()) -> Trajectory | None:
-        """Join what has come so far, with what was `told` of its calls in other traces."""
+    def trajectory(
+        self, because: ClosedBecause, told: Sequence[Reading] = ()
+    ) -> Generator[None, None, Trajectory | None]:
+        """Join what has come so far, with what was `told` of its calls in other traces; pause now and then."""
         gathered = self.gathered()
         if told:
             gathered = replace(gathered, readings=(*gathered.readings, *told))
-        return join([gathered], scope="trace", closed_because=because)
+        return joining([gathered], scope="trace", closed_because=because)
 
     def _add_span(self, reading: Reading, now_ns: int) -> bool:
         span_id = reading.ref.span_id

@@ -4,11 +4,12 @@ Spans that nobody read leave only their ids; chains of parents run through them.
 clocks of two services may disagree: both are repaired here, so that nothing after this has to care.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.clocks import clock_offsets
 from toolgauge.assemble.node import Execution, Node, Request
+from toolgauge.assemble.pauses import Pace
 from toolgauge.assemble.twins import twins
 from toolgauge.model.observations import (
     AgentRun,
@@ -27,8 +28,10 @@ from toolgauge.model.observations import (
 _MAX_AGENT_PATH = 32
 
 
-def plant(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> tuple[Node, ...]:
-    """Return the nodes of one trace in order of time.
+def plant(
+    readings: Sequence[Reading], parents: Mapping[str, str | None], pace: Pace
+) -> Generator[None, None, tuple[Node, ...]]:
+    """Return the nodes of one trace in order of time; pause now and then.
 
     `parents` maps span ids to parent ids, those of unread spans included.
     """
@@ -36,18 +39,26 @@ def plant(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> tup
     for reading in readings:
         if reading.observations:
             by_span.setdefault(reading.ref.span_id, []).append(reading)
-    nodes = {span_id: _node(together) for span_id, together in by_span.items()}
+    nodes: dict[str, Node] = {}
+    for span_id, together in by_span.items():
+        nodes[span_id] = _node(together)
+        if pace.due():
+            yield
     for span_id, node in nodes.items():
         if node.from_log_only:
             # The span itself may have been seen all the same, and had nothing to say.
             node.parent = parents.get(span_id)
     _absorb_logs(nodes.values())
     _hang(nodes, parents)
+    if pace.due(len(nodes)):
+        yield
     rooted = sorted(_rooted(nodes), key=lambda node: node.depth)
     offsets = clock_offsets(rooted)
     for node in rooted:
         node.time_ns = node.start_ns + offsets[node.service]
         _inherit(node)
+        if pace.due():
+            yield
     return tuple(sorted(nodes.values(), key=lambda node: node.order))
 
 

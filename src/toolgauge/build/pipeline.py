@@ -1,8 +1,9 @@
 """Config -> one pipeline. The same stages for live traffic, for replays and for inspection."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib.metadata import version
+from typing import TypeAlias
 
 from toolgauge import plugins
 from toolgauge.assemble.assembler import Assembler
@@ -15,6 +16,7 @@ from toolgauge.emit.settings import EmitSettings
 from toolgauge.forward.leaf import Leaf
 from toolgauge.model.delivery import Outbox
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.ports import Dialect
 from toolgauge.pipeline import Pipeline, PipelineSettings, ScorecardSink
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion, ToolKinds
@@ -23,13 +25,22 @@ from toolgauge.selfmetrics import SelfMetrics
 
 VERSION = version("toolgauge")
 
+# How a recognizer is made; a replay may put one in its place that tells what it reads.
+MakeRecognizer: TypeAlias = Callable[[Sequence[Dialect], SelfMetrics, Collection[str]], Recognizer]
+
 
 def make_pipeline(
-    config: Config, criteria: Sequence[Criterion], *, sink: ScorecardSink, outbox: Outbox, metrics: SelfMetrics
+    config: Config,
+    criteria: Sequence[Criterion],
+    *,
+    sink: ScorecardSink,
+    outbox: Outbox,
+    metrics: SelfMetrics,
+    make_recognizer: MakeRecognizer = Recognizer,
 ) -> Pipeline:
     """Put the stages together."""
     scorer = Scorer(criteria, ToolKinds(read_only=config.tools.read_only, writes=config.tools.writes))
-    recognizer = Recognizer(plugins.dialects(), metrics=metrics, wanted=scorer.wanted)
+    recognizer = make_recognizer(plugins.dialects(), metrics, scorer.wanted)
     return Pipeline(
         decoder=Decoder(recognizer.marks, recognizer.scopes, scorer.wanted),
         recognizer=recognizer,
@@ -44,13 +55,17 @@ def make_pipeline(
     )
 
 
-def offline_pipeline(config: Config, criteria: Sequence[Criterion]) -> Callable[[ScorecardSink], Pipeline]:
+def offline_pipeline(
+    config: Config, criteria: Sequence[Criterion], make_recognizer: MakeRecognizer = Recognizer
+) -> Callable[[ScorecardSink], Pipeline]:
     """Return what makes a pipeline for recorded traffic: nothing is held, nothing is sent on."""
     offline = config.model_copy(update={"annotate": "off"})
 
     def make(sink: ScorecardSink) -> Pipeline:
         metrics = SelfMetrics(MetricRegistry())
-        return make_pipeline(offline, criteria, sink=sink, outbox=Leaf(metrics), metrics=metrics)
+        return make_pipeline(
+            offline, criteria, sink=sink, outbox=Leaf(metrics), metrics=metrics, make_recognizer=make_recognizer
+        )
 
     return make
 

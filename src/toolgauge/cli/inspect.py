@@ -5,29 +5,53 @@ import json
 import click
 
 from toolgauge.build.pipeline import offline_pipeline
-from toolgauge.cli.output import reading_progress
+from toolgauge.cli.main import EXIT_CODES
+from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.model import Config
-from toolgauge.replay.describe import trajectory_lines, trajectory_object
+from toolgauge.replay.calls import trajectory_lines
+from toolgauge.replay.describe import trajectory_object
 from toolgauge.replay.run import scorecards
+from toolgauge.replay.stats import Stats
+from toolgauge.replay.tally import Tally
 
 
-@click.command("inspect")
+@click.command("inspect", epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a trajectory and line.")
-def command(files: tuple[str, ...], *, as_json: bool) -> None:
+@click.option("--stats", is_flag=True, help="Print figures of the whole recording instead (with --json: one object).")
+def command(files: tuple[str, ...], *, as_json: bool, stats: bool) -> None:
     """Print the trajectories found in recorded OTLP traffic.
 
     FILE is one request (`*.otlp.pb`, `*.logs.otlp.pb`), OTLP JSON (one request, or one a line), or a stream of
     length-delimited requests (`*.otlp`), each optionally `.gz` or `.xz`; `-` is standard input, a directory means
     all recordings in it. Files given together are one recording. Traces without tool calls are listed too.
 
-    Arguments and results are printed as they were recorded: treat the output as you treat your traces.
+    Arguments and results are printed as they were recorded: treat the output as you treat your traces. With --stats
+    none are: spans and log records read and unread, dialects, scopes, states of calls, and what could not be
+    observed and why; `toolgauge doctor` tells what to do about it.
     """
+    if stats:
+        _print_stats(files, as_json=as_json)
+        return
+    style = terminal_style()
     with reading_progress(files) as recording:
         for scorecard in scorecards(recording, offline_pipeline(Config(), ())):
             if as_json:
                 click.echo(json.dumps(trajectory_object(scorecard.trajectory)))
             else:
-                for line in trajectory_lines(scorecard.trajectory):
+                for line in trajectory_lines(scorecard.trajectory, style):
                     click.echo(line)
                 click.echo()
+
+
+def _print_stats(files: tuple[str, ...], *, as_json: bool) -> None:
+    tally = Tally()
+    stats = Stats(tally)
+    with reading_progress(files) as recording:
+        for scorecard in scorecards(tally.counted(recording), offline_pipeline(Config(), (), tally.recognizer)):
+            stats.add(scorecard.trajectory)
+    if as_json:
+        click.echo(json.dumps(stats.as_object()))
+    else:
+        for line in stats.lines(terminal_style()):
+            click.echo(line)

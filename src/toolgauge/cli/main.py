@@ -26,6 +26,7 @@ _COMMANDS = {
     "serve": "Receive OTLP, score tool calls, send on spans and scores.",
     "demo": "Show recorded agent traffic being scored, without keys or network.",
     "inspect": "Print the trajectories found in recorded traffic.",
+    "doctor": "Tell what producers leave out, and what turns it on.",
     "replay": "Score recorded traffic as if it came in live.",
     "validate": "Check configuration, criteria and references; open no port.",
     "components": "List the dialects, evaluators, receivers and emitters.",

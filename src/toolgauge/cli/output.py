@@ -1,5 +1,6 @@
-"""What commands share when they read recordings: a progress bar on stderr, and nothing of it in a pipe."""
+"""What commands share when they read recordings: a progress bar and colours on a terminal, neither in a pipe."""
 
+import os
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from pathlib import Path
 import click
 
 from toolgauge.replay.recordings import RecordedRequest, find_files, read
+from toolgauge.replay.style import PLAIN, Style
 
 
 @contextmanager
@@ -20,6 +22,12 @@ def reading_progress(paths: Sequence[str]) -> Generator[Iterator[RecordedRequest
     total = sum(Path(file).stat().st_size for file in files if file != "-")
     with click.progressbar(length=total, label="reading", file=sys.stderr) as bar:
         yield read(files, bar.update)
+
+
+def terminal_style() -> Style:
+    """Return colours where stdout is a terminal that has them and nobody asked for none."""
+    wanted = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Style(colour=True) if wanted else PLAIN
 
 
 def _no_progress(size: int) -> None:

@@ -1,4 +1,4 @@
-"""Trajectories and results as JSON objects and as lines for a person."""
+"""Trajectories and results as JSON objects, and each as a line for a person."""
 
 from collections.abc import Iterator
 
@@ -6,8 +6,9 @@ from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.replay.style import printable, shortened
 
-_SHORT = 120
+_NAME_LENGTH = 200
 
 
 def trajectory_object(trajectory: Trajectory) -> JsonObject:
@@ -94,25 +95,11 @@ def _outcome(result: Result) -> tuple[float | None, str | None, str]:
 
 def trajectory_head(trajectory: Trajectory) -> str:
     """Name one trajectory for a person."""
-    service = trajectory.service or "unknown service"
-    conversation = f", conversation {printable(trajectory.conversation_id)}" if trajectory.conversation_id else ""
-    return f"trace {trajectory.trace_id} of {printable(service)}{conversation} (closed: {trajectory.closed_because})"
-
-
-def trajectory_lines(trajectory: Trajectory) -> Iterator[str]:
-    """Describe one trajectory for a person: a head line, then a line or two a call."""
-    yield trajectory_head(trajectory)
-    if trajectory.agents:
-        yield f"  agents: {', '.join(printable(agent) for agent in trajectory.agents)}"
-    if not trajectory.calls:
-        yield "  no tool calls"
-    for call in trajectory.calls:
-        agent = f"  [{printable(call.agent)}]" if call.agent else ""
-        yield f"  turn {call.turn}  {printable(call.name)}({_shown(call.arguments)})  {call.state}{agent}"
-        if call.error is not None:
-            yield f"          error: {printable(call.error.kind)}: {printable(call.error.message)}"
-        elif not isinstance(call.result, NotRecorded):
-            yield f"          result: {_shown(call.result)}"
+    service = shortened(trajectory.service or "unknown service", _NAME_LENGTH)
+    conversation = ""
+    if trajectory.conversation_id:
+        conversation = f", conversation {shortened(trajectory.conversation_id, _NAME_LENGTH)}"
+    return f"trace {trajectory.trace_id} of {service}{conversation} (closed: {trajectory.closed_because})"
 
 
 def result_line(result: Result) -> str:
@@ -123,27 +110,3 @@ def result_line(result: Result) -> str:
     figure = f"{value:.3f}" if value is not None else printable(reason or "")
     tail = f"  {printable(explanation)}" if explanation else ""
     return f"  {word:<13} {figure:<22} {printable(result.criterion)}  {where}{tail}"
-
-
-def _shown(content: Content) -> str:
-    match content:
-        case Recorded(value=value):
-            if isinstance(value, dict):
-                return ", ".join(f"{printable(key)}={_short(item)}" for key, item in value.items())
-            return _short(value)
-        case Unparsed(text=text, reason=reason):
-            return f"{_short(text)} <{reason}>"
-        case NotRecorded(reason=reason):
-            return f"<{reason}>"
-
-
-def _short(value: Json) -> str:
-    text = printable(value if isinstance(value, str) else repr(value))
-    return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
-
-
-def printable(text: str) -> str:
-    """Make hostile text safe for a terminal: control characters and lone surrogates are shown, not sent."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)

@@ -1,0 +1,70 @@
+"""Diagnoses of producers as JSON objects and as lines for a person."""
+
+from collections.abc import Iterator, Sequence
+
+from toolgauge.model.json import JsonObject
+from toolgauge.replay.doctor import Diagnosis, Missing
+from toolgauge.replay.style import PLAIN, Style, shortened
+
+_NAME_LENGTH = 200
+
+
+def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
+    """Describe one producer for `doctor --json`."""
+    return {
+        "service": diagnosis.producer.service or None,
+        "scope": diagnosis.producer.scope,
+        "version": diagnosis.producer.version or None,
+        "dialects": [dialect for dialect, _ in diagnosis.heard.dialects.most_common()],
+        "spans": diagnosis.heard.spans,
+        "log_records": diagnosis.heard.log_records,
+        "calls": diagnosis.calls,
+        "ok": not diagnosis.has_problems,
+        "missing": [_missing_object(missing) for missing in diagnosis.missing],
+    }
+
+
+def _missing_object(missing: Missing) -> JsonObject:
+    return {
+        "what": missing.fact,
+        "grade": missing.grade,
+        "count": missing.count,
+        "of": missing.of,
+        "unit": missing.unit,
+        "never_recorded": missing.remedy.never,
+        "switches": list(missing.remedy.switches),
+        "advice": missing.remedy.how,
+        "not_evaluated": list(missing.not_evaluated),
+        "cost": missing.cost,
+    }
+
+
+def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]:
+    """Describe one producer for a person: who it is, what was recognised, then what is missing."""
+    producer, heard = diagnosis.producer, diagnosis.heard
+    scope = shortened(" ".join((producer.scope or "(no scope)", producer.version)).strip(), _NAME_LENGTH)
+    yield style.head(f"{shortened(producer.service or 'unknown service', _NAME_LENGTH)}: {scope}")
+    dialects = ", ".join(dialect for dialect, _ in heard.dialects.most_common())
+    records = f", {heard.log_records} log records" if heard.log_records else ""
+    yield f"  dialect {dialects}: {heard.spans} spans{records}; tells of {_counted(diagnosis.calls, 'call')}"
+    for missing in diagnosis.missing:
+        yield from _missing_lines(missing, style)
+    if not diagnosis.missing:
+        yield f"  {style.good('nothing is missing')}"
+
+
+def _missing_lines(missing: Missing, style: Style) -> Iterator[str]:
+    word = style.bad("problem") if missing.grade == "problem" else style.doubtful("note")
+    never = "; never recorded by this producer" if missing.remedy.never else ""
+    yield f"  {word}: {missing.what}{never}"
+    lost = f"; not evaluated: {_named(missing.not_evaluated)}" if missing.not_evaluated else ""
+    yield f"    means: {missing.cost}{lost}"
+    yield f"    {'instead' if missing.remedy.never else 'do'}: {missing.remedy.how}"
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"

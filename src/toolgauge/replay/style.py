@@ -1,0 +1,54 @@
+"""Colours on a terminal, and hostile text made safe for one."""
+
+from dataclasses import dataclass
+
+_RESET = "\x1b[0m"
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How parts of a line are set off; without `colour` every text stays as it is."""
+
+    colour: bool = False
+
+    def head(self, text: str) -> str:
+        """Set off what a block is about."""
+        return self._set("1", text)
+
+    def good(self, text: str) -> str:
+        """Set off what is as it should be."""
+        return self._set("32", text)
+
+    def bad(self, text: str) -> str:
+        """Set off what failed or is missing."""
+        return self._set("31", text)
+
+    def doubtful(self, text: str) -> str:
+        """Set off what could not be told."""
+        return self._set("33", text)
+
+    def aside(self, text: str) -> str:
+        """Set back what is only there to be looked up."""
+        return self._set("2", text)
+
+    def _set(self, code: str, text: str) -> str:
+        return f"\x1b[{code}m{text}{_RESET}" if self.colour and text else text
+
+
+PLAIN = Style()
+
+
+def printable(text: str) -> str:
+    """Make hostile text safe for a terminal: control characters and lone surrogates are shown, not sent."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+
+
+def shortened(text: str, length: int) -> str:
+    """Make text safe for a terminal and no longer than `length`."""
+    if len(text) > length:
+        # What becomes of one letter may be ten long; a prefix is enough to fill the line.
+        return f"{printable(text[:length])[: length - 1]}…"
+    text = printable(text)
+    return text if len(text) <= length else f"{text[: length - 1]}…"

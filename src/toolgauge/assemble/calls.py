@@ -1,7 +1,7 @@
 """Makes tool calls of paired views: what was asked, what came of it, who made it, and in which order."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from toolgauge.assemble.answers import Answers
@@ -22,19 +22,31 @@ class Turn:
 
 def in_turns(pairs: Sequence[Pair]) -> tuple[Turn, ...]:
     """Group calls by the output that asked for them; requests come in the models' order."""
-    outputs: dict[int, list[Pair]] = {}
-    alone: list[Turn] = []
+    outputs: dict[Hashable, list[Pair]] = {}
     for pair in pairs:
-        if pair.request is None:
-            alone.append(Turn(node=pair.asking, pairs=(pair,)))
-        elif pair.request.node.is_primary:
-            outputs.setdefault(id(pair.asking), []).append(pair)
-        else:
-            # A summary of several outputs does not tell which calls went together, only what came of them.
-            node = pair.execution.node if pair.execution is not None else pair.asking
-            alone.append(Turn(node=node, pairs=(pair,)))
-    grouped = (Turn(node=together[0].asking, pairs=tuple(together)) for together in outputs.values())
-    return tuple(sorted([*grouped, *alone], key=lambda turn: turn.node.order))
+        outputs.setdefault(_output_of(pair), []).append(pair)
+    turns = (Turn(node=_moment(together), pairs=tuple(together)) for together in outputs.values())
+    return tuple(sorted(turns, key=lambda turn: turn.node.order))
+
+
+def _output_of(pair: Pair) -> Hashable:
+    """Tell the output that asked; a call that no known output asked for is by itself."""
+    request = pair.request
+    if request is None:
+        return ("alone", id(pair))
+    if request.node.is_primary:
+        return ("model", id(pair.asking))
+    # A summary of several outputs rarely tells which calls went together.
+    return ("alone", id(pair)) if request.output is None else ("summary", id(pair.asking), request.output)
+
+
+def _moment(together: Sequence[Pair]) -> Node:
+    """Return the span that tells when the output was: of a summary only what came of it tells."""
+    asking, request = together[0].asking, together[0].request
+    if request is None or request.node.is_primary:
+        return asking
+    ran = (pair.execution.node for pair in together if pair.execution is not None)
+    return min(ran, key=lambda node: node.order, default=asking)
 
 
 def tool_calls(turns: Sequence[Turn], nodes: Iterable[Node], answers: Answers) -> Iterator[ToolCall]:

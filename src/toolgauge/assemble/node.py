@@ -82,6 +82,7 @@ class Request:
     arguments: Content
     agent: str | None
     usable: bool
+    output: int | None = None
     alive: bool = True
     # The key is asked for many times and costs a walk over the arguments.
     _keyed: Content | None = None
@@ -98,6 +99,7 @@ class Request:
             arguments=seen.arguments,
             agent=seen.agent,
             usable=seen.usable,
+            output=seen.output,
         )
 
     @property

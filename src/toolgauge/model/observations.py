@@ -41,6 +41,8 @@ class CallRequested:
     agent: str | None = None
     # False when the producer says that it could not use the request (LangChain's `invalid_tool_calls`).
     usable: bool = True
+    # On a span that sums up several outputs: which of them, in their order; `None` when it does not tell.
+    output: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

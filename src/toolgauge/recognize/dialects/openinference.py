@@ -20,6 +20,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize.langchain.answers import node_answers
 from toolgauge.recognize.langchain.runs import agent_name
+from toolgauge.recognize.openinference import google_adk
 from toolgauge.recognize.openinference.agents import agent_run
 from toolgauge.recognize.openinference.crewai import called_name, offered_tools, task_texts
 from toolgauge.recognize.openinference.definitions import DefinitionReader
@@ -45,7 +46,11 @@ METADATA = "metadata"
 
 # The spec's name, the name in the JavaScript packages, and that of producers who write both conventions on one span.
 _CALL_ID_KEYS = ("tool.id", "tool_call.id", "gen_ai.tool.call.id")
+# What Google's ADK writes for an id of a call that failed.
+_NO_ID = "<not specified>"
 _METADATA_SESSIONS = ("session_id", "conversation_id", "thread_id")
+# DSPy names a tool's span after the tool and the method.
+_CALLED = re.compile(r"\.(?:__call__|acall|aforward|forward)$")
 _NOT_WORD = re.compile(r"[^a-zA-Z0-9_]")
 
 
@@ -127,7 +132,7 @@ def _tool(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation
     if source == "openai_agents" and name is None:
         yield from _handoff(span)
         return
-    named = name if isinstance(name, str) and name else span.name
+    named = name if isinstance(name, str) and name else _CALLED.sub("", span.name)
     answer = call_answer(span, source)
     yield CallExecuted(
         name=called_name(named, span.attributes.get(DESCRIPTION)) if source == "crewai" else named,
@@ -142,7 +147,7 @@ def _tool(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation
 def _call_id(span: Span) -> str | None:
     for key in _CALL_ID_KEYS:
         value = span.attributes.get(key)
-        if isinstance(value, str) and value:
+        if isinstance(value, str) and value and value != _NO_ID:
             return value
     return None
 
@@ -165,12 +170,15 @@ def _handoff(span: Span) -> Iterator[Observation]:
 
 def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation]:
     agent = agent_name(metadata) if source == "langchain" else None
-    yield ModelCall(agent=agent)
     messages = read_messages(span.attributes)
-    found = requests(messages.output)
-    if source == "langchain":
-        found = with_raw_output(found, span.attributes.get(OUTPUT))
-    yield from observed(found, agent)
+    if google_adk.is_shared(span, source):
+        yield from google_adk.requested(messages, span.attributes)
+    else:
+        yield ModelCall(agent=agent)
+        found = requests(messages.output)
+        if source == "langchain":
+            found = with_raw_output(found, span.attributes.get(OUTPUT))
+        yield from observed(found, agent)
     yield from answers(messages.input)
     yield from texts(messages)
 

@@ -20,9 +20,9 @@ _METHOD = re.compile(
 # An agent span of these without an agent's name is a whole workflow or query, or is named after a class.
 _NAMELESS = ("openai_agents", "claude_agent_sdk", "llama_index")
 # These call an agent's run a chain; the class is no agent's name.
-_CLASS_RUN = re.compile(r"\w*Agent(?:Workflow)?\.run(?:_async)?")
+_CLASS_RUN = re.compile(r"\w*Agent(?:Workflow)?\.run(?:_async)?|\w*(?:ReAct|CodeAct)\w*\.a?forward")
 _RUNS = ("AGENT", "CHAIN")
-_CHAINED = ("llama_index", "haystack")
+_CHAINED = ("llama_index", "haystack", "dspy")
 
 
 def agent_run(span: Span, kind: str, instrumentation: str, metadata: JsonObject) -> AgentRun | None:

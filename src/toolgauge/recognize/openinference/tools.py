@@ -107,6 +107,7 @@ def _parameter_names(span: Span) -> list[str]:
 
 
 _ARGUMENTS: Mapping[str, Callable[[Content, Span], Content]] = {
+    "dspy": _keyword_envelope,
     "llama_index": _keyword_envelope,
     "smolagents": _keyword_envelope,
 }

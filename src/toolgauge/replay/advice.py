@@ -64,8 +64,14 @@ _MCP = _never(
     "the MCP libraries record which tool was called and whether it failed, never this; instrument the agent that calls "
     "the tool: its tool span is the same call and has it"
 )
+_MCP_AROUND = _never("an MCP span knows only its own call; instrument the agent that calls the tool as well")
 _AUTOGEN = _never(
     "AutoGen's own spans never have it; add `openinference-instrumentation-autogen-agentchat`, whose spans do"
+)
+_AUTOGEN_TOOLS = _never("AutoGen's own spans never have them; instrument the model client as well")
+_AUTOGEN_SESSION = _never(
+    "AutoGen's own spans never have it; add `openinference-instrumentation-autogen-agentchat` and run the agent inside "
+    "`using_session(session_id=...)`"
 )
 _GENAI = Remedy(
     how=f"set `{_CAPTURE}=SPAN_AND_EVENT` and `{_OPT_IN}=gen_ai_latest_experimental` (on releases that still follow "
@@ -126,11 +132,23 @@ _SESSION = "`session.id` or `gen_ai.conversation.id`"
 _ROWS: tuple[_Row, ...] = (
     _Row(
         scopes=("mcp-python-sdk", "fastmcp"),
-        remedies={**_content(_MCP), "call_ids": _MCP, "tool_definitions": _MCP, "conversation_id": _MCP},
+        remedies={
+            "calls": _MCP,
+            "arguments": _MCP,
+            "results": _MCP,
+            "call_ids": _MCP,
+            "tool_definitions": _MCP_AROUND,
+            "conversation_id": _MCP_AROUND,
+            "user_text": _MCP_AROUND,
+        },
     ),
     _Row(
-        scopes=("autogen-core", "autogen"),
-        remedies={**_content(_AUTOGEN), "tool_definitions": _AUTOGEN, "conversation_id": _AUTOGEN},
+        scopes=("autogen",),
+        remedies={
+            **_content(_AUTOGEN),
+            "tool_definitions": _AUTOGEN_TOOLS,
+            "conversation_id": _AUTOGEN_SESSION,
+        },
     ),
     _Row(
         scopes=("pydantic-ai", "pydantic_ai"),
@@ -152,7 +170,9 @@ _ROWS: tuple[_Row, ...] = (
             "call_ids": Remedy(
                 how=f"ids are only in the model's output: {_OPENAI_AGENTS.how}", switches=_OPENAI_AGENTS.switches
             ),
-            "tool_definitions": _never("the instrumentation has no attribute for them"),
+            "tool_definitions": _never(
+                "this instrumentation has no attribute for them; instrument the model client as well"
+            ),
             "conversation_id": _never("the group id is not exported; set `session.id` on a span around the run"),
         },
     ),

@@ -20,6 +20,7 @@ Grade: TypeAlias = Literal["problem", "note"]
 
 # Without these the calls themselves cannot be judged; the rest narrows what can be asked about them.
 _PROBLEMS: tuple[Fact, ...] = ("calls", "arguments", "results")
+_OF_A_CALL: tuple[Fact, ...] = ("arguments", "results", "call_ids")
 _NOTES: tuple[Fact, ...] = ("tool_definitions", "user_text", "conversation_id", "call_ids")
 
 _COSTS: Mapping[Fact, str] = {
@@ -36,8 +37,8 @@ _NAMES: Mapping[Fact, str] = {
     "arguments": "arguments",
     "results": "results",
     "tool_definitions": "tool definitions",
-    "user_text": "the user's text",
-    "conversation_id": "a conversation id",
+    "user_text": "text of the user",
+    "conversation_id": "conversation id",
     "call_ids": "call ids",
 }
 _WITHHELD = "__REDACTED__"
@@ -58,7 +59,7 @@ class Missing:
     @property
     def what(self) -> str:
         """Say what is missing, for a person."""
-        return f"{_NAMES[self.fact]} missing in {self.count} of {self.of} {self.unit}"
+        return f"no {_NAMES[self.fact]} in {self.count} of {self.of} {self.unit}"
 
     @property
     def cost(self) -> str:
@@ -106,7 +107,7 @@ class Doctor:
         """Take one trajectory, once what its trace says has been read."""
         heard = self._tally.take(trajectory.trace_id)
         if not trajectory.calls:
-            self._add_silence(heard)
+            self._add_silence(heard, trajectory)
             return
         by_producer: dict[Producer, list[ToolCall]] = {}
         for call in trajectory.calls:
@@ -120,9 +121,7 @@ class Doctor:
     def diagnoses(self) -> Iterator[Diagnosis]:
         """Yield one diagnosis a producer, sorted."""
         for producer, heard in sorted(self._tally.producers.items(), key=lambda entry: entry[0]):
-            counts = self._counts.get(producer, _Counts())
-            if heard.nowhere:
-                counts.add("calls", heard.nowhere, heard.nowhere)
+            counts = _completed(self._counts.get(producer, _Counts()), heard)
             missing = tuple(
                 self._missing(fact, producer, heard, counts) for fact in (*_PROBLEMS, *_NOTES) if counts.missing[fact]
             )
@@ -131,10 +130,12 @@ class Doctor:
     def _of(self, producer: Producer) -> _Counts:
         return self._counts.setdefault(producer, _Counts())
 
-    def _add_silence(self, heard: TraceHeard) -> None:
-        """A trace without calls: nothing was called, or nobody says what the model asked for."""
+    def _add_silence(self, heard: TraceHeard, trajectory: Trajectory) -> None:
+        """Take a trace without calls: nothing was called, or nobody says what the model asked for."""
         for producer, model_calls in heard.model_calls.items():
             self._of(producer).add("calls", model_calls, 0 if heard.tells_content else model_calls)
+            if not heard.tells_content:
+                self._add_surroundings(producer, trajectory)
 
     def _add_calls(self, producer: Producer, calls: Sequence[ToolCall]) -> None:
         counts = self._of(producer)
@@ -155,13 +156,15 @@ class Doctor:
         counts.add("user_text", 1, not asked)
 
     def _missing(self, fact: Fact, producer: Producer, heard: Heard, counts: _Counts) -> Missing:
+        # What tells of the calls tells of everything in them.
+        asked: Fact = "calls" if fact in _OF_A_CALL and not counts.calls else fact
         return Missing(
             fact=fact,
             grade="problem" if fact in _PROBLEMS else "note",
             count=counts.missing[fact],
             of=counts.places[fact],
-            unit=_unit(fact, heard),
-            remedy=remedy(fact, heard.dialects, producer.scope),
+            unit=_unit(fact, heard, counts),
+            remedy=remedy(asked, heard.dialects, producer.scope),
             not_evaluated=self._needs.of(fact),
         )
 
@@ -181,11 +184,23 @@ def _is_kept_back(content: Content) -> bool:
             return value == _WITHHELD
 
 
-def _unit(fact: Fact, heard: Heard) -> str:
+def _completed(counts: _Counts, heard: Heard) -> _Counts:
+    """Add what follows for the whole recording from what was counted trace by trace."""
+    whole = _Counts(calls=counts.calls, places=counts.places.copy(), missing=counts.missing.copy())
+    if heard.nowhere:
+        whole.add("calls", heard.nowhere, heard.nowhere)
+    elif whole.missing["calls"] and not whole.calls:
+        # Of calls that nobody tells of, nothing is known at all.
+        for fact in _OF_A_CALL:
+            whole.add(fact, whole.places["calls"], whole.missing["calls"])
+    return whole
+
+
+def _unit(fact: Fact, heard: Heard, counts: _Counts) -> str:
     match fact:
         case "calls":
             return "log records" if heard.nowhere else "model calls"
         case "arguments" | "results" | "call_ids":
-            return "calls"
+            return "calls" if counts.calls else "model calls"
         case "tool_definitions" | "user_text" | "conversation_id":
             return "traces"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from toolgauge.model.json import JsonObject
+from toolgauge.replay.advice import Remedy
 from toolgauge.replay.doctor import Diagnosis, Missing
 from toolgauge.replay.style import PLAIN, Style, shortened
 
@@ -47,19 +48,25 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
     dialects = ", ".join(dialect for dialect, _ in heard.dialects.most_common())
     records = f", {heard.log_records} log records" if heard.log_records else ""
     yield f"  dialect {dialects}: {heard.spans} spans{records}; tells of {_counted(diagnosis.calls, 'call')}"
+    # One switch mostly governs several facts: said once, it is read.
+    alike: dict[tuple[str, Remedy], list[Missing]] = {}
     for missing in diagnosis.missing:
-        yield from _missing_lines(missing, style)
+        alike.setdefault((missing.grade, missing.remedy), []).append(missing)
+    for (grade, remedy), group in alike.items():
+        yield from _missing_lines(grade, remedy, group, style)
     if not diagnosis.missing:
         yield f"  {style.good('nothing is missing')}"
 
 
-def _missing_lines(missing: Missing, style: Style) -> Iterator[str]:
-    word = style.bad("problem") if missing.grade == "problem" else style.doubtful("note")
-    never = "; never recorded by this producer" if missing.remedy.never else ""
-    yield f"  {word}: {missing.what}{never}"
-    lost = f"; not evaluated: {_named(missing.not_evaluated)}" if missing.not_evaluated else ""
-    yield f"    means: {missing.cost}{lost}"
-    yield f"    {'instead' if missing.remedy.never else 'do'}: {missing.remedy.how}"
+def _missing_lines(grade: str, remedy: Remedy, group: Sequence[Missing], style: Style) -> Iterator[str]:
+    word = style.bad("problem") if grade == "problem" else style.doubtful("note")
+    never = "; never recorded by this producer" if remedy.never else ""
+    yield f"  {word}: {', '.join(missing.what for missing in group)}{never}"
+    # Where no call is seen, what is missing of it needs no words of its own.
+    for missing in group[:1] if group[0].fact == "calls" else group:
+        lost = f"; not evaluated: {_named(missing.not_evaluated)}" if missing.not_evaluated else ""
+        yield f"    {missing.cost}{lost}"
+    yield f"    {'instead' if remedy.never else 'do'}: {remedy.how}"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -1,0 +1,92 @@
+"""`inspect` and `doctor` as people and scripts run them."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import run
+
+CORPUS = Path(__file__).parent.parent / "corpus"
+HEALTHY = str(CORPUS / "pydantic-ai" / "one_call.otlp.pb")
+SILENT = str(CORPUS / "pydantic-ai" / "content_off.otlp.pb")
+
+
+def test_doctor_ends_with_1_where_something_is_missing():
+    ended = run("doctor", SILENT)
+    assert (ended.code, ended.err) == (1, "")
+    assert ended.out.startswith("pydantic-ai-demo: pydantic-ai 2.68.0\n")
+    assert "problem: no arguments in 3 of 3 calls, no results in 3 of 3 calls" in ended.out
+
+
+def test_doctor_ends_with_0_where_all_is_well():
+    ended = run("doctor", HEALTHY)
+    assert (ended.code, ended.err) == (0, "")
+    assert "nothing is missing" in ended.out
+
+
+def test_doctor_prints_one_object_a_producer():
+    ended = run("doctor", "--json", SILENT, HEALTHY)
+    (line,) = ended.out.splitlines()
+    assert [missing["what"] for missing in json.loads(line)["missing"]] == ["arguments", "results", "user_text"]
+
+
+def test_doctor_says_when_nothing_is_recognised(tmp_path: Path):
+    empty = tmp_path / "spans.json"
+    empty.write_text('{"resourceSpans": []}')
+    ended = run("doctor", str(empty))
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("nothing recognised: none of 0 spans and log records")
+
+
+def test_doctor_of_a_missing_file_is_an_error():
+    ended = run("doctor", "/nowhere.otlp.pb")
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == "error: no such file: `/nowhere.otlp.pb`\n"
+
+
+def test_stats_are_one_object():
+    ended = run("inspect", "--stats", "--json", SILENT)
+    assert json.loads(ended.out)["calls"]["arguments"] == {"not_recorded": 3}
+
+
+def test_stats_name_no_values():
+    ended = run("inspect", "--stats", HEALTHY)
+    assert ended.out.startswith("spans and log records: 4\n")
+    assert "Lima" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+)
+def test_colour_is_for_terminals_that_want_it(environment: dict[str, str], coloured: bool):  # noqa: FBT001 (a parameter of the test)
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "toolgauge", "inspect", SILENT]
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env={**kept, **environment}) as process:
+        os.close(theirs)
+        shown = _read_all(ours)
+        assert process.wait(timeout=60) == 0
+    assert b"get_user" in shown
+    assert (b"\x1b[" in shown) is coloured
+
+
+def test_a_pipe_gets_no_colour():
+    assert "\x1b[" not in run("inspect", SILENT, environment={"TERM": "xterm"}).out
+
+
+def _read_all(descriptor: int) -> bytes:
+    """Read until the other side of a terminal is closed, which is an error on Linux."""
+    found = b""
+    try:
+        while piece := os.read(descriptor, 65536):
+            found += piece
+    except OSError:
+        pass
+    os.close(descriptor)
+    return found

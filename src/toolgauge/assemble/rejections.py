@@ -32,6 +32,9 @@ _NOT_THESE_ARGUMENTS = re.compile(
     r"|\b(?:got an )?unexpected keyword argument\b|\bmissing \d+ required (?:positional|keyword-only) arguments?\b",
     re.IGNORECASE,
 )
+# Refusals that name neither tool nor arguments, and are all there is.
+_REFUSED = re.compile(r"Error: Argument parsing failed\.(?: Exception: .*)?", re.DOTALL)
+_PARAMETER = re.compile(r"\bParameter (\w{1,100}) is expected to be parsed to \S")
 _KINDS: dict[str, Rejection] = {
     "NoSuchToolError": "unknown_tool",
     "AI_NoSuchToolError": "unknown_tool",
@@ -81,12 +84,21 @@ def _told(name: str, arguments: Content, kind: str, text: str) -> Rejection | No
             return "unknown_tool"
         if _NOT_THESE_ARGUMENTS.search(text):
             return "invalid_arguments"
+    if _REFUSED.fullmatch(text) or _names_parameter(arguments, text):
+        return "invalid_arguments"
     validated = _VALIDATED.search(text)
     if validated is None:
         return None
     if name and fold_name(validated[1]).startswith(fold_name(name)):
         return "invalid_arguments"
     return "invalid_arguments" if kind == "ValidationError" and _is_about(arguments, text) else None
+
+
+def _names_parameter(arguments: Content, text: str) -> bool:
+    """Tell whether the text says that one of these arguments is of the wrong type."""
+    found = _PARAMETER.search(text)
+    given = arguments.value if found is not None and isinstance(arguments, Recorded) else None
+    return found is not None and isinstance(given, dict) and found[1] in given
 
 
 def _is_about(arguments: Content, text: str) -> bool:

@@ -1,13 +1,13 @@
 """Reads messages, instructions and conversation ids as the conventions write them, on spans and in events."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import CallRequested, ConversationSeen, MessageSeen, Observation
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import names
-from toolgauge.recognize.messages import Message, read_messages, read_text
+from toolgauge.recognize.messages import CallPart, Message, read_messages, read_text
 
 # Choices beyond the first are alternatives; their calls must not take the positions of the first one's.
 _POSITIONS_A_CHOICE = 1000
@@ -49,23 +49,41 @@ def newest_user_text(messages: list[Message]) -> Iterator[MessageSeen]:
 
 def written(messages: list[Message], agent: str | None, first: int = 0) -> Iterator[Observation]:
     """Read a model's output: the calls that it asks for, from position `first` on, and its text."""
-    position = first
+    calls = _once([call for message in messages for call in message.calls()])
+    for position, call in enumerate(calls, first):
+        yield CallRequested(
+            position=position, name=call.name, call_id=call.call_id, arguments=call.arguments, agent=agent
+        )
     for message in messages:
-        for call in message.calls():
-            yield CallRequested(
-                position=position, name=call.name, call_id=call.call_id, arguments=call.arguments, agent=agent
-            )
-            position += 1
         # The provider ran these itself: their answers are in the same output.
         yield from message.answers()
     yield from written_text(messages)
 
 
+def _once(calls: list[CallPart]) -> Iterable[CallPart]:
+    """Give each call once, where a stream's output is told piece by piece and then as a whole."""
+    if len(calls) <= 1:
+        return calls
+    found: dict[object, CallPart] = {}
+    for place, call in enumerate(calls):
+        key = (call.name, call.call_id)
+        known = found.get(key) if call.call_id is not None else None
+        if known is not None and (call == known or not isinstance(known.arguments, Recorded)):
+            found[key] = call
+        else:
+            # Some producers number the calls of each piece anew: an id alone does not make two calls one.
+            found[key if known is None and call.call_id is not None else place] = call
+    return found.values()
+
+
 def written_text(messages: list[Message]) -> Iterator[MessageSeen]:
     """Read the text of an output."""
-    text = "\n".join([text for message in messages if message.role != "tool" and (text := message.text)])
-    if text:
-        yield MessageSeen(role="assistant", text=text)
+    texts = [text for message in messages if message.role != "tool" and (text := message.text)]
+    if len(texts) > 1 and texts[-1] == "".join(texts[:-1]):
+        # The pieces of a stream come before the whole.
+        del texts[:-1]
+    if texts:
+        yield MessageSeen(role="assistant", text="\n".join(texts))
 
 
 def message_event(name: str, body: Value, agent: str | None) -> Iterator[Observation]:

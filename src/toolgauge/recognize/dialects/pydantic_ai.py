@@ -4,12 +4,13 @@ Format 2 differs on tool spans alone (`tool_arguments`, `tool_response`); format
 JSON text in one attribute of the model's span; the oldest releases name no operation.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.json import Value
-from toolgauge.model.observations import AgentRun, Observation
+from toolgauge.model.observations import AgentRun, CallAnswered, CallError, Observation
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import content, names, tools
@@ -25,6 +26,10 @@ _AGENT = "agent_name"
 _AGENT_SPAN = "agent run"
 _TOOL_SPAN = "running tool"
 _MAX_EVENTS = 10_000
+_REPAIR = "\n\nFix the errors and try again."
+_VALIDATED = re.compile(r"\d{1,6} validation errors?: \[")
+_INVALID = "invalid_arguments"
+_OTHER = "_OTHER"
 
 
 class PydanticAI:
@@ -82,7 +87,16 @@ class PydanticAI:
         read = values.content(attributes.get(_EVENTS))
         for told in values.as_list(read.value)[-_MAX_EVENTS:] if isinstance(read, Recorded) else []:
             event = values.as_object(told)
-            yield from content.message_event(values.as_str(event.get("event.name")) or "", event, agent)
+            for said in content.message_event(values.as_str(event.get("event.name")) or "", event, agent):
+                yield replace(said, error=_refused(said)) if isinstance(said, CallAnswered) else said
+
+
+def _refused(answer: CallAnswered) -> CallError | None:
+    """Read the failure that the model was told to repair: the span of the tool says nothing of it."""
+    said = answer.result.value if isinstance(answer.result, Recorded) else None
+    if answer.error is not None or not isinstance(said, str) or not said.endswith(_REPAIR):
+        return answer.error
+    return CallError(kind=_INVALID if _VALIDATED.match(said) else _OTHER, message=said)
 
 
 def _executed(span: Span) -> Iterator[Observation]:

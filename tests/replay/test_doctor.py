@@ -214,6 +214,18 @@ def test_log_events_that_name_no_trace_are_a_problem_of_their_own(tmp_path: Path
     assert "CLAUDE_CODE_ENHANCED_TELEMETRY_BETA" in missing.remedy.switches
 
 
+def test_nobody_is_sent_to_a_content_switch_that_is_on(tmp_path: Path):
+    values = {
+        "traceloop.span.kind": "tool",
+        "traceloop.entity.name": "get_user",
+        "traceloop.entity.input": '{"args": [], "kwargs": {"user_id": 7}}',
+        "traceloop.entity.output": "Zoe",
+    }
+    (diagnosis,) = diagnosed([recorded(tmp_path, "traceloop.tracer", values)])
+    assert facts(diagnosis, "problem") == []
+    assert "TRACELOOP_TRACE_CONTENT" not in "".join(diagnosis_lines(diagnosis))
+
+
 def test_a_recording_of_other_spans_has_no_producers(tmp_path: Path):
     assert diagnosed([recorded(tmp_path, "http", {"http.request.method": "GET"})]) == []
 

@@ -43,6 +43,11 @@ class _Row:
         return not self.scopes or scope.startswith(self.scopes)
 
 
+CONTENT_IS_ON = Remedy(
+    how="its content is recorded, this is not: no switch is known that adds it; instrument the model client as well"
+)
+
+
 def remedy(fact: Fact, dialects: Collection[str], scope: str) -> Remedy:
     """Look up what helps a producer whose spans lack the fact."""
     for row in _ROWS:

@@ -7,12 +7,12 @@ what happens in a run, not how its producer is set up.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.replay.advice import Fact, Remedy, remedy
+from toolgauge.replay.advice import CONTENT_IS_ON, Fact, Remedy, remedy
 from toolgauge.replay.needs import Needs
 from toolgauge.replay.tally import Heard, Producer, Tally, TraceHeard
 
@@ -21,6 +21,7 @@ Grade: TypeAlias = Literal["problem", "note"]
 # Without these the calls themselves cannot be judged; the rest narrows what can be asked about them.
 _PROBLEMS: tuple[Fact, ...] = ("calls", "arguments", "results")
 _OF_A_CALL: tuple[Fact, ...] = ("arguments", "results", "call_ids")
+_AROUND: tuple[Fact, ...] = ("tool_definitions", "user_text")
 _NOTES: tuple[Fact, ...] = ("tool_definitions", "user_text", "conversation_id", "call_ids")
 
 _COSTS: Mapping[Fact, str] = {
@@ -87,6 +88,8 @@ class _Counts:
     """By fact: in how many places it could be, and in how many it is missing."""
 
     calls: int = 0
+    # Traces in which some call came with its arguments: whatever switches content on, is on.
+    with_content: int = 0
     places: Counter[Fact] = field(default_factory=Counter[Fact])
     missing: Counter[Fact] = field(default_factory=Counter[Fact])
 
@@ -150,23 +153,32 @@ class Doctor:
 
     def _add_surroundings(self, producer: Producer, trajectory: Trajectory) -> None:
         counts = self._of(producer)
+        counts.with_content += any(not _is_kept_back(call.arguments) for call in trajectory.calls)
         asked = any(message.role == "user" and message.text != _WITHHELD for message in trajectory.messages)
         counts.add("tool_definitions", 1, trajectory.tools_offered is None)
         counts.add("conversation_id", 1, trajectory.conversation_id is None)
         counts.add("user_text", 1, not asked)
 
     def _missing(self, fact: Fact, producer: Producer, heard: Heard, counts: _Counts) -> Missing:
-        # What tells of the calls tells of everything in them.
-        asked: Fact = "calls" if fact in _OF_A_CALL and not counts.calls else fact
         return Missing(
             fact=fact,
             grade="problem" if fact in _PROBLEMS else "note",
             count=counts.missing[fact],
             of=counts.places[fact],
             unit=_unit(fact, heard, counts),
-            remedy=remedy(asked, heard.dialects, producer.scope),
+            remedy=_remedy(fact, producer, heard, counts),
             not_evaluated=self._needs.of(fact),
         )
+
+
+def _remedy(fact: Fact, producer: Producer, heard: Heard, counts: _Counts) -> Remedy:
+    # What tells of the calls tells of everything in them.
+    asked: Fact = "calls" if fact in _OF_A_CALL and not counts.calls else fact
+    found = remedy(asked, heard.dialects, producer.scope)
+    is_on = fact in _AROUND and counts.with_content == counts.places[fact]
+    if is_on and not found.never and found == remedy("arguments", heard.dialects, producer.scope):
+        return CONTENT_IS_ON
+    return found
 
 
 def _producers(call: ToolCall, heard: TraceHeard) -> set[Producer]:
@@ -186,7 +198,7 @@ def _is_kept_back(content: Content) -> bool:
 
 def _completed(counts: _Counts, heard: Heard) -> _Counts:
     """Add what follows for the whole recording from what was counted trace by trace."""
-    whole = _Counts(calls=counts.calls, places=counts.places.copy(), missing=counts.missing.copy())
+    whole = replace(counts, places=counts.places.copy(), missing=counts.missing.copy())
     if heard.nowhere:
         whole.add("calls", heard.nowhere, heard.nowhere)
     elif whole.missing["calls"] and not whole.calls:

@@ -45,7 +45,7 @@ SESSION = "session.id"
 METADATA = "metadata"
 
 # The spec's name, the name in the JavaScript packages, and that of producers who write both conventions on one span.
-_CALL_ID_KEYS = ("tool.id", "tool_call.id", "gen_ai.tool.call.id")
+_CALL_ID_KEYS = ("tool.id", "tool_call.id", "tool.call_id", "gen_ai.tool.call.id")
 # What Google's ADK writes for an id of a call that failed.
 _NO_ID = "<not specified>"
 _METADATA_SESSIONS = ("session_id", "conversation_id", "thread_id")
@@ -83,11 +83,16 @@ class OpenInference:
             yield from _tool(record, source, metadata)
         elif kind == "LLM":
             yield from _model(record, source, metadata)
-            offered = self._definitions.read(record.attributes)
-            if offered:
-                yield ToolsOffered(tools=offered)
+            yield from self._offered(record)
         else:
             yield from _enclosing(record, kind, source, metadata)
+            if kind == "AGENT":
+                yield from self._offered(record)
+
+    def _offered(self, span: Span) -> Iterator[ToolsOffered]:
+        offered = self._definitions.read(span.attributes)
+        if offered:
+            yield ToolsOffered(tools=offered)
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute, else a member of the JSON text that producers put all metadata into."""
@@ -126,9 +131,9 @@ def _is_tool(span: Span, kind: str, source: str) -> bool:
 
 
 def _tool(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation]:
-    if is_synthesized(span):
-        return
     name = span.attributes.get(TOOL_NAME)
+    if is_synthesized(span) or (source == "beeai" and name is None):  # BeeAI makes spans of a tool's events
+        return
     if source == "openai_agents" and name is None:
         yield from _handoff(span)
         return

@@ -10,6 +10,8 @@ from toolgauge.recognize.values import as_str
 
 # Names that LangChain gives to runs that the application did not name.
 _UNNAMED_RUNS = ("LangGraph", "AgentExecutor", "CompiledStateGraph")
+# What LangChain calls the parts of a chain, after their class and the keys they fill.
+_PART = "Runnable"
 _GRAPH_INTEGRATIONS = ("langgraph", "langchain_create_agent")
 
 
@@ -25,14 +27,15 @@ def agent_run(name: str, metadata: JsonObject, *, labelled: bool) -> AgentRun | 
         return AgentRun(agent=agent)
     if "langgraph_node" not in metadata:
         return _outermost_run(name, metadata, labelled=labelled)
-    # A node that runs a graph of its own: the graph's run has a checkpoint of its own, the node has not.
-    if labelled and agent is None and "checkpoint_ns" in metadata:
+    # A node that runs a graph of its own: the graph's run has the node's checkpoint, its nodes have theirs.
+    inside = metadata.get("checkpoint_ns")
+    if labelled and agent is None and inside is not None and inside == metadata.get("langgraph_checkpoint_ns", inside):
         return AgentRun(agent=name)
     return None
 
 
 def _outermost_run(name: str, metadata: JsonObject, *, labelled: bool) -> AgentRun | None:
-    if labelled and name not in _UNNAMED_RUNS:
+    if labelled and name not in _UNNAMED_RUNS and not name.startswith(_PART):
         return AgentRun(agent=name)
     if name in _UNNAMED_RUNS or metadata.get("ls_integration") in _GRAPH_INTEGRATIONS:
         return AgentRun(agent=agent_name(metadata))

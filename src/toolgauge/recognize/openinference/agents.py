@@ -31,8 +31,8 @@ def agent_run(span: Span, kind: str, instrumentation: str, metadata: JsonObject)
         return runs.agent_run(span.name, metadata, labelled=kind == "AGENT") if kind in _RUNS else None
     if instrumentation in _CHAINED and kind == "CHAIN" and _CLASS_RUN.fullmatch(span.name):
         return AgentRun(agent=None)
-    if kind != "AGENT":
-        return None
+    if kind != "AGENT" or (instrumentation == "beeai" and "agent.name" not in span.attributes):
+        return None  # BeeAI makes spans of an agent's events
     if instrumentation in _NAMELESS:
         return AgentRun(agent=_named(span.attributes))
     return AgentRun(agent=_named(span.attributes) or _name_from(span.name))

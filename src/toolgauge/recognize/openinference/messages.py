@@ -219,6 +219,17 @@ def answers(messages: list[Message]) -> Iterator[CallAnswered]:
                 name=name if isinstance(name, str) and name else None,
                 result=_answer_content(message),
             )
+        else:
+            yield from _part_answers(message)
+
+
+def _part_answers(message: Message) -> Iterator[CallAnswered]:
+    """Read BeeAI's answers: each part of one message names its call."""
+    for index in sorted(message.contents):
+        part = message.contents[index]
+        call_id, text = part.get("message.tool_call_id"), part.get("text")
+        if isinstance(call_id, str) and call_id:
+            yield CallAnswered(call_id=call_id, result=NOT_RECORDED if text is None else result(text))
 
 
 def _function_answer(value: Value) -> Iterator[CallAnswered]:

@@ -99,6 +99,14 @@ def _keyword_envelope(read: Content, span: Span) -> Content:
     return Recorded(dict(zip(names, positional, strict=False)) | named)
 
 
+def _input_envelope(read: Content, _span: Span) -> Content:
+    """Open `{"input": {...}, "options": ...}`."""
+    envelope = as_object(read.value) if isinstance(read, Recorded) else {}
+    if "options" not in envelope or not isinstance(envelope.get("input"), dict):
+        return read
+    return Recorded(envelope["input"])
+
+
 def _parameter_names(span: Span) -> list[str]:
     read = content(span.attributes.get(PARAMETERS))
     schema = as_object(read.value) if isinstance(read, Recorded) else {}
@@ -107,6 +115,7 @@ def _parameter_names(span: Span) -> list[str]:
 
 
 _ARGUMENTS: Mapping[str, Callable[[Content, Span], Content]] = {
+    "beeai": _input_envelope,
     "dspy": _keyword_envelope,
     "llama_index": _keyword_envelope,
     "smolagents": _keyword_envelope,

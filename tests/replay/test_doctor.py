@@ -214,6 +214,18 @@ def test_log_events_that_name_no_trace_are_a_problem_of_their_own(tmp_path: Path
     assert "CLAUDE_CODE_ENHANCED_TELEMETRY_BETA" in missing.remedy.switches
 
 
+def test_silent_model_calls_are_no_riddle_where_calls_show_as_tool_spans(tmp_path: Path):
+    silent = recorded(tmp_path, "acme", {"gen_ai.operation.name": "chat"})
+    (alone,) = diagnosed([silent])
+    assert facts(alone, "problem") == ["calls", "arguments", "results"]
+    called = tmp_path / "called.json"
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_user"}
+    # Another trace of the same service.
+    called.write_text(Path(recorded(tmp_path / "called", "acme", tool)).read_text().replace(TRACE, TRACE[::-1]))
+    (together,) = diagnosed([silent, str(called)])
+    assert facts(together, "problem") == ["arguments", "results"]
+
+
 def test_nobody_is_sent_to_a_content_switch_that_is_on(tmp_path: Path):
     values = {
         "traceloop.span.kind": "tool",
@@ -279,6 +291,7 @@ def recorded(folder: Path, scope: str, values: Mapping[str, Json]) -> str:
     }
     group: Json = {"scope": {"name": scope}, "spans": [span]}
     resource: Json = {"attributes": attributes({"service.name": "shop"})}
+    folder.mkdir(exist_ok=True)
     path = folder / "spans.json"
     path.write_text(json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": [group]}]}))
     return str(path)

@@ -105,6 +105,8 @@ class Doctor:
         self._tally = tally
         self._needs = needs
         self._counts: dict[Producer, _Counts] = {}
+        # Services with tool spans: where they show none, none was called.
+        self._executing: set[str] = set()
 
     def add(self, trajectory: Trajectory) -> None:
         """Take one trajectory, once what its trace says has been read."""
@@ -114,6 +116,9 @@ class Doctor:
             return
         by_producer: dict[Producer, list[ToolCall]] = {}
         for call in trajectory.calls:
+            executed_by = heard.producer(call.executed_by)
+            if executed_by is not None:
+                self._executing.add(executed_by.service)
             for producer in _producers(call, heard):
                 by_producer.setdefault(producer, []).append(call)
         for producer, calls in by_producer.items():
@@ -124,7 +129,8 @@ class Doctor:
     def diagnoses(self) -> Iterator[Diagnosis]:
         """Yield one diagnosis a producer, sorted."""
         for producer, heard in sorted(self._tally.producers.items(), key=lambda entry: entry[0]):
-            counts = _completed(self._counts.get(producer, _Counts()), heard)
+            shows_all = producer.service in self._executing
+            counts = _completed(self._counts.get(producer, _Counts()), heard, shows_all_calls=shows_all)
             missing = tuple(
                 self._missing(fact, producer, heard, counts) for fact in (*_PROBLEMS, *_NOTES) if counts.missing[fact]
             )
@@ -196,9 +202,11 @@ def _is_kept_back(content: Content) -> bool:
             return value == _WITHHELD
 
 
-def _completed(counts: _Counts, heard: Heard) -> _Counts:
+def _completed(counts: _Counts, heard: Heard, *, shows_all_calls: bool) -> _Counts:
     """Add what follows for the whole recording from what was counted trace by trace."""
     whole = replace(counts, places=counts.places.copy(), missing=counts.missing.copy())
+    if shows_all_calls:
+        whole.missing["calls"] = 0
     if heard.nowhere:
         whole.add("calls", heard.nowhere, heard.nowhere)
     elif whole.missing["calls"] and not whole.calls:

@@ -18,7 +18,7 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize.langchain.answers import node_answers
+from toolgauge.recognize.langchain.answers import node_answers, refused_call
 from toolgauge.recognize.langchain.runs import agent_name
 from toolgauge.recognize.openinference import google_adk
 from toolgauge.recognize.openinference.agents import agent_run
@@ -34,6 +34,7 @@ from toolgauge.recognize.openinference.messages import (
     texts,
     with_raw_output,
 )
+from toolgauge.recognize.openinference.responses import with_response
 from toolgauge.recognize.openinference.smolagents import managed_agent_call
 from toolgauge.recognize.openinference.tools import INPUT, OUTPUT, call_answer, call_arguments, is_synthesized
 from toolgauge.recognize.values import as_object, as_str, content
@@ -137,6 +138,11 @@ def _tool(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation
     if source == "openai_agents" and name is None:
         yield from _handoff(span)
         return
+    if source == "langchain" and (
+        refused := refused_call(name, span.attributes.get(INPUT), span.attributes.get(OUTPUT))
+    ):
+        yield refused
+        return
     named = name if isinstance(name, str) and name else _CALLED.sub("", span.name)
     answer = call_answer(span, source)
     yield CallExecuted(
@@ -183,6 +189,8 @@ def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observatio
         found = requests(messages.output)
         if source == "langchain":
             found = with_raw_output(found, span.attributes.get(OUTPUT))
+        else:
+            found = with_response(found, span.attributes.get(OUTPUT))
         yield from observed(found, agent)
     yield from answers(messages.input)
     yield from texts(messages)

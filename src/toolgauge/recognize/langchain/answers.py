@@ -18,6 +18,7 @@ OTHER_ERROR = "_OTHER"
 
 # LangGraph leaves a node through these exceptions; nothing has failed.
 _CONTROL_FLOW = ("ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp")
+_INVALID_TOOL = "invalid_tool"
 _MESSAGE_REPR = re.compile(
     r"content=(?P<content>'[^'\\]*(?:\\.[^'\\]*)*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"|\[.*?\])"
     r"(?P<rest>(?: [a-z_]+=.*)?)",
@@ -100,6 +101,15 @@ def repr_answer(text: str) -> Answer:
         call_id=call_id[1] if call_id else None,
         error=CallError(kind=OTHER_ERROR, message=value if isinstance(value, str) else "") if failed else None,
     )
+
+
+def refused_call(tool: Value, given: Value, output: Value) -> CallAnswered | None:
+    """Read the run of the tool that an `AgentExecutor` has in place of one that does not exist."""
+    if tool != _INVALID_TOOL:
+        return None
+    read = content(given)
+    requested = as_object(read.value).get("requested_tool_name") if isinstance(read, Recorded) else None
+    return CallAnswered(name=requested, result=result(output)) if isinstance(requested, str) else None
 
 
 def node_answers(given: Value, output: Value) -> Iterator[CallAnswered]:

@@ -4,6 +4,8 @@ Arrives: a run's name and metadata. Leaves: the agent run, or nothing. A graph's
 goes by names, and their end would be taken for the end of the run.
 """
 
+import re
+
 from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import AgentRun
 from toolgauge.recognize.values import as_str
@@ -11,7 +13,7 @@ from toolgauge.recognize.values import as_str
 # Names that LangChain gives to runs that the application did not name.
 _UNNAMED_RUNS = ("LangGraph", "AgentExecutor", "CompiledStateGraph")
 # What LangChain calls the parts of a chain, after their class and the keys they fill.
-_PART = "Runnable"
+_PART = re.compile(r"(?:Runnable|Channel|Branch)\w*(?:<.*>)?|\w*OutputParser", re.DOTALL)
 _GRAPH_INTEGRATIONS = ("langgraph", "langchain_create_agent")
 
 
@@ -35,7 +37,7 @@ def agent_run(name: str, metadata: JsonObject, *, labelled: bool) -> AgentRun | 
 
 
 def _outermost_run(name: str, metadata: JsonObject, *, labelled: bool) -> AgentRun | None:
-    if labelled and name not in _UNNAMED_RUNS and not name.startswith(_PART):
+    if labelled and name not in _UNNAMED_RUNS and _PART.fullmatch(name) is None:
         return AgentRun(agent=name)
     if name in _UNNAMED_RUNS or metadata.get("ls_integration") in _GRAPH_INTEGRATIONS:
         return AgentRun(agent=agent_name(metadata))

@@ -4,6 +4,7 @@ Arrives: `llm.tools.<n>.tool.json_schema` or the `tools` inside `llm.invocation_
 definition that is missed makes a tool look invented, so every known form is read.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
@@ -15,6 +16,8 @@ from toolgauge.recognize.values import as_list, as_object, as_str, content
 TOOLS = "llm.tools."
 INVOCATION_PARAMETERS = "llm.invocation_parameters"
 
+_INPUT = "input.value"
+_REQUESTED = re.compile(r'"(?:tools|functions)": ?\[\{')
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema")
 _MAX_INDEX_DIGITS = 6
 _MAX_KNOWN = 256
@@ -38,7 +41,14 @@ class DefinitionReader:
     def read(self, attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
         """Return the tools on offer; empty when the span does not tell."""
         flat = tuple(tool for fields in _flattened(attributes) for tool in self._from_fields(fields))
-        return flat or self._from_text(attributes.get(INVOCATION_PARAMETERS), _invoked)
+        return flat or self._from_text(attributes.get(INVOCATION_PARAMETERS), _invoked) or self._requested(attributes)
+
+    def _requested(self, attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
+        """Read the whole request, for producers that tell the tools nowhere else."""
+        request = attributes.get(_INPUT)
+        if not isinstance(request, str) or _REQUESTED.search(request) is None:
+            return ()
+        return tuple(_invoked(_decoded(request)))
 
     def _from_fields(self, fields: Mapping[str, Value]) -> Iterator[ToolDefinition]:
         written = fields.get("json_schema")

@@ -173,7 +173,16 @@ def with_raw_output(found: list[Request], raw: Value) -> list[Request]:
     for message in generated(read.value):
         valid.extend(as_object(call) for call in as_list(message.get("tool_calls")))
         invalid.extend(as_object(call) for call in as_list(message.get("invalid_tool_calls")))
-    return _with_ids(found, valid) + [_rejected(call) for call in invalid if as_str(call.get("name"))]
+    rejected = [_rejected(call) for call in invalid if as_str(call.get("name"))]
+    # Old releases show a call that could not be parsed among the others, without its id.
+    told = [request for request in found if not any(_is_same(request, other) for other in rejected)]
+    return _with_ids(told, valid) + rejected
+
+
+def _is_same(request: Request, rejected: Request) -> bool:
+    if request.name != rejected.name or request.arguments != rejected.arguments:
+        return False
+    return request.call_id is None or request.call_id == rejected.call_id
 
 
 def _is_worth_parsing(found: list[Request], raw: str) -> bool:
@@ -208,7 +217,16 @@ def _rejected(call: JsonObject) -> Request:
 
 def answers(messages: list[Message]) -> Iterator[CallAnswered]:
     """Read the answers to earlier calls from the history that the model was given."""
+    waiting: list[Request] = []
     for message in messages:
+        if message.role in _ASSISTANT_ROLES:
+            waiting = requests([message])
+        elif _is_unnamed_answer(message):
+            # Answers that name nothing come in the order of the calls.
+            if waiting:
+                call = waiting.pop(0)
+                yield CallAnswered(call_id=call.call_id, name=call.name, result=_answer_content(message))
+            continue
         for index in sorted(message.functions):
             yield from _function_answer(message.functions[index])
         call_id = message.fields.get("tool_call_id")
@@ -221,6 +239,15 @@ def answers(messages: list[Message]) -> Iterator[CallAnswered]:
             )
         else:
             yield from _part_answers(message)
+
+
+def _is_unnamed_answer(message: Message) -> bool:
+    told = message.fields.get("tool_call_id") or message.fields.get("name") or message.functions
+    return (
+        message.role in ("tool", "function")
+        and not told
+        and not any("message.tool_call_id" in part for part in message.contents.values())
+    )
 
 
 def _part_answers(message: Message) -> Iterator[CallAnswered]:

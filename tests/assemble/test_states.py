@@ -221,3 +221,35 @@ def test_an_answer_tells_a_failure_only_in_forms_that_leave_no_doubt(told: Json,
 def test_what_a_tool_with_a_span_returned_is_not_searched_for_errors():
     call = only_call(joined(reading("tool", executed("f", result=Recorded({"error": "no such user"})))))
     assert (call.state, call.error) == ("executed", None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error: Argument parsing failed.",
+        "Error: Argument parsing failed. Exception: amount\nis no number",
+        "An error occurred while invoking it: Parameter amount is expected to be parsed to <class 'float'> but is not.",
+    ],
+)
+def test_a_refusal_for_the_type_of_an_argument_is_told_by_its_words(text: str):
+    call = only_call(
+        joined(
+            reading("ask", model(), requested("refund", args(amount="forty"), id="c1"), start=10),
+            reading("ask-again", model(), answered("c1", text), start=30),
+        )
+    )
+    assert call.state == "rejected"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The log says: Error: Argument parsing failed.", "Parameter total is expected to be parsed to <class 'float'>"],
+)
+def test_a_refusal_of_something_else_is_an_answer(text: str):
+    call = only_call(
+        joined(
+            reading("ask", model(), requested("refund", args(amount="forty"), id="c1"), start=10),
+            reading("ask-again", model(), answered("c1", text), start=30),
+        )
+    )
+    assert (call.state, call.error) == ("executed", None)

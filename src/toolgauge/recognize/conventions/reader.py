@@ -12,7 +12,7 @@ from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, ModelCall, Observation, ToolsOffered
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import values
-from toolgauge.recognize.conventions import content, names, tools
+from toolgauge.recognize.conventions import content, litellm, names, tools
 from toolgauge.recognize.messages import DefinitionReader, read_messages
 
 
@@ -43,8 +43,12 @@ class ConventionsReader:
         elif operation == names.INVOKE:
             yield AgentRun(agent=values.as_str(attributes.get(names.AGENT)))
             yield from self._seen_by_agent(attributes)
+        elif litellm.is_raw(span):
+            yield from self.offered(litellm.raw_tools(span))
+            yield from litellm.raw_request(span)
         elif operation in names.MODEL_OPERATIONS:
             yield from self.model_call(attributes)
+            yield from litellm.flat_calls(attributes, values.as_str(attributes.get(names.AGENT)))
             for event in span.events:
                 yield from self._model_event(event, attributes)
 

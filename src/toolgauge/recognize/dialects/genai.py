@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from toolgauge.model.json import Value
 from toolgauge.model.observations import Observation
 from toolgauge.model.records import LogRecord, Record
-from toolgauge.recognize.conventions import names
+from toolgauge.recognize.conventions import litellm, names
 from toolgauge.recognize.conventions.reader import ConventionsReader
 
 
@@ -18,7 +18,7 @@ class GenAI:
     name = "genai"
     rank = 90
     marks = ("gen_ai.", names.MCP_METHOD)
-    scopes: tuple[str, ...] = ()
+    scopes = (litellm.SCOPE,)
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()
@@ -33,6 +33,7 @@ class GenAI:
             or names.MCP_METHOD in attributes
             or names.CONVERSATION in attributes
             or record.name.startswith(names.EXECUTE + " ")
+            or litellm.is_raw(record)
         )
 
     def read(self, record: Record) -> Iterator[Observation]:

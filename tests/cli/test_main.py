@@ -19,7 +19,7 @@ def test_help_lists_every_command_on_stdout():
     ended = run("--help")
     assert ended.code == 0
     assert ended.err == ""
-    for name in ("serve", "demo", "inspect", "replay", "validate", "components", "print-config"):
+    for name in ("serve", "demo", "inspect", "doctor", "replay", "validate", "components", "print-config"):
         assert f"\n  {name} " in ended.out
     assert "Exit codes: 0 fine" in ended.out
 
@@ -36,7 +36,7 @@ def test_help_needs_neither_grpc_nor_pydantic():
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("name", ["serve", "inspect", "replay", "validate", "components", "print-config"])
+@pytest.mark.parametrize("name", ["serve", "inspect", "doctor", "replay", "validate", "components", "print-config"])
 def test_every_command_can_be_loaded_and_has_its_help(name: str):
     command: object = import_module(f"toolgauge.cli.{name.replace('-', '_')}").command
     assert isinstance(command, click.Command)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.replay.corpus import CORPUS, diagnosed, recordings
+from toolgauge import plugins
 from toolgauge.model.json import Json
-from toolgauge.replay.advice import Fact, remedy
+from toolgauge.replay.advice import ROWS, Fact, remedy
 from toolgauge.replay.doctor import Diagnosis
 from toolgauge.replay.needs import Needs
 from toolgauge.replay.report import diagnosis_lines, diagnosis_object
@@ -151,6 +152,11 @@ def test_every_fact_has_a_remedy_for_an_unknown_dialect():
         assert remedy(fact, ("acme",), "acme.tracer").how
 
 
+def test_the_table_of_advice_names_dialects_that_there_are():
+    named = {dialect for row in ROWS for dialect in row.dialects}
+    assert named <= set(plugins.names(plugins.DIALECTS))
+
+
 @pytest.mark.parametrize(
     ("dialect", "scope", "fact", "switch"),
     [
@@ -224,6 +230,12 @@ def test_silent_model_calls_are_no_riddle_where_calls_show_as_tool_spans(tmp_pat
     called.write_text(Path(recorded(tmp_path / "called", "acme", tool)).read_text().replace(TRACE, TRACE[::-1]))
     (together,) = diagnosed([silent, str(called)])
     assert facts(together, "problem") == ["arguments", "results"]
+
+
+def test_what_other_traces_of_a_producer_have_needs_no_switch():
+    (diagnosis,) = diagnosed([*recordings("vercel-ai", "content_off"), *recordings("vercel-ai", "parallel")])
+    (offer,) = [missing for missing in diagnosis.missing if missing.fact == "tool_definitions"]
+    assert (offer.count, offer.of, offer.remedy.switches) == (1, 2, ())
 
 
 def test_nobody_is_sent_to_a_content_switch_that_is_on(tmp_path: Path):

@@ -19,7 +19,7 @@ def test_figures_of_a_recording_without_arguments():
             "mcp-python-sdk": {"all": 35, "read": 35},
             "my-agent": {"all": 6, "read": 6},
         },
-        "trajectories": {"all": 9, "closed_because": {"run_ended": 6, "idle": 3}},
+        "trajectories": {"all": 9, "without_calls": 0, "closed_because": {"run_ended": 6, "idle": 3}},
         "calls": {
             "all": 16,
             "dialects": {"genai": 16},

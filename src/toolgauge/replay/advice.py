@@ -29,7 +29,7 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
+class Row:
     """Remedies for producers of one of these dialects and of a scope that begins so; empty fits all."""
 
     dialects: tuple[str, ...] = ()
@@ -46,11 +46,15 @@ class _Row:
 CONTENT_IS_ON = Remedy(
     how="its content is recorded, this is not: no switch is known that adds it; instrument the model client as well"
 )
+RECORDED_ELSEWHERE = Remedy(
+    how="other traces of this producer have it: it records it only in some, often the first of a conversation, or not "
+    "all of its processes are set up alike"
+)
 
 
 def remedy(fact: Fact, dialects: Collection[str], scope: str) -> Remedy:
     """Look up what helps a producer whose spans lack the fact."""
-    for row in _ROWS:
+    for row in ROWS:
         if fact in row.remedies and row.fits(dialects, scope):
             return row.remedies[fact]
     raise KeyError(fact)  # the last row knows all facts
@@ -134,8 +138,8 @@ _MODEL_SIDE_IDS = _never(
 )
 _SESSION = "`session.id` or `gen_ai.conversation.id`"
 
-_ROWS: tuple[_Row, ...] = (
-    _Row(
+ROWS: tuple[Row, ...] = (
+    Row(
         scopes=("mcp-python-sdk", "fastmcp"),
         remedies={
             "calls": _MCP,
@@ -147,7 +151,7 @@ _ROWS: tuple[_Row, ...] = (
             "user_text": _MCP_AROUND,
         },
     ),
-    _Row(
+    Row(
         scopes=("autogen",),
         remedies={
             **_content(_AUTOGEN),
@@ -155,7 +159,7 @@ _ROWS: tuple[_Row, ...] = (
             "conversation_id": _AUTOGEN_SESSION,
         },
     ),
-    _Row(
+    Row(
         scopes=("pydantic-ai", "pydantic_ai"),
         remedies={
             **_content(_PYDANTIC_AI),
@@ -164,11 +168,11 @@ _ROWS: tuple[_Row, ...] = (
             ),
         },
     ),
-    _Row(
+    Row(
         dialects=("google_adk",),
         remedies={**_content(_ADK), "call_ids": _never("ADK replaces the id where the tool raised an exception")},
     ),
-    _Row(
+    Row(
         dialects=("openai_agents",),
         remedies={
             **_content(_OPENAI_AGENTS),
@@ -181,7 +185,7 @@ _ROWS: tuple[_Row, ...] = (
             "conversation_id": _never("the group id is not exported; set `session.id` on a span around the run"),
         },
     ),
-    _Row(
+    Row(
         dialects=("vercel",),
         remedies={
             "conversation_id": Remedy(
@@ -192,7 +196,7 @@ _ROWS: tuple[_Row, ...] = (
     ),
     # `gen_ai` is the tracer of `@ai-sdk/otel`, `ai` that of the older class.
     *(
-        _Row(
+        Row(
             dialects=dialects,
             scopes=scopes,
             remedies={
@@ -206,7 +210,7 @@ _ROWS: tuple[_Row, ...] = (
         )
         for dialects, scopes in ((("vercel",), ()), (("genai",), ("gen_ai", "ai")))
     ),
-    _Row(
+    Row(
         dialects=("strands",),
         remedies={
             "tool_definitions": Remedy(
@@ -217,7 +221,7 @@ _ROWS: tuple[_Row, ...] = (
             ),
         },
     ),
-    _Row(
+    Row(
         dialects=("traceloop",),
         remedies={
             **_content(_TRACELOOP),
@@ -229,7 +233,7 @@ _ROWS: tuple[_Row, ...] = (
             ),
         },
     ),
-    _Row(
+    Row(
         scopes=("uipath.",),
         remedies={
             **_content(_UIPATH),
@@ -238,7 +242,7 @@ _ROWS: tuple[_Row, ...] = (
             "user_text": _never("its spans are of functions; instrument the model calls as well"),
         },
     ),
-    _Row(
+    Row(
         dialects=("openinference", "uipath"),
         remedies={
             "calls": Remedy(
@@ -280,7 +284,7 @@ _ROWS: tuple[_Row, ...] = (
             ),
         },
     ),
-    _Row(
+    Row(
         dialects=("openlit",),
         remedies={
             **_content(_OPENLIT),
@@ -288,7 +292,7 @@ _ROWS: tuple[_Row, ...] = (
             "conversation_id": Remedy(how="give the graph's run a `thread_id`", switches=("thread_id",)),
         },
     ),
-    _Row(
+    Row(
         dialects=("langfuse",),
         remedies={
             **_content(_LANGFUSE),
@@ -298,7 +302,7 @@ _ROWS: tuple[_Row, ...] = (
             ),
         },
     ),
-    _Row(
+    Row(
         dialects=("langsmith",),
         remedies={
             "calls": _LANGSMITH_OUTPUTS,
@@ -314,7 +318,7 @@ _ROWS: tuple[_Row, ...] = (
             ),
         },
     ),
-    _Row(
+    Row(
         dialects=("mlflow",),
         remedies={
             "conversation_id": Remedy(
@@ -322,7 +326,7 @@ _ROWS: tuple[_Row, ...] = (
             )
         },
     ),
-    _Row(
+    Row(
         dialects=("haystack",),
         remedies={
             **_content(_HAYSTACK),
@@ -331,7 +335,7 @@ _ROWS: tuple[_Row, ...] = (
             "conversation_id": _never(f"Haystack's tracer has none; set {_SESSION} on a span around the pipeline"),
         },
     ),
-    _Row(
+    Row(
         dialects=("claude_code",),
         remedies={
             "calls": Remedy(
@@ -348,13 +352,13 @@ _ROWS: tuple[_Row, ...] = (
             "tool_definitions": _never("Claude Code does not record them"),
         },
     ),
-    _Row(
+    Row(
         dialects=("agentcore",),
         remedies=_content(
             Remedy(how="AgentCore splits content off into log records: send the logs signal here as well as the spans")
         ),
     ),
-    _Row(
+    Row(
         dialects=("genai",),
         scopes=("opentelemetry.",),
         remedies={
@@ -365,7 +369,7 @@ _ROWS: tuple[_Row, ...] = (
             )
         },
     ),
-    _Row(
+    Row(
         dialects=("genai",),
         remedies={
             **_content(_GENAI),
@@ -381,7 +385,7 @@ _ROWS: tuple[_Row, ...] = (
             ),
         },
     ),
-    _Row(
+    Row(
         remedies={
             **_content(Remedy(how="no switch is known for this producer: look for one that hides inputs or outputs")),
             "call_ids": Remedy(how="no switch is known for this producer"),

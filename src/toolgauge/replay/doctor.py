@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.replay.advice import CONTENT_IS_ON, Fact, Remedy, remedy
+from toolgauge.replay.advice import CONTENT_IS_ON, RECORDED_ELSEWHERE, Fact, Remedy, remedy
 from toolgauge.replay.needs import Needs
 from toolgauge.replay.tally import Heard, Producer, Tally, TraceHeard
 
@@ -181,6 +181,8 @@ def _remedy(fact: Fact, producer: Producer, heard: Heard, counts: _Counts) -> Re
     # What tells of the calls tells of everything in them.
     asked: Fact = "calls" if fact in _OF_A_CALL and not counts.calls else fact
     found = remedy(asked, heard.dialects, producer.scope)
+    if fact in _AROUND and counts.missing[fact] < counts.places[fact]:
+        return RECORDED_ELSEWHERE
     is_on = fact in _AROUND and counts.with_content == counts.places[fact]
     if is_on and not found.never and found == remedy("arguments", heard.dialects, producer.scope):
         return CONTENT_IS_ON

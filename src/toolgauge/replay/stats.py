@@ -18,6 +18,7 @@ class Stats:
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
         self._trajectories: Counter[str] = Counter()
+        self._without_calls = 0
         self._calls: Counter[str] = Counter()
         self._states: Counter[str] = Counter()
         self._arguments: Counter[str] = Counter()
@@ -33,7 +34,7 @@ class Stats:
             self._not_observable["conversation_id"] += trajectory.conversation_id is None
             self._not_observable["user_text"] += not any(message.role == "user" for message in trajectory.messages)
         else:
-            self._not_observable["calls"] += 1
+            self._without_calls += 1
         for call in trajectory.calls:
             self._add_call(call)
 
@@ -60,7 +61,11 @@ class Stats:
             },
             "dialects": _object(tally.dialects),
             "scopes": {scope: {"all": count, "read": read[scope]} for scope, count in sorted(in_recording.items())},
-            "trajectories": {"all": self._trajectories.total(), "closed_because": _object(self._trajectories)},
+            "trajectories": {
+                "all": self._trajectories.total(),
+                "without_calls": self._without_calls,
+                "closed_because": _object(self._trajectories),
+            },
             "calls": {
                 "all": self._calls.total(),
                 "dialects": _object(self._calls),
@@ -83,7 +88,8 @@ class Stats:
         yield style.head("scopes (read of all)")
         for scope, count in tally.in_recording.most_common():
             yield f"  {tally.read[scope]:>7} of {count:<7} {shortened(scope or '(no scope)', _NAME_LENGTH)}"
-        yield style.head(f"trajectories: {self._trajectories.total()} (closed because)")
+        without = f"{self._without_calls} without tool calls"
+        yield style.head(f"trajectories: {self._trajectories.total()}, {without} (closed because)")
         yield from _rows(self._trajectories)
         yield style.head(f"tool calls: {self._calls.total()} (states)")
         yield from _rows(self._states)

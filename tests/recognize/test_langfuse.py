@@ -1,6 +1,7 @@
 """Langfuse as SDK 5.0.4 wrote it (`tests/corpus/langfuse-langgraph`), and forms of its other integrations by hand."""
 
 import json
+from pathlib import Path
 
 from tests.recognize.support import CORPUS, event, log, observations, recorded, seen, span
 from toolgauge.decode.decoder import Decoder
@@ -25,6 +26,7 @@ from toolgauge.testing.dialects import check_dialect
 
 PREFIX = "langfuse.observation."
 FOLDER = "langfuse-langgraph"
+CASES = Path(__file__).parent / "cases" / "langfuse"
 
 
 def readings(scenario: str) -> list[Reading]:
@@ -304,3 +306,49 @@ def test_values_of_other_shapes_are_no_error():
         CallExecuted(name="add", arguments=Unparsed("text"), result=Recorded(None))
     ]
     assert read("tool") == [CallExecuted(name="add", arguments=NOT_RECORDED, result=NOT_RECORDED)]
+
+
+# -- LangChain with SDK 3.15.0 (`cases/langfuse`)
+
+
+def test_recorded_call_that_langchain_could_not_parse_is_read_from_its_node():
+    path = CASES / "langchain-3.15.0-bad-json.otlp.pb"
+    assert seen(recorded(Langfuse(), str(path)), CallRequested) == [
+        CallRequested(
+            position=0,
+            name="lookup_order",
+            call_id="call_bad001909",
+            arguments=Unparsed('{"order_id": "F-1'),
+            usable=False,
+        )
+    ]
+
+
+def test_recorded_stand_in_for_a_tool_that_does_not_exist_is_the_failed_call_itself():
+    path = CASES / "langchain-3.15.0-agent-executor-unknown-tool.otlp.pb"
+    readings = recorded(Langfuse(), str(path))
+    text = (
+        "book_flight is not a valid tool, try one of "
+        "[lookup_order, list_items, refund_amount, charge_card, charge_flaky, plan_trip]."
+    )
+    assert seen(readings, CallExecuted) == [
+        CallExecuted(name="book_flight", result=Recorded(text), error=CallError(kind="_OTHER", message=text)),
+        CallExecuted(
+            name="lookup_order",
+            arguments=Recorded({"order_id": "E-1"}),
+            result=Recorded({"order": "E-1", "state": "shipped"}),
+        ),
+    ]
+
+
+def test_parts_of_chains_are_no_agents():
+    path = CASES / "langchain-3.15.0-agent-executor-unknown-tool.otlp.pb"
+    names = {run.agent for run in seen(recorded(Langfuse(), str(path)), AgentRun) if isinstance(run, AgentRun)}
+    assert names == {"clerk", "AgentExecutor"}
+
+
+def test_own_tool_called_invalid_tool_stays():
+    attributes: dict[str, Value] = {PREFIX + "type": "tool", PREFIX + "input": '{"requested_tool_name": "x"}'}
+    assert observations(Langfuse(), span(attributes, name="invalid_tool")) == [
+        CallExecuted(name="invalid_tool", arguments=Recorded({"requested_tool_name": "x"}))
+    ]

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.recognize.support import event, log, observations, recorded, seen, span
 from toolgauge.decode.decoder import Decoder
 from toolgauge.model.content import Recorded, Unparsed
-from toolgauge.model.json import Json, Value
+from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -21,6 +21,7 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
+from toolgauge.model.records import SpanEvent
 from toolgauge.recognize.dialects.mlflow import MLflow
 from toolgauge.testing.dialects import check_dialect
 
@@ -268,3 +269,45 @@ def test_values_of_other_shapes_are_no_error():
         assert read("CHAT_MODEL", inputs=value, outputs=value)[0] == ModelCall()
         assert isinstance(read("TOOL", inputs=value, outputs=value)[0], CallExecuted)
         assert isinstance(read("CHAIN", inputs=value, outputs=value), list)
+
+
+# -- streamed calls
+
+
+def chunk(*pieces: JsonObject, index: int = 0) -> SpanEvent:
+    value: Json = {"choices": [{"index": index, "delta": {"tool_calls": [*pieces]}}]}
+    return event("mlflow.chunk.item.1", {"mlflow.chunk.value": json.dumps(value)})
+
+
+def streamed(*events: SpanEvent) -> list[Observation]:
+    outputs = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "", "tool_calls": None}}]}
+    attributes: dict[str, Value] = {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanOutputs": json.dumps(outputs)}
+    found = observations(MLflow(), span(attributes, events=events))
+    return [one for one in found if isinstance(one, CallRequested)]
+
+
+def test_recorded_stream_has_its_calls_only_in_its_chunks():
+    assert seen(case("openai-stream-unknown-tool"), CallRequested) == [
+        requested("book_flight", "call_unk001662", {"to": "Rome"}),
+        requested("lookup_order", "call_unk002662", {"order_id": "E-1"}),
+    ]
+
+
+def test_pieces_of_streamed_calls_are_put_together_by_index():
+    events = (
+        chunk({"index": 1, "id": "c2", "function": {"name": "add", "arguments": ""}}),
+        chunk({"index": 0, "id": "c1", "function": {"name": "sub", "arguments": '{"a"'}}),
+        chunk({"index": 1, "function": {"arguments": '{"b": 2}'}}, {"index": 0, "function": {"arguments": ": 1}"}}),
+    )
+    assert streamed(*events) == [requested("sub", "c1", {"a": 1}), requested("add", "c2", {"b": 2}, position=1)]
+
+
+def test_chunks_of_other_choices_and_of_other_shapes_are_left_out():
+    events = (
+        chunk({"index": 0, "id": "c1", "function": {"name": "sub", "arguments": "{}"}}, index=1),
+        chunk({"index": "0", "function": {"name": "sub"}}),
+        event("mlflow.chunk.item.2", {"mlflow.chunk.value": '{"choices": ["function"'}),
+        event("mlflow.chunk.item.3", {"mlflow.chunk.value": '{"choices": "function"}'}),
+        event("other", {"mlflow.chunk.value": '{"function": 1}'}),
+    )
+    assert streamed(*events) == []

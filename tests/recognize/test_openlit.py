@@ -7,7 +7,7 @@ import pytest
 
 from tests.recognize.support import CORPUS, log, observations, recorded, records, seen, span
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
-from toolgauge.model.json import Value
+from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -204,3 +204,26 @@ def test_recorded_graph_that_failed_is_a_run_with_a_failed_call():
             error=CallError(kind="ValueError", message="card declined"),
         )
     ]
+
+
+def test_recorded_arguments_that_openlit_could_not_parse_are_the_models_text():
+    path = Path(__file__).parent / "cases" / "openlit" / "openai-1.45.0-bad-json.otlp.pb"
+    assert seen(recorded(OpenLit(), str(path)), CallRequested) == [
+        CallRequested(
+            position=0, name="lookup_order", call_id="call_bad001326", arguments=Unparsed('{"order_id": "F-1')
+        ),
+        CallRequested(
+            position=0, name="lookup_order", call_id="call_bad002326", arguments=Recorded({"order_id": "F-1"})
+        ),
+    ]
+
+
+@pytest.mark.parametrize("arguments", [{"raw": "text"}, {"raw": '{"a": 1}'}, {"raw": "{", "more": 1}, {"raw": 1}])
+def test_argument_that_is_really_called_raw_stays(arguments: JsonObject):
+    message = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "f", "arguments": arguments}]}
+    attributes: dict[str, Value] = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.output.messages": json.dumps([message]),
+    }
+    found = observations(OpenLit(), span(attributes, scope="openlit.instrumentation.openai"))
+    assert CallRequested(position=0, name="f", call_id="c1", arguments=Recorded(arguments)) in found

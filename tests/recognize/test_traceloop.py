@@ -431,3 +431,25 @@ def test_associated_properties_name_the_conversation_and_answer_criteria(key: st
 def test_values_of_another_type_are_no_kind_of_span(key: str, value: Value):
     record = span({"traceloop.entity.name": "x", key: value}, scope="opentelemetry.instrumentation.llamaindex")
     assert observations(Traceloop(), record) == []
+
+
+# -- OpenAI's Responses
+
+
+def test_recorded_answers_of_responses_carry_the_ids_of_their_calls():
+    readings = recorded(Traceloop(), str(CASES / "openai-0.62.4-responses-parallel.otlp.pb"))
+    requested = [call.call_id for call in seen(readings, CallRequested) if isinstance(call, CallRequested)]
+    answers = [answer.call_id for answer in seen(readings, CallAnswered) if isinstance(answer, CallAnswered)]
+    assert requested == ["fc_call_par001965", "fc_call_par002965", "fc_call_par003965"]
+    assert answers == requested
+
+
+def test_answers_that_are_fewer_than_their_calls_keep_their_ids():
+    parts = [{"type": "tool_call", "id": f"fc_{number}", "name": "f", "arguments": "{}"} for number in (1, 2)]
+    history = [
+        {"role": "assistant", "parts": parts},
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "call_2", "response": "done"}]},
+    ]
+    attributes: dict[str, Value] = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(history)}
+    found = observations(Traceloop(), span(attributes, scope="opentelemetry.instrumentation.openai.v1"))
+    assert [one.call_id for one in found if isinstance(one, CallAnswered)] == ["call_2"]

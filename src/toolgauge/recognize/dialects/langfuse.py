@@ -4,6 +4,7 @@ Arrives: a span with `langfuse.observation.type`. Leaves: observations. The tool
 stand among a generation's input messages with role `tool`, where they could be taken for results.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 
 from toolgauge.model.content import Content, Recorded, Unparsed
@@ -22,6 +23,7 @@ from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import values
 from toolgauge.recognize.langchain import messages, runs
 from toolgauge.recognize.langchain.answers import OTHER_ERROR, is_control_flow, node_answers, tool_answer
+from toolgauge.recognize.langchain.invalid_tool import as_requested
 from toolgauge.recognize.messages import DefinitionReader
 
 TYPE = "langfuse.observation.type"
@@ -35,6 +37,9 @@ METADATA = "langfuse.observation.metadata."
 TRACE_METADATA = "langfuse.trace.metadata."
 
 _METADATA_SESSIONS = ("langfuse_session_id", "session_id", "conversation_id", "thread_id")
+_INVALID = '"invalid_tool_call"'
+# Parts of LangChain's chains, labelled as agents because of where in LangChain they are defined.
+_PART = re.compile(r"Runnable[A-Z]|\w{0,64}OutputParser$")
 _FUNCTION_ENVELOPE = {"args", "kwargs"}
 
 
@@ -60,11 +65,11 @@ class Langfuse:
         kind = record.attributes.get(TYPE)
         yield from _conversation(record)
         if kind == "tool":
-            yield _tool(record)
+            yield as_requested(_tool(record))
         elif kind == "generation":
             yield from self._generation(record)
         elif kind in ("agent", "chain", "span"):
-            yield from _enclosing(record, labelled=kind == "agent")
+            yield from _enclosing(record, labelled=kind == "agent" and not _PART.match(record.name))
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute, else a key of the observation's or the trace's metadata."""
@@ -216,6 +221,20 @@ def _enclosing(span: Span, *, labelled: bool) -> Iterator[Observation]:
         yield from _question(span.attributes.get(INPUT))
     elif not labelled:
         yield from node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
+        yield from _unusable(span.attributes.get(OUTPUT))
+
+
+def _unusable(output: Value) -> Iterator[Observation]:
+    """Read the calls that LangChain could not parse: a generation's output leaves them out, its node's has them."""
+    if not isinstance(output, str) or _INVALID not in output:
+        return
+    added = _decoded(output)
+    for command in added if isinstance(added, list) else [added]:
+        opened = values.as_object(command)
+        update = values.as_object(opened.get("update")) or opened
+        # Earlier messages may be the history of other turns.
+        for message in map(values.as_object, values.as_list(update.get("messages"))[-1:]):
+            yield from messages.rejected(message, None, len(values.as_list(message.get("tool_calls"))))
 
 
 def _agent_run(span: Span, *, labelled: bool) -> AgentRun | None:

@@ -17,6 +17,7 @@ from toolgauge.recognize.conventions.reader import ConventionsReader
 from toolgauge.recognize.conventions.tools import call_id
 from toolgauge.recognize.langchain import messages, runs
 from toolgauge.recognize.langchain.answers import OTHER_ERROR, Answer, is_control_flow, node_answers, tool_answer
+from toolgauge.recognize.langchain.invalid_tool import as_requested
 
 KIND = "langsmith.span.kind"
 NAME = "langsmith.trace.name"
@@ -58,7 +59,7 @@ class LangSmith:
         if kind in ("tool", "llm") and PROMPT not in attributes and COMPLETION not in attributes:
             yield from self._conventions.read_span(record)
         elif kind == "tool":
-            yield _tool(record)
+            yield as_requested(_tool(record))
         elif kind == "llm":
             yield from self._model(record)
         else:

@@ -26,7 +26,9 @@ from toolgauge.recognize.conventions.reader import ConventionsReader
 from toolgauge.recognize.conventions.tools import executed
 from toolgauge.recognize.langchain import messages, runs
 from toolgauge.recognize.langchain.answers import OTHER_ERROR, is_control_flow, node_answers, tool_answer
+from toolgauge.recognize.langchain.invalid_tool import as_requested
 from toolgauge.recognize.messages import DefinitionReader
+from toolgauge.recognize.mlflow.chunks import completed
 from toolgauge.recognize.mlflow.tools import INPUTS, OUTPUTS, decoded, read_call, text
 
 TYPE = "mlflow.spanType"
@@ -71,7 +73,7 @@ class MLflow:
             yield from self._converted(record, metadata)
         elif kind == "TOOL":
             if COMPONENT not in record.attributes:
-                yield _tool(record, metadata)
+                yield as_requested(_tool(record, metadata))
         elif kind in _MODELS:
             yield from self._model(record, metadata)
         else:
@@ -105,7 +107,8 @@ class MLflow:
         if offered:
             yield ToolsOffered(tools=offered)
         yield from messages.received(provider_messages.given(given))
-        yield from messages.written(provider_messages.written(decoded(span.attributes.get(OUTPUTS))), agent)
+        written = provider_messages.written(decoded(span.attributes.get(OUTPUTS)))
+        yield from messages.written(completed(span, written), agent)
 
 
 def _object(value: Value) -> JsonObject:

@@ -5,10 +5,10 @@ LangChain's messages; ids of failed calls are LangChain's run ids; nodes of a gr
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from toolgauge.model.content import NOT_RECORDED, Content
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, CallError, CallExecuted, CallRequested, Observation
 from toolgauge.model.records import LogRecord, Record, Span
@@ -16,6 +16,7 @@ from toolgauge.recognize import values
 from toolgauge.recognize.conventions import content, names, tools
 from toolgauge.recognize.conventions.reader import ConventionsReader
 from toolgauge.recognize.langchain.answers import is_control_flow, tool_answer
+from toolgauge.recognize.langchain.invalid_tool import as_requested
 from toolgauge.recognize.openlit.history import history
 
 SDK = "telemetry.sdk.name"
@@ -34,6 +35,7 @@ _WORKFLOW = "invoke_workflow"
 # What LangChain calls a graph that the application did not name.
 _UNNAMED = ("LangGraph", "CompiledStateGraph")
 _LIST = ", "
+_RAW = "raw"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -62,22 +64,23 @@ class OpenLit:
     def read(self, record: Record) -> Iterator[Observation]:
         """Read one span or log record."""
         if isinstance(record, LogRecord):
-            yield from self._conventions.read(record)
+            yield from _requested(self._conventions.read(record))
             return
         yield from content.conversation(record.attributes)
         operation = values.as_str(record.attributes.get(names.OPERATION))
         if operation == names.EXECUTE:
             if call := _executed(record):
-                yield call
+                yield as_requested(call)
         elif operation == _WORKFLOW or (operation is None and record.name.startswith(_WORKFLOW)):
             named = values.as_str(record.attributes.get(WORKFLOW)) or record.name.removeprefix(_WORKFLOW).strip()
             yield AgentRun(agent=_graph_name(named))
         elif operation == names.INVOKE:
             yield from self._agent(record)
+        elif operation in names.MODEL_OPERATIONS:
+            yield from _requested(self._conventions.read_span(record))
+            yield from _named_calls(record.attributes)
         else:
             yield from self._conventions.read_span(record)
-            if operation in names.MODEL_OPERATIONS:
-                yield from _named_calls(record.attributes)
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute; OpenLIT hides none."""
@@ -146,6 +149,22 @@ def _without_run_id(call: CallExecuted, result: Content) -> str | None:
 
 
 # -- model calls
+
+
+def _requested(seen: Iterable[Observation]) -> Iterator[Observation]:
+    """Yield what was seen, with broken arguments as the model wrote them."""
+    for one in seen:
+        yield replace(one, arguments=_as_written(one.arguments)) if isinstance(one, CallRequested) else one
+
+
+def _as_written(arguments: Content) -> Content:
+    """Open `{"raw": "..."}`, in which OpenLIT puts arguments that it cannot parse."""
+    given = values.as_object(arguments.value) if isinstance(arguments, Recorded) else {}
+    text = given.get(_RAW)
+    if len(given) != 1 or not isinstance(text, str) or not text.lstrip().startswith("{"):
+        return arguments
+    read = values.arguments(text)
+    return read if isinstance(read, Unparsed) else arguments
 
 
 def _named_calls(attributes: Mapping[str, Value]) -> Iterator[CallRequested]:

@@ -14,8 +14,10 @@ from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import content, names
 from toolgauge.recognize.conventions.reader import ConventionsReader
+from toolgauge.recognize.langchain.invalid_tool import as_requested
 from toolgauge.recognize.traceloop.graphs import graph_name, graph_run
 from toolgauge.recognize.traceloop.indexed import read_exchange
+from toolgauge.recognize.traceloop.item_ids import with_item_ids
 from toolgauge.recognize.traceloop.llamaindex import tool_call
 from toolgauge.recognize.traceloop.names import ASSOCIATION, ENTITY_INPUT, ENTITY_NAME, ENTITY_OUTPUT, LANGCHAIN_AGENT
 from toolgauge.recognize.traceloop.tasks import task_output
@@ -83,7 +85,7 @@ class Traceloop:
         request = values.as_str(record.attributes.get(REQUEST_TYPE))
         if kind == "tool" or operation == names.EXECUTE:
             if call := executed(record, integration):
-                yield call
+                yield as_requested(call)
         elif operation in names.MODEL_OPERATIONS or request in _MODEL_REQUESTS:
             yield from self._model(record)
         elif operation == names.INVOKE:
@@ -117,7 +119,7 @@ class Traceloop:
     def _model(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
         if names.INPUT in attributes or names.OUTPUT in attributes:
-            yield from self._conventions.model_call(attributes)
+            yield from with_item_ids(attributes.get(names.INPUT), self._conventions.model_call(attributes))
             return
         agent = values.as_str(attributes.get(names.AGENT)) or values.as_str(attributes.get(LANGCHAIN_AGENT))
         yield ModelCall(agent=agent)

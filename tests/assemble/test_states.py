@@ -228,6 +228,7 @@ def test_what_a_tool_with_a_span_returned_is_not_searched_for_errors():
     [
         "Error: Argument parsing failed.",
         "Error: Argument parsing failed. Exception: amount\nis no number",
+        "1 validation error for call[refund]\namount\n  Input should be a valid number [type=float_parsing]",
         "An error occurred while invoking it: Parameter amount is expected to be parsed to <class 'float'> but is not.",
     ],
 )

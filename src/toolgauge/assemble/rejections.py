@@ -21,7 +21,8 @@ _NO_SUCH_TOOL = re.compile(
     re.IGNORECASE,
 )
 # pydantic names its model after the tool, and lists the arguments that it did not like.
-_VALIDATED = re.compile(r"\b\d{1,6} validation errors? for (\S{1,200})")
+# FastMCP calls the model `call[refund]`.
+_VALIDATED = re.compile(r"\b\d{1,6} validation errors? for (?:call\[)?([^\s\]]{1,200})")
 _VALIDATED_FIELD = re.compile(r"^([A-Za-z_]\w{0,99})[^\n]{0,100}\n {1,2}\S", re.MULTILINE)
 _MISSING_FIELD = re.compile(r"\[type=(?:missing|missing_argument|unexpected_keyword_argument)\b")
 _NOT_THESE_ARGUMENTS = re.compile(

@@ -1,5 +1,7 @@
 """Joining requested and executed views to calls, each call once."""
 
+from dataclasses import replace
+
 from tests.assemble.support import (
     agent,
     answered,
@@ -305,6 +307,17 @@ def test_an_agents_summary_alone_tells_of_calls_but_not_which_went_together():
         reading("t2", executed("g", id="2"), parent="run", start=7),
     )
     assert shown(trajectory) == [(0, 0, "f", "executed"), (1, 0, "g", "executed")]
+
+
+def test_a_summary_that_tells_its_outputs_apart_tells_which_calls_went_together():
+    summed = [replace(requested(name, id=name, position=at), output=at // 2) for at, name in enumerate("fgh")]
+    trajectory = joined(
+        reading("run", agent("a"), *summed, start=0, end=99),
+        reading("t1", executed("g", id="g"), parent="run", start=5),
+        reading("t2", executed("f", id="f"), parent="run", start=6),
+        reading("t3", executed("h", id="h"), parent="run", start=7),
+    )
+    assert shown(trajectory) == [(0, 0, "f", "executed"), (0, 1, "g", "executed"), (1, 0, "h", "executed")]
 
 
 def test_a_wrapper_and_the_span_of_another_instrumentation_below_it_are_one_call():

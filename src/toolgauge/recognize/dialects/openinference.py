@@ -22,6 +22,7 @@ from toolgauge.recognize.langchain.answers import node_answers, refused_call
 from toolgauge.recognize.langchain.runs import agent_name
 from toolgauge.recognize.openinference import google_adk
 from toolgauge.recognize.openinference.agents import agent_run
+from toolgauge.recognize.openinference.automatic import made_by_itself
 from toolgauge.recognize.openinference.crewai import called_name, offered_tools, task_texts
 from toolgauge.recognize.openinference.definitions import DefinitionReader
 from toolgauge.recognize.openinference.histories import crew_history, haystack_history
@@ -182,15 +183,15 @@ def _handoff(span: Span) -> Iterator[Observation]:
 def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation]:
     agent = agent_name(metadata) if source == "langchain" else None
     messages = read_messages(span.attributes)
+    told = span.attributes.get(OUTPUT)
     if google_adk.is_shared(span, source):
         yield from google_adk.requested(messages, span.attributes)
+    elif source == "google_genai" and (made := list(made_by_itself(told))):
+        yield from made
     else:
         yield ModelCall(agent=agent)
         found = requests(messages.output)
-        if source == "langchain":
-            found = with_raw_output(found, span.attributes.get(OUTPUT))
-        else:
-            found = with_response(found, span.attributes.get(OUTPUT))
+        found = with_raw_output(found, told) if source == "langchain" else with_response(found, told)
         yield from observed(found, agent)
     yield from answers(messages.input)
     yield from texts(messages)

@@ -94,9 +94,12 @@ def _flattened(attributes: Mapping[str, Value]) -> list[dict[str, Value]]:
 
 
 def _invoked(told: Json) -> Iterator[ToolDefinition]:
-    for key in ("tools", "functions"):
-        for item in as_list(as_object(told).get(key)):
-            yield from _definitions(item)
+    request = as_object(told)
+    # Portkey keeps what its signature does not name apart.
+    for source in (request, as_object(request.get("kwargs"))):
+        for key in ("tools", "functions"):
+            for item in as_list(source.get(key)):
+                yield from _definitions(item)
 
 
 def _definitions(value: Json) -> Iterator[ToolDefinition]:

@@ -136,7 +136,8 @@ _MODEL_SIDE_IDS = _never(
     "the tool spans of this producer have none; ids come with the model's own spans, where these are recorded "
     "with their content"
 )
-_SESSION = "`session.id` or `gen_ai.conversation.id`"
+# A span with `session.id` alone looks like anybody's.
+_SESSION = "`gen_ai.conversation.id`"
 
 ROWS: tuple[Row, ...] = (
     Row(
@@ -163,8 +164,12 @@ ROWS: tuple[Row, ...] = (
         scopes=("pydantic-ai", "pydantic_ai"),
         remedies={
             **_content(_PYDANTIC_AI),
+            "tool_definitions": Remedy(
+                how="set `include_model_request_parameters=True` (the default) in `InstrumentationSettings`",
+                switches=("InstrumentationSettings(include_model_request_parameters)",),
+            ),
             "conversation_id": Remedy(
-                how="pass `conversation_id` to the agent's run, or set `session.id` on a span around it"
+                how="pass `conversation_id` to the agent's run, or set `gen_ai.conversation.id` on a span around it"
             ),
         },
     ),
@@ -182,7 +187,9 @@ ROWS: tuple[Row, ...] = (
             "tool_definitions": _never(
                 "this instrumentation has no attribute for them; instrument the model client as well"
             ),
-            "conversation_id": _never("the group id is not exported; set `session.id` on a span around the run"),
+            "conversation_id": _never(
+                "the group id is not exported; set `gen_ai.conversation.id` on a span around the run"
+            ),
         },
     ),
     Row(
@@ -390,7 +397,9 @@ ROWS: tuple[Row, ...] = (
             **_content(Remedy(how="no switch is known for this producer: look for one that hides inputs or outputs")),
             "call_ids": Remedy(how="no switch is known for this producer"),
             "tool_definitions": Remedy(how="no switch is known for this producer"),
-            "conversation_id": Remedy(how=f"set {_SESSION} on any span of the trace", switches=("session.id",)),
+            "conversation_id": Remedy(
+                how=f"set {_SESSION} on any span of the trace", switches=("gen_ai.conversation.id",)
+            ),
         },
     ),
 )

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.recognize.support import observations, recorded, records, seen, span
+from tests.recognize.support import log, observations, recorded, records, seen, span
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
     CallAnswered,
     CallError,
@@ -174,4 +174,17 @@ def test_google_genai_numbers_calls_anew_in_each_output():
     assert asked == [
         requested("refund", "refund_0", {"order_id": "A-17", "amount": "forty"}),
         requested("refund", "refund_0", {"order_id": "A-17", "amount": 40}),
+    ]
+
+
+def test_old_pydantic_ai_tells_a_refused_call_in_a_log_record_too():
+    text = "1 validation errors: [\n  {}\n]\n\nFix the errors and try again."
+    body: dict[str, Value] = {"role": "tool", "id": "call_1", "name": "f", "content": text}
+    assert observations(PydanticAI(), log("gen_ai.tool.message", body=body, scope="pydantic-ai")) == [
+        CallAnswered(
+            call_id="call_1",
+            name="f",
+            result=Recorded(text),
+            error=CallError(kind="invalid_arguments", message=text),
+        )
     ]

@@ -45,8 +45,10 @@ class PydanticAI:
 
     def claims(self, record: Record) -> bool:
         """Claim spans that the conventions cannot read, or not in full."""
-        if not isinstance(record, Span) or record.scope.name != _SCOPE:
+        if record.scope.name != _SCOPE:
             return False
+        if not isinstance(record, Span):
+            return record.event_name == names.TOOL_MESSAGE
         attributes = record.attributes
         if any(key in attributes for key in (_ARGUMENTS, _RESULT, _EVENTS)):
             return True
@@ -56,10 +58,11 @@ class PydanticAI:
 
     def read(self, record: Record) -> Iterator[Observation]:
         """Read one span."""
-        if not isinstance(record, Span):
-            return
         attributes = record.attributes
         yield from content.conversation(attributes)
+        if not isinstance(record, Span):
+            yield from map(_with_refusal, self._conventions.read_log(record))
+            return
         operation = attributes.get(names.OPERATION)
         if operation == names.EXECUTE or (operation is None and record.name == _TOOL_SPAN):
             yield from _executed(record)
@@ -87,8 +90,12 @@ class PydanticAI:
         read = values.content(attributes.get(_EVENTS))
         for told in values.as_list(read.value)[-_MAX_EVENTS:] if isinstance(read, Recorded) else []:
             event = values.as_object(told)
-            for said in content.message_event(values.as_str(event.get("event.name")) or "", event, agent):
-                yield replace(said, error=_refused(said)) if isinstance(said, CallAnswered) else said
+            name = values.as_str(event.get("event.name")) or ""
+            yield from map(_with_refusal, content.message_event(name, event, agent))
+
+
+def _with_refusal(said: Observation) -> Observation:
+    return replace(said, error=_refused(said)) if isinstance(said, CallAnswered) else said
 
 
 def _refused(answer: CallAnswered) -> CallError | None:

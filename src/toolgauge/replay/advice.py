@@ -165,7 +165,8 @@ ROWS: tuple[Row, ...] = (
         remedies={
             **_content(_PYDANTIC_AI),
             "tool_definitions": Remedy(
-                how="set `include_model_request_parameters=True` (the default) in `InstrumentationSettings`",
+                how="upgrade: current releases always record them (seen with 2.68); older ones unless "
+                "`include_model_request_parameters=False` is set in `InstrumentationSettings`",
                 switches=("InstrumentationSettings(include_model_request_parameters)",),
             ),
             "conversation_id": Remedy(

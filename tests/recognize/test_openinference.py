@@ -471,8 +471,8 @@ def test_endless_haystack_conversation_is_read_in_part():
     attributes: dict[str, Value] = {"output.value": json.dumps({"messages": [message, *[padding] * 20, message]})}
     found = run("Agent.run", attributes, producer="haystack", kind="CHAIN")
     assert [observation for observation in found if isinstance(observation, CallRequested)] == [
-        CallRequested(position=0, name="add", arguments=Recorded({})),
-        CallRequested(position=1, name="add", arguments=Recorded({})),
+        CallRequested(position=0, name="add", arguments=Recorded({}), output=0),
+        CallRequested(position=1, name="add", arguments=Recorded({}), output=3),
     ]
 
 
@@ -480,7 +480,19 @@ def test_endless_haystack_conversation_is_read_in_part():
     "value", [None, 7, True, 2.5, b"\xff", ["a"], {"a": 1}, "", "[" * 5000, "content='" + "\\" * 9999]
 )
 @pytest.mark.parametrize(
-    "producer", ["langchain", "llama_index", "smolagents", "google_adk", "autogen", "crewai", "haystack"]
+    "producer",
+    [
+        "langchain",
+        "llama_index",
+        "smolagents",
+        "google_adk",
+        "google_genai",
+        "autogen",
+        "beeai",
+        "crewai",
+        "dspy",
+        "haystack",
+    ],
 )
 @pytest.mark.parametrize("kind", ["TOOL", "LLM", "AGENT", "CHAIN"])
 def test_values_of_any_type_and_shape_are_survived(value: Value, producer: str, kind: str):

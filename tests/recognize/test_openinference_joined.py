@@ -117,3 +117,9 @@ def test_old_langchain_call_that_could_not_be_parsed_counts_once():
     (call,) = trajectory("langchain-0.1.35-bad-json").calls
     assert (call.name, call.call_id, call.state) == ("get_weather", "call_1", "rejected")
     assert call.arguments == Unparsed('{"city": "Par')
+
+
+def test_crewai_calls_of_one_output_are_one_turn():
+    found = trajectory("crewai-1.1.21-parallel")
+    assert calls(found) == weather_of("Paris", "Rome", "Oslo")
+    assert outcomes(found) == [("call_1", None), ("call_2", None), ("call_3", None)]

@@ -37,9 +37,16 @@ def found(kind: type[Observation], *names: str) -> list[Observation]:
 
 
 def requested(
-    name: str, call_id: str | None, arguments: Json, position: int = 0, agent: str | None = None
+    name: str,
+    call_id: str | None,
+    arguments: Json,
+    position: int = 0,
+    agent: str | None = None,
+    output: int | None = None,
 ) -> CallRequested:
-    return CallRequested(position=position, name=name, call_id=call_id, arguments=Recorded(arguments), agent=agent)
+    return CallRequested(
+        position=position, name=name, call_id=call_id, arguments=Recorded(arguments), agent=agent, output=output
+    )
 
 
 # -- LangChain
@@ -286,8 +293,8 @@ def test_smolagents_run_of_a_managed_agent_is_a_call_and_the_outer_run_is_not():
 
 def test_crewai_ids_come_from_the_history_in_the_agents_output():
     assert found(CallRequested, "openinference-crewai/retry") == [
-        requested("lookup_stock", "call_r1", {"sku": "AB-1", "warehouse": "FRA2"}, position=0, agent="shop_agent"),
-        requested("lookup_stock", "call_r2", {"sku": "AB-1", "warehouse": "FRA2"}, position=1, agent="shop_agent"),
+        requested("lookup_stock", "call_r1", {"sku": "AB-1", "warehouse": "FRA2"}, 0, "shop_agent", 2),
+        requested("lookup_stock", "call_r2", {"sku": "AB-1", "warehouse": "FRA2"}, 1, "shop_agent", 4),
     ]
     assert found(CallAnswered, "openinference-crewai/retry")[1] == CallAnswered(
         call_id="call_r2",
@@ -312,6 +319,7 @@ def test_crewai_delegation_has_the_name_that_the_model_called():
             "c1",
             {"task": "refund", "context": "c", "coworker": "Refund agent"},
             agent="shop_agent",
+            output=2,
         )
     ]
     assert seen(spans, ToolsOffered) == [
@@ -334,7 +342,7 @@ def test_crewai_invented_tool_is_only_in_the_history():
         "get_weather",
         "get_weather",
     ]
-    assert seen(spans, CallRequested)[1] == requested("cancel", "c2", {"a": 1}, position=1, agent="shop_agent")
+    assert seen(spans, CallRequested)[1] == requested("cancel", "c2", {"a": 1}, 1, "shop_agent", 4)
     assert seen(spans, CallAnswered)[1] == CallAnswered(call_id="c2", name="cancel", result=Recorded("Tool not found"))
 
 
@@ -364,8 +372,8 @@ def test_autogen_failure_shows_in_the_output_behind_status_ok():
 
 def test_haystack_calls_are_read_from_the_messages_of_the_agent():
     assert found(CallRequested, "openinference-haystack/unknown_tool") == [
-        requested("cancel_order", "call_u1", {"order_id": "A-1001"}, position=0),
-        requested("refund_order", "call_u2", {"order_id": "A-1001", "amount": 42.5}, position=1),
+        requested("cancel_order", "call_u1", {"order_id": "A-1001"}, position=0, output=2),
+        requested("refund_order", "call_u2", {"order_id": "A-1001", "amount": 42.5}, position=1, output=4),
     ]
     refusal = (
         "Tool 'cancel_order' not found. Available tools: get_weather, find_customer, list_orders, refund_order, "

@@ -23,10 +23,15 @@ def crew_history(output: Value, agent: str | None) -> Iterator[Observation]:
     """Read the messages of a CrewAI task."""
     position = 0
     texts: dict[str, str] = {}
-    for message in read_messages(_messages(output), "user"):
+    for number, message in enumerate(read_messages(_messages(output), "user")):
         for call in message.calls():
             yield CallRequested(
-                position=position, name=call.name, call_id=call.call_id, arguments=call.arguments, agent=agent
+                position=position,
+                name=call.name,
+                call_id=call.call_id,
+                arguments=call.arguments,
+                agent=agent,
+                output=number,
             )
             position += 1
         for answer in message.answers():
@@ -59,11 +64,11 @@ def haystack_history(given: Value, output: Value) -> Iterator[Observation]:
     earlier = {call_id for message in _chat_messages(given) for part in _parts(message) if (call_id := _call_id(part))}
     position = 0
     texts: dict[str, str] = {}
-    for message in _chat_messages(output):
+    for number, message in enumerate(_chat_messages(output)):
         for part in _parts(message):
             kind = part.get(CLASS)
             if kind == "ToolCall" and _call_id(part) not in earlier:
-                yield from _haystack_call(part, position)
+                yield from _haystack_call(part, position=position, output=number)
                 position += 1
             elif kind == "ToolCallResult":
                 yield from _haystack_answer(part)
@@ -92,13 +97,15 @@ def _parts(message: JsonObject) -> Iterator[JsonObject]:
         yield as_object(part)
 
 
-def _haystack_call(part: JsonObject, position: int) -> Iterator[CallRequested]:
+def _haystack_call(part: JsonObject, *, position: int, output: int) -> Iterator[CallRequested]:
     name = as_str(part.get("tool_name"))
     if name is None:
         return
     written = part.get("arguments")
     arguments: Content = Recorded(written) if isinstance(written, dict) else NOT_RECORDED
-    yield CallRequested(position=position, name=name, call_id=as_str(part.get("id")), arguments=arguments)
+    yield CallRequested(
+        position=position, name=name, call_id=as_str(part.get("id")), arguments=arguments, output=output
+    )
 
 
 def _haystack_answer(part: JsonObject) -> Iterator[CallAnswered]:

@@ -311,3 +311,39 @@ def test_chunks_of_other_choices_and_of_other_shapes_are_left_out():
         event("other", {"mlflow.chunk.value": '{"function": 1}'}),
     )
     assert streamed(*events) == []
+
+
+# -- LlamaIndex 0.14
+
+
+def test_recorded_llama_index_call_is_named_by_its_tool_and_identified_by_its_step():
+    readings = case("llama-index-one-call")
+    result: Json = {"order": "A-17", "state": "shipped"}
+    assert seen(readings, CallExecuted) == [
+        executed("lookup_order", None, {"order_id": "A-17"}, result),
+        executed("lookup_order", "call_one001121", {"order_id": "A-17"}, result),
+    ]
+    assert set(map(repr, seen(readings, CallRequested))) == {
+        repr(requested("lookup_order", "call_one001121", {"order_id": "A-17"}))
+    }
+
+
+def test_llama_index_tool_that_raised_leaves_its_name_to_its_step():
+    attributes: dict[str, Value] = {"mlflow.spanType": '"TOOL"', "mlflow.spanInputs": '{"kwargs": {"card": "x"}}'}
+    (inner,) = observations(MLflow(), span(attributes, name="FunctionTool.acall", status="error"))
+    assert isinstance(inner, CallExecuted)
+    assert (inner.name, inner.arguments) == ("", Recorded({"card": "x"}))
+    output: Json = {"blocks": [{"text": "declined"}], "tool_name": "charge", "is_error": True}
+    (step,) = read(
+        "CHAIN",
+        "BaseWorkflowAgent.call_tool",
+        {"ev": {"tool_name": "charge", "tool_id": "c1", "tool_kwargs": {"card": "x"}}},
+        {"tool_output": output},
+    )
+    assert step == CallExecuted(
+        name="charge",
+        call_id="c1",
+        arguments=Recorded({"card": "x"}),
+        result=Recorded("declined"),
+        error=CallError(kind="_OTHER", message="declined"),
+    )

@@ -29,7 +29,7 @@ from toolgauge.recognize.langchain.answers import OTHER_ERROR, is_control_flow, 
 from toolgauge.recognize.langchain.invalid_tool import as_requested
 from toolgauge.recognize.messages import DefinitionReader
 from toolgauge.recognize.mlflow.chunks import completed
-from toolgauge.recognize.mlflow.tools import INPUTS, OUTPUTS, decoded, read_call, text
+from toolgauge.recognize.mlflow.tools import INPUTS, OUTPUTS, Call, decoded, llamaindex_step, read_call, text
 
 TYPE = "mlflow.spanType"
 TOOLS = "mlflow.chat.tools"
@@ -73,7 +73,7 @@ class MLflow:
             yield from self._converted(record, metadata)
         elif kind == "TOOL":
             if COMPONENT not in record.attributes:
-                yield as_requested(_tool(record, metadata))
+                yield as_requested(_tool(record, read_call(record), metadata))
         elif kind in _MODELS:
             yield from self._model(record, metadata)
         else:
@@ -127,8 +127,7 @@ def _conversation(span: Span, metadata: JsonObject) -> Iterator[ConversationSeen
             return
 
 
-def _tool(span: Span, metadata: JsonObject) -> CallExecuted:
-    call = read_call(span)
+def _tool(span: Span, call: Call, metadata: JsonObject) -> CallExecuted:
     return CallExecuted(
         name=call.name,
         call_id=call.call_id or call.answer.call_id,
@@ -162,8 +161,11 @@ def _error(span: Span) -> CallError | None:
 
 
 def _enclosing(span: Span, metadata: JsonObject, *, labelled: bool) -> Iterator[Observation]:
+    step = llamaindex_step(span)
     run = _agent_run(span, metadata, labelled=labelled)
-    if run is not None:
+    if step is not None:
+        yield _tool(span, step, metadata)
+    elif run is not None:
         yield run
         yield from _question(span)
     else:

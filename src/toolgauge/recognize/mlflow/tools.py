@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from toolgauge.model.content import Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import CallError
 from toolgauge.model.records import Span
-from toolgauge.recognize.langchain.answers import Answer, tool_answer
-from toolgauge.recognize.values import arguments, as_object, as_str, content, parse_text, result
+from toolgauge.recognize.langchain.answers import OTHER_ERROR, Answer, tool_answer
+from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, plain, result
 
 INPUTS = "mlflow.spanInputs"
 OUTPUTS = "mlflow.spanOutputs"
@@ -20,6 +21,9 @@ _CALL_IDS = ("tool_call_id", "tool_id", "gen_ai.tool.call.id")
 _PREFIX = "execute_tool "
 # Pydantic AI's calls go through one manager, whose method names the span.
 _MANAGER = "ToolManager."
+# LlamaIndex's spans are named after the method, whatever class the tool has.
+_STEP = ".call_tool"
+_METHODS = (".call", ".acall", ".__call__")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,8 @@ def read_call(span: Span) -> Call:
             arguments=arguments(call.get("args")),
             answer=tool_answer(span.attributes.get(OUTPUTS)),
         )
+    if span.name.endswith(_METHODS) and (call := _of_llamaindex(span, told)):
+        return call
     if set(told) == {"tool_name", "tool_args"} and told["tool_name"] == span.name:  # CrewAI
         return Call(
             name=span.name, call_id=None, arguments=arguments(told["tool_args"]), answer=_in_result(span, wrapped=True)
@@ -77,6 +83,45 @@ def _first(span: Span, keys: tuple[str, ...]) -> str | None:
 def _managed(told: JsonObject) -> JsonObject:
     validated = as_object(told.get("validated"))
     return as_object(told.get("call")) or as_object(validated.get("call"))
+
+
+def llamaindex_step(span: Span) -> Call | None:
+    """Read the step of a LlamaIndex agent that runs a tool; it alone tells the call's id, and the name when it failed."""
+    if not span.name.endswith(_STEP):
+        return None
+    event = as_object(as_object(decoded(span.attributes.get(INPUTS))).get("ev"))
+    name, call_id = as_str(event.get("tool_name")), as_str(event.get("tool_id"))
+    if name is None or call_id is None:
+        return None
+    output = as_object(as_object(decoded(span.attributes.get(OUTPUTS))).get("tool_output"))
+    given = arguments(plain(event.get("tool_kwargs")))
+    return Call(name=name, call_id=call_id, arguments=given, answer=_llamaindex_answer(output))
+
+
+def _of_llamaindex(span: Span, told: JsonObject) -> Call | None:
+    """Read the tool itself, whose output repeats name and arguments; without one only its step can name it."""
+    output = as_object(decoded(span.attributes.get(OUTPUTS)))
+    is_output = "raw_input" in output
+    if not is_output and not (set(told) == {"kwargs"} and span.status == "error"):
+        return None
+    given = as_object(output.get("raw_input")).get("kwargs") if is_output else told["kwargs"]
+    return Call(
+        name=as_str(output.get("tool_name")) or "",
+        call_id=None,
+        arguments=Recorded(as_object(given)),
+        answer=_llamaindex_answer(output),
+    )
+
+
+def _llamaindex_answer(output: JsonObject) -> Answer:
+    if not output:
+        return Answer()
+    said = "\n".join(filter(None, (as_str(as_object(block).get("text")) for block in as_list(output.get("blocks")))))
+    if output.get("is_error") is True:
+        return Answer(result=result(said), error=CallError(kind=OTHER_ERROR, message=said))
+    raw = output.get("raw_output")
+    value = said if raw is None else raw
+    return Answer(result=result(value) if isinstance(value, str) else Recorded(value))
 
 
 def _in_result(span: Span, *, wrapped: bool) -> Answer:

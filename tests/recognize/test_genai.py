@@ -162,7 +162,8 @@ def test_arguments_that_the_model_wrote_wrongly_stay_text():
 def test_a_producer_without_content_yields_model_calls_alone():
     readings = recorded(GenAI(), "openai-v2/content_off.otlp.pb")
 
-    assert [reading.observations for reading in readings] == [(ModelCall(),)] * 4
+    asked, done = (ModelCall(stopped_for_tools=True),), (ModelCall(),)
+    assert [reading.observations for reading in readings] == [asked, asked, asked, done]
 
 
 def test_a_failed_tool_has_an_error_and_no_result():

@@ -3,6 +3,7 @@
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -13,6 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 from pydantic import BaseModel
 
 from tests.walk.support import CORPUS, Walk, attributes, key_value, spans_of
+from toolgauge.build.criteria import load_for_replay
 from toolgauge.model.delivery import Invalid, Refused, Unsupported
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level
@@ -77,6 +79,18 @@ def test_an_invented_tool_is_found_although_it_has_no_span():
         ("default.known_tool", "get_wether"),
         ("default.tool_success", "get_wether"),
     }
+
+
+def test_calls_that_were_made_and_not_recorded_are_never_a_score(tmp_path: Path):
+    file = tmp_path / "criteria.yaml"
+    file.write_text("[{name: f1, evaluator: tool_call_f1, expected: [get_weather]}]")
+    _, criteria = load_for_replay((), (), (str(file),), {})
+    walk = Walk("events=all", criteria=criteria)
+    walk.send_folder("openai-v2", "content_off")
+    walk.wait(60)
+    said = {attributes(event)["toolgauge.outcome"] for event in walk.events()}
+    reasons = {attributes(event)["toolgauge.not_evaluated.reason"] for event in walk.events()}
+    assert (said, reasons) == ({"not_evaluated"}, {"no_content"})
 
 
 def test_a_request_without_agent_spans_goes_on_as_the_same_bytes_object():

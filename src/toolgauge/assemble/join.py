@@ -89,6 +89,7 @@ def joining(
         start_ns=min(node.start_ns for node in seen),
         end_ns=max(node.end_ns for node in seen),
         left_out=merged(trace.left_out for trace in traces),
+        hidden_turns=sum(trace.hidden_turns for trace in planted),
     )
 
 
@@ -100,6 +101,16 @@ class _Planted:
         self.nodes = nodes
         self.has_run = any(_is_of_run(node) for node in nodes)
         self.order = (nodes[0].time_ns if nodes else 0, trace_id)
+
+    @property
+    def hidden_turns(self) -> int:
+        """Count the model calls that asked for tools without a trace of what they asked for."""
+        if any(node.executions for node in self.nodes):
+            return 0
+        return sum(
+            node.model_call is not None and node.model_call.stopped_for_tools and not node.requests
+            for node in self.nodes
+        )
 
     @property
     def root(self) -> Node | None:

@@ -109,7 +109,7 @@ def _observe(node: Node, observations: Iterable[Observation], *, from_log: bool)
             case AgentRun():
                 node.agent_run = node.agent_run or seen
             case ModelCall():
-                node.model_call = node.model_call or seen
+                node.model_call = seen if seen.stopped_for_tools else node.model_call or seen
             case CallRequested():
                 requests.append(Request.of(node, seen))
             case CallExecuted():

@@ -25,9 +25,13 @@ class AgentRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """The span is one call of a model. All calls it requests are one turn."""
+    """The span is one call of a model. All calls it requests are one turn.
+
+    `stopped_for_tools` when its finish reason says that it asked for tools, whether or not the calls were recorded.
+    """
 
     agent: str | None = None
+    stopped_for_tools: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

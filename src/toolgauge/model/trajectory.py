@@ -83,3 +83,5 @@ class Trajectory:
     offer_turns: Mapping[str, int] = field(default_factory=dict[str, int])
     # What can still be told of texts that were too long to keep.
     left_out: LeftOut = NOTHING_LEFT_OUT
+    # Model calls that asked for tools, where neither the calls nor any tool span was recorded.
+    hidden_turns: int = 0

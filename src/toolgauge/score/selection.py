@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict
 
 from toolgauge.model.expected import ExpectedCall
+from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.globs import Globs
 
@@ -58,6 +59,19 @@ def counted_calls(
 ) -> tuple[ToolCall, ...]:
     """Pick the calls that count, in order, for an evaluator that is not a `CallSelection`."""
     return CallSelection(tools=tools, failed_calls=failed_calls).calls(trajectory)
+
+
+def nothing_to_judge(trajectory: Trajectory) -> NotEvaluated:
+    """Say why there is no call: none was made, or those that were made cannot be seen."""
+    if trajectory.hidden_turns:
+        return hidden_calls(trajectory)
+    return NotEvaluated(reason="no_calls", explanation="no call to judge")
+
+
+def hidden_calls(trajectory: Trajectory) -> NotEvaluated:
+    """Say that calls were made and not recorded."""
+    asked = f"{trajectory.hidden_turns} model calls asked for tools, and which ones was not recorded"
+    return NotEvaluated(reason="no_content", explanation=asked)
 
 
 def has_failed(call: ToolCall) -> bool:

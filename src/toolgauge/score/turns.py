@@ -7,6 +7,7 @@ from typing import TypeAlias
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.score.selection import hidden_calls
 
 ScoreTurn: TypeAlias = Callable[[Sequence[ExpectedCall], Sequence[ToolCall]], Generator[None, None, Outcome]]
 
@@ -20,6 +21,8 @@ def score_turns(
     trajectory: Trajectory, expected: Expected, calls: Sequence[ToolCall], score: ScoreTurn
 ) -> Generator[None, None, Outcome]:
     """Score all calls at once, or turn by turn: then the mean over the turns that could be scored."""
+    if trajectory.hidden_turns:
+        return hidden_calls(trajectory)
     if not expected.per_turn:
         return (yield from score(expected.calls, calls))
     turns = calls_by_turn(trajectory, calls, len(expected.turns))

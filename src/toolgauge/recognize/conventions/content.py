@@ -24,6 +24,15 @@ def conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:
         yield ConversationSeen(conversation_id=session, rank=1)
 
 
+def stopped_for_tools(attributes: Mapping[str, Value]) -> bool:
+    """Tell whether a finish reason says that tools were asked for: it is sent where content is not."""
+    reasons = attributes.get(names.FINISH_REASONS)
+    if isinstance(reasons, str):
+        # Some producers write the list as JSON text, or one reason without a list.
+        return any(f'"{word}"' in reasons or word == reasons for word in names.TOOL_FINISHES)
+    return isinstance(reasons, list) and any(reason in names.TOOL_FINISHES for reason in reasons)
+
+
 def system(value: Value) -> Iterator[MessageSeen]:
     """Read system instructions."""
     if value is not None and (text := read_text(value)):

@@ -14,6 +14,9 @@ INPUT = "gen_ai.input.messages"
 OUTPUT = "gen_ai.output.messages"
 MCP_METHOD = "mcp.method.name"
 ERROR_TYPE = "error.type"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
+# How providers say that a model stopped in order to have tools called.
+TOOL_FINISHES = ("tool_call", "tool_calls", "tool_use", "function_call")
 
 MODEL_OPERATIONS = frozenset(
     ("chat", "generate_content", "text_completion", "chat.completions", "completion", "responses")

@@ -67,7 +67,7 @@ class ConventionsReader:
     def model_call(self, attributes: Mapping[str, Value]) -> Iterator[Observation]:
         """Read a model call with what it was given and what it wrote."""
         agent = values.as_str(attributes.get(names.AGENT))
-        yield ModelCall(agent=agent)
+        yield ModelCall(agent=agent, stopped_for_tools=content.stopped_for_tools(attributes))
         yield from self._content(attributes, agent)
 
     def offered(self, value: Value) -> Iterator[ToolsOffered]:

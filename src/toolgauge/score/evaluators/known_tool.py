@@ -10,7 +10,7 @@ from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.pauses import Pacer
-from toolgauge.score.selection import CallSelection, shown
+from toolgauge.score.selection import CallSelection, nothing_to_judge, shown
 
 _WORK_OF_A_CALL = 10
 # Names this long are not names; the hint looks no further.
@@ -29,7 +29,7 @@ class KnownTool(CallSelection):
         """Yield one outcome a call."""
         calls = self.calls(trajectory)
         if not calls:
-            yield None, NotEvaluated(reason="no_calls", explanation="no call to judge")
+            yield None, nothing_to_judge(trajectory)
             return
         pacer = Pacer()
         offered = trajectory.tools_offered

@@ -9,7 +9,7 @@ from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, S
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.pauses import Pacer
-from toolgauge.score.selection import CallSelection, shown
+from toolgauge.score.selection import CallSelection, nothing_to_judge, shown
 
 _WORK_OF_A_CALL = 10
 
@@ -29,7 +29,7 @@ class ToolSuccess(CallSelection):
         pacer = Pacer()
         calls = self.calls(trajectory)
         if not calls:
-            yield None, NotEvaluated(reason="no_calls", explanation="no call to judge")
+            yield None, nothing_to_judge(trajectory)
         for call in calls:
             if pacer.due(_WORK_OF_A_CALL):
                 yield None

@@ -16,7 +16,8 @@ class ExpectedOutput:
 class ExpectedCall:
     """One expected call. `args` is `None` when only the name matters, `{}` when no arguments are expected.
 
-    `repeat` is the inclusive range of how often the call may occur.
+    `repeat` is the inclusive range of how often the call may occur. Neighbours with the same `group` have no order
+    among themselves; `None` is a group of its own.
     """
 
     name: str
@@ -25,14 +26,19 @@ class ExpectedCall:
     output: ExpectedOutput | None = None
     optional: bool = False
     repeat: tuple[int, int] = (1, 1)
+    group: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """Expected calls, one tuple a user turn; `per_turn` is False for a plain list, which is then one tuple."""
+    """Expected calls, one tuple a user turn; `per_turn` is False for a plain list, which is then one tuple.
+
+    `answer` is what the agent should say at the end.
+    """
 
     turns: tuple[tuple[ExpectedCall, ...], ...]
     per_turn: bool = False
+    answer: ExpectedOutput | None = None
 
     @property
     def calls(self) -> tuple[ExpectedCall, ...]:

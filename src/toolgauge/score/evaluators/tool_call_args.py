@@ -1,12 +1,11 @@
 """`tool_call_args`: were the expected calls made with the expected arguments?"""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from toolgauge.model.expected import Expected, ExpectedCall
-from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.expected import ExpectedCall
+from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, Pair, align
 from toolgauge.score.compare import (
@@ -20,18 +19,17 @@ from toolgauge.score.compare import (
     quick_similarity,
     rule_name,
 )
+from toolgauge.score.comparison import CallComparison
 from toolgauge.score.pauses import Pacer
-from toolgauge.score.selection import CallSelection
 from toolgauge.score.sides import Arguments, Sides, make_sides, not_observable
 from toolgauge.score.summary import counts, greedy_note, leftovers
-from toolgauge.score.turns import score_turns
 
 _MAX_DIFFERENCES = 20
 _DESCRIBED = 4
 _SHOWN_LENGTH = 80
 
 
-class ToolCallArgs(CallSelection):
+class ToolCallArgs(CallComparison):
     """How far the arguments of the expected calls were met.
 
     A pair of calls of one tool scores the sum over its arguments / the number of arguments that either side has;
@@ -48,28 +46,19 @@ class ToolCallArgs(CallSelection):
     """
 
     version: ClassVar[str] = "1"
-    level: ClassVar[Level] = "trajectory"
-    needs_reference: ClassVar[bool] = True
 
     strict: bool = False
     subset: bool = False
     similarity: Literal["exact", "json"] = "exact"
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Yield one outcome for the trajectory."""
-        if expected is None:
-            yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
-            return
-        pacer = Pacer()
-
-        def score(wanted: Sequence[ExpectedCall], made: Sequence[ToolCall]) -> Generator[None, None, Outcome]:
-            return (yield from self._score(self.expected_calls(wanted, trajectory), made, pacer))
-
-        yield None, (yield from score_turns(trajectory, expected, self.calls(trajectory), score))
-
-    def _score(
-        self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], pacer: Pacer
+    def compared(
+        self,
+        expected: Sequence[ExpectedCall],
+        calls: Sequence[ToolCall],
+        trajectory: Trajectory,  # noqa: ARG002 (only calls count)
+        pacer: Pacer,
     ) -> Generator[None, None, Outcome]:
+        """Compare the calls of one turn."""
         if not expected:
             made = f"{len(calls)} calls were made" if calls else "none was made"
             return NotEvaluated(reason="nothing_expected", explanation=f"no call was expected; {made}")

@@ -3,21 +3,19 @@
 from collections.abc import Generator, Iterator, Sequence
 from typing import ClassVar, Literal
 
-from toolgauge.model.expected import Expected, ExpectedCall
-from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.expected import ExpectedCall
+from toolgauge.model.outcomes import Difference, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
+from toolgauge.score.comparison import CallComparison
 from toolgauge.score.pauses import Pacer
-from toolgauge.score.selection import CallSelection
 from toolgauge.score.sides import Sides, make_sides, not_observable, readable_arguments
 from toolgauge.score.summary import counts, greedy_note, leftovers, unparsable_note
-from toolgauge.score.turns import score_turns
 
 _MAX_DIFFERENCES = 20
 
 
-class ToolCallF1(CallSelection):
+class ToolCallF1(CallComparison):
     """F1 between the multisets of expected and actual calls: 2 * matched / (expected + made).
 
     Calls match one to one, in any order. With `match: name_and_args` the arguments must be equal too, unless the
@@ -27,26 +25,17 @@ class ToolCallF1(CallSelection):
     """
 
     version: ClassVar[str] = "1"
-    level: ClassVar[Level] = "trajectory"
-    needs_reference: ClassVar[bool] = True
 
     match: Literal["name", "name_and_args"] = "name_and_args"
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Yield one outcome for the trajectory."""
-        if expected is None:
-            yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
-            return
-        pacer = Pacer()
-
-        def score(wanted: Sequence[ExpectedCall], made: Sequence[ToolCall]) -> Generator[None, None, Outcome]:
-            return (yield from self._score(self.expected_calls(wanted, trajectory), made, pacer))
-
-        yield None, (yield from score_turns(trajectory, expected, self.calls(trajectory), score))
-
-    def _score(
-        self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], pacer: Pacer
+    def compared(
+        self,
+        expected: Sequence[ExpectedCall],
+        calls: Sequence[ToolCall],
+        trajectory: Trajectory,  # noqa: ARG002 (only calls count)
+        pacer: Pacer,
     ) -> Generator[None, None, Outcome]:
+        """Compare the calls of one turn."""
         names_only = self.match == "name"
         unobservable = None if names_only else not_observable(expected, calls)
         if unobservable is not None:

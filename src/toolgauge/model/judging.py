@@ -1,0 +1,52 @@
+"""Questions to a judge model, and the interface of evaluators that ask one.
+
+An evaluator of this kind stays as pure as the others: it says what to ask and what an answer means. Who asks,
+how often, at what cost and for how long is the business of `judge`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol, TypeAlias
+
+from toolgauge.model.expected import Expected
+from toolgauge.model.json import JsonObject
+from toolgauge.model.outcomes import Level, Outcome
+from toolgauge.model.trajectory import ToolCall, Trajectory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One request to a judge model.
+
+    `form` is the JSON Schema of the verdict (an object); a reply that does not fit is asked for again. `prompt` is the
+    user message; text from spans stands in it only where the instructions say that it is quoted material. `notes` go
+    into the explanation of the outcome, such as that history was cut.
+    """
+
+    instructions: str
+    prompt: str
+    form_name: str
+    form: JsonObject
+    notes: tuple[str, ...] = field(default=())
+
+
+# The judged call (`None` for the trajectory) with what to ask, or with what is clear without asking; `None` is a pause.
+Asking: TypeAlias = tuple[ToolCall | None, Question | Outcome] | None
+
+
+class JudgeEvaluator(Protocol):
+    """A scoring rule that asks a model; its fields are its parameters. Keeps nothing, opens nothing.
+
+    `version` is raised when scores change meaning, which a change of the prompt's text does.
+    """
+
+    version: ClassVar[str]
+    level: ClassVar[Level]
+
+    def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:
+        """Yield what to ask; yield `None` at least every 5 ms of work."""
+        ...
+
+    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:
+        """Say what a verdict that fits the question's form means."""
+        ...

@@ -107,8 +107,11 @@ class Comparison:
     leaves: int = 1
 
 
-def canonical(value: Json, pacer: Pacer) -> Generator[None, None, Key]:
-    """Turn a value into a key that is equal for equal values only."""
+def canonical(value: Json, pacer: Pacer, *, as_python: bool = False) -> Generator[None, None, Key]:
+    """Turn a value into a key that is equal for equal values only.
+
+    `as_python` is the equality that the originals use: true equals 1, false equals 0, NaN equals nothing.
+    """
     tokens: list[str | int | float] = []
     stack: list[Json] = [value]
     while stack:
@@ -121,7 +124,7 @@ def canonical(value: Json, pacer: Pacer) -> Generator[None, None, Key]:
             tokens += ["[", len(node)]
             stack += reversed(node)
         else:
-            tokens += _tagged(node)
+            tokens += _python_tagged(node) if as_python else _tagged(node)
         if pacer.due():
             yield
     return tuple(tokens)
@@ -226,6 +229,12 @@ def _tagged(value: _Leaf) -> list[str | int | float]:
         return ["text", value]
     # Only NaN differs from itself.
     return ["nan"] if value != value else ["number", value]
+
+
+def _python_tagged(value: _Leaf) -> list[str | int | float]:
+    if value is None:
+        return ["null"]
+    return ["text", value] if isinstance(value, str) else ["number", value]
 
 
 def _verdict(rule: Rule, *, met: bool, expected: Json, actual: Json, where: str) -> Comparison:

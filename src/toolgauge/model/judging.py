@@ -4,7 +4,7 @@ An evaluator of this kind stays as pure as the others: it says what to ask and w
 how often, at what cost and for how long is the business of `judge`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, TypeAlias
 
@@ -37,7 +37,9 @@ Asking: TypeAlias = tuple[ToolCall | None, Question | Outcome] | None
 class JudgeEvaluator(Protocol):
     """A scoring rule that asks a model; its fields are its parameters. Keeps nothing, opens nothing.
 
-    `version` is raised when scores change meaning, which a change of the prompt's text does.
+    `version` is raised when scores change meaning, which a change of the prompt's text does. At level `call` each
+    question is about the call it comes with; at level `trajectory` all of them, whatever call they come with, make
+    one outcome for the trajectory.
     """
 
     version: ClassVar[str]
@@ -49,4 +51,8 @@ class JudgeEvaluator(Protocol):
 
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:
         """Say what a verdict that fits the question's form means."""
+        ...
+
+    def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
+        """Make one outcome of those of all questions, in their order; asked for at level `trajectory` only."""
         ...

@@ -45,6 +45,8 @@ class ToolCall:
     end_ns: int
     # The first turn that could know the result or the error; past the last turn for what came after it.
     result_turn: int | None = None
+    # The run that made the call: the span of one of the trajectory's runs.
+    run: SpanRef | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,25 @@ class Message:
     role: Literal["system", "user", "assistant"]
     text: str
     turn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of an agent; a trace in which no agent run was seen is one run as a whole.
+
+    `above` is the run that contains it, `None` for an outermost one. `prompt` is the user's text it began with,
+    `response` what the assistant said last, `tools_offered` what its own models could choose from; `None` where no
+    producer told.
+    """
+
+    span: SpanRef
+    above: SpanRef | None
+    agent: str | None
+    prompt: str | None
+    response: str | None
+    tools_offered: tuple[ToolDefinition, ...] | None
+    start_ns: int
+    end_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,3 +106,5 @@ class Trajectory:
     left_out: LeftOut = NOTHING_LEFT_OUT
     # Model calls that asked for tools, where neither the calls nor any tool span was recorded.
     hidden_turns: int = 0
+    # Agent runs in order of time.
+    runs: tuple[Run, ...] = ()

@@ -1,9 +1,12 @@
-"""Expected calls as people write them, in criteria and in reference files, and as evaluators get them."""
+"""Expected calls as people write them, in criteria and in reference files, and as evaluators get them.
 
-from collections.abc import Sequence
-from typing import Annotated, cast
+A list inside the list is a group: its calls have no order among themselves, as in `[search, [book, pay], confirm]`.
+"""
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from collections.abc import Iterator, Sequence
+from typing import Annotated, TypeAlias, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
 
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
@@ -45,7 +48,7 @@ class ExpectedItem(BaseModel):
     def _text_is_a_name(cls, value: object) -> object:
         return {"name": value} if isinstance(value, str) else value
 
-    def call(self) -> ExpectedCall:
+    def call(self, group: int | None = None) -> ExpectedCall:
         """Make what evaluators compare with; an `output` of null was written and differs from none."""
         return ExpectedCall(
             name=self.name,
@@ -54,19 +57,51 @@ class ExpectedItem(BaseModel):
             output=ExpectedOutput(value=self.output) if "output" in self.model_fields_set else None,
             optional=self.optional,
             repeat=self.repeat,
+            group=group,
         )
 
 
-ExpectedItems = tuple[ExpectedItem, ...]
+def _calls_only(value: object) -> object:
+    """Take a group whose items can be calls."""
+    if not isinstance(value, list | tuple):
+        return value
+    if not value:
+        raise ValueError("is an empty group: a list inside the list holds calls that have no order among themselves")
+    items = cast("Sequence[object]", value)  # narrowed from object, which tells nothing of its items
+    if any(isinstance(item, list | tuple) for item in items):
+        raise ValueError("holds a list: it is a group itself, and groups hold calls only")
+    return items
+
+
+def _written_as(value: object) -> str:
+    return "a group" if isinstance(value, list | tuple) else "a call"
+
+
+_Group: TypeAlias = Annotated[tuple[ExpectedItem, ...], BeforeValidator(_calls_only)]
+_CallOrGroup: TypeAlias = Annotated[
+    Annotated[ExpectedItem, Tag("a call")] | Annotated[_Group, Tag("a group")], Discriminator(_written_as)
+]
+ExpectedItems: TypeAlias = tuple[_CallOrGroup, ...]
 
 
 def expected_of(calls: ExpectedItems | None, turns: tuple[ExpectedItems, ...] | None) -> Expected | None:
     """Make the expected side of whichever was written; `None` when neither was. An empty list stays an empty list."""
     if turns is not None:
-        return Expected(turns=tuple(tuple(item.call() for item in turn) for turn in turns), per_turn=True)
+        return Expected(turns=tuple(tuple(_calls(turn)) for turn in turns), per_turn=True)
     if calls is not None:
-        return Expected(turns=(tuple(item.call() for item in calls),))
+        return Expected(turns=(tuple(_calls(calls)),))
     return None
+
+
+def _calls(items: ExpectedItems) -> Iterator[ExpectedCall]:
+    groups = 0
+    for item in items:
+        if isinstance(item, ExpectedItem):
+            yield item.call()
+            continue
+        for member in item:
+            yield member.call(group=groups)
+        groups += 1
 
 
 def expected_json(expected: Expected) -> Json:
@@ -83,4 +118,6 @@ def _call_json(call: ExpectedCall) -> Json:
         written["args"] = call.args
     if call.output is not None:
         written["output"] = call.output.value
+    if call.group is not None:
+        written["group"] = call.group
     return written

@@ -1,0 +1,90 @@
+"""A list inside the list of expected calls is a group without order."""
+
+from pathlib import Path
+
+import pytest
+
+from toolgauge.config.criteria import CriterionConfig, load_criteria_files
+from toolgauge.config.expected import expected_json
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.expected import ExpectedCall
+
+
+def read(folder: Path, text: str) -> CriterionConfig:
+    file = folder / "criteria.yaml"
+    file.write_text(text)
+    (criterion,) = load_criteria_files([file], {})
+    return criterion
+
+
+def turns(folder: Path, text: str) -> tuple[tuple[ExpectedCall, ...], ...]:
+    expected = read(folder, text).expected
+    assert expected is not None
+    return expected.turns
+
+
+def test_calls_of_a_nested_list_share_a_group(tmp_path: Path):
+    (calls,) = turns(tmp_path, "- {name: a, evaluator: e, expected: [s, [b, {name: c, optional: true}], [d, e], z]}")
+    assert calls == (
+        ExpectedCall(name="s"),
+        ExpectedCall(name="b", group=0),
+        ExpectedCall(name="c", group=0, optional=True),
+        ExpectedCall(name="d", group=1),
+        ExpectedCall(name="e", group=1),
+        ExpectedCall(name="z"),
+    )
+
+
+def test_each_user_turn_may_hold_groups(tmp_path: Path):
+    assert turns(tmp_path, "- {name: a, evaluator: e, expected_turns: [[s, [b, c]], [[d, e]]]}") == (
+        (ExpectedCall(name="s"), ExpectedCall(name="b", group=0), ExpectedCall(name="c", group=0)),
+        (ExpectedCall(name="d", group=0), ExpectedCall(name="e", group=0)),
+    )
+
+
+def test_reference_lines_may_hold_groups(tmp_path: Path):
+    (tmp_path / "cases.jsonl").write_text('{"case": "1", "expected": ["s", ["b", {"name": "c"}]]}\n')
+    criterion = read(tmp_path, "- {name: a, evaluator: e, reference: {file: cases.jsonl, key: k}}")
+    assert criterion.references is not None
+    assert criterion.references.cases["1"].calls == (
+        ExpectedCall(name="s"),
+        ExpectedCall(name="b", group=0),
+        ExpectedCall(name="c", group=0),
+    )
+
+
+def test_the_revision_knows_a_group_only_where_one_was_written(tmp_path: Path):
+    expected = read(tmp_path, "- {name: a, evaluator: e, expected: [s, [b]]}").expected
+    assert expected is not None
+    assert expected_json(expected) == {
+        "per_turn": False,
+        "turns": [
+            [
+                {"name": "s", "optional": False, "repeat": [1, 1]},
+                {"name": "b", "optional": False, "repeat": [1, 1], "group": 0},
+            ]
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("expected", "complaint"),
+    [
+        ("[s, []]", "criteria.yaml:2: `expected[1]` in criterion `a` is an empty group"),
+        ("[s, [b, [c]]]", "criteria.yaml:2: `expected[1]` in criterion `a` holds a list: it is a group itself"),
+        ("[s, [b, {name: c, arg: {}}]]", "unknown key `expected[1][1].arg` in criterion `a`"),
+        ("[s, [b, {args: {}}]]", "criteria.yaml:2: `expected[1][1].name` in criterion `a` is missing"),
+        ("[s, [b, 3]]", "`expected[1][1]` in criterion `a` must be a mapping"),
+        ("[s, {name: b, repeat: 0}]", "`expected[1].repeat` in criterion `a` must be 1 to 1000000"),
+    ],
+)
+def test_a_group_that_cannot_be_is_refused_where_it_stands(tmp_path: Path, expected: str, complaint: str):
+    with pytest.raises(ConfigError) as error:
+        read(tmp_path, f"- {{name: a, evaluator: e,\n   expected: {expected}}}")
+    assert complaint in error.value.message
+
+
+def test_a_group_that_cannot_be_is_refused_in_a_reference_line(tmp_path: Path):
+    (tmp_path / "cases.jsonl").write_text('{"case": "1", "expected": ["s"]}\n{"case": "2", "expected": ["s", []]}\n')
+    with pytest.raises(ConfigError, match=r"cases.jsonl:2: `expected\[1\]` of a reference is an empty group"):
+        read(tmp_path, "- {name: a, evaluator: e, reference: {file: cases.jsonl, key: k}}")

@@ -1,14 +1,16 @@
 """Makes tool calls of paired views: what was asked, what came of it, who made it, and in which order."""
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.pairing import Pair
+from toolgauge.assemble.runs import Runs
 from toolgauge.assemble.states import Fate, Offers, fate
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded
+from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall
 
 
@@ -49,8 +51,10 @@ def _moment(together: Sequence[Pair]) -> Node:
     return min(ran, key=lambda node: node.order, default=asking)
 
 
-def tool_calls(turns: Sequence[Turn], nodes: Iterable[Node], answers: Answers) -> Iterator[ToolCall]:
-    """Yield the calls in order."""
+def tool_calls(
+    turns: Sequence[Turn], nodes: Iterable[Node], answers: Answers, runs: Mapping[str, Runs]
+) -> Iterator[ToolCall]:
+    """Yield the calls in order; `runs` are those of each trace."""
     offers = Offers(nodes)
     pairs = [pair for turn in turns for pair in turn.pairs]
     with_tool_spans = {pair.asking.ref.trace_id for pair in pairs if pair.execution is not None}
@@ -63,7 +67,8 @@ def tool_calls(turns: Sequence[Turn], nodes: Iterable[Node], answers: Answers) -
             known_ns = _known_ns(pair, became, answers)
             # Clocks are rounded: whoever asks is told later all the same.
             known = None if known_ns is None else max(number + 1, bisect_left(starts, known_ns))
-            yield _tool_call(pair, became, order=order, turn=number, position=position, result_turn=known)
+            run = runs[pair.asking.ref.trace_id].run_of(pair)
+            yield _tool_call(pair, became, run, order=order, turn=number, position=position, result_turn=known)
             order += 1
 
 
@@ -77,7 +82,9 @@ def _known_ns(pair: Pair, became: Fate, answers: Answers) -> int | None:
     return answers.told_ns(pair)
 
 
-def _tool_call(pair: Pair, became: Fate, *, order: int, turn: int, position: int, result_turn: int | None) -> ToolCall:
+def _tool_call(
+    pair: Pair, became: Fate, run: SpanRef, *, order: int, turn: int, position: int, result_turn: int | None
+) -> ToolCall:
     request, execution = pair.request, pair.execution
     shown = execution.node if execution is not None else pair.asking
     agents = _agents(pair)
@@ -101,6 +108,7 @@ def _tool_call(pair: Pair, became: Fate, *, order: int, turn: int, position: int
         start_ns=shown.start_ns if execution is not None else shown.end_ns,
         end_ns=shown.end_ns,
         result_turn=result_turn,
+        run=run,
     )
 
 

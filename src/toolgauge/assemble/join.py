@@ -18,6 +18,7 @@ from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair, pair
 from toolgauge.assemble.pauses import Pace
 from toolgauge.assemble.requests import requested_calls
+from toolgauge.assemble.runs import Runs
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import Reading, ToolDefinition
@@ -67,7 +68,10 @@ def joining(
         pairs += yield from _pairs(trace.nodes, pace)
     pairs.sort(key=lambda one: one.asking.order)
     turns = in_turns(pairs)
-    calls = yield from _calls(turns, nodes, pairs, pace)
+    runs = {trace.trace_id: Runs(trace.nodes, trace.root) for trace in planted}
+    if pace.due(len(nodes)):
+        yield
+    calls = yield from _calls(turns, nodes, pairs, runs, pace)
     messages = messages_of(nodes, turns)
     if pace.due(len(nodes)):
         yield
@@ -90,6 +94,7 @@ def joining(
         end_ns=max(node.end_ns for node in seen),
         left_out=merged(trace.left_out for trace in traces),
         hidden_turns=sum(trace.hidden_turns for trace in planted),
+        runs=tuple(run for trace in planted for run in runs[trace.trace_id]),
     )
 
 
@@ -140,13 +145,13 @@ def _pairs(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, list[Pair
 
 
 def _calls(
-    turns: Sequence[Turn], nodes: Sequence[Node], pairs: Sequence[Pair], pace: Pace
+    turns: Sequence[Turn], nodes: Sequence[Node], pairs: Sequence[Pair], runs: Mapping[str, Runs], pace: Pace
 ) -> Generator[None, None, tuple[ToolCall, ...]]:
     answers = Answers(nodes, pairs)
     if pace.due(len(nodes)):
         yield
     calls: list[ToolCall] = []
-    for call in tool_calls(turns, nodes, answers):
+    for call in tool_calls(turns, nodes, answers, runs):
         calls.append(call)
         if pace.due():
             yield

@@ -1,0 +1,93 @@
+"""Tells the agent runs of a trace: what each was asked, what it answered, what it could choose from.
+
+Who judges a call needs the conversation as that agent had it, and not what others said at the same time.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from toolgauge.assemble.node import Node
+from toolgauge.assemble.pairing import Pair
+from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import Run
+
+
+class Runs:
+    """The runs of one trace. `nodes` come in order of time; a trace without agent runs is one run, that of `root`."""
+
+    def __init__(self, nodes: Sequence[Node], root: Node | None) -> None:
+        self._whole = root if root is not None else nodes[0]
+        self._shown_by: dict[SpanRef, Node] = {}
+        self._parts: dict[SpanRef, tuple[Node, list[Node]]] = {}
+        for node in nodes:
+            run = self._run_of(node.inside)
+            self._parts.setdefault(run.ref, (run, []))[1].append(node)
+
+    def __iter__(self) -> Iterator[Run]:
+        has_runs = any(run.agent_run is not None for run, _ in self._parts.values())
+        for run, parts in self._parts.values():
+            # What was seen outside of all runs is no run where there are others.
+            if run.agent_run is not None or not has_runs:
+                yield self._run(run, parts)
+
+    def run_of(self, pair: Pair) -> SpanRef:
+        """Return the span of the run that made the call."""
+        request, execution = pair.request, pair.execution
+        made_in = execution.run if execution is not None else None
+        asked_in = request.run if request is not None else None
+        return self._run_of(made_in if made_in is not None else asked_in).ref
+
+    def _run_of(self, inside: Node | None) -> Node:
+        """Return the outermost of the spans that show this run: two instrumentations nest under one name."""
+        if inside is None:
+            return self._whole
+        path: list[Node] = []
+        run = inside
+        while run.ref not in self._shown_by:
+            path.append(run)
+            outer = run.above.inside if run.above is not None else None
+            if outer is None or outer.agents != run.agents:
+                break
+            run = outer
+        found = self._shown_by.get(run.ref, run)
+        self._shown_by.update((node.ref, found) for node in path)
+        return found
+
+    def _run(self, run: Node, parts: Sequence[Node]) -> Run:
+        outer = run.above.inside if run.above is not None else None
+        return Run(
+            span=run.ref,
+            above=self._run_of(outer).ref if outer is not None else None,
+            agent=run.agent_run.agent if run.agent_run is not None else None,
+            prompt=_said(run, "user") or _first(_said(node, "user") for node in parts),
+            response=_said(run, "assistant")
+            or _first(_said(node, "assistant") for node in sorted(parts, key=_end, reverse=True)),
+            tools_offered=_offered(parts),
+            start_ns=run.start_ns,
+            end_ns=run.end_ns,
+        )
+
+
+def _end(node: Node) -> int:
+    return node.time_ns + max(0, node.end_ns - node.start_ns)
+
+
+def _said(node: Node, role: str) -> str | None:
+    texts = dict.fromkeys(seen.text for seen in node.messages if seen.role == role and seen.text)
+    return "\n".join(texts) if texts else None
+
+
+def _first(texts: Iterator[str | None]) -> str | None:
+    return next((text for text in texts if text is not None), None)
+
+
+def _offered(parts: Sequence[Node]) -> tuple[ToolDefinition, ...] | None:
+    tools: dict[str, ToolDefinition] = {}
+    newest: tuple[ToolDefinition, ...] | None = None
+    for offer in (offer for node in parts for offer in node.offers):
+        # Every model call of a run repeats the offer.
+        if offer.tools != newest:
+            newest = offer.tools
+            for tool in newest:
+                tools.setdefault(tool.name, tool)
+    return tuple(tools.values()) if newest is not None else None

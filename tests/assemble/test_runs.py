@@ -1,0 +1,100 @@
+"""Which agent runs a trajectory tells, and which of them made a call."""
+
+from typing import Literal
+
+from tests.assemble.support import TRACE, agent, args, executed, joined, model, only_call, reading, span_id
+from toolgauge.model.observations import MessageSeen, ToolDefinition, ToolsOffered
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import Run
+
+SEARCH = ToolDefinition(name="search")
+REFUND = ToolDefinition(name="refund")
+
+
+def said(role: Literal["user", "assistant"], text: str) -> MessageSeen:
+    return MessageSeen(role=role, text=text)
+
+
+def ref(name: str, trace: str = TRACE) -> SpanRef:
+    return SpanRef(trace, span_id(name))
+
+
+def test_a_run_tells_its_prompt_its_response_and_the_tools_of_its_own_models():
+    trajectory = joined(
+        reading("run", agent("shop"), start=0, end=20),
+        reading("ask", model(), said("user", "Refund A-17"), ToolsOffered(tools=(REFUND,)), parent="run", start=1),
+        reading("tool", executed("refund", args(order="A-17")), parent="run", start=3, end=4),
+        reading("end", model(), said("assistant", "Done"), ToolsOffered(tools=(REFUND,)), parent="run", start=5),
+    )
+    assert trajectory.runs == (
+        Run(
+            span=ref("run"),
+            above=None,
+            agent="shop",
+            prompt="Refund A-17",
+            response="Done",
+            tools_offered=(REFUND,),
+            start_ns=0,
+            end_ns=20_000_000,
+        ),
+    )
+    assert only_call(trajectory).run == ref("run")
+
+
+def test_a_sub_agent_is_a_run_of_its_own_and_owns_its_calls():
+    trajectory = joined(
+        reading("run", agent("boss"), said("user", "Find it"), said("assistant", "Found"), start=0, end=20),
+        reading("sub", agent("finder"), said("user", "search for it"), parent="run", start=2, end=9),
+        reading("ask", model(), ToolsOffered(tools=(SEARCH,)), parent="sub", start=3),
+        reading("tool", executed("search"), parent="sub", start=5, end=6),
+    )
+    boss, finder = trajectory.runs
+    assert (boss.span, boss.above, boss.prompt, boss.response) == (ref("run"), None, "Find it", "Found")
+    assert boss.tools_offered is None
+    assert (finder.span, finder.above, finder.prompt) == (ref("sub"), ref("run"), "search for it")
+    assert finder.tools_offered == (SEARCH,)
+    assert only_call(trajectory).run == ref("sub")
+
+
+def test_a_run_shown_by_two_instrumentations_is_one():
+    trajectory = joined(
+        reading("outer", agent("shop"), said("user", "hello"), start=0, end=20),
+        reading("inner", agent("shop"), said("user", "hello"), parent="outer", start=1, end=19),
+        reading("tool", executed("search"), parent="inner", start=5, end=6),
+    )
+    assert [run.span for run in trajectory.runs] == [ref("outer")]
+    assert only_call(trajectory).run == ref("outer")
+
+
+def test_a_trace_without_an_agent_run_is_one_run():
+    trajectory = joined(
+        reading("request", model(), said("user", "hello"), start=0, end=1),
+        reading("tool", executed("search"), start=5, end=6),
+    )
+    (run,) = trajectory.runs
+    assert (run.agent, run.prompt, run.response) == (None, "hello", None)
+    assert only_call(trajectory).run == run.span
+
+
+def test_each_trace_of_a_conversation_has_its_own_runs():
+    other = "0" * 31 + "2"
+    trajectory = joined(
+        reading("run", agent("shop"), said("user", "first"), start=0, end=5),
+        reading("run", agent("shop"), said("user", "second"), start=10, end=15, trace=other),
+        reading("tool", executed("search"), parent="run", start=11, end=12, trace=other),
+    )
+    assert [(run.span, run.prompt) for run in trajectory.runs] == [
+        (ref("run"), "first"),
+        (ref("run", other), "second"),
+    ]
+    assert only_call(trajectory).run == ref("run", other)
+
+
+def test_a_call_outside_of_all_runs_belongs_to_the_trace():
+    trajectory = joined(
+        reading("root", said("user", "ignored"), start=0, end=30),
+        reading("run", agent("shop"), parent="root", start=1, end=5),
+        reading("tool", executed("search"), parent="root", start=11, end=12),
+    )
+    assert [run.span for run in trajectory.runs] == [ref("run")]
+    assert only_call(trajectory).run == ref("run")

@@ -8,16 +8,16 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import fsum
 from typing import Literal, TypeAlias
 
-from toolgauge.score import greedy, monotone
+from toolgauge.score import greedy, monotone, partial_order
 from toolgauge.score.assignment import assign
 from toolgauge.score.monotone import Pairs
 from toolgauge.score.pauses import Pacer
 
-Order: TypeAlias = Literal["any", "ordered", "parallel"]
+Order: TypeAlias = Literal["any", "ordered", "parallel", "partial"]
 # The value of pairing an expected with an actual call (by index); `None` if the two may not be paired.
 Weigh: TypeAlias = Callable[[int, int], Generator[None, None, float | None]]
 
@@ -33,7 +33,8 @@ class Item:
 
     Only items of one `kind` can be paired, and items of one kind with equal keys are a whole pair (value 1).
     Items of one side with equal kind and key must have the same values with everything. `group` is the turn of an
-    actual call: calls of one turn have no order among themselves. An `optional` expected item is not missed.
+    actual call: calls of one turn have no order among themselves. Likewise neighbours of one group on the expected
+    side, where order is `partial`; elsewhere their groups are not looked at. An `optional` expected item is not missed.
     """
 
     kind: str
@@ -97,6 +98,8 @@ def align(
             pairs = yield from aligner.ordered()
         case "parallel":
             pairs = yield from aligner.parallel()
+        case "partial":
+            pairs = yield from aligner.partial()
     # Equal calls may have changed places without having been weighed there.
     yield from table.of(pairs)
     return _report(table, pairs, order, is_greedy=aligner.is_greedy)
@@ -211,23 +214,23 @@ class _Aligner:
 
     def ordered(self) -> Generator[None, None, Pairs]:
         """Pair in the order of both sides."""
-        return (yield from self._in_order(range(len(self._table.actual))))
+        return (yield from self._in_order(range(len(self._table.expected)), range(len(self._table.actual))))
 
-    def _in_order(self, columns: Sequence[int]) -> Generator[None, None, Pairs]:
-        """Pair in order, where the actual calls come in the order of `columns`."""
+    def _in_order(self, rows: Sequence[int], columns: Sequence[int]) -> Generator[None, None, Pairs]:
+        """Pair in order, where the calls of both sides come in the order of `rows` and `columns`."""
         table = self._table
-        expected = [(item.kind, item.key) for item in table.expected]
+        expected = [(table.expected[row].kind, table.expected[row].key) for row in rows]
         actual = [(table.actual[column].kind, table.actual[column].key) for column in columns]
 
         def weights(row: int, places: Sequence[int]) -> Generator[None, None, Sequence[int]]:
-            return (yield from table.of([(row, columns[place]) for place in places]))
+            return (yield from table.of([(rows[row], columns[place]) for place in places]))
 
         if len(expected) * len(actual) > self._max_pairs:
             self.is_greedy = True
             pairs = yield from greedy.in_order(expected, actual, weights)
         else:
             pairs = yield from monotone.in_order(expected, actual, weights, table.pacer)
-        return [(row, columns[place]) for row, place in pairs]
+        return sorted((rows[row], columns[place]) for row, place in pairs)
 
     def parallel(self) -> Generator[None, None, Pairs]:
         """Pair in the order of the turns; within a turn any order will do."""
@@ -246,9 +249,57 @@ class _Aligner:
         partner = {column: row for row, column in pairs}
         return (
             yield from self._in_order(
-                [column for group in groups for column in sorted(group, key=lambda column: partner.get(column, rows))]
+                range(rows),
+                [column for group in groups for column in sorted(group, key=lambda column: partner.get(column, rows))],
             )
         )
+
+    def partial(self) -> Generator[None, None, Pairs]:
+        """Pair in the order of the expected groups and of the turns; within either any order will do."""
+        table = self._table
+        stages, turns = _runs(table.expected), _runs(table.actual)
+        if len(stages) == len(table.expected):
+            return (yield from self.parallel())
+        classes = (
+            [_classes(table.expected, stage) for stage in stages],
+            [_classes(table.actual, turn) for turn in turns],
+        )
+        is_small = len(table.expected) * len(table.actual) <= self._max_pairs
+        if is_small and partial_order.is_affordable(*classes):
+            return (yield from partial_order.in_stages(*classes, self._row, table.pacer))
+        # Without regard to order no total is greater; it often keeps the order by itself.
+        pairs = yield from self.any_order(peel=False)
+        if _keeps_order(table, pairs):
+            return pairs
+        self.is_greedy = True
+        column_of, row_of = dict(pairs), {column: row for row, column in pairs}
+        last = len(table.actual), len(table.expected)
+        return (
+            yield from self._in_order(
+                [row for stage in stages for row in sorted(stage, key=lambda row: column_of.get(row, last[0]))],
+                [column for turn in turns for column in sorted(turn, key=lambda column: row_of.get(column, last[1]))],
+            )
+        )
+
+
+def _runs(items: Sequence[Item]) -> list[list[int]]:
+    """Find the neighbours of one group."""
+    return [list(run) for _, run in groupby(range(len(items)), key=lambda index: items[index].group)]
+
+
+def _classes(items: Sequence[Item], indices: Sequence[int]) -> list[list[int]]:
+    """Find the calls that can take each other's place, in order of the first of each."""
+    classes: dict[Hashable, list[int]] = {}
+    for index in indices:
+        item = items[index]
+        classes.setdefault((item.kind, item.key, item.optional), []).append(index)
+    return list(classes.values())
+
+
+def _keeps_order(table: _Weights, pairs: Pairs) -> bool:
+    """Tell whether no pair of an earlier expected group stands in a later turn than one of a later group."""
+    places = sorted((table.expected[row].group, table.actual[column].group) for row, column in pairs)
+    return all(earlier[1] <= later[1] for earlier, later in pairwise(places))
 
 
 def _by_kind(expected: Sequence[Item], actual: Sequence[Item]) -> Iterator[tuple[list[int], list[int]]]:

@@ -6,7 +6,7 @@ how often, at what cost and for how long is the business of `judge`.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import JsonObject
@@ -34,6 +34,7 @@ class Question:
 Asking: TypeAlias = tuple[ToolCall | None, Question | Outcome] | None
 
 
+@runtime_checkable
 class JudgeEvaluator(Protocol):
     """A scoring rule that asks a model; its fields are its parameters. Keeps nothing, opens nothing.
 
@@ -55,4 +56,43 @@ class JudgeEvaluator(Protocol):
 
     def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
         """Make one outcome of those of all questions, in their order; asked for at level `trajectory` only."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Inquiry:
+    """What one criterion wants to know of one trajectory.
+
+    `trajectory` is narrowed to what the criterion is for. `settled` is what is clear without asking: it is not in the
+    sample, or it names no known case.
+    """
+
+    criterion: str
+    evaluator: JudgeEvaluator
+    trajectory: Trajectory
+    expected: Expected | None
+    settled: Outcome | None = None
+
+
+# What came of one question, with the judged call (`None` for the trajectory).
+Judged: TypeAlias = tuple[ToolCall | None, Outcome]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Answers:
+    """What came of all inquiries about a trajectory, in their order."""
+
+    trajectory: Trajectory
+    answers: tuple[tuple[Inquiry, tuple[Judged, ...]], ...]
+
+
+class Judging(Protocol):
+    """Takes inquiries and gives each exactly one set of outcomes, some time later. Neither method waits or raises."""
+
+    def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
+        """Take the inquiries about one trajectory; without room, their outcomes say so."""
+        ...
+
+    def take(self) -> list[Answers]:
+        """Hand over what has been answered since the last time."""
         ...

@@ -108,11 +108,15 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorecard:
-    """All results of one trajectory. `scored_at_ns` is wall-clock time since the epoch."""
+    """All results of one trajectory. `scored_at_ns` is wall-clock time since the epoch.
+
+    Judges answer late: their results come in a scorecard of their own (`by_judges`) after the first one.
+    """
 
     trajectory: Trajectory
     results: tuple[Result, ...]
     scored_at_ns: int
+    by_judges: bool = False
 
 
 def outcome_word(outcome: Outcome) -> OutcomeWord:

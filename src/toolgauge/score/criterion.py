@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import JsonObject
+from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Enforce
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import TrajectoryScope
@@ -97,7 +98,7 @@ class Criterion:
 
     name: str
     evaluator_name: str
-    evaluator: Evaluator
+    evaluator: Evaluator | JudgeEvaluator
     revision: str
     when: When = field(default_factory=When)
     scope: TrajectoryScope = "trace"

@@ -28,6 +28,7 @@ _COMMANDS = {
     "inspect": "Print the trajectories found in recorded traffic.",
     "doctor": "Tell what producers leave out, and what turns it on.",
     "replay": "Score recorded traffic as if it came in live.",
+    "score": "Score offline cases, as in CI.",
     "validate": "Check configuration, criteria and references; open no port.",
     "components": "List the dialects, evaluators, receivers and emitters.",
     "print-config": "Print the configuration with every default.",

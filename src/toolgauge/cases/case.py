@@ -1,0 +1,133 @@
+"""Offline cases: lines of JSON in, one `Case` a line out, or the reason why a line is none.
+
+One bad line never keeps the others from being scored. `1`, `1.0` and `true` stay three different values: evaluators
+tell them apart.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from toolgauge.model.errors import RecordingError
+from toolgauge.model.json import Json, JsonObject
+
+STDIN = "-"
+
+_KEYS = ("id", "evaluator", "config", "expected", "actual", "pass_at", "verdicts")
+# Criteria of UiPath are written either way.
+_SPELLINGS = {
+    "toolCalls": "tool_calls",
+    "toolOutputs": "tool_outputs",
+    "toolCallsOrder": "tool_calls_order",
+    "toolCallsCount": "tool_calls_count",
+    "expectedOutput": "expected_output",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One case. `expected` is empty where nothing is expected; `verdicts` are a scripted judge's answers, in order."""
+
+    place: str
+    name: str
+    evaluator: str
+    config: JsonObject
+    expected: JsonObject
+    actual: JsonObject
+    pass_at: float
+    verdicts: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A line that is no case; `problem` is for a person."""
+
+    place: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of a file as bytes: progress is measured in them."""
+
+    place: str
+    content: bytes
+
+
+def lines(files: Sequence[str]) -> Iterator[Line]:
+    """Yield the lines of all files that hold something; `-` is standard input. Raise `RecordingError` for a wrong path."""
+    for file in files:
+        with _opened(file) as stream:
+            for number, content in enumerate(stream, 1):
+                if content.strip():
+                    yield Line(place=f"{'standard input' if file == STDIN else file}:{number}", content=content)
+
+
+def check_files(files: Sequence[str]) -> None:
+    """Raise `RecordingError` for the first path that is no file, before anything is scored."""
+    for file in files:
+        if file != STDIN and not Path(file).is_file() and not Path(file).is_fifo():
+            problem = "this is a directory" if Path(file).is_dir() else "no such file"
+            raise RecordingError(f"{problem}: `{file}`", hint="cases are read from files, one JSON object a line")
+
+
+def parse(line: Line) -> Case | Unreadable:
+    """Read one line."""
+    try:
+        written: Json = json.loads(line.content)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        return Unreadable(place=line.place, problem=f"not JSON: {reason}")
+    if not isinstance(written, dict):
+        return Unreadable(place=line.place, problem="a case is a JSON object")
+    problem = _problem(written)
+    if problem is not None:
+        return Unreadable(place=line.place, problem=problem)
+    expected = _object(written, "expected")
+    return Case(
+        place=line.place,
+        # `_problem` has looked at the types of all that is cast here.
+        name=cast("str", written["id"]),
+        evaluator=cast("str", written["evaluator"]),
+        config=_object(written, "config"),
+        expected={_SPELLINGS.get(key, key): value for key, value in expected.items()},
+        actual=_object(written, "actual"),
+        pass_at=cast("float", written.get("pass_at", 1.0)),
+        verdicts=tuple(cast("list[Json]", written.get("verdicts") or [])),
+    )
+
+
+def _problem(written: JsonObject) -> str | None:
+    for key in ("id", "evaluator"):
+        if not isinstance(written.get(key), str) or not written[key]:
+            return f"`{key}` must be a text"
+    name = written["id"]
+    for key in ("config", "expected", "actual"):
+        if not isinstance(written.get(key) or {}, dict):
+            return f"case `{name}`: `{key}` must be an object"
+    if not isinstance(written.get("actual"), dict):
+        return f"case `{name}`: there is no `actual`"
+    if not isinstance(written.get("verdicts") or [], list):
+        return f"case `{name}`: `verdicts` must be a list"
+    pass_at = written.get("pass_at", 1.0)
+    if not isinstance(pass_at, int | float) or isinstance(pass_at, bool) or not 0 <= pass_at <= 1:
+        return f"case `{name}`: `pass_at` must be a number from 0 to 1"
+    return None
+
+
+def _object(written: JsonObject, key: str) -> JsonObject:
+    value = written.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _opened(file: str) -> IO[bytes]:
+    if file == STDIN:
+        # A copy of the descriptor: closing it must not close standard input.
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    try:
+        return Path(file).open("rb")
+    except OSError as error:
+        raise RecordingError(f"cannot read `{file}`: {error.strerror}") from error

@@ -1,0 +1,144 @@
+"""What a case expects, in any of the documented shapes, as what evaluators compare with."""
+
+from collections.abc import Callable
+
+from toolgauge.cases.actual import call_name, item_call, message_calls
+from toolgauge.cases.problems import CaseError
+from toolgauge.model.content import Recorded
+from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.recognize.values import as_object, identifier
+
+_MANY = 1_000_000
+_ANSWERS = ("expected_output", "output")
+
+
+def expected_of(written: JsonObject) -> Expected | None:
+    """Make the expected side of a case; `None` when it gives nothing to compare with. Raise `CaseError` for other shapes."""
+    shapes = [key for key in _SHAPES if key in written]
+    answers = [ExpectedOutput(value=written[key]) for key in _ANSWERS if key in written]
+    if not shapes and not answers:
+        if written:
+            known = "`, `".join([*_SHAPES, "invocations", *_ANSWERS])
+            if "invocations" not in written:
+                raise CaseError("invalid_case", f"`expected` has none of the known keys: `{known}`")
+            return _invocations(written["invocations"])
+        return None
+    calls = tuple(call for key in shapes[:1] for call in _SHAPES[key](written[key]))
+    return Expected(turns=(calls,), answer=answers[0] if answers else None)
+
+
+def _invocations(written: Json) -> Expected | None:
+    """Read user turns; null means that there is no reference at all."""
+    if written is None:
+        return None
+    turns = [_calls(as_object(turn).get("calls")) for turn in _list("invocations", written)]
+    return Expected(turns=tuple(turns), per_turn=True)
+
+
+def _calls(written: Json) -> tuple[ExpectedCall, ...]:
+    return tuple(_call(as_object(item)) for item in _list("calls", written))
+
+
+def _call(item: JsonObject) -> ExpectedCall:
+    arguments = item.get("args", item.get("arguments"))
+    if arguments is not None and not isinstance(arguments, dict):
+        raise CaseError("invalid_case", "`args` of an expected call must be an object")
+    return ExpectedCall(
+        name=call_name(item),
+        call_id=identifier(item.get("id")),
+        args=arguments,
+        output=ExpectedOutput(value=item["output"]) if "output" in item else None,
+    )
+
+
+def _order(written: Json) -> tuple[ExpectedCall, ...]:
+    return tuple(ExpectedCall(name=_name(item)) for item in _list("tool_calls_order", written))
+
+
+def _name(item: Json) -> str:
+    if not isinstance(item, str):
+        raise CaseError("invalid_case", "`tool_calls_order` must be a list of names")
+    return item
+
+
+def _counts(written: Json) -> tuple[ExpectedCall, ...]:
+    if not isinstance(written, dict):
+        raise CaseError("invalid_case", "`tool_calls_count` must be an object of names and `[comparator, number]`")
+    return tuple(_count(name, rule) for name, rule in written.items())
+
+
+def _count(name: str, rule: Json) -> ExpectedCall:
+    """Read `[">=", 2]` as a range of how often the call may occur."""
+    match rule:
+        case [str() as comparator, int() as number] if comparator in _RANGES and not isinstance(number, bool):
+            least, most = _RANGES[comparator](number)
+        case _:
+            known = "`, `".join(_RANGES)
+            raise CaseError(
+                "invalid_case", f"a rule of `tool_calls_count` must be a comparator (`{known}`) and a number"
+            )
+    if not 0 <= least <= most:
+        raise CaseError("invalid_case", f"the rule of `tool_calls_count` for `{name}` allows no number of calls")
+    return ExpectedCall(name=name, optional=least == 0, repeat=(least, most))
+
+
+_RANGES: dict[str, Callable[[int], tuple[int, int]]] = {
+    "=": lambda number: (number, number),
+    "==": lambda number: (number, number),
+    ">=": lambda number: (max(number, 0), _MANY),
+    ">": lambda number: (max(number + 1, 0), _MANY),
+    "<=": lambda number: (0, number),
+    "<": lambda number: (0, number - 1),
+}
+
+
+def _messages(written: Json) -> tuple[ExpectedCall, ...]:
+    """Read the calls of chat messages; those of one message have no order among themselves."""
+    expected: list[ExpectedCall] = []
+    for number, message in enumerate(_list("messages", written)):
+        calls = tuple(message_calls(as_object(message)))
+        for call in calls:
+            arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
+            expected.append(
+                ExpectedCall(
+                    name=call.name,
+                    call_id=call.call_id,
+                    args=arguments if isinstance(arguments, dict) else None,
+                    group=number if len(calls) > 1 else None,
+                )
+            )
+    return tuple(expected)
+
+
+def _trajectory(written: Json) -> tuple[ExpectedCall, ...]:
+    made = (item_call(item) for item in _list("trajectory", written))
+    return tuple(
+        ExpectedCall(
+            name=call.name,
+            call_id=call.call_id,
+            args=call.arguments.value
+            if isinstance(call.arguments, Recorded) and isinstance(call.arguments.value, dict)
+            else None,
+        )
+        for call in made
+    )
+
+
+def _list(key: str, written: Json) -> list[Json]:
+    if written is None:
+        return []
+    if not isinstance(written, list):
+        raise CaseError("invalid_case", f"`{key}` must be a list")
+    return written
+
+
+_SHAPES: dict[str, Callable[[Json], tuple[ExpectedCall, ...]]] = {
+    "tool_calls": _calls,
+    "tool_outputs": _calls,
+    "tool_calls_order": _order,
+    "tool_calls_count": _counts,
+    "calls": _calls,
+    "messages": _messages,
+    "trajectory": _trajectory,
+}

@@ -1,0 +1,150 @@
+"""Scores cases with the scorer that scores live traffic, so that the same evaluator says the same in both places.
+
+Arrives: a case. Leaves: its result. An evaluator that breaks, a parameter that does not exist and a case of an unknown
+shape are the result `error` of that one case.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, cast
+
+from toolgauge.build.evaluators import make_evaluator
+from toolgauge.cases.actual import trajectory_of
+from toolgauge.cases.calls import Story
+from toolgauge.cases.case import Case
+from toolgauge.cases.expected import expected_of
+from toolgauge.cases.judged import Judge, Judged, scripted
+from toolgauge.cases.problems import CaseError
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.expected import Expected
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.judging import JudgeEvaluator
+from toolgauge.model.offline import CaseEvaluator
+from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Result, Scored
+from toolgauge.model.ports import Evaluation, Evaluator
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
+from toolgauge.score.scorer import Scorer
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """What became of a case. `calls` are the results of an evaluator that judges calls, `original` see `CaseOutcome`."""
+
+    case: Case
+    outcome: Outcome
+    calls: tuple[Result, ...] = ()
+    original: JsonObject = field(default_factory=dict[str, Json])
+
+
+class Cases:
+    """Scores cases one after the other; evaluators with the same parameters are made once."""
+
+    def __init__(self, judge: Judge = scripted) -> None:
+        self._judge = judge
+        self._evaluators: dict[tuple[str, str], Evaluator | JudgeEvaluator] = {}
+
+    def score(self, case: Case) -> CaseResult:
+        """Score one case; whatever is wrong with it becomes its outcome."""
+        try:
+            evaluator = self._evaluator(case)
+            if not _is_for_cases(evaluator, case.actual):
+                return self._on_trajectory(case, self._answered(evaluator, case))
+        except ConfigError as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            return _broken(case, "invalid_config", f"{error.message}{hint}")
+        except CaseError as error:
+            return _broken(case, error.error_type, error.message)
+        return _as_written(case, evaluator)
+
+    def _evaluator(self, case: Case) -> Evaluator | JudgeEvaluator:
+        key = (case.evaluator, json.dumps(case.config, sort_keys=True))
+        if key not in self._evaluators:
+            self._evaluators[key] = make_evaluator(case.evaluator, case.config)
+        return self._evaluators[key]
+
+    def _answered(self, evaluator: Evaluator | JudgeEvaluator, case: Case) -> Evaluator:
+        """Give an evaluator that asks a judge one that answers."""
+        if not hasattr(evaluator, "questions"):
+            return cast("Evaluator", evaluator)  # of the two kinds it is the other one
+        asking = cast("JudgeEvaluator", evaluator)  # what has `questions` is of this kind
+        return cast("Evaluator", Judged(asking, self._judge(case.verdicts)))  # its version and level are its own
+
+    def _on_trajectory(self, case: Case, evaluator: Evaluator) -> CaseResult:
+        results = _score(case, evaluator, trajectory_of(case.actual), expected_of(case.expected))
+        if evaluator.level == "trajectory":
+            return CaseResult(case=case, outcome=results[-1].outcome)
+        calls = tuple(result for result in results if result.call is not None)
+        return CaseResult(case=case, outcome=_of_calls(results, case.pass_at), calls=calls)
+
+
+class _AsWritten:
+    """Stands between the scorer and an evaluator that is given the case as it was written."""
+
+    level: ClassVar[Level] = "trajectory"
+
+    def __init__(self, evaluator: CaseEvaluator, case: Case) -> None:
+        self._evaluator = evaluator
+        self._case = case
+        self.version: str = evaluator.version
+        self.original: JsonObject = {}
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Yield what the evaluator says about the case."""
+        del trajectory, expected
+        said = self._evaluator.score_case(self._case.expected, self._case.actual)
+        self.original = said.original
+        yield None, said.outcome
+
+
+def _as_written(case: Case, evaluator: object) -> CaseResult:
+    between = _AsWritten(cast("CaseEvaluator", evaluator), case)  # `_is_for_cases` has looked
+    (*_, result) = _score(case, cast("Evaluator", between), Story().trajectory(), None)  # its version is its own
+    return CaseResult(case=case, outcome=result.outcome, original=between.original)
+
+
+def _is_for_cases(evaluator: object, actual: JsonObject) -> bool:
+    shapes: tuple[str, ...] = getattr(evaluator, "case_shapes", ())
+    return hasattr(evaluator, "score_case") and any(key in actual for key in shapes)
+
+
+def _score(case: Case, evaluator: Evaluator, trajectory: Trajectory, expected: Expected | None) -> tuple[Result, ...]:
+    criterion = Criterion(
+        name=case.name,
+        evaluator_name=case.evaluator,
+        evaluator=evaluator,
+        revision="",
+        scope=trajectory.scope,
+        reference=NoReference() if expected is None else Inline(expected),
+        pass_at=case.pass_at,
+    )
+    results: tuple[Result, ...] = ()
+    for scored in Scorer([criterion], ToolKinds()).score(trajectory):
+        results = results if scored is None else scored
+    return results
+
+
+def _of_calls(results: Sequence[Result], pass_at: float) -> Outcome:
+    """Make one outcome of those of the calls: the mean of what could be scored, an error if one broke."""
+    outcomes = [result.outcome for result in results]
+    scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
+    errors = [outcome for outcome in outcomes if isinstance(outcome, Errored)]
+    if errors:
+        return errors[0]
+    if not scored:
+        unscored = [outcome for outcome in outcomes if isinstance(outcome, NotEvaluated)]
+        return unscored[0]
+    value = sum(outcome.value for outcome in scored) / len(scored)
+    return Scored(
+        value=value,
+        explanation=f"mean over {len(scored)} of {len(outcomes)} calls",
+        parts={"calls": len(outcomes), "calls_scored": len(scored)},
+        passed=value >= pass_at - _ROUNDING,
+    )
+
+
+def _broken(case: Case, error_type: str, message: str) -> CaseResult:
+    return CaseResult(case=case, outcome=Errored(error_type=error_type, message=message))

@@ -1,0 +1,87 @@
+"""`toolgauge score`: offline cases, scored by the evaluators that score live traffic."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from toolgauge.cases.case import STDIN, Case, Unreadable, check_files, lines, parse
+from toolgauge.cases.describe import explanation, result_object, value_and_reason
+from toolgauge.cases.run import CaseResult, Cases
+from toolgauge.cli.main import EXIT_CODES
+from toolgauge.cli.output import terminal_style
+from toolgauge.model.errors import RecordingError
+from toolgauge.model.outcomes import Errored, outcome_word
+from toolgauge.replay.style import Style, printable
+
+
+@click.command("score", epilog=EXIT_CODES)
+@click.argument("files", nargs=-1, required=True, metavar="CASES...")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a case and line.")
+def command(files: tuple[str, ...], *, as_json: bool) -> int:
+    """Score offline cases and print the results.
+
+    CASES is a file with one JSON object a line, `-` standard input. A case has an `id`, the name of an `evaluator`, its
+    parameters as `config`, and what was `expected` and what was done (`actual`) in any of the documented shapes;
+    `pass_at` (default 1.0) is the least score that passes, `verdicts` are the answers of a scripted judge.
+
+    The exit code is 1 when a case scores below its `pass_at`, when its evaluation ends in an error, when a line
+    cannot be read, and when there is no case at all. A case that could not be judged (`not_evaluated`) does not fail.
+    """
+    check_files(files)
+    cases = Cases()
+    words: Counter[str] = Counter()
+    style = terminal_style()
+    with _progress(files) as advance:
+        for line in lines(files):
+            advance(len(line.content))
+            case = parse(line)
+            if isinstance(case, Unreadable):
+                words["unreadable"] += 1
+                _complain(f"{case.place}: {case.problem}")
+                continue
+            result = cases.score(case)
+            words[outcome_word(result.outcome)] += 1
+            _complain_of(case, result)
+            click.echo(json.dumps(result_object(result)) if as_json else _row(result, style))
+    if not words:
+        raise RecordingError("there is no case to score", hint="a case is one line of JSON")
+    click.echo("cases: " + ", ".join(f"{count} {word}" for word, count in words.most_common()), err=True)
+    return int(any(words[word] for word in ("fail", "error", "unreadable")))
+
+
+def _row(result: CaseResult, style: Style) -> str:
+    value, reason = value_and_reason(result.outcome)
+    word = outcome_word(result.outcome)
+    colour = {"pass": style.good, "not_evaluated": style.doubtful}.get(word, style.bad)
+    figure = f"{value:.3f}" if value is not None else printable(reason or "")
+    said = printable(explanation(result.outcome))
+    return f"{colour(f'{word:<13}')} {figure:<16} {printable(result.case.name)}  {style.aside(said)}".rstrip()
+
+
+def _complain_of(case: Case, result: CaseResult) -> None:
+    if isinstance(result.outcome, Errored):
+        _complain(f"{case.place}: case `{case.name}`: {result.outcome.error_type}: {result.outcome.message}")
+
+
+def _complain(problem: str) -> None:
+    click.echo(f"error: {printable(problem)}", err=True)
+
+
+@contextmanager
+def _progress(files: Sequence[str]) -> Generator[Callable[[int], None]]:
+    """Show how far the files are read when stderr is a terminal and stdout is not, which would show the rows."""
+    if not sys.stderr.isatty() or sys.stdout.isatty() or STDIN in files:
+        yield _no_progress
+        return
+    total = sum(Path(file).stat().st_size for file in files)
+    with click.progressbar(length=total, label="scoring", file=sys.stderr) as bar:
+        yield bar.update
+
+
+def _no_progress(size: int) -> None:
+    del size

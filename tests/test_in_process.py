@@ -44,6 +44,7 @@ from toolgauge.model.errors import ConfigError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.receive.grpc import GrpcReceiver
+from toolgauge.receive.settings import GrpcSettings
 from toolgauge.selfmetrics import SelfMetrics
 
 RESOURCE = Resource({"service.name": "trip-planner"})
@@ -246,8 +247,7 @@ class Collected:
 def receiver_for(collected: Collected) -> GrpcReceiver:
     return GrpcReceiver(
         collected,
-        endpoint="127.0.0.1:0",
-        max_recv_msg_size=1 << 26,
+        GrpcSettings(endpoint="127.0.0.1:0", max_recv_msg_size=1 << 26),
         clock=SteadyClock(),
         metrics=SelfMetrics(MetricRegistry()),
         hop_id="the-receiver",

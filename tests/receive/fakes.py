@@ -10,11 +10,17 @@ from dataclasses import dataclass, field
 import grpc
 import grpc.aio
 
+from toolgauge.auth import TokenGuard
+from toolgauge.decode.otlp_json import request_from_json
 from toolgauge.model.delivery import Accepted, Answer, Signal
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.receive.cors import Cors
+from toolgauge.receive.door import FromJson
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
+from toolgauge.receive.settings import GrpcSettings, HttpSettings
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.tls import ServerTls
 
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 LOGS = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
@@ -54,24 +60,34 @@ class Receivers:
 
 @asynccontextmanager
 async def receiving(
-    *, limit: int = 1 << 20, idle_timeout_s: float = 60, body_timeout_s: float = 60
+    *,
+    limit: int = 1 << 20,
+    idle_timeout_s: float = 60,
+    body_timeout_s: float = 60,
+    read_header_timeout_s: float = 60,
+    tls: ServerTls | None = None,
+    guard: TokenGuard | None = None,
+    cors: Cors | None = None,
+    from_json: FromJson = request_from_json,
 ) -> AsyncGenerator[Receivers, None]:
     """Run both receivers."""
     consumer = FakeConsumer()
     metrics = SelfMetrics(MetricRegistry())
     clock: Callable[[], int] = lambda: NOW_NS  # noqa: E731 - a clock is one expression
-    grpc_receiver = GrpcReceiver(
-        consumer, endpoint="127.0.0.1:0", max_recv_msg_size=limit, clock=clock, metrics=metrics, hop_id=OWN_HOP
-    )
-    http_receiver = HttpReceiver(
-        consumer,
+    grpc_settings = GrpcSettings(endpoint="127.0.0.1:0", max_recv_msg_size=limit, tls=tls, guard=guard)
+    grpc_receiver = GrpcReceiver(consumer, grpc_settings, clock=clock, metrics=metrics, hop_id=OWN_HOP)
+    http_settings = HttpSettings(
         endpoint="127.0.0.1:0",
         max_request_body_size=limit,
-        clock=clock,
-        metrics=metrics,
-        hop_id=OWN_HOP,
+        tls=tls,
+        guard=guard,
+        cors=cors,
+        read_header_timeout_s=read_header_timeout_s,
+        read_timeout_s=body_timeout_s,
         idle_timeout_s=idle_timeout_s,
-        body_timeout_s=body_timeout_s,
+    )
+    http_receiver = HttpReceiver(
+        consumer, http_settings, from_json=from_json, clock=clock, metrics=metrics, hop_id=OWN_HOP
     )
     await grpc_receiver.start()
     await http_receiver.start()

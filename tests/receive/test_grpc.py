@@ -26,6 +26,7 @@ from toolgauge.model.delivery import Invalid, Refused, Unsupported
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.receive.grpc import GrpcReceiver
+from toolgauge.receive.settings import GrpcSettings
 from toolgauge.selfmetrics import SelfMetrics
 
 RECORDED = sorted(Path("tests/corpus/openai-agents").glob("**/*.otlp.pb"))[0].read_bytes()
@@ -177,8 +178,7 @@ async def test_noise_on_the_port_does_no_harm(noise: bytes):
 def receiver(endpoint: str) -> GrpcReceiver:
     return GrpcReceiver(
         FakeConsumer(),
-        endpoint=endpoint,
-        max_recv_msg_size=1 << 20,
+        GrpcSettings(endpoint=endpoint, max_recv_msg_size=1 << 20),
         clock=lambda: NOW_NS,
         metrics=SelfMetrics(MetricRegistry()),
         hop_id=OWN_HOP,

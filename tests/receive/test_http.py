@@ -6,10 +6,12 @@ import pytest
 from google.rpc.status_pb2 import Status
 
 from tests.receive.fakes import NOW_NS, OWN_HOP, FakeConsumer, Reply, gzipped, post, raw, read_reply, receiving
+from toolgauge.decode.otlp_json import request_from_json
 from toolgauge.model.delivery import Answer, Invalid, Refused, Unsupported
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.receive.http import HttpReceiver
+from toolgauge.receive.settings import HttpSettings
 from toolgauge.selfmetrics import SelfMetrics
 
 RECORDED = sorted(Path("tests/corpus/openai-agents").glob("**/*.otlp.pb"))[0].read_bytes()
@@ -268,8 +270,8 @@ async def test_random_bodies_never_give_a_5xx():
 def receiver(endpoint: str) -> HttpReceiver:
     return HttpReceiver(
         FakeConsumer(),
-        endpoint=endpoint,
-        max_request_body_size=1 << 20,
+        HttpSettings(endpoint=endpoint, max_request_body_size=1 << 20),
+        from_json=request_from_json,
         clock=lambda: NOW_NS,
         metrics=SelfMetrics(MetricRegistry()),
         hop_id=OWN_HOP,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from toolgauge.build.clock import SteadyClock
 from toolgauge.build.destination import destination_settings
+from toolgauge.build.listeners import make_receivers
 from toolgauge.build.pipeline import VERSION, emit_settings, make_pipeline, redactor
 from toolgauge.build.service import Service
 from toolgauge.config.model import Config
@@ -14,9 +15,7 @@ from toolgauge.emit.scrape import MetricsEndpoint
 from toolgauge.forward.destination import Destination
 from toolgauge.forward.leaf import Leaf
 from toolgauge.model.metrics import MetricRegistry
-from toolgauge.pipeline import Pipeline, ScorecardSink
-from toolgauge.receive.grpc import GrpcReceiver
-from toolgauge.receive.http import HttpReceiver
+from toolgauge.pipeline import ScorecardSink
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -47,7 +46,7 @@ def make_service(
     prometheus = config.exporters.prometheus
     return Service(
         pipeline=pipeline,
-        receivers=_receivers(config, pipeline, clock, metrics, hop_id),
+        receivers=make_receivers(config, pipeline, clock=clock, metrics=metrics, hop_id=hop_id),
         outbox=outbox,
         emitter=emitter,
         metrics=metrics,
@@ -56,30 +55,6 @@ def make_service(
         else MetricsEndpoint(prometheus.endpoint, registry, emitter.resource, start_ns=start_ns),
         push_interval_s=config.metrics.interval / 1e9,
         clock=clock,
-    )
-
-
-def _receivers(
-    config: Config, pipeline: Pipeline, clock: SteadyClock, metrics: SelfMetrics, hop_id: str
-) -> tuple[GrpcReceiver | HttpReceiver, ...]:
-    protocols = config.receivers.otlp.protocols
-    return (
-        GrpcReceiver(
-            pipeline,
-            endpoint=protocols.grpc.endpoint,
-            max_recv_msg_size=protocols.grpc.max_recv_msg_size,
-            clock=clock,
-            metrics=metrics,
-            hop_id=hop_id,
-        ),
-        HttpReceiver(
-            pipeline,
-            endpoint=protocols.http.endpoint,
-            max_request_body_size=protocols.http.max_request_body_size,
-            clock=clock,
-            metrics=metrics,
-            hop_id=hop_id,
-        ),
     )
 
 

@@ -5,16 +5,13 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from toolgauge.config.fields import split_address
-from toolgauge.config.model import Config, Section
+from toolgauge.config.listeners import Listener
+from toolgauge.config.model import Config
 from toolgauge.config.nodes import Node, PathStep, nearest, spelled
 from toolgauge.config.problems import Problem
+from toolgauge.config.section import Section
 
 _NOT_YET: tuple[tuple[str, ...], ...] = (
-    ("receivers", "otlp", "protocols", "grpc", "tls"),
-    ("receivers", "otlp", "protocols", "grpc", "auth"),
-    ("receivers", "otlp", "protocols", "http", "tls"),
-    ("receivers", "otlp", "protocols", "http", "auth"),
-    ("receivers", "otlp", "protocols", "http", "cors"),
     ("redact", "patterns"),
     ("watch", "enabled"),
     ("watch", "false_alarms_per_week"),
@@ -32,6 +29,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1", *_ANY_HOST)
 def problems_in(config: Config, node: Node) -> Iterator[Problem]:
     """Yield what cannot work although every key is fine by itself; `node` tells where it was written."""
     yield from _not_available(config, node)
+    yield from _open_listeners(config, node)
     yield from _same_address(config, node)
     yield from _loops(config, node)
 
@@ -64,12 +62,26 @@ def _value(section: Section, path: tuple[str, ...]) -> object:
     return value
 
 
-def _listeners(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
+def _listener_sections(config: Config) -> Iterator[tuple[tuple[str, ...], Listener]]:
     protocols = ("receivers", "otlp", "protocols")
-    yield (*protocols, "grpc", "endpoint"), config.receivers.otlp.protocols.grpc.endpoint
-    yield (*protocols, "http", "endpoint"), config.receivers.otlp.protocols.http.endpoint
+    yield (*protocols, "grpc"), config.receivers.otlp.protocols.grpc
+    yield (*protocols, "http"), config.receivers.otlp.protocols.http
     if config.exporters.prometheus is not None:
-        yield ("exporters", "prometheus", "endpoint"), config.exporters.prometheus.endpoint
+        yield ("exporters", "prometheus"), config.exporters.prometheus
+
+
+def _listeners(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
+    return (((*path, "endpoint"), listener.endpoint) for path, listener in _listener_sections(config))
+
+
+def _open_listeners(config: Config, node: Node) -> Iterator[Problem]:
+    for path, listener in _listener_sections(config):
+        if listener.is_open:
+            yield Problem(
+                nearest(node, (*path, "endpoint")).place,
+                f"`{spelled(path)}` listens on `{listener.endpoint}`, and anybody who reaches it gets in",
+                "give it `auth`, or `tls` with `client_ca_file`; `insecure: true` says that the network is trusted",
+            )
 
 
 def _same_address(config: Config, node: Node) -> Iterator[Problem]:

@@ -11,15 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
-from toolgauge.config.expected import ExpectedItems, expected_json, expected_of
+from toolgauge.config.expected import ExpectedItems, expected_answer, expected_json, expected_of
 from toolgauge.config.files import read_file
-from toolgauge.config.model import Config, Section
+from toolgauge.config.model import Config
 from toolgauge.config.nodes import Node, PathStep, Place, nearest, plain
 from toolgauge.config.parse import parse_yaml
 from toolgauge.config.problems import Problem, Wording, config_error, problems_of, suggestion
 from toolgauge.config.references import References, read_references
+from toolgauge.config.section import Section
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
@@ -109,6 +110,8 @@ class _Criterion(BaseModel):
     scope: TrajectoryScope = "trace"
     expected: ExpectedItems | None = None
     expected_turns: tuple[ExpectedItems, ...] | None = None
+    # What the agent should answer at the end, beside the calls or alone.
+    expected_output: JsonValue = None
     reference: _Reference | None = None
     pass_at: Annotated[float, BeforeValidator(_no_truth_value), Field(ge=0, le=1)] = 1.0
     sample: Annotated[float, BeforeValidator(_no_truth_value), Field(gt=0, le=1)] = 1.0
@@ -119,6 +122,10 @@ class _Criterion(BaseModel):
         given = [key for key in ("expected", "expected_turns", "reference") if getattr(self, key) is not None]
         if len(given) > 1:
             raise ValueError("has " + " and ".join(f"`{key}`" for key in given) + ", of which only one can hold")
+        if "expected_output" in self.model_fields_set and self.reference is not None:
+            raise ValueError(
+                "has `expected_output` and `reference`; with a reference it stands in each line of the file"
+            )
         if self.when.case is not None and self.reference is None:
             raise ValueError("has `when.case`, which needs a `reference`: its key holds the case")
         return self
@@ -230,7 +237,7 @@ class _Reader:
             evaluator=read.evaluator,
             when=read.when,
             scope=read.scope,
-            expected=expected_of(read.expected, read.expected_turns),
+            expected=expected_of(read.expected, read.expected_turns, expected_answer(read)),
             references=None if read.reference is None else self._references(read.reference, node),
             pass_at=read.pass_at,
             sample=read.sample,

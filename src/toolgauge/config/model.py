@@ -8,7 +8,6 @@ listed in `checks.py`, so that setting one is an error rather than a wish.
 from typing import Annotated, Literal
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -18,7 +17,9 @@ from pydantic import (
 )
 
 from toolgauge.config.fields import Address, Headers, NotYet, Url
+from toolgauge.config.listeners import GrpcListener, HttpListener, Listener
 from toolgauge.config.nodes import Node, Place, nearest, plain, written
+from toolgauge.config.section import Section
 from toolgauge.config.units import Count, Duration, PositiveDuration, Size
 from toolgauge.model.delivery import Signal
 
@@ -28,41 +29,11 @@ _HOUR = 60 * _MINUTE
 _MIB = 2**20
 
 
-class Section(BaseModel):
-    """A mapping with known keys only; an empty one (null) has its defaults."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _empty_has_defaults(cls, value: object) -> object:
-        return {} if value is None else value
-
-
-class GrpcReceiver(Section):
-    """OTLP over gRPC."""
-
-    endpoint: Address = "localhost:4317"
-    max_recv_msg_size: Annotated[Size, Field(gt=0)] = 64 * _MIB
-    tls: NotYet = None
-    auth: NotYet = None
-
-
-class HttpReceiver(Section):
-    """OTLP over HTTP."""
-
-    endpoint: Address = "localhost:4318"
-    max_request_body_size: Annotated[Size, Field(gt=0)] = 64 * _MIB
-    tls: NotYet = None
-    auth: NotYet = None
-    cors: NotYet = None
-
-
 class Protocols(Section):
     """Transports of the OTLP receiver."""
 
-    grpc: GrpcReceiver = GrpcReceiver()
-    http: HttpReceiver = HttpReceiver()
+    grpc: GrpcListener = GrpcListener()
+    http: HttpListener = HttpListener()
 
 
 class OtlpReceiver(Section):
@@ -151,7 +122,7 @@ Destinations = Annotated[
 ]
 
 
-class Prometheus(Section):
+class Prometheus(Listener):
     """The scrape endpoint: score metrics and our own."""
 
     endpoint: Address = "localhost:9464"
@@ -237,7 +208,7 @@ class Web(Section):
     endpoint: Address = "localhost:8317"
 
 
-class Admin(Section):
+class Admin(Listener):
     """Health."""
 
     endpoint: Address = "localhost:13133"

@@ -15,6 +15,7 @@ import orjson
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from toolgauge.model.delivery import Signal
@@ -23,6 +24,11 @@ from toolgauge.model.json import Json, JsonObject
 
 # protobuf itself refuses messages nested deeper than 100.
 _MAX_DEPTH = 90
+_REQUESTS: dict[Signal, type[Message]] = {
+    "traces": ExportTraceServiceRequest,
+    "logs": ExportLogsServiceRequest,
+    "metrics": ExportMetricsServiceRequest,
+}
 _ID_BYTES = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
 _SPECIAL_DOUBLES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _INTEGERS = frozenset(
@@ -54,8 +60,7 @@ def requests_from_json(text: bytes) -> list[tuple[Signal, bytes]]:
 
 def request_from_json(signal: Signal, text: bytes) -> bytes:
     """Encode one JSON request of a known signal. Raise `DecodeError` naming the path of what is wrong."""
-    message = ExportTraceServiceRequest() if signal == "traces" else ExportLogsServiceRequest()
-    return _encode(_document(text), message)
+    return _encode(_document(text), _REQUESTS[signal]())
 
 
 def _document(text: bytes) -> JsonObject:

@@ -25,6 +25,7 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.pipeline import ScorecardSink
 from toolgauge.receive.grpc import GrpcReceiver
+from toolgauge.receive.settings import GrpcSettings
 from toolgauge.selfmetrics import SelfMetrics
 
 _MAX_MESSAGE_BYTES = 16 << 20
@@ -54,8 +55,7 @@ async def run(say: Callable[[str], None]) -> None:
     arrivals = Arrivals()
     destination = GrpcReceiver(
         arrivals,
-        endpoint="127.0.0.1:0",
-        max_recv_msg_size=_MAX_MESSAGE_BYTES,
+        GrpcSettings(endpoint="127.0.0.1:0", max_recv_msg_size=_MAX_MESSAGE_BYTES),
         clock=SteadyClock(),
         metrics=SelfMetrics(MetricRegistry()),
         hop_id="demo-destination",

@@ -19,6 +19,8 @@ HOP_HEADER = "x-toolgauge-hop"
 
 # Decompresses a body up to a limit; raises `TooLargeError` or `BrokenBodyError`.
 Decode: TypeAlias = Callable[[bytes, int], bytes]
+# Makes the protobuf request of a JSON one; raises `DecodeError`.
+FromJson: TypeAlias = Callable[[Signal, bytes], bytes]
 
 _ACCEPTED = Accepted()
 
@@ -53,7 +55,7 @@ class Door:
         except BrokenBodyError as error:
             return self.refuse(signal, invalid(str(error)))
         except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
-            return self._fail(signal, error)
+            return self.fail(signal, error)
         if isinstance(answer, Accepted):
             self._count(signal, "accepted")
             return None
@@ -67,7 +69,8 @@ class Door:
     def _consume(self, signal: Signal, body: bytes) -> Answer:
         return self._consumer.consume(signal, body, self._clock()) if body else _ACCEPTED
 
-    def _fail(self, signal: Signal, error: Exception) -> Refusal:
+    def fail(self, signal: Signal, error: Exception) -> Refusal:
+        """Answer for an exception."""
         # The log names each kind once, and shows nothing of the request.
         kind = type(error).__name__
         if kind not in self._faults:

@@ -5,18 +5,22 @@ grows beyond its limit differs between versions, and would not be counted.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import NoReturn, TypeAlias
 
 import grpc
 import grpc.aio
 
+from toolgauge.auth import TokenGuard
 from toolgauge.listen import close_all, listen
 from toolgauge.model.delivery import Consumer, Signal
 from toolgauge.model.errors import StartError
 from toolgauge.receive.door import HOP_HEADER, Door
+from toolgauge.receive.grpc_tls import server_credentials
 from toolgauge.receive.gunzip import BrokenBodyError, gunzip, inflate
-from toolgauge.receive.refusal import Refusal, loop
+from toolgauge.receive.health import GrpcHealth
+from toolgauge.receive.refusal import Refusal, loop, unauthenticated
+from toolgauge.receive.settings import GrpcSettings
 from toolgauge.selfmetrics import SelfMetrics
 
 _SERVICES: dict[Signal, str] = {
@@ -34,17 +38,16 @@ class GrpcReceiver:
     def __init__(
         self,
         consumer: Consumer,
+        settings: GrpcSettings,
         *,
-        endpoint: str,
-        max_recv_msg_size: int,
         clock: Callable[[], int],
         metrics: SelfMetrics,
         hop_id: str,
     ) -> None:
-        self._door = Door(
-            consumer, transport="grpc", limit=max_recv_msg_size, clock=clock, metrics=metrics, hop_id=hop_id
-        )
-        self._endpoint = endpoint
+        limit = settings.max_recv_msg_size
+        self._door = Door(consumer, transport="grpc", limit=limit, clock=clock, metrics=metrics, hop_id=hop_id)
+        self._settings = settings
+        self._health: GrpcHealth | None = None
         self._server: grpc.aio.Server | None = None
         self._port = 0
 
@@ -55,52 +58,80 @@ class GrpcReceiver:
 
     async def start(self) -> None:
         """Bind and serve; raise `StartError` when the endpoint cannot be had."""
+        credentials = None if self._settings.tls is None else server_credentials(self._settings.tls)
         # gRPC says only "failed to bind" and binds half of `localhost` without complaint: try by hand first.
-        sockets = listen(self._endpoint)
+        sockets = listen(self._settings.endpoint)
         addresses = [sock.getsockname()[:2] for sock in sockets]
         close_all(sockets)
-        server = grpc.aio.server(
-            options=(
-                # With reuse on, a second process would silently take half of the connections.
-                ("grpc.so_reuseport", 0),
-                ("grpc.max_receive_message_length", self._door.limit),
-                ("grpc.max_send_message_length", _MAX_RESPONSE),
-                ("grpc.per_message_decompression", 0),
-            )
-        )
-        server.add_generic_rpc_handlers((_Methods(self._door),))
+        server = grpc.aio.server(options=tuple(_options(self._settings)))
+        server.add_generic_rpc_handlers((_Methods(self._door, self._settings.guard),))
+        self._health = GrpcHealth(server)
         for host, port in addresses:
+            address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
             try:
-                server.add_insecure_port(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+                if credentials is None:
+                    server.add_insecure_port(address)
+                else:
+                    server.add_secure_port(address, credentials)
             except RuntimeError as error:
                 await server.stop(None)
-                raise StartError(f"cannot listen on `{self._endpoint}`: the port is in use") from error
+                raise StartError(f"cannot listen on `{self._settings.endpoint}`: the port is in use") from error
         await server.start()
+        await self._health.serving(_SERVICES.values())
         self._port = addresses[0][1]
         self._server = server
 
     async def stop(self, grace_s: float) -> None:
         """Stop accepting at once; requests being handled get `grace_s` to finish."""
         server, self._server = self._server, None
-        if server is not None:
+        if server is not None and self._health is not None:
+            # Those who watch are told before the door is shut.
+            await self._health.stopping()
             await server.stop(grace_s)
 
 
-class _Methods(grpc.GenericRpcHandler):
-    """Finds the handler of a method; refuses what carries our own hop id before its message is read."""
+def _options(settings: GrpcSettings) -> Iterator[tuple[str, int]]:
+    # With reuse on, a second process would silently take half of the connections.
+    yield "grpc.so_reuseport", 0
+    yield "grpc.max_receive_message_length", settings.max_recv_msg_size
+    yield "grpc.max_send_message_length", _MAX_RESPONSE
+    yield "grpc.per_message_decompression", 0
+    keepalive = settings.keepalive
+    told = {
+        "grpc.max_connection_idle_ms": keepalive.max_connection_idle_ms,
+        "grpc.max_connection_age_ms": keepalive.max_connection_age_ms,
+        "grpc.max_connection_age_grace_ms": keepalive.max_connection_age_grace_ms,
+        "grpc.keepalive_time_ms": keepalive.time_ms,
+        "grpc.keepalive_timeout_ms": keepalive.timeout_ms,
+        "grpc.http2.min_ping_interval_without_data_ms": keepalive.min_time_ms,
+        "grpc.max_concurrent_streams": settings.max_concurrent_streams,
+    }
+    yield from ((name, number) for name, number in told.items() if number is not None)
+    if keepalive.permit_without_stream:
+        yield "grpc.keepalive_permit_without_calls", 1
 
-    def __init__(self, door: Door) -> None:
+
+class _Methods(grpc.GenericRpcHandler):
+    """Finds the handler of a method; refuses strangers, and what carries our own hop id, whatever the message is."""
+
+    def __init__(self, door: Door, guard: TokenGuard | None) -> None:
         self._own_hop = (HOP_HEADER, door.hop_id)
+        self._guard = guard
         self._export: dict[str, _Handler] = {}
         self._loop: dict[str, _Handler] = {}
+        self._strangers: dict[str, _Handler] = {}
         for signal, service in _SERVICES.items():
             path = f"/{service}/Export"
             self._export[path] = grpc.unary_unary_rpc_method_handler(_export(door, signal))
-            self._loop[path] = grpc.unary_unary_rpc_method_handler(_refuse_loop(door, signal))
+            self._loop[path] = grpc.unary_unary_rpc_method_handler(_refuse(door, signal, loop()))
+            self._strangers[path] = grpc.unary_unary_rpc_method_handler(_refuse(door, signal, unauthenticated()))
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> "_Handler | None":
         """Choose by method and metadata; `None` is UNIMPLEMENTED."""
-        if self._own_hop in handler_call_details.invocation_metadata:
+        metadata = handler_call_details.invocation_metadata
+        if self._guard is not None and not self._guard.admits(_header(metadata, self._guard.header)):
+            return self._strangers.get(handler_call_details.method)
+        if self._own_hop in metadata:
             return self._loop.get(handler_call_details.method)
         return self._export.get(handler_call_details.method)
 
@@ -119,9 +150,13 @@ def _export(door: Door, signal: Signal) -> Callable[[bytes, _Context], Awaitable
     return export
 
 
-def _refuse_loop(door: Door, signal: Signal) -> Callable[[bytes, _Context], Awaitable[bytes]]:
+def _header(metadata: Iterable[tuple[str, str | bytes]], name: str) -> str | None:
+    return next((value for key, value in metadata if key == name and isinstance(value, str)), None)
+
+
+def _refuse(door: Door, signal: Signal, told: Refusal) -> Callable[[bytes, _Context], Awaitable[bytes]]:
     async def refuse(_body: bytes, context: _Context) -> bytes:
-        await _abort(context, door.refuse(signal, loop()))
+        await _abort(context, door.refuse(signal, told))
 
     return refuse
 

@@ -1,79 +1,72 @@
-"""OTLP over HTTP: POST of protobuf bodies on /v1/traces, /v1/metrics and /v1/logs.
+"""OTLP over HTTP: POST of protobuf or JSON bodies on /v1/traces, /v1/metrics and /v1/logs.
 
 aiohttp's low-level server, because everything above it (routing, middlewares, its own error pages) would
-only have to be undone: every answer but 200 carries a `google.rpc.Status`. Bodies are bounded before and
-after decompression, and nobody holds a connection open with half a request.
+only have to be undone: every answer but 200 carries a `google.rpc.Status` in the encoding of the request. Bodies are
+bounded before and after decompression, and nobody holds a connection open with half a request.
 """
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 from grpc import StatusCode
 
-from toolgauge.listen import listen
+from toolgauge.listeners import Listeners
 from toolgauge.model.delivery import Consumer, Signal
-from toolgauge.receive.door import HOP_HEADER, Decode, Door
-from toolgauge.receive.gunzip import gunzip, inflate
-from toolgauge.receive.refusal import Refusal, invalid, loop, too_large
+from toolgauge.model.errors import DecodeError
+from toolgauge.receive.door import HOP_HEADER, Decode, Door, FromJson
+from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate
+from toolgauge.receive.media import JSON, PROTOBUF, Media, media_of
+from toolgauge.receive.refusal import Refusal, invalid, loop, too_large, unauthenticated
+from toolgauge.receive.settings import HttpSettings
 from toolgauge.selfmetrics import SelfMetrics
 
-_PATHS: dict[str, Signal] = {"/v1/traces": "traces", "/v1/metrics": "metrics", "/v1/logs": "logs"}
-_PROTOBUF = "application/x-protobuf"
 _SERVER = "toolgauge"
 # How long the rest of a refused body is read, so that a sender in the middle of it sees the answer.
 _LINGER_S = 3.0
 _SLOWEST_BYTES_PER_S = 64 * 1024
+# A JSON document of this size takes milliseconds to decode, for which other senders should not wait.
+_LARGE_JSON_BYTES = 32 * 1024
 
 
 class HttpReceiver:
-    """One HTTP server; `port` is known once it has started.
-
-    `idle_timeout_s` also bounds how long a connection may take to send its headers.
-    """
+    """One HTTP server; `port` is known once it has started. `from_json` makes protobuf of a JSON request."""
 
     def __init__(
         self,
         consumer: Consumer,
+        settings: HttpSettings,
         *,
-        endpoint: str,
-        max_request_body_size: int,
+        from_json: FromJson,
         clock: Callable[[], int],
         metrics: SelfMetrics,
         hop_id: str,
-        idle_timeout_s: float = 60.0,
-        body_timeout_s: float = 60.0,
     ) -> None:
-        door = Door(
-            consumer, transport="http", limit=max_request_body_size, clock=clock, metrics=metrics, hop_id=hop_id
-        )
-        self._requests = _Requests(door, body_timeout_s)
-        self._endpoint = endpoint
-        self._idle_timeout_s = idle_timeout_s
+        limit = settings.max_request_body_size
+        door = Door(consumer, transport="http", limit=limit, clock=clock, metrics=metrics, hop_id=hop_id)
+        self._requests = _Requests(door, settings, from_json)
+        self._settings = settings
         self._protocols: _Server | None = None
-        self._listeners: list[asyncio.Server] = []
-        self._port = 0
+        self._listeners: Listeners | None = None
 
     @property
     def port(self) -> int:
         """The bound port; 0 before the start."""
-        return self._port
+        return 0 if self._listeners is None else self._listeners.port
 
     async def start(self) -> None:
         """Bind and serve; raise `StartError` when the endpoint cannot be had."""
-        sockets = listen(self._endpoint)
-        self._port = sockets[0].getsockname()[1]
-        self._protocols = _Server(self._requests.answer, self._idle_timeout_s)
-        event_loop = asyncio.get_running_loop()
-        self._listeners = [await event_loop.create_server(self._protocols, sock=sock) for sock in sockets]
+        protocols = _Server(self._requests.answer, self._settings)
+        listeners = Listeners(protocols, self._settings.endpoint, self._settings.tls)
+        await listeners.start()
+        self._protocols, self._listeners = protocols, listeners
 
     async def stop(self, grace_s: float) -> None:
         """Stop accepting at once; requests being handled get `grace_s` to finish."""
-        listeners, self._listeners = self._listeners, []
-        for listener in listeners:
-            listener.close()
+        if self._listeners is not None:
+            await self._listeners.stop()
         protocols, self._protocols = self._protocols, None
         if protocols is not None:
             protocols.pre_shutdown()
@@ -84,25 +77,39 @@ class HttpReceiver:
 class _Server(web.Server):
     """Makes one protocol a connection."""
 
-    def __init__(self, answer: Callable[[web.BaseRequest], Awaitable[web.Response]], idle_timeout_s: float) -> None:
+    def __init__(self, answer: Callable[[web.BaseRequest], Awaitable[web.Response]], settings: HttpSettings) -> None:
         super().__init__(answer)
-        self._idle_timeout_s = idle_timeout_s
+        self._settings = settings
 
     def __call__(self) -> RequestHandler:
-        return _Protocol(
-            self,
-            loop=self._loop,
-            keepalive_timeout=self._idle_timeout_s,
-            lingering_time=_LINGER_S,
-            access_log=None,  # pyright: ignore[reportArgumentType] - aiohttp asks `if access_log`
-            auto_decompress=False,
-        )
+        return _Protocol(self, self._loop, self._settings)
 
 
 class _Protocol(RequestHandler):
     """Answers what is not HTTP at all, and what failed on the way, in our form too."""
 
-    __slots__ = ()
+    __slots__ = ("_read_header_timeout_s", "has_asked")
+
+    def __init__(self, server: web.Server, event_loop: asyncio.AbstractEventLoop, settings: HttpSettings) -> None:
+        super().__init__(
+            server,
+            loop=event_loop,
+            keepalive_timeout=settings.idle_timeout_s,
+            lingering_time=_LINGER_S,
+            access_log=None,  # pyright: ignore[reportArgumentType] - aiohttp asks `if access_log`
+            auto_decompress=False,
+        )
+        self._read_header_timeout_s = settings.read_header_timeout_s
+        self.has_asked = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        # aiohttp bounds the time between requests, the time before the first one as well, but with one number.
+        asyncio.get_running_loop().call_later(self._read_header_timeout_s, self._close_if_silent)
+
+    def _close_if_silent(self) -> None:
+        if not self.has_asked and self.transport is not None:
+            self.transport.close()
 
     def handle_error(
         self,
@@ -113,45 +120,86 @@ class _Protocol(RequestHandler):
     ) -> web.StreamResponse:
         if isinstance(exc, ConnectionError) or request.writer.output_size > 0:
             raise ConnectionError("the connection is gone") from exc
-        return _closing(_told(invalid("the request is not valid HTTP", http_status=status)))
+        return _closing(_told(invalid("the request is not valid HTTP", http_status=status), PROTOBUF))
 
 
 class _Requests:
     """Answers requests."""
 
-    def __init__(self, door: Door, body_timeout_s: float) -> None:
+    def __init__(self, door: Door, settings: HttpSettings, from_json: FromJson) -> None:
         self._door = door
         self._limit = door.limit
-        self._body_timeout_s = body_timeout_s
+        self._settings = settings
+        self._from_json = from_json
+        self._no_such_path = _no_such_path(settings.paths)
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Answer one request."""
-        signal = _PATHS.get(request.path)
+        if isinstance(request.protocol, _Protocol):
+            request.protocol.has_asked = True
+        response = self._preflight(request) if request.method == "OPTIONS" else None
+        if response is None:
+            response = await self._answer(request)
+        cors, origin = self._settings.cors, request.headers.get("Origin")
+        if cors is not None and origin is not None and cors.allows(origin):
+            response.headers.update(cors.answer_headers(origin))
+        return response
+
+    async def _answer(self, request: web.BaseRequest) -> web.Response:
+        media = media_of(request.headers.get("Content-Type", "")) or PROTOBUF
+        signal = self._settings.paths.get(request.path)
         if signal is None:
-            return _closing(_told(_no_such_path()))
+            return _closing(_told(self._no_such_path, media))
         told = self._precheck(request)
         if told is not None:
-            response = _closing(_told(self._door.refuse(signal, told)))
-            if told.http_status == 405:
-                response.headers["Allow"] = "POST"
-            return response
+            return _closing(self._refused(self._door.refuse(signal, told), media))
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = await self._read(request)
         if isinstance(body, Refusal):
-            return _closing(_told(self._door.refuse(signal, body)))
-        told = self._door.take(signal, body, _DECODERS[_encoding(request)])
+            return _closing(_told(self._door.refuse(signal, body), media))
+        decode = _DECODERS[_encoding(request)]
+        if media is JSON:
+            told = await self._take_json(signal, body, decode)
+        else:
+            told = self._door.take(signal, body, decode)
         if told is not None:
-            return _told(told)
-        return web.Response(body=b"", headers={"Content-Type": _PROTOBUF, "Server": _SERVER})
+            return _told(told, media)
+        return web.Response(body=media.success, headers={"Content-Type": media.content_type, "Server": _SERVER})
+
+    async def _take_json(self, signal: Signal, body: bytes, decode: Decode | None) -> Refusal | None:
+        def protobuf() -> bytes:
+            text = body if decode is None or not body else decode(body, self._limit)
+            return self._from_json(signal, text) if text else b""
+
+        try:
+            encoded = await asyncio.to_thread(protobuf) if len(body) > _LARGE_JSON_BYTES else protobuf()
+        except TooLargeError:
+            return self._door.refuse(signal, too_large(self._limit))
+        except (BrokenBodyError, DecodeError) as error:
+            return self._door.refuse(signal, invalid(str(error)))
+        except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
+            return self._door.fail(signal, error)
+        return self._door.take(signal, encoded)
+
+    def _preflight(self, request: web.BaseRequest) -> web.Response | None:
+        """Answer a browser that asks whether it may send; `None` when it is none, or may not."""
+        cors, origin = self._settings.cors, request.headers.get("Origin")
+        asked = request.headers.get("Access-Control-Request-Method")
+        if cors is None or origin is None or asked is None or not cors.allows(origin):
+            return None
+        return web.Response(status=204, headers={**cors.preflight_headers(origin), "Server": _SERVER})
 
     def _precheck(self, request: web.BaseRequest) -> Refusal | None:
         """Refuse what the headers alone condemn, before a byte of the body is read."""
         if request.method != "POST":
             return invalid("only POST is served here", http_status=405)
         headers = request.headers
-        if headers.get("Content-Type", "").partition(";")[0].strip().lower() != _PROTOBUF:
-            return invalid(f"only `{_PROTOBUF}` is read here", http_status=415)
+        guard = self._settings.guard
+        if guard is not None and not guard.admits(headers.get(guard.header)):
+            return unauthenticated()
+        if media_of(headers.get("Content-Type", "")) is None:
+            return invalid(f"only `{PROTOBUF.content_type}` and `{JSON.content_type}` are read here", http_status=415)
         if _encoding(request) not in _DECODERS:
             return invalid("only gzip, deflate and identity are read here", http_status=415)
         if self._door.hop_id in headers.getall(HOP_HEADER, ()):
@@ -160,12 +208,20 @@ class _Requests:
             return too_large(self._limit)
         return None
 
+    def _refused(self, told: Refusal, media: Media) -> web.Response:
+        response = _told(told, media)
+        if told.http_status == 405:
+            response.headers["Allow"] = "POST"
+        if told.http_status == 401 and self._settings.guard is not None:
+            response.headers["WWW-Authenticate"] = self._settings.guard.challenge
+        return response
+
     async def _read(self, request: web.BaseRequest) -> bytes | Refusal:
         """Read the body up to the limit, whatever its declared length; in bounded time, longer for a long body."""
         chunks: list[bytes] = []
         size = 0
         try:
-            async with asyncio.timeout(self._body_timeout_s) as deadline:
+            async with asyncio.timeout(self._settings.read_timeout_s) as deadline:
                 while chunk := await request.content.readany():
                     size += len(chunk)
                     _extend(deadline, len(chunk))
@@ -199,21 +255,21 @@ def _encoding(request: web.BaseRequest) -> str:
     return request.headers.get("Content-Encoding", "").strip().lower()
 
 
-def _no_such_path() -> Refusal:
+def _no_such_path(paths: Mapping[str, Signal]) -> Refusal:
     return Refusal(
         outcome="unsupported",
         code=StatusCode.UNIMPLEMENTED,
         http_status=404,
-        message="no such path; OTLP is served on /v1/traces, /v1/metrics and /v1/logs",
+        message=f"no such path; OTLP is served on {', '.join(sorted(paths))}",
     )
 
 
-def _told(told: Refusal) -> web.Response:
-    headers = {"Content-Type": _PROTOBUF, "Server": _SERVER}
+def _told(told: Refusal, media: Media) -> web.Response:
+    headers = {"Content-Type": media.content_type, "Server": _SERVER}
     if told.retry_after_s is not None:
         # Whole seconds: rounding down would turn "soon" into "at once".
         headers["Retry-After"] = str(math.ceil(told.retry_after_s))
-    return web.Response(status=told.http_status, body=told.status(), headers=headers)
+    return web.Response(status=told.http_status, body=media.status(told), headers=headers)
 
 
 def _closing(response: web.Response) -> web.Response:

@@ -15,7 +15,9 @@ from grpc import StatusCode
 
 from toolgauge.model.delivery import Invalid, Refused, Unsupported
 
-Outcome: TypeAlias = Literal["accepted", "refused", "invalid", "unsupported", "too_large", "loop", "error"]
+Outcome: TypeAlias = Literal[
+    "accepted", "refused", "invalid", "unsupported", "too_large", "unauthenticated", "loop", "error"
+]
 
 # The message travels in a gRPC header, percent-encoded; headers end at 8 KiB.
 _MAX_MESSAGE = 400
@@ -32,14 +34,18 @@ class Refusal:
     retry_after_s: float | None = None
 
     def status(self) -> bytes:
-        """Encode as `google.rpc.Status`, with RetryInfo when the sender should come back."""
+        """Encode as `google.rpc.Status`."""
+        return self.status_message().SerializeToString()
+
+    def status_message(self) -> Status:
+        """Say it as `google.rpc.Status`, with RetryInfo when the sender should come back."""
         status = Status(code=self.code.value[0], message=self.short_message())
         if self.retry_after_s is not None:
             # RetryInfo holds whole nanoseconds; told as milliseconds it stays readable in a packet dump.
             delay = Duration()
             delay.FromMilliseconds(math.ceil(self.retry_after_s * 1000))
             status.details.add().Pack(RetryInfo(retry_delay=delay))
-        return status.SerializeToString()
+        return status
 
     def short_message(self) -> str:
         """Cut the message to what a header can carry."""
@@ -75,6 +81,16 @@ def too_large(limit: int) -> Refusal:
         code=StatusCode.RESOURCE_EXHAUSTED,
         http_status=413,
         message=f"the request is larger than the limit of {limit} bytes",
+    )
+
+
+def unauthenticated() -> Refusal:
+    """The sender has not shown a token that is known here."""
+    return Refusal(
+        outcome="unauthenticated",
+        code=StatusCode.UNAUTHENTICATED,
+        http_status=401,
+        message="a valid token is needed",
     )
 
 

@@ -1,0 +1,91 @@
+"""Who may use what listens: a token in a header, compared in constant time.
+
+The same for OTLP over gRPC and HTTP, for the admin endpoint and for metrics. Tokens are never shown, logged or counted.
+"""
+
+import hmac
+from collections.abc import Sequence
+from pathlib import Path
+
+from toolgauge.model.errors import StartError
+
+
+class TokenGuard:
+    """Admits requests whose header `header` is `<scheme> <token>` with one of the tokens (RFC 6750 for `Bearer`).
+
+    Without a scheme the header is the token alone. A file holds one token a line and is read again when it changes;
+    while it cannot be read, the tokens that were read last are valid.
+    """
+
+    def __init__(
+        self,
+        *,
+        tokens: Sequence[str] = (),
+        filename: Path | None = None,
+        header: str = "authorization",
+        scheme: str = "Bearer",
+    ) -> None:
+        """Raise `StartError` when the file cannot be read or there is no token at all."""
+        self.header = header.lower()
+        self._scheme = scheme
+        self._tokens = tuple(tokens)
+        self._file = None if filename is None else TokenFile(filename)
+        if not self._all_tokens():
+            raise StartError("`auth` holds no token, so that nobody could get in")
+
+    @property
+    def challenge(self) -> str:
+        """What `WWW-Authenticate` tells those who were not admitted."""
+        return self._scheme or "Token"
+
+    def admits(self, value: str | None) -> bool:
+        """Tell whether a header of this value gets in; `None` is a request without it."""
+        if value is None:
+            return False
+        given = value.strip()
+        if self._scheme:
+            scheme, _, given = given.partition(" ")
+            if scheme.lower() != self._scheme.lower():
+                return False
+        encoded = given.strip().encode("utf-8", "surrogateescape")
+        # Every token is compared, so that the time tells nothing about which was close.
+        matches = [hmac.compare_digest(encoded, token.encode()) for token in self._all_tokens()]
+        return any(matches)
+
+    def _all_tokens(self) -> tuple[str, ...]:
+        return self._tokens if self._file is None else (*self._tokens, *self._file.tokens())
+
+
+class TokenFile:
+    """Tokens in a file, one a line."""
+
+    def __init__(self, path: Path) -> None:
+        """Raise `StartError` when the file cannot be read."""
+        self._path = path
+        self._seen: tuple[int, int, int] | None = None
+        self._tokens: tuple[str, ...] = ()
+        try:
+            self._read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise StartError(f"cannot read the token file `{path}`: {_reason(error)}") from error
+
+    def tokens(self) -> tuple[str, ...]:
+        """Return the tokens as they are in the file now."""
+        try:
+            self._read()
+        except (OSError, UnicodeDecodeError):
+            return self._tokens
+        return self._tokens
+
+    def _read(self) -> None:
+        status = self._path.stat()
+        seen = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if seen == self._seen:
+            return
+        text = self._path.read_text("utf-8")
+        self._tokens = tuple(line.strip() for line in text.splitlines() if line.strip())
+        self._seen = seen
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    return (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "it is not UTF-8"

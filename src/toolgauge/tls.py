@@ -1,0 +1,120 @@
+"""TLS from files: who we are, whom we trust, and whether the files have changed since.
+
+Certificates are renewed while we run, so nothing read here is kept for good: whoever uses it asks `Watched` now
+and then. Files that are broken at that moment leave the ones in place that worked.
+"""
+
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from toolgauge.model.errors import StartError
+
+MinVersion: TypeAlias = Literal["1.2", "1.3"]
+
+_VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTls:
+    """A server's certificate; with `client_ca_file`, only clients with a certificate of that authority get in."""
+
+    cert_file: Path
+    key_file: Path
+    client_ca_file: Path | None = None
+    min_version: MinVersion = "1.2"
+    reload_interval_s: float = 10.0
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files it is made of."""
+        return tuple(file for file in (self.cert_file, self.key_file, self.client_ca_file) if file is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerPem:
+    """The same as text, for libraries that want it so."""
+
+    certificate: bytes
+    key: bytes
+    client_ca: bytes | None
+
+
+class Watched:
+    """Remembers when files changed last."""
+
+    def __init__(self, files: Iterable[Path]) -> None:
+        self._files = tuple(files)
+        self._seen = self._look()
+
+    def changed(self) -> bool:
+        """Tell whether any file is another than at the last call that said so."""
+        now = self._look()
+        if now == self._seen:
+            return False
+        self._seen = now
+        return True
+
+    def _look(self) -> tuple[tuple[int, int, int], ...]:
+        return tuple(_identity(file) for file in self._files)
+
+
+def server_context(tls: ServerTls) -> ssl.SSLContext:
+    """Make the context of an HTTP server; raise `StartError` when a file cannot be used."""
+    pem = server_pem(tls)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = _VERSIONS[tls.min_version]
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_cert_chain(tls.cert_file, tls.key_file, password=_no_password)
+        if pem.client_ca is not None:
+            context.load_verify_locations(cadata=pem.client_ca.decode("ascii"))
+            context.verify_mode = ssl.CERT_REQUIRED
+    except (ssl.SSLError, ValueError) as error:
+        raise StartError(f"cannot use {_named(tls.files)} for TLS: {_reason(error)}") from error
+    return context
+
+
+def server_pem(tls: ServerTls) -> ServerPem:
+    """Read a server's files; raise `StartError` when one cannot be read or is no PEM file."""
+    return ServerPem(
+        certificate=read_pem(tls.cert_file),
+        key=read_pem(tls.key_file),
+        client_ca=None if tls.client_ca_file is None else read_pem(tls.client_ca_file),
+    )
+
+
+def read_pem(file: Path) -> bytes:
+    """Read a PEM file; raise `StartError` when it cannot be read or is none."""
+    try:
+        text = file.read_bytes()
+    except OSError as error:
+        raise StartError(f"cannot read the TLS file `{file}`: {(error.strerror or str(error)).lower()}") from error
+    if b"-----BEGIN " not in text:
+        raise StartError(f"the TLS file `{file}` is not a PEM file")
+    return text
+
+
+def _no_password() -> str:
+    # Without this, OpenSSL asks on the terminal and waits.
+    raise ValueError("the key is encrypted, which is not supported")
+
+
+def _identity(file: Path) -> tuple[int, int, int]:
+    try:
+        status = file.stat()
+    except OSError:
+        return (0, 0, 0)
+    return (status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+def _named(files: Iterable[Path]) -> str:
+    return ", ".join(f"`{file}`" for file in files)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or "not a valid certificate or key").lower().replace("_", " ")
+    return str(error)

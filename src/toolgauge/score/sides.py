@@ -1,5 +1,6 @@
 """Both sides of a comparison made ready for `align`: expected calls as slots, actual calls with readable arguments."""
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -49,21 +50,29 @@ class Sides:
 def make_sides(
     expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], *, names_only: bool, pacer: Pacer
 ) -> Generator[None, None, Sides]:
-    """Make both sides ready. An expected call that may repeat becomes several slots, those beyond the least optional."""
+    """Make both sides ready. An expected call that may repeat becomes several slots, those beyond the least optional.
+
+    Slots of one group of expected calls share a group, all others have one of their own.
+    """
     slots: list[ExpectedCall] = []
     slot_items: list[Item] = []
     slot_arguments: list[Arguments] = []
     by_id = any(call.call_id is not None for call in expected)
+    made = Counter(call.name for call in calls)
+    stage, group = 0, None
     for call in expected:
+        stage += call.group is None or call.group != group
+        group = call.group
         arguments = None if names_only or call.args is None else (yield from _keyed(call.args, pacer))
         key = ("any",) if arguments is None else _whole(arguments)
         if by_id:
             # Ids bind beyond names and arguments, so no call equals the slot outright: all are weighed.
             key = ("expected", call.call_id, key)
-        required, most = _repeats(call, len(calls))
+        required, most = _repeats(call, made[call.name])
         for number in range(most):
             slots.append(call)
-            slot_items.append(Item(kind=call.name, key=key, optional=number >= required))
+            stage += group is None and number > 0
+            slot_items.append(Item(kind=call.name, key=key, optional=number >= required, group=stage))
             slot_arguments.append(arguments)
     call_items: list[Item] = []
     call_arguments: list[Arguments] = []
@@ -118,7 +127,7 @@ def not_observable(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) 
 def _repeats(call: ExpectedCall, calls: int) -> tuple[int, int]:
     least, most = call.repeat
     required = 0 if call.optional else min(least, _MAX_REPEATS)
-    # More slots than there are calls could never be filled.
+    # More slots than there are calls of the tool could never be filled.
     return required, max(required, min(most, calls))
 
 

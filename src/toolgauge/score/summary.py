@@ -29,7 +29,7 @@ def leftovers(sides: Sides, alignment: Alignment) -> list[str]:
         ("unexpected", [sides.calls[index].name for index in other]),
         ("repeated", [sides.calls[index].name for index in alignment.repeated]),
     )
-    return [f"{word}: {_listed(names)}" for word, names in named if names]
+    return [f"{word}: {listed(names)}" for word, names in named if names]
 
 
 def unparsable_note(sides: Sides, alignment: Alignment) -> list[str]:
@@ -42,7 +42,7 @@ def unparsable_note(sides: Sides, alignment: Alignment) -> list[str]:
         for index, call in enumerate(sides.calls)
         if (index in paired or index in unexpected) and call.name in compared and readable_arguments(call) is None
     ]
-    return [f"unparsable arguments: {_listed(names)}"] if names else []
+    return [f"unparsable arguments: {listed(names)}"] if names else []
 
 
 def greedy_note(alignment: Alignment) -> list[str]:
@@ -50,7 +50,8 @@ def greedy_note(alignment: Alignment) -> list[str]:
     return ["too many calls to look for the best way to pair them"] if alignment.is_greedy else []
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Name calls with how often each occurs, the first few of them."""
     parts = [shown(name) if count == 1 else f"{shown(name)} x{count}" for name, count in Counter(names).items()]
     more = f" and {len(parts) - _SHOWN_NAMES} more" if len(parts) > _SHOWN_NAMES else ""
     return ", ".join(parts[:_SHOWN_NAMES]) + more

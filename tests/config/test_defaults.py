@@ -71,17 +71,24 @@ def test_durations_are_nanoseconds_and_sizes_bytes():
 
 def test_print_config_writes_the_default_file_with_its_units():
     written: object = yaml.safe_load(shown(Config()))
-    assert written == {**yaml.safe_load(DEFAULT_FILE), "criteria_files": []}
+    assert _without_rarer_keys(written, yaml.safe_load(DEFAULT_FILE)) == yaml.safe_load(DEFAULT_FILE)
+
+
+def _without_rarer_keys(written: object, wanted: object) -> object:
+    """Leave out the keys that the default file does not show."""
+    if not isinstance(written, dict) or not isinstance(wanted, dict):
+        return written
+    return {key: _without_rarer_keys(written.get(key), value) for key, value in wanted.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
 
 
 @pytest.mark.parametrize(
     ("key", "value", "read"),
     [
-        ("receivers.otlp.protocols.grpc.endpoint", "0.0.0.0:14317", "0.0.0.0:14317"),
+        ("receivers.otlp.protocols.grpc.endpoint", "127.0.0.1:14317", "127.0.0.1:14317"),
         ("receivers.otlp.protocols.grpc.max_recv_msg_size", "4MiB", 4_194_304),
         ("receivers.otlp.protocols.http.endpoint", '"[::1]:14318"', "[::1]:14318"),
         ("receivers.otlp.protocols.http.max_request_body_size", "20971520", 20_971_520),
-        ("exporters.prometheus.endpoint", ":9999", ":9999"),
+        ("exporters.prometheus.endpoint", "localhost:9999", "localhost:9999"),
         ("exporters.prometheus", "null", None),
         ("defaults.enabled", "false", False),
         ("tools.read_only", '["get_*"]', ("get_*",)),
@@ -122,11 +129,6 @@ def test_every_key_can_be_set(key: str, value: str, read: object):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("receivers.otlp.protocols.grpc.tls", "{cert_file: a}"),
-        ("receivers.otlp.protocols.grpc.auth", "{token: secret-token}"),
-        ("receivers.otlp.protocols.http.tls", "{cert_file: a}"),
-        ("receivers.otlp.protocols.http.auth", "{token: secret-token}"),
-        ("receivers.otlp.protocols.http.cors", "{allowed_origins: [a]}"),
         ("redact.patterns", "[default, x]"),
         ("watch.enabled", "false"),
         ("watch.false_alarms_per_week", "2"),

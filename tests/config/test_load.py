@@ -200,7 +200,7 @@ def test_a_destination_that_is_our_own_receiver_is_refused(tmp_path: Path):
         f"{path}:3: `exporters.otlp` sends to `127.0.0.1:4317`, "
         "which is our own `receivers.otlp.protocols.grpc.endpoint`"
     )
-    receiver = "receivers.otlp.protocols.http.endpoint=0.0.0.0:7000"
+    receiver = "receivers.otlp.protocols.http={endpoint: '0.0.0.0:7000', insecure: true}"
     assert "our own" in refused(overrides=(receiver, "exporters.otlp.endpoint=localhost:7000")).message
     assert loaded(overrides=(receiver, "exporters.otlp.endpoint=elsewhere:7000")).exporters.otlp
 

@@ -137,7 +137,7 @@ async def test_fault_behind_the_handler_is_a_500_with_a_body():
         ({"path": "/"}, 404),
         ({"path": "/v1/profiles"}, 404),
         ({"path": "/v1/traces/"}, 404),
-        ({"Content_Type": "application/json"}, 415),
+        ({"Content_Type": "application/x-ndjson"}, 415),
         ({"Content_Type": "text/plain"}, 415),
         ({"Content_Type": ""}, 415),
         ({"Content_Encoding": "br"}, 415),

@@ -4,9 +4,10 @@ import itertools
 
 from tests.assemble.support import agent, answered, args, assembler, executed, log, model, only_call, reading, requested
 from toolgauge.assemble.content_budget import ContentBudget
-from toolgauge.assemble.cutting import MARK, cut, cut_text
+from toolgauge.assemble.cutting import cut, cut_text
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.left_out import MARK
 from toolgauge.model.observations import CallError, MessageSeen, Reading
 from toolgauge.model.trajectory import Trajectory
 

@@ -8,11 +8,11 @@ import pytest
 
 from tests.assemble.support import agent, args, assembler, conversation, executed, model, only_call, reading, requested
 from toolgauge.assemble.content_budget import ContentBudget
-from toolgauge.assemble.cutting import cut_text, is_cut
+from toolgauge.assemble.cutting import cut_text
 from toolgauge.assemble.left_out import LeftOutIndex, merged
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.content import Recorded, Unparsed
-from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
+from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut, is_cut
 from toolgauge.model.observations import CallError, MessageSeen, Reading
 from toolgauge.model.trajectory import Trajectory
 

@@ -285,7 +285,7 @@ def test_every_broken_line_of_a_reference_file_is_named(tmp_path: Path):
     assert lines[1] == "  cases.jsonl:2: case `1` is given twice, first at cases.jsonl:1"
     assert "not valid JSON" in lines[2]
     assert "(did you mean `name`?)" in "".join(lines[3:5])
-    assert lines[5] == "  cases.jsonl:5: case `3` needs either `expected` or `expected_turns`"
+    assert lines[5] == "  cases.jsonl:5: case `3` needs `expected`, `expected_turns` or `expected_output`"
     assert lines[7] == "  cases.jsonl:7: a reference must be a mapping of keys to values"
 
 

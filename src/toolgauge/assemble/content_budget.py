@@ -8,9 +8,9 @@ depends on what came, not on its order. Ids and numbers of what is cut go to an 
 from collections.abc import Hashable
 from dataclasses import replace
 
-from toolgauge.assemble.cutting import cut, identity, is_cut, sizes, texts
+from toolgauge.assemble.cutting import cut, identity, sizes, texts
 from toolgauge.assemble.left_out import LeftOutIndex
-from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
+from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut, is_cut
 from toolgauge.model.observations import Observation, Reading
 
 _LOWEST_LEVEL = 64

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.left_out import MARK
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -21,9 +22,6 @@ from toolgauge.model.observations import (
     Observation,
     ToolsOffered,
 )
-
-# Of even length, as levels are: else a second cut would keep other letters than one cut does.
-MARK = "[... left out ...]"
 
 
 def texts(observation: Observation) -> Iterator[str]:
@@ -111,12 +109,6 @@ def cut_text(text: str, level: int) -> str:
         return text
     kept = (level - len(MARK)) // 2
     return text[:kept] + MARK + text[len(text) - kept :]
-
-
-def is_cut(text: str) -> bool:
-    """Tell whether a text was cut already: by its form alone, which is the same whatever came before it."""
-    begin = (len(text) - len(MARK)) // 2
-    return begin > 0 and len(text) % 2 == 0 and text.startswith(MARK, begin)
 
 
 def _cut_content(content: Content, level: int) -> Content:

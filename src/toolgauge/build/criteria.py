@@ -81,10 +81,10 @@ def _criterion(entry: CriterionConfig, problems: list[Problem]) -> Criterion | N
     if evaluator is None:
         return None
     reference = _reference(entry)
-    # An evaluator says of itself whether it compares with something; without it, it could never score.
-    if getattr(evaluator, "needs_reference", False) and isinstance(reference, NoReference):
+    missing = _missing(evaluator, reference)
+    if missing is not None:
         message = f"criterion `{entry.name}` has nothing that evaluator `{entry.evaluator}` could compare with"
-        problems.append(criterion_problem(entry, message, "give `expected`, `expected_turns` or `reference`"))
+        problems.append(criterion_problem(entry, message, f"give {missing}"))
         return None
     return Criterion(
         name=entry.name,
@@ -124,6 +124,18 @@ def _evaluator(entry: CriterionConfig, problems: list[Problem]) -> Evaluator | N
     except ValidationError as error:
         problems.extend(parameter_problems(entry, loaded, error))
         return None
+
+
+def _missing(evaluator: Evaluator, reference: Reference) -> str | None:
+    """Name what would have to be given: an evaluator says of itself what it compares with."""
+    if getattr(evaluator, "needs_answer", False):
+        without = isinstance(reference, NoReference) or (
+            isinstance(reference, Inline) and reference.expected.answer is None
+        )
+        return "`expected_output` or `reference`" if without else None
+    if getattr(evaluator, "needs_reference", False) and isinstance(reference, NoReference):
+        return "`expected`, `expected_turns` or `reference`"
+    return None
 
 
 def _reference(entry: CriterionConfig) -> Reference:

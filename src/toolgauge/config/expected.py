@@ -84,13 +84,25 @@ _CallOrGroup: TypeAlias = Annotated[
 ExpectedItems: TypeAlias = tuple[_CallOrGroup, ...]
 
 
-def expected_of(calls: ExpectedItems | None, turns: tuple[ExpectedItems, ...] | None) -> Expected | None:
-    """Make the expected side of whichever was written; `None` when neither was. An empty list stays an empty list."""
+def expected_of(
+    calls: ExpectedItems | None,
+    turns: tuple[ExpectedItems, ...] | None,
+    answer: ExpectedOutput | None = None,
+) -> Expected | None:
+    """Make the expected side of whichever was written; `None` when nothing was. An empty list stays an empty list."""
     if turns is not None:
-        return Expected(turns=tuple(tuple(_calls(turn)) for turn in turns), per_turn=True)
+        return Expected(turns=tuple(tuple(_calls(turn)) for turn in turns), per_turn=True, answer=answer)
     if calls is not None:
-        return Expected(turns=(tuple(_calls(calls)),))
-    return None
+        return Expected(turns=(tuple(_calls(calls)),), answer=answer)
+    return None if answer is None else Expected(turns=(), answer=answer)
+
+
+def expected_answer(written: BaseModel) -> ExpectedOutput | None:
+    """Read `expected_output` of a criterion or a reference line; a null that was written differs from none."""
+    if "expected_output" not in written.model_fields_set:
+        return None
+    # The field is declared as JSON wherever there is one.
+    return ExpectedOutput(value=cast("Json", getattr(written, "expected_output", None)))
 
 
 def _calls(items: ExpectedItems) -> Iterator[ExpectedCall]:
@@ -107,7 +119,11 @@ def _calls(items: ExpectedItems) -> Iterator[ExpectedCall]:
 def expected_json(expected: Expected) -> Json:
     """Write the expected side with every default spelled out, for the revision."""
     turns: list[Json] = [[_call_json(call) for call in turn] for turn in expected.turns]
-    return {"per_turn": expected.per_turn, "turns": turns}
+    written: JsonObject = {"per_turn": expected.per_turn, "turns": turns}
+    # Only where given, like all that came to what can be expected: what had a revision before keeps it.
+    if expected.answer is not None:
+        written["answer"] = expected.answer.value
+    return written
 
 
 def _call_json(call: ExpectedCall) -> Json:

@@ -1,7 +1,8 @@
 """JSONL files of references: one line a case, with the calls that are expected in it.
 
-`{"case": "refund-17", "expected": [...]}`, or `expected_turns` with one list a user turn. The same case twice is
-an error: whichever line won, somebody's scores would be wrong without a trace.
+`{"case": "refund-17", "expected": [...]}`, or `expected_turns` with one list a user turn; `expected_output`, the
+agent's final answer, beside them or alone. The same case twice is an error: whichever line won, somebody's scores would
+be wrong without a trace.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,9 +11,9 @@ from pathlib import Path
 from typing import Annotated
 
 import orjson
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
-from toolgauge.config.expected import ExpectedItems, expected_of
+from toolgauge.config.expected import ExpectedItems, expected_answer, expected_of
 from toolgauge.config.nodes import Place, plain, written
 from toolgauge.config.problems import Problem, Wording, problems_of
 from toolgauge.model.expected import Expected
@@ -37,6 +38,7 @@ class _Line(BaseModel):
     case: Annotated[str, Field(min_length=1), BeforeValidator(_case)]
     expected: ExpectedItems | None = None
     expected_turns: tuple[ExpectedItems, ...] | None = None
+    expected_output: JsonValue = None
 
 
 def read_references(text: bytes, source: str) -> tuple[Mapping[str, Expected], tuple[Problem, ...]]:
@@ -45,9 +47,12 @@ def read_references(text: bytes, source: str) -> tuple[Mapping[str, Expected], t
     problems: list[Problem] = []
     first: dict[str, Place] = {}
     for place, line in _lines(text, source, problems):
-        expected = expected_of(line.expected, line.expected_turns)
-        if expected is None or (line.expected is not None and line.expected_turns is not None):
-            problems.append(Problem(place, f"case `{line.case}` needs either `expected` or `expected_turns`"))
+        expected = expected_of(line.expected, line.expected_turns, expected_answer(line))
+        if line.expected is not None and line.expected_turns is not None:
+            problems.append(Problem(place, f"case `{line.case}` has both `expected` and `expected_turns`"))
+        elif expected is None:
+            allowed = "`expected`, `expected_turns` or `expected_output`"
+            problems.append(Problem(place, f"case `{line.case}` needs {allowed}"))
         elif line.case in cases:
             problems.append(Problem(place, f"case `{line.case}` is given twice, first at {first[line.case]}"))
         else:

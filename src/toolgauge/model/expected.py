@@ -33,12 +33,17 @@ class ExpectedCall:
 class Expected:
     """Expected calls, one tuple a user turn; `per_turn` is False for a plain list, which is then one tuple.
 
-    `answer` is what the agent should say at the end.
+    `answer` is what the agent should say at the end; where only that is given, there is not even one tuple.
     """
 
     turns: tuple[tuple[ExpectedCall, ...], ...]
     per_turn: bool = False
     answer: ExpectedOutput | None = None
+
+    @property
+    def names_calls(self) -> bool:
+        """Whether calls are given at all; an empty list says that none is expected."""
+        return self.per_turn or bool(self.turns)
 
     @property
     def calls(self) -> tuple[ExpectedCall, ...]:

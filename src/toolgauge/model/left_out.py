@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from zlib import adler32, crc32
 
 HASH_BYTES = 8
+# Stands in the middle of a text that was cut. Of even length, as the lengths that texts are cut to.
+MARK = "[... left out ...]"
 _MAX_LENGTH = 64
 # A word with a digit and what it is joined to: `A-17`, `order:A-17`, `2026-05-01`, `19.99`. Bounded and possessive:
 # hostile text is walked once.
@@ -57,6 +59,12 @@ class LeftOut:
 
 
 NOTHING_LEFT_OUT = LeftOut()
+
+
+def is_cut(text: str) -> bool:
+    """Tell whether a text was cut already: by its form alone, which is the same whatever came before it."""
+    begin = (len(text) - len(MARK)) // 2
+    return begin > 0 and len(text) % 2 == 0 and text.startswith(MARK, begin)
 
 
 def tokens(text: str) -> Iterator[str]:

@@ -60,7 +60,8 @@ class Evaluator(Protocol):
     """A scoring rule; its fields are its parameters. Keeps nothing, opens nothing.
 
     `version` is raised when scores change meaning. `level` says what it yields outcomes for. One that compares with
-    something also has `needs_reference: ClassVar[bool] = True`, so that a criterion without it is an error at once.
+    something also has `needs_reference: ClassVar[bool] = True`, so that a criterion without it is an error at once;
+    one that compares with the expected final answer has `needs_answer: ClassVar[bool] = True` instead.
     """
 
     version: ClassVar[str]

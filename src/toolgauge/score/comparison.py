@@ -21,7 +21,7 @@ class CallComparison(CallSelection):
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""
-        if expected is None:
+        if expected is None or not expected.names_calls:
             yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
             return
         pacer = Pacer()

@@ -124,7 +124,7 @@ class Pipeline:
                 case "logs":
                     return self._consume_logs(body, now_ns)
                 case "metrics":
-                    return Unsupported("metrics are not accepted here: send them to your backend directly")
+                    return self._consume_metrics(body)
         except DecodeError as error:
             return Invalid(f"cannot decode the request: {error}")
 
@@ -185,6 +185,15 @@ class Pipeline:
         finally:
             if decoded.record_count:
                 self._pass_on(Outgoing(signal="logs", body=body, spans=0, own=False))
+        return Accepted()
+
+    def _consume_metrics(self, body: bytes) -> Answer:
+        if not self._outbox.forwards("metrics"):
+            return Unsupported("metrics are not accepted here, as nothing is sent on: send them to your backend")
+        if (refused := self._refusal(body)) is not None:
+            return refused[0]
+        if count_items(body):
+            self._pass_on(Outgoing(signal="metrics", body=body, spans=0, own=False))
         return Accepted()
 
     def _waits_for_scores(self, reading: Reading) -> bool:

@@ -32,6 +32,11 @@ class Bag:
         self.taken: list[Outgoing] = []
         self.room = 1 << 30
         self.largest = 1 << 30
+        self.is_leaf = False
+
+    def forwards(self, signal: Signal) -> bool:
+        del signal
+        return not self.is_leaf
 
     def has_room(self, size_bytes: int) -> bool:
         return self.room > 0 and size_bytes <= self.largest

@@ -22,7 +22,7 @@ from toolgauge.emit.emitter import Emitter
 from toolgauge.emit.resource import resource_from_environment
 from toolgauge.emit.sdk import emit_events, scorecard_spans
 from toolgauge.emit.sdk_metrics import SdkMetrics
-from toolgauge.model.delivery import Accepted, Outgoing
+from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
@@ -88,6 +88,10 @@ class InProcess:
     def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
         """Encode scorecard spans and events."""
         return self._emitter.requests(scorecards)
+
+    def forwards(self, signal: Signal) -> bool:  # noqa: ARG002 - the outbox interface
+        """What an application measures has its own way out."""
+        return False
 
     def has_room(self, size_bytes: int) -> bool:
         """There is room: the application has exported its spans itself."""

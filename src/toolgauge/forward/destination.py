@@ -18,7 +18,7 @@ from toolgauge.forward.queue import SendQueue
 from toolgauge.forward.sender import Sender
 from toolgauge.forward.settings import DestinationSettings
 from toolgauge.forward.verdict import Delivered, Permanent, Transient, Verdict
-from toolgauge.model.delivery import Outgoing
+from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.errors import ConfigError
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -53,6 +53,10 @@ class Destination:
     def bytes_queued(self) -> int:
         """Bytes of requests that are neither acknowledged nor dropped yet, senders' and our own."""
         return self._queue.size_bytes
+
+    def forwards(self, signal: Signal) -> bool:  # noqa: ARG002 - every signal is
+        """Tell whether senders' requests of this signal are sent on."""
+        return True
 
     def has_room(self, size_bytes: int) -> bool:
         """Tell whether `put` would take a senders' request of this size now."""

@@ -1,6 +1,6 @@
 """The way out when there is none: no destination is configured, and scores are read from metrics alone."""
 
-from toolgauge.model.delivery import Outgoing
+from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.selfmetrics import SelfMetrics
 
 
@@ -14,6 +14,10 @@ class Leaf:
     def spans_queued(self) -> int:
         """Nothing ever waits."""
         return 0
+
+    def forwards(self, signal: Signal) -> bool:  # noqa: ARG002 - the outbox interface
+        """Nothing is sent on."""
+        return False
 
     def has_room(self, size_bytes: int) -> bool:  # noqa: ARG002 - the outbox interface
         """There is always room."""

@@ -61,6 +61,10 @@ class Outgoing:
 class Outbox(Protocol):
     """Where requests leave: a bounded queue a destination, or nothing at all (leaf mode)."""
 
+    def forwards(self, signal: Signal) -> bool:
+        """Tell whether senders' requests of this signal are sent on."""
+        ...
+
     def has_room(self, size_bytes: int) -> bool:
         """Tell whether `put` would take a senders' request of this size now."""
         ...

@@ -6,13 +6,58 @@ The books: received = forwarded + consumed + held + queued + refused + dropped(r
 from toolgauge.model.metrics import MetricRegistry
 
 _DURATION_BOUNDS_S = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
+_JUDGE_BOUNDS_S = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 _LATE_BOUNDS_S = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
+
+
+class JudgeMetrics:
+    """What judging costs and how it fares."""
+
+    def __init__(self, registry: MetricRegistry) -> None:
+        self.calls = registry.counter(
+            "toolgauge.judge.calls",
+            "{call}",
+            "Calls to the judge's provider. `unusable` replies held no verdict; `failed` is explained by "
+            "toolgauge.judge.failures; `over_budget` were not made: raise `judge.max_cost_per_hour`.",
+            ("outcome",),
+        )
+        self.failures = registry.counter(
+            "toolgauge.judge.failures",
+            "{call}",
+            "Calls to the judge's provider that failed, by kind: look at the provider, its key and `judge.timeout`.",
+            ("error.type",),
+        )
+        self.reasked = registry.counter(
+            "toolgauge.judge.reasked",
+            "{question}",
+            "Questions that were asked again because the verdict had the wrong form: try another model.",
+        )
+        self.duration = registry.histogram(
+            "toolgauge.judge.duration", "s", "Time of one call to the judge's provider.", _JUDGE_BOUNDS_S
+        )
+        self.tokens = registry.counter(
+            "toolgauge.judge.tokens",
+            "{token}",
+            "Tokens that the judge read and wrote; estimated from the text where the provider does not tell.",
+            ("gen_ai.token.type",),
+        )
+        self.cost = registry.counter(
+            "toolgauge.judge.cost", "{cost}", "Cost of judging, in the currency of `judge.prices`."
+        )
+        self.saved = registry.counter(
+            "toolgauge.judge.saved", "{call}", "Calls to the judge that a check of the evaluator made unnecessary."
+        )
+        self.queue = registry.gauge(
+            "toolgauge.judge.queue.size", "{item}", "Trajectories that wait for judges or are being judged."
+        )
+        self.in_flight = registry.gauge("toolgauge.judge.in_flight", "{call}", "Questions that are being asked.")
 
 
 class SelfMetrics:
     """What operators watch to know that toolgauge itself is well."""
 
     def __init__(self, registry: MetricRegistry) -> None:
+        self.judge = JudgeMetrics(registry)
         self.spans = registry.counter(
             "toolgauge.spans",
             "{span}",

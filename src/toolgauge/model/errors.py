@@ -5,6 +5,7 @@ ToolgaugeError            what a person sees as `error: ...`, with an optional `
  RecordingError           a recorded file cannot be read: exit code 1
  StartError               a port is taken, a certificate unreadable: exit code 1
 DecodeError               bytes that are not what they should be; answered, never shown as a crash
+JudgeCallError            a call to a judge's provider failed; becomes an outcome
 """
 
 
@@ -31,3 +32,16 @@ class StartError(ToolgaugeError):
 
 class DecodeError(Exception):
     """Bytes that cannot be decoded."""
+
+
+class JudgeCallError(Exception):
+    """A call to a judge's provider failed. Neither text holds anything of the prompt, of the reply or of the key.
+
+    `retry_after_s` is how long the provider asked to be left alone, `None` when it did not.
+    """
+
+    def __init__(self, error_type: str, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+        self.message = message
+        self.retry_after_s = retry_after_s

@@ -1,0 +1,150 @@
+"""Asks one question, within every bound: time, calls a minute, money an hour, asking again. Never raises.
+
+What fails becomes an outcome that names the kind of failure and quotes nothing: prompts and keys stay out of it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from toolgauge.judge.client import Client, Reply, Request
+from toolgauge.judge.inquest import conversation
+from toolgauge.judge.limits import Budget, Pace
+from toolgauge.judge.settings import JudgeSettings
+from toolgauge.model.errors import JudgeCallError
+from toolgauge.model.judging import JudgeEvaluator, Question
+from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome
+from toolgauge.selfmetrics import JudgeMetrics
+
+# A provider that asks for longer than this is told to be down instead of being waited for.
+_LONGEST_RETRY_AFTER_S = 60.0
+_MAX_RETRIES = 2
+# Longer texts are masked in another thread, because the loop would notice.
+_LONG_TEXT = 16_384
+_CHARACTERS_PER_TOKEN = 3
+_OVER_BUDGET = NotEvaluated(reason="judge_budget", explanation="the money for judges is spent for this hour")
+
+
+class Asker:
+    """Asks questions, any number at a time. `redact` masks what leaves; `clock` never goes back, in seconds."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: JudgeSettings,
+        metrics: JudgeMetrics,
+        *,
+        redact: Callable[[str], str],
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._metrics = metrics
+        self._redact = redact
+        self._clock = clock
+        self._sleep = sleep
+        self._pace = Pace(settings.calls_per_minute)
+        self._budget = Budget(settings.max_cost_per_hour)
+        self._resume_s = 0.0
+
+    async def ask(self, evaluator: JudgeEvaluator, question: Question) -> Outcome:
+        """Ask until there is a verdict, or say why there is none."""
+        try:
+            shown = await self._masked(question)
+        except Exception as error:  # noqa: BLE001 (what cannot be masked is not sent; the question says so)
+            return Errored(error_type=type(error).__name__, message="the question could not be masked")
+        talk = conversation(evaluator, question)
+        try:
+            request = next(talk)
+            while True:
+                reply = await self._replied(replace(request, question=shown))
+                if not isinstance(reply, Reply):
+                    return reply
+                request = talk.send(reply)
+                self._metrics.reasked.add()
+        except StopIteration as ended:
+            outcome: Outcome = ended.value
+            return outcome
+        finally:
+            talk.close()
+
+    async def _masked(self, question: Question) -> Question:
+        if len(question.prompt) <= _LONG_TEXT:
+            prompt = self._redact(question.prompt)
+        else:
+            prompt = await asyncio.to_thread(self._redact, question.prompt)
+        return replace(question, prompt=prompt, instructions=self._redact(question.instructions))
+
+    async def _replied(self, request: Request) -> Reply | Outcome:
+        """Call the provider; call again only when it says when, and no more than a few times."""
+        retries = 0
+        while True:
+            try:
+                return await self._called(request)
+            except JudgeCallError as error:
+                wait_s = error.retry_after_s
+                if wait_s is None or wait_s > _LONGEST_RETRY_AFTER_S or retries == _MAX_RETRIES:
+                    return Errored(error_type=error.error_type, message=error.message)
+                retries += 1
+                # The provider means all of us, not only this call.
+                self._resume_s = max(self._resume_s, self._clock() + wait_s)
+
+    async def _wait_for_turn(self) -> None:
+        while (wait_s := self._resume_s - self._clock()) > 0 or (wait_s := self._pace.wait_s(self._clock())) > 0:
+            await self._sleep(wait_s)
+
+    async def _called(self, request: Request) -> Reply | Outcome:
+        tokens = _estimated_tokens(request)
+        prices = self._settings.prices
+        reserved = prices.cost(tokens, self._settings.max_output_tokens)
+        if not self._budget.reserve(reserved, self._clock()):
+            self._metrics.calls.add(1, ("over_budget",))
+            return _OVER_BUDGET
+        cost = 0.0
+        try:
+            await self._wait_for_turn()
+            # What is cancelled or times out has been read and may have to be paid for.
+            cost = prices.cost(tokens, 0)
+            reply = await self._timed(request)
+            cost = self._counted(reply, tokens)
+            return reply
+        except TimeoutError:
+            return self._failed("timeout", "the judge did not answer in time")
+        except JudgeCallError as error:
+            cost = 0.0
+            self._failed(error.error_type, error.message)
+            raise
+        except Exception as error:  # noqa: BLE001 (a client may raise anything; it becomes an outcome)
+            return self._failed(type(error).__name__, "the client of the judge raised an exception")
+        finally:
+            self._metrics.cost.add(cost)
+            self._budget.charge(reserved, cost, self._clock())
+
+    async def _timed(self, request: Request) -> Reply:
+        begun = self._clock()
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):
+                reply = await self._client.ask(request)
+        finally:
+            self._metrics.duration.record(self._clock() - begun)
+        return reply
+
+    def _counted(self, reply: Reply, estimated: int) -> float:
+        # Some endpoints do not tell: then what was sent is counted, and what came back is not known.
+        read = reply.input_tokens if reply.input_tokens is not None else estimated
+        written = reply.output_tokens or 0
+        self._metrics.tokens.add(read, ("input",))
+        self._metrics.tokens.add(written, ("output",))
+        self._metrics.calls.add(1, ("answered" if reply.problem is None else "unusable",))
+        return self._settings.prices.cost(read, written)
+
+    def _failed(self, error_type: str, message: str) -> Errored:
+        self._metrics.calls.add(1, ("failed",))
+        self._metrics.failures.add(1, (error_type,))
+        return Errored(error_type=error_type, message=message)
+
+
+def _estimated_tokens(request: Request) -> int:
+    question = request.question
+    return (len(question.instructions) + len(question.prompt)) // _CHARACTERS_PER_TOKEN + 1

@@ -1,0 +1,50 @@
+"""What asks a judge model: one request in, one reply out. How often and at what cost is not its business."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from toolgauge.model.json import Json
+from toolgauge.model.judging import Question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a judge answered. `problem` says why there is no verdict in it at all; `verdict` is then `None`.
+
+    Tokens are `None` where the provider did not tell. `said` is the client's own memory of its reply, for the next
+    request of the same conversation.
+    """
+
+    verdict: Json
+    problem: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    said: object = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One reply that was no verdict, and what was wrong with it."""
+
+    reply: Reply
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A question, with the exchanges that have led to nothing so far."""
+
+    question: Question
+    exchanges: tuple[Exchange, ...] = ()
+
+
+class Client(Protocol):
+    """One way to a judge model; used by one event loop."""
+
+    async def ask(self, request: Request) -> Reply:
+        """Send the request once. Raises `JudgeCallError`; anything else it raises is told by its type alone."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections. May be called twice."""
+        ...

@@ -1,0 +1,222 @@
+"""The stage beside `score`: inquiries come in, sets of outcomes go out when the judges have answered.
+
+Bounded: trajectories that wait or are being judged, calls in flight. A question is built only when a call is free,
+so prompts in memory are as few as calls; building pauses as often as the evaluator does. Whatever comes in comes out
+with exactly one set of outcomes, also when the process ends before the judges have answered.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+
+from toolgauge.judge.asker import Asker
+from toolgauge.judge.client import Client
+from toolgauge.judge.inquest import asked, concluded
+from toolgauge.judge.settings import JudgeSettings
+from toolgauge.model.judging import Answers, Inquiry, Judged, Question
+from toolgauge.model.outcomes import NotEvaluated, Outcome, Scored
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.selfmetrics import JudgeMetrics
+
+_FULL = NotEvaluated(reason="overload", explanation="the queue of the judges was full")
+_ENDED = NotEvaluated(reason="incomplete", explanation="judging was ended before it was done")
+_CANCEL_S = 2.0
+
+
+class _Inquest:
+    """One inquiry and what has come of it, in the order of asking; what is still open counts as ended."""
+
+    def __init__(self, inquiry: Inquiry) -> None:
+        self.inquiry = inquiry
+        self._calls: list[ToolCall | None] = []
+        self._outcomes: list[Outcome | None] = []
+        self._is_asked = False
+
+    @property
+    def is_done(self) -> bool:
+        return self._is_asked and None not in self._outcomes
+
+    def open(self, call: ToolCall | None) -> int:
+        self._calls.append(call)
+        self._outcomes.append(None)
+        return len(self._outcomes) - 1
+
+    def settle(self, place: int, outcome: Outcome) -> None:
+        self._outcomes[place] = outcome
+
+    def end_of_questions(self) -> None:
+        self._is_asked = True
+
+    def judged(self) -> tuple[Judged, ...]:
+        if self.inquiry.settled is not None:
+            return ((None, self.inquiry.settled),)
+        outcomes = tuple(zip(self._calls, map(_ended_if_open, self._outcomes), strict=True))
+        if self.is_done:
+            return concluded(self.inquiry, outcomes)
+        if self.inquiry.evaluator.level == "trajectory":
+            return ((None, _ENDED),)
+        return outcomes if self._is_asked else (*(said for said in outcomes if said[0] is not None), (None, _ENDED))
+
+
+class _Case:
+    """All inquiries about one trajectory."""
+
+    def __init__(self, trajectory: Trajectory, inquiries: Sequence[Inquiry]) -> None:
+        self.trajectory = trajectory
+        self.inquests = [_Inquest(inquiry) for inquiry in inquiries]
+
+    @property
+    def is_done(self) -> bool:
+        return all(inquest.is_done for inquest in self.inquests)
+
+    def answers(self) -> Answers:
+        return Answers(
+            trajectory=self.trajectory,
+            answers=tuple((inquest.inquiry, inquest.judged()) for inquest in self.inquests),
+        )
+
+
+class Judges:
+    """Judges on the event loop it is started on; implements `model.judging.Judging`."""
+
+    def __init__(self, client: Client, asker: Asker, settings: JudgeSettings, metrics: JudgeMetrics) -> None:
+        self._client = client
+        self._asker = asker
+        self._metrics = metrics
+        self._max_queue = settings.max_queue
+        self._free = asyncio.Semaphore(settings.max_concurrent)
+        self._waiting: deque[_Case] = deque()
+        # In order of arrival: what is cut off at the end comes out as it came in.
+        self._open: dict[_Case, None] = {}
+        self._done: list[Answers] = []
+        self._changed = asyncio.Event()
+        self._feeding: asyncio.Task[None] | None = None
+        self._calls: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+        metrics.queue.observe = lambda: {(): len(self._open)}
+        metrics.in_flight.observe = lambda: {(): len(self._calls)}
+
+    @property
+    def open_count(self) -> int:
+        """Trajectories that wait or are being judged."""
+        return len(self._open)
+
+    def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
+        """Take the inquiries; without room, or at the end, say so at once."""
+        if self._is_closed or len(self._open) >= self._max_queue:
+            refused = _ENDED if self._is_closed else _FULL
+            self._done.append(settled(trajectory, inquiries, refused))
+            return
+        case = _Case(trajectory, inquiries)
+        self._open[case] = None
+        self._waiting.append(case)
+        self._changed.set()
+
+    def take(self) -> list[Answers]:
+        """Hand over what has been answered since the last time."""
+        done, self._done = self._done, []
+        return done
+
+    async def start(self) -> None:
+        """Begin to ask."""
+        self._feeding = asyncio.create_task(self._feed())
+
+    async def drain(self, timeout_s: float) -> None:
+        """Wait until all that was put has been answered, for as long at most."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self._open and self._feeding is not None:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def close(self) -> None:
+        """Stop asking; what is open ends as `incomplete`. May be called twice and without a start."""
+        self._is_closed = True
+        tasks = [*self._calls, *([] if self._feeding is None else [self._feeding])]
+        self._feeding = None
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_CANCEL_S)
+        self._waiting.clear()
+        for case in tuple(self._open):
+            self._finish(case)
+        await self._client.close()
+
+    async def _feed(self) -> None:
+        while True:
+            while not self._waiting:
+                self._changed.clear()
+                await self._changed.wait()
+            case = self._waiting.popleft()
+            try:
+                for inquest in case.inquests:
+                    await self._inquire(case, inquest)
+                self._finish_if_done(case)
+            except Exception as error:  # noqa: BLE001 (one case that trips over a fault would end judging for all)
+                self._metrics.failures.add(1, (type(error).__name__,))
+                self._finish(case)
+
+    async def _inquire(self, case: _Case, inquest: _Inquest) -> None:
+        steps = asked(inquest.inquiry)
+        while True:
+            # Before the question is built: prompts are large, and this is what bounds them.
+            await self._free.acquire()
+            found: tuple[ToolCall | None, Question | Outcome] | None = None
+            try:
+                for step in steps:
+                    if step is not None:
+                        found = step
+                        break
+                    await asyncio.sleep(0)
+            finally:
+                if found is None or not isinstance(found[1], Question):
+                    self._free.release()
+            # Also between questions, however few pauses the evaluator makes.
+            await asyncio.sleep(0)
+            if found is None:
+                break
+            self._begin(case, inquest, *found)
+        inquest.end_of_questions()
+
+    def _begin(self, case: _Case, inquest: _Inquest, call: ToolCall | None, said: Question | Outcome) -> None:
+        place = inquest.open(call)
+        if not isinstance(said, Question):
+            inquest.settle(place, said)
+            if isinstance(said, Scored) and said.parts.get("prechecked"):
+                self._metrics.saved.add()
+            return
+        task = asyncio.create_task(self._ask(case, inquest, place, said))
+        self._calls.add(task)
+        task.add_done_callback(self._over)
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._calls.discard(task)
+        self._free.release()
+
+    async def _ask(self, case: _Case, inquest: _Inquest, place: int, question: Question) -> None:
+        inquest.settle(place, await self._asker.ask(inquest.inquiry.evaluator, question))
+        self._finish_if_done(case)
+
+    def _finish_if_done(self, case: _Case) -> None:
+        if case in self._open and case.is_done:
+            self._finish(case)
+
+    def _finish(self, case: _Case) -> None:
+        self._open.pop(case, None)
+        self._done.append(case.answers())
+        self._changed.set()
+
+
+def settled(trajectory: Trajectory, inquiries: Sequence[Inquiry], outcome: Outcome) -> Answers:
+    """Answer all inquiries with the same outcome, but those that are settled."""
+    return Answers(
+        trajectory=trajectory,
+        answers=tuple((inquiry, ((None, inquiry.settled or outcome),)) for inquiry in inquiries),
+    )
+
+
+def _ended_if_open(outcome: Outcome | None) -> Outcome:
+    return _ENDED if outcome is None else outcome

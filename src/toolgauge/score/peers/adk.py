@@ -1,0 +1,274 @@
+"""`adk.*`: the scores of Google ADK, per invocation, which is a user turn, and their mean.
+
+`tool_trajectory` is that of 2.13.0, `tool_parameter_match` that of the unreleased commit be04c68.
+"""
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from typing import ClassVar, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from toolgauge.model.expected import Expected
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.offline import CaseOutcome
+from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.pauses import Pacer, finished
+from toolgauge.score.plain_calls import Looked, PlainCalls, plain_calls, plain_expected, written_calls
+from toolgauge.score.python_equality import PythonEquality
+from toolgauge.score.turns import calls_by_turn
+
+_Status: TypeAlias = Literal["PASSED", "FAILED", "NOT_EVALUATED"]
+# Expected and actual calls of one invocation.
+_Invocation: TypeAlias = tuple[PlainCalls, PlainCalls]
+
+_NO_REFERENCE = NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
+
+
+class _Metric(BaseModel):
+    """What both have in common: `threshold` decides the part `passed`, here the criterion's `pass_at` decides.
+
+    Ids are not looked at. Null arguments are not `{}`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    level: ClassVar[Level] = "trajectory"
+    needs_reference: ClassVar[bool] = True
+    case_shapes: ClassVar[tuple[str, ...]] = ("invocations",)
+
+    threshold: float = 1.0
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Yield one outcome for the trajectory."""
+        yield None, (yield from self._of_trajectory(trajectory, expected))
+
+    def _of_trajectory(self, trajectory: Trajectory, expected: Expected | None) -> Generator[None, None, Outcome]:
+        if expected is None or not expected.names_calls:
+            return _NO_REFERENCE
+        pacer = Pacer()
+        invocations = yield from _invocations(trajectory, expected, self.looked(), pacer)
+        if isinstance(invocations, NotEvaluated | Errored):
+            return invocations
+        scores = yield from self._scores(invocations, pacer)
+        return self._outcome(scores)
+
+    def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
+        """Score invocations as they are written."""
+        made = _written(actual.get("invocations"))
+        wanted = expected.get("invocations")
+        if wanted is None:
+            return self.without_reference()
+        expected_turns = _written(wanted)
+        if len(expected_turns) != len(made):
+            return CaseOutcome(outcome=_unequal(len(expected_turns), len(made)))
+        scores = finished(self._scores(list(zip(expected_turns, made, strict=True)), Pacer()))
+        details: list[Json] = [{"score": score, "status": self._status(score)} for score in scores]
+        return CaseOutcome(
+            outcome=self._outcome(scores),
+            original={"status": self._status(_mean(scores)), "details": {"per_invocation": details}},
+        )
+
+    @abstractmethod
+    def without_reference(self) -> CaseOutcome:
+        """Say what the original makes of a case without any reference."""
+        ...
+
+    @abstractmethod
+    def looked(self) -> Looked:
+        """Say what is looked at beside names."""
+        ...
+
+    @abstractmethod
+    def score(
+        self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality, pacer: Pacer
+    ) -> Generator[None, None, float | None]:
+        """Score one invocation; `None` leaves it out of the mean."""
+        ...
+
+    def _scores(self, invocations: Sequence[_Invocation], pacer: Pacer) -> Generator[None, None, list[float | None]]:
+        equality = PythonEquality(pacer)
+        scores: list[float | None] = []
+        for expected, made in invocations:
+            scores.append((yield from self.score(expected, made, equality, pacer)))
+        return scores
+
+    def _outcome(self, scores: Sequence[float | None]) -> Outcome:
+        value = _mean(scores)
+        if value is None:
+            return NotEvaluated(reason="nothing_expected", explanation="no invocation has anything to compare with")
+        scored = [score for score in scores if score is not None]
+        below = sum(score < 1 for score in scored)
+        return Scored(
+            value=min(value, 1.0),
+            explanation=f"mean over {len(scored)} of {len(scores)} invocations, of which {below} are below 1",
+            parts={
+                "invocations": len(scores),
+                "invocations_scored": len(scored),
+                "passed": float(self._status(value) == "PASSED"),
+            },
+        )
+
+    def _status(self, score: float | None) -> _Status:
+        if score is None:
+            return "NOT_EVALUATED"
+        return "PASSED" if score >= self.threshold else "FAILED"
+
+
+class ToolTrajectory(_Metric):
+    """`tool_trajectory_avg_score` of ADK: the share of invocations whose calls match, names and all arguments.
+
+    `EXACT`: the same calls in the same order. `IN_ORDER`: the expected calls in order, `ANY_ORDER`: in any order, with
+    any others between them; so where nothing is expected any calls will do. `ignore_args`: names only.
+    """
+
+    version: ClassVar[str] = "1"
+
+    match_type: Literal["EXACT", "IN_ORDER", "ANY_ORDER"] = "EXACT"
+    ignore_args: bool = False
+
+    @field_validator("match_type", mode="before")
+    @classmethod
+    def _spelled(cls, value: object) -> object:
+        # The original takes any spelling, as in "in order".
+        return value.strip().upper().replace("-", "_").replace(" ", "_") if isinstance(value, str) else value
+
+    def looked(self) -> Looked:
+        """Look at the arguments of expected tools: any other tool's call is one too many, whatever its arguments are."""
+        return Looked(arguments=not self.ignore_args)
+
+    def without_reference(self) -> CaseOutcome:
+        """The original raises."""
+        return CaseOutcome(
+            outcome=Errored(error_type="ValueError", message="the original cannot do without expected invocations")
+        )
+
+    def score(
+        self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality, pacer: Pacer
+    ) -> Generator[None, None, float | None]:
+        """Score 1 or 0."""
+        wanted = yield from self._keys(expected, equality, pacer)
+        found = yield from self._keys(made, equality, pacer)
+        match self.match_type:
+            case "EXACT":
+                return float(wanted == found)
+            case "IN_ORDER":
+                remaining = iter(found)
+                return float(all(key in remaining for key in wanted))
+            case "ANY_ORDER":
+                return float(Counter(wanted) <= Counter(found))
+
+    def _keys(
+        self, calls: PlainCalls, equality: PythonEquality, pacer: Pacer
+    ) -> Generator[None, None, list[tuple[object, ...]]]:
+        keys: list[tuple[object, ...]] = []
+        for call in calls:
+            if pacer.due():
+                yield
+            arguments = () if self.ignore_args else (yield from equality.key(call.args))
+            keys.append((call.name, arguments))
+        return keys
+
+
+class ToolParameterMatch(_Metric):
+    """`tool_parameter_match` of ADK (unreleased): the share of expected arguments that are right, mean over calls, then turns.
+
+    Each expected call takes the first call of its name after the one that was taken last; one that finds none scores 0
+    and one without arguments 1. Calls and arguments beyond the expected ones are free. An invocation where nothing is
+    expected is not evaluated, whatever was called.
+    """
+
+    version: ClassVar[str] = "1"
+
+    def looked(self) -> Looked:
+        """Look at the arguments of expected tools."""
+        return Looked()
+
+    def without_reference(self) -> CaseOutcome:
+        """The original evaluates nothing."""
+        return CaseOutcome(
+            outcome=_NO_REFERENCE, original={"status": "NOT_EVALUATED", "details": {"per_invocation": []}}
+        )
+
+    def score(
+        self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality, pacer: Pacer
+    ) -> Generator[None, None, float | None]:
+        """Score the mean over the expected calls."""
+        if not expected:
+            return None
+        total, after = 0.0, 0
+        for call in expected:
+            # Not found: nothing is taken, and the next expected call looks from the same place on.
+            places = (place for place in range(after, len(made)) if made[place].name == call.name)
+            place = next(places, None)
+            if pacer.due(1 + ((len(made) if place is None else place) - after) // 10):
+                yield
+            if place is not None:
+                after = place + 1
+                total += yield from _share(call.args or {}, made[place].args or {}, equality, pacer)
+        return total / len(expected)
+
+
+def _share(
+    wanted: JsonObject, found: JsonObject, equality: PythonEquality, pacer: Pacer
+) -> Generator[None, None, float]:
+    if not wanted:
+        return 1.0
+    met = 0
+    for name, value in wanted.items():
+        if pacer.due():
+            yield
+        if name in found:
+            met += yield from equality.same(value, found[name])
+    return met / len(wanted)
+
+
+def _invocations(
+    trajectory: Trajectory, expected: Expected, looked: Looked, pacer: Pacer
+) -> Generator[None, None, list[_Invocation] | NotEvaluated | Errored]:
+    """Pair expected with actual user turns; a plain list of expected calls is one invocation, and so is the run."""
+    turns = [list(trajectory.calls)]
+    if expected.per_turn:
+        told_apart = calls_by_turn(trajectory, trajectory.calls, len(expected.turns))
+        if told_apart is None:
+            return _cannot_pair(trajectory, len(expected.turns))
+        turns = told_apart
+    invocations: list[_Invocation] = []
+    for calls, made in zip(expected.turns, turns, strict=True):
+        wanted = plain_expected(calls)
+        if isinstance(wanted, Errored):
+            return wanted
+        found = yield from plain_calls(trajectory, made, wanted, looked, pacer)
+        if isinstance(found, NotEvaluated):
+            return found
+        invocations.append((wanted, found))
+    return invocations
+
+
+def _cannot_pair(trajectory: Trajectory, expected: int) -> NotEvaluated | Errored:
+    users = sum(message.role == "user" for message in trajectory.messages)
+    if users and expected:
+        return _unequal(expected, users)
+    return NotEvaluated(
+        reason="incomplete" if expected else "nothing_expected",
+        explanation=f"{expected} invocations are expected and user turns cannot be told apart in what was recorded",
+    )
+
+
+def _unequal(expected: int, made: int) -> Errored:
+    message = f"{expected} invocations are expected and {made} were made: the original cannot pair them"
+    return Errored(error_type="ValueError", message=message)
+
+
+def _written(invocations: Json) -> list[PlainCalls]:
+    if not isinstance(invocations, list):
+        raise ValueError("`invocations` must be a list")
+    return [written_calls(invocation.get("calls") if isinstance(invocation, dict) else 0) for invocation in invocations]
+
+
+def _mean(scores: Sequence[float | None]) -> float | None:
+    scored = [score for score in scores if score is not None]
+    return sum(scored) / len(scored) if scored else None

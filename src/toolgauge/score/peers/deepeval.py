@@ -1,0 +1,223 @@
+"""`deepeval.*`: the scores of DeepEval 4.3.1."""
+
+from collections.abc import Generator, Hashable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from pydantic import field_validator
+
+from toolgauge.model.json import JsonObject
+from toolgauge.model.offline import CaseOutcome
+from toolgauge.model.outcomes import Errored, Outcome, Scored
+from toolgauge.score.align import Item, align
+from toolgauge.score.identities import Key
+from toolgauge.score.pauses import Pacer, finished
+from toolgauge.score.plain_calls import Looked, PlainCalls, PlainComparison, written_calls
+from toolgauge.score.python_equality import PythonEquality
+
+_TYPES = ("FUNCTION", "MCP")
+
+
+class ToolCorrectness(PlainComparison):
+    """`ToolCorrectnessMetric` of DeepEval, without its judge of the tools' selection (`available_tools`).
+
+    A pair of calls of one tool weighs 1; with `evaluation_params: [input_parameters]` the share of the arguments of
+    both sides that are equal, objects inside likewise; with `output` 0 where outputs differ. Each expected call takes
+    the best call that is left, in the order of the expected ones; calls that are equal are taken together. The score is the
+    sum / the number of expected calls. `should_consider_ordering`: the heaviest common subsequence instead.
+    `should_exact_match`: 1 if all are equal at each place, else 0. `strict_mode`: 1 or 0. More calls are free, except
+    where none is expected: then any is a 0, and none is a 1.
+
+    `threshold` decides the part `passed`; what passes here is decided by the criterion's `pass_at`.
+    """
+
+    version: ClassVar[str] = "1"
+    case_shapes: ClassVar[tuple[str, ...]] = ("calls",)
+
+    threshold: float | None = 0.5
+    evaluation_params: tuple[Literal["input_parameters", "output"], ...] = ()
+    should_exact_match: bool = False
+    should_consider_ordering: bool = False
+    strict_mode: bool = False
+    available_tools: None = None
+
+    @field_validator("available_tools", mode="before")
+    @classmethod
+    def _is_left_out(cls, value: object) -> object:
+        if value:
+            raise ValueError("asks a judge model in the original: leave it out and use `tool_selection_accuracy`")
+        return None
+
+    @property
+    def _compares_arguments(self) -> bool:
+        return "input_parameters" in self.evaluation_params
+
+    @property
+    def _compares_outputs(self) -> bool:
+        return "output" in self.evaluation_params
+
+    def looked(self) -> Looked:
+        """Look at what `evaluation_params` name."""
+        return Looked(arguments=self._compares_arguments, outputs=self._compares_outputs)
+
+    def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
+        """Score calls as they are written: they may have a `type`, and null arguments."""
+        wanted = written_calls(expected.get("calls"), _TYPES)
+        made = written_calls(actual.get("calls"), _TYPES)
+        outcome = finished(self.compared(wanted, made, Pacer()))
+        if not isinstance(outcome, Scored):
+            return CaseOutcome(outcome=outcome)
+        return CaseOutcome(outcome=outcome, original={"passed": self._passes(outcome.value)})
+
+    def compared(self, expected: PlainCalls, made: PlainCalls, pacer: Pacer) -> Generator[None, None, Outcome]:
+        """Compare both sides."""
+        if not expected:
+            return self._scored(0.0 if made else 1.0, f"no call was expected and {len(made) or 'none'} made")
+        equality = PythonEquality(pacer)
+        wanted, found = (yield from self._sides(expected, equality)), (yield from self._sides(made, equality))
+        if self.should_exact_match:
+            is_same = [side.item for side in wanted] == [side.item for side in found]
+            return self._scored(float(is_same), f"the calls are {'' if is_same else 'not '}exactly those expected")
+        pairing = _Pairing(wanted, found, equality, pacer)
+        try:
+            total = yield from pairing.in_order() if self.should_consider_ordering else pairing.in_any_order()
+        except _NullArgumentsError:
+            return Errored(error_type="AttributeError", message="the original cannot compare null with arguments")
+        value = min(total / len(wanted), 1.0)
+        order = "in order" if self.should_consider_ordering else "in any order"
+        return self._scored(value, f"the calls made cover {value:.2f} of {len(wanted)} expected ones, {order}")
+
+    def _scored(self, value: float, explanation: str) -> Scored:
+        # In strict mode the threshold is 1, whatever is asked for.
+        value = 0.0 if self.strict_mode and value < 1 else value
+        passed = self._passes(value)
+        return Scored(value=value, explanation=explanation, parts={} if passed is None else {"passed": float(passed)})
+
+    def _passes(self, value: float) -> bool | None:
+        threshold = 1.0 if self.strict_mode else self.threshold
+        return None if threshold is None else value >= threshold
+
+    def _sides(self, calls: PlainCalls, equality: PythonEquality) -> Generator[None, None, list["_Side"]]:
+        sides: list[_Side] = []
+        for call in calls:
+            arguments, output = (yield from equality.key(call.args)), (yield from equality.key(call.output))
+            sides.append(
+                _Side(
+                    kind=f"{call.type}:{call.name}",
+                    args=call.args,
+                    arguments=arguments if self._compares_arguments else (),
+                    output=output if self._compares_outputs else (),
+                    # Without the type: the original takes calls for equal that differ in nothing else.
+                    identity=(call.name, arguments, output),
+                )
+            )
+        return sides
+
+
+class _NullArgumentsError(Exception):
+    """Null is compared with arguments, at which the original raises."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """A call made ready: keys of what is compared, and of what makes calls equal to the original."""
+
+    kind: str
+    args: JsonObject | None
+    arguments: Key
+    output: Key
+    identity: Hashable
+
+    @property
+    def item(self) -> Item:
+        """The call as `align` takes it."""
+        return Item(kind=self.kind, key=(self.arguments, self.output))
+
+
+class _Pairing:
+    """Sums up the weights of the pairs that are made."""
+
+    __slots__ = ("_equality", "_found", "_pacer", "_wanted")
+
+    def __init__(self, wanted: list[_Side], found: list[_Side], equality: PythonEquality, pacer: Pacer) -> None:
+        self._wanted = wanted
+        self._found = found
+        self._equality = equality
+        self._pacer = pacer
+
+    def in_order(self) -> Generator[None, None, float]:
+        """Take the heaviest common subsequence; the original compares all pairs of a kind on the way."""
+        made = {(side.kind, side.args is None) for side in self._found if side.arguments}
+        if any((side.kind, side.args is not None) in made for side in self._wanted):
+            raise _NullArgumentsError
+
+        def weigh(wanted: int, found: int) -> Generator[None, None, float | None]:
+            return (yield from self._weight(self._wanted[wanted], self._found[found]))
+
+        wanted, found = [side.item for side in self._wanted], [side.item for side in self._found]
+        return (yield from align(wanted, found, weigh, order="ordered", pacer=self._pacer)).total
+
+    def in_any_order(self) -> Generator[None, None, float]:
+        """Let each expected call take the first of the best calls that are left."""
+        numbers: dict[Hashable, int] = {}
+        by_kind: dict[str, list[tuple[int, _Side]]] = {}
+        for side in self._found:
+            number = numbers.setdefault(side.identity, len(numbers))
+            by_kind.setdefault(side.kind, []).append((number, side))
+        total = 0.0
+        # The original remembers what was taken by value: with a call all that equal it are gone.
+        taken: set[int] = set()
+        for wanted in self._wanted:
+            best, best_number = 0.0, -1
+            for number, found in by_kind.get(wanted.kind, ()):
+                if self._pacer.due(2):
+                    yield
+                if number in taken:
+                    continue
+                weight = yield from self._weight(wanted, found)
+                if weight > best:
+                    best, best_number = weight, number
+            total += best
+            taken.add(best_number)
+        return total
+
+    def _weight(self, wanted: _Side, found: _Side) -> Generator[None, None, float]:
+        share = 1.0
+        if wanted.arguments != found.arguments:
+            if wanted.args is None or found.args is None:
+                raise _NullArgumentsError
+            share = yield from self._share(wanted.args, found.args)
+        return share if wanted.output == found.output else 0.0
+
+    def _share(self, wanted: JsonObject, found: JsonObject) -> Generator[None, None, float]:
+        """Return the share of the names on either side whose values are equal; two objects count by their own share."""
+        levels = [_Level(wanted, found)]
+        while True:
+            level = levels[-1]
+            for name in level.names:
+                if self._pacer.due():
+                    yield
+                first, second = level.wanted[name], level.found[name]
+                if (yield from self._equality.same(first, second)):
+                    level.share += 1 / level.total
+                elif isinstance(first, dict) and isinstance(second, dict):
+                    levels.append(_Level(first, second))
+                    break
+            else:
+                levels.pop()
+                if not levels:
+                    return level.share
+                levels[-1].share += level.share / levels[-1].total
+
+
+class _Level:
+    """Two objects, the names in both that are still to be looked at, and the share so far."""
+
+    __slots__ = ("found", "names", "share", "total", "wanted")
+
+    def __init__(self, wanted: JsonObject, found: JsonObject) -> None:
+        self.wanted = wanted
+        self.found = found
+        self.names: Iterator[str] = iter([name for name in wanted if name in found])
+        self.total = len(wanted.keys() | found.keys())
+        self.share = 0.0

@@ -1,0 +1,179 @@
+"""Both sides of a comparison as the originals of the field are given them: names, arguments and outputs.
+
+What an original could not have been given (arguments that were not recorded, a reference with optional calls) leaves as
+the outcome that says so, never as a call that looks different.
+"""
+
+from abc import abstractmethod
+from collections.abc import Collection, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.expected import Expected, ExpectedCall
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.pauses import Pacer
+from toolgauge.score.selection import hidden_calls, shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainCall:
+    """One call of either side. `args` is `None` for null arguments, which some originals keep apart from none.
+
+    `type` is the kind of tool where an original knows kinds.
+    """
+
+    name: str
+    args: JsonObject | None
+    output: Json = None
+    type: str = ""
+
+
+PlainCalls: TypeAlias = tuple[PlainCall, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """What an original looks at beside names; `unexpected` says that it also looks into calls that nobody expects."""
+
+    arguments: bool = True
+    outputs: bool = False
+    unexpected: bool = False
+
+
+class PlainComparison(BaseModel):
+    """An original that compares all calls of a run with all expected ones; its fields are its own parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    level: ClassVar[Level] = "trajectory"
+    needs_reference: ClassVar[bool] = True
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Yield one outcome for the trajectory."""
+        yield None, (yield from self._outcome(trajectory, expected))
+
+    def _outcome(self, trajectory: Trajectory, expected: Expected | None) -> Generator[None, None, Outcome]:
+        if expected is None or not expected.names_calls:
+            return NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
+        wanted = plain_expected(expected.calls)
+        if isinstance(wanted, Errored):
+            return wanted
+        pacer = Pacer()
+        made = yield from plain_calls(trajectory, trajectory.calls, wanted, self.looked(), pacer)
+        if isinstance(made, NotEvaluated):
+            return made
+        return (yield from self.compared(wanted, made, pacer))
+
+    @abstractmethod
+    def looked(self) -> Looked:
+        """Say what is looked at beside names."""
+        ...
+
+    @abstractmethod
+    def compared(self, expected: PlainCalls, made: PlainCalls, pacer: Pacer) -> Generator[None, None, Outcome]:
+        """Compare both sides."""
+        ...
+
+
+def plain_expected(expected: Sequence[ExpectedCall]) -> PlainCalls | Errored:
+    """Take the expected calls as an original is given them."""
+    if any(call.optional or call.repeat != (1, 1) for call in expected):
+        return Errored(
+            error_type="unsupported_reference",
+            message="the original knows neither optional nor repeated calls; `tool_trajectory` does",
+        )
+    return tuple(
+        PlainCall(name=call.name, args=call.args, output=None if call.output is None else call.output.value)
+        for call in expected
+    )
+
+
+def plain_calls(
+    trajectory: Trajectory, calls: Sequence[ToolCall], expected: PlainCalls, looked: Looked, pacer: Pacer
+) -> Generator[None, None, PlainCalls | NotEvaluated]:
+    """Take the calls that were made as an original is given them, or say what it could not have been given."""
+    if trajectory.hidden_turns:
+        return hidden_calls(trajectory)
+    names = {call.name for call in expected}
+    made: list[PlainCall] = []
+    for call in calls:
+        if pacer.due():
+            yield
+        args, output = _arguments(call), _output(call)
+        if looked.unexpected or call.name in names:
+            if looked.arguments and isinstance(args, NotEvaluated):
+                return args
+            if looked.outputs and isinstance(output, NotEvaluated):
+                return output
+        made.append(
+            PlainCall(
+                name=call.name,
+                args=None if isinstance(args, NotEvaluated) else args,
+                output=None if isinstance(output, NotEvaluated) else output,
+            )
+        )
+    return tuple(made)
+
+
+def _arguments(call: ToolCall) -> JsonObject | NotEvaluated | None:
+    match call.arguments:
+        case Recorded(value=None):
+            return None
+        case Recorded(value=dict() as arguments):
+            return arguments
+        case NotRecorded(reason="redacted"):
+            return NotEvaluated(reason="redacted", explanation=f"the arguments of {shown(call.name)} were redacted")
+        case NotRecorded():
+            explanation = f"the arguments of {shown(call.name)} were not recorded"
+            return NotEvaluated(reason="arguments_not_recorded", explanation=explanation)
+        case Unparsed(reason="truncated"):
+            return NotEvaluated(reason="truncated", explanation=f"the arguments of {shown(call.name)} were cut off")
+        case Recorded() | Unparsed():
+            explanation = f"the arguments of {shown(call.name)} are no object, and the original takes only those"
+            return NotEvaluated(reason="unparsable", explanation=explanation)
+
+
+def _output(call: ToolCall) -> Json | NotEvaluated:
+    match call.result:
+        case Recorded(value=value):
+            return value
+        case NotRecorded(reason="redacted"):
+            return NotEvaluated(reason="redacted", explanation=f"the result of {shown(call.name)} was redacted")
+        case NotRecorded():
+            explanation = f"the result of {shown(call.name)} was not recorded"
+            return NotEvaluated(reason="results_not_recorded", explanation=explanation)
+        case Unparsed(reason="truncated"):
+            return NotEvaluated(reason="truncated", explanation=f"the result of {shown(call.name)} was cut off")
+        case Unparsed(text=text):
+            return text
+
+
+def written_calls(written: Json, types: Collection[str] = ("",)) -> PlainCalls:
+    """Read calls as an offline case has them, null for none; the first of `types` is that of a call that names none.
+
+    Raise `ValueError` for what the original would refuse.
+    """
+    if written is None:
+        return ()
+    if not isinstance(written, list):
+        raise ValueError("calls must be a list")
+    return tuple(_written_call(call, tuple(types)) for call in written)
+
+
+def _written_call(written: Json, types: tuple[str, ...]) -> PlainCall:
+    if not isinstance(written, dict):
+        raise ValueError("a call must be an object with `name` and `args`")
+    name, args, kind = written.get("name"), written.get("args"), written.get("type", types[0])
+    if not isinstance(name, str):
+        raise ValueError("`name` of a call must be a text")
+    if args is not None and not isinstance(args, dict):
+        raise ValueError(f"`args` of {shown(name)} must be an object or null")
+    if not isinstance(kind, str) or kind not in types:
+        raise ValueError(f"`type` of {shown(name)} must be one of {', '.join(types)}")
+    return PlainCall(name=name, args=args, output=written.get("output"), type=kind)

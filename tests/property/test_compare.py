@@ -7,21 +7,10 @@ from hypothesis import strategies as st
 
 from tests.score.support import finished
 from toolgauge.model.json import Json
-from toolgauge.score.compare import (
-    Casefold,
-    Comparison,
-    Contains,
-    Exact,
-    Ignore,
-    Numeric,
-    Rule,
-    SetLike,
-    Similarity,
-    canonical,
-    compare,
-    describe,
-)
+from toolgauge.score.compare import Comparison, compare, describe
+from toolgauge.score.identities import canonical
 from toolgauge.score.pauses import Pacer
+from toolgauge.score.rules import Casefold, Contains, Exact, Ignore, Numeric, Rule, SetLike, Similarity
 
 SINGLE: st.SearchStrategy[Json] = st.one_of(
     st.none(),

@@ -8,23 +8,11 @@ import pytest
 from tests.score.support import finished, sides
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
-from toolgauge.score.compare import (
-    Casefold,
-    Comparison,
-    Contains,
-    Exact,
-    Ignore,
-    Numeric,
-    Regex,
-    Rule,
-    SetLike,
-    Similarity,
-    canonical,
-    compare,
-    describe,
-)
+from toolgauge.score.compare import Comparison, compare, describe
+from toolgauge.score.identities import canonical
 from toolgauge.score.patterns import Pattern
 from toolgauge.score.pauses import Pacer
+from toolgauge.score.rules import Casefold, Contains, Exact, Ignore, Numeric, Regex, Rule, SetLike, Similarity
 
 
 def compared(rule: Rule, expected: Json, actual: Json, where: str = "x") -> Comparison:

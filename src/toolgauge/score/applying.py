@@ -14,9 +14,9 @@ from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.compare import same
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, ToolKinds
 from toolgauge.score.globs import Globs
+from toolgauge.score.leaves import same
 
 _SAMPLED_OUT = NotEvaluated(reason="sampled_out", explanation="not in the sample")
 _NO_CASE = NotEvaluated(reason="no_reference", explanation="the trajectory names no known case")

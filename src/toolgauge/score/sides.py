@@ -11,12 +11,13 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.align import Item
-from toolgauge.score.compare import Key, canonical
+from toolgauge.score.identities import Identities
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import shown
 
-# Keys of the arguments by name; `None` when only the name of the call matters, or when there is nothing readable.
-Arguments: TypeAlias = dict[str, Key] | None
+# A number for each argument's value, equal for equal values on either side; `None` when only the name of the call
+# matters, or when there is nothing readable.
+Arguments: TypeAlias = dict[str, int] | None
 
 # A call that must occur more often than this was not meant.
 _MAX_REPEATS = 10_000
@@ -48,12 +49,19 @@ class Sides:
 
 
 def make_sides(
-    expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], *, names_only: bool, pacer: Pacer
+    expected: Sequence[ExpectedCall],
+    calls: Sequence[ToolCall],
+    *,
+    names_only: bool,
+    pacer: Pacer,
+    equals_meet: bool = True,
 ) -> Generator[None, None, Sides]:
     """Make both sides ready. An expected call that may repeat becomes several slots, those beyond the least optional.
 
     Slots of one group of expected calls share a group, all others have one of their own.
+    `equals_meet` is False where rules decide that even an equal call may not be what is expected.
     """
+    identities = Identities()
     slots: list[ExpectedCall] = []
     slot_items: list[Item] = []
     slot_arguments: list[Arguments] = []
@@ -63,9 +71,9 @@ def make_sides(
     for call in expected:
         stage += call.group is None or call.group != group
         group = call.group
-        arguments = None if names_only or call.args is None else (yield from _keyed(call.args, pacer))
+        arguments = None if names_only or call.args is None else (yield from _keyed(call.args, identities, pacer))
         key = ("any",) if arguments is None else _whole(arguments)
-        if by_id:
+        if by_id or not equals_meet:
             # Ids bind beyond names and arguments, so no call equals the slot outright: all are weighed.
             key = ("expected", call.call_id, key)
         required, most = _repeats(call, made[call.name])
@@ -78,7 +86,7 @@ def make_sides(
     call_arguments: list[Arguments] = []
     for call in calls:
         readable = None if names_only else readable_arguments(call)
-        arguments = None if readable is None else (yield from _keyed(readable, pacer))
+        arguments = None if readable is None else (yield from _keyed(readable, identities, pacer))
         key = _key_of_call(call, arguments, names_only=names_only)
         call_items.append(Item(kind=call.name, key=(key, call.call_id) if by_id else key, group=call.turn))
         call_arguments.append(arguments)
@@ -131,14 +139,14 @@ def _repeats(call: ExpectedCall, calls: int) -> tuple[int, int]:
     return required, max(required, min(most, calls))
 
 
-def _keyed(arguments: JsonObject, pacer: Pacer) -> Generator[None, None, dict[str, Key]]:
-    keyed: dict[str, Key] = {}
+def _keyed(arguments: JsonObject, identities: Identities, pacer: Pacer) -> Generator[None, None, dict[str, int]]:
+    keyed: dict[str, int] = {}
     for name, value in arguments.items():
-        keyed[name] = yield from canonical(value, pacer)
+        keyed[name] = yield from identities.of(value, pacer)
     return keyed
 
 
-def _whole(arguments: dict[str, Key]) -> tuple[object, ...]:
+def _whole(arguments: dict[str, int]) -> tuple[object, ...]:
     return ("args", *((name, arguments[name]) for name in sorted(arguments)))
 
 

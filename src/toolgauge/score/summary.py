@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from toolgauge.score.align import Alignment
+from toolgauge.score.arguments import ArgumentComparer
 from toolgauge.score.selection import shown
 from toolgauge.score.sides import Sides, readable_arguments
 
@@ -48,6 +49,11 @@ def unparsable_note(sides: Sides, alignment: Alignment) -> list[str]:
 def greedy_note(alignment: Alignment) -> list[str]:
     """Say so when the calls were too many to look for the best way to pair them."""
     return ["too many calls to look for the best way to pair them"] if alignment.is_greedy else []
+
+
+def cut_short_note(comparer: ArgumentComparer) -> list[str]:
+    """Say so when there was too much to compare every value with every other."""
+    return ["too much to compare all values by their rules: the rest had to be equal"] if comparer.is_cut_short else []
 
 
 def listed(names: Sequence[str]) -> str:

@@ -1,0 +1,362 @@
+"""How well one actual call meets one expected call: the one comparison of two calls that all evaluators share.
+
+    comparer = ArgumentComparer(sides, terms, pacer)
+    alignment = yield from align(sides.slot_items, sides.call_items, comparer.weigh, peel=comparer.may_peel, pacer=pacer)
+    agreement = yield from comparer.compare(pair.expected, pair.actual)     # verdicts and differences of a pair
+
+`sides` come from `make_sides(..., equals_meet=terms.equals_meet)`; `ArgumentComparison` is the base of evaluators that
+have the parameters `arguments` and `volatile`.
+"""
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from toolgauge.model.outcomes import Difference, Side
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.argument_rules import NO_RULES, ArgumentRules
+from toolgauge.score.compare import Comparison, compare, is_omissible, path, quick_agreement
+from toolgauge.score.comparison import CallComparison
+from toolgauge.score.globs import Globs
+from toolgauge.score.pauses import Pacer
+from toolgauge.score.rules import Absent, Exact, Ignore, Rule, Scope, is_equivalence, meets_itself, rule_name
+from toolgauge.score.schemas import Schemas
+from toolgauge.score.sides import Sides
+
+# Of an expected argument: `met`, `partly` (a rule that knows values between), `differs`, `missing`, `omitted` (may be
+# missing and is), `unread` (the call's arguments could not be read). Of an unexpected one: `default` (as the tool's
+# schema declares it), `volatile` (listed as such), `invented`. Of either: `ignored`.
+Word: TypeAlias = Literal[
+    "met", "partly", "differs", "missing", "omitted", "unread", "default", "volatile", "invented", "ignored"
+]
+
+_SHOWN_LENGTH = 80
+_EXACT = Exact()
+# What comparing pairs may cost before only equal values count: about half a second.
+_MAX_UNITS = 400_000
+
+
+class ArgumentComparison(CallComparison):
+    """Compares arguments by rules that people can write for each of them."""
+
+    # Which rule compares which argument; see `argument_rules`.
+    arguments: ArgumentRules = NO_RULES
+    # Arguments that nobody expects and that are nobody's fault: globs over `argument` and `tool.argument`.
+    volatile: tuple[str, ...] = ()
+
+    @cached_property
+    def _volatile(self) -> Globs | None:
+        return Globs(self.volatile) if self.volatile else None
+
+    def terms(
+        self, trajectory: Trajectory, *, default: Rule = _EXACT, subset: bool = False, required_only: bool = False
+    ) -> "Terms":
+        """Say what is asked of arguments; `default` is the rule of those that no rule is written for."""
+        return Terms(
+            rules=self.arguments,
+            default=default,
+            volatile=self._volatile,
+            schemas=Schemas(trajectory),
+            subset=subset,
+            required_only=required_only,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What is asked of arguments.
+
+    `subset`: arguments that are not expected cost nothing. `required_only`: of the expected arguments only those are
+    looked at that the tool's schema requires, where one with a list of them is on offer.
+    """
+
+    rules: ArgumentRules
+    schemas: Schemas
+    default: Rule = field(default_factory=Exact)
+    volatile: Globs | None = None
+    subset: bool = False
+    required_only: bool = False
+
+    @property
+    def equals_meet(self) -> bool:
+        """Whether equal calls always meet each other; where not, they have to be compared like any others."""
+        return meets_itself(self.default) and all(map(meets_itself, self.rules.rules))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentVerdict:
+    """What became of one argument, and the rule that decided. `value` is from 0 to 1."""
+
+    name: str
+    word: Word
+    value: float
+    rule: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallAgreement:
+    """How well a call meets an expected one: `value` as `weigh` returns it, and why."""
+
+    value: float
+    verdicts: tuple[ArgumentVerdict, ...] = ()
+    differences: tuple[Difference, ...] = ()
+
+
+@dataclass(slots=True)
+class Figures:
+    """Arguments over several pairs of calls; `given` leaves out those that are nobody's fault."""
+
+    met: float = 0.0
+    expected: int = 0
+    given: int = 0
+    words: dict[Word, int] = field(default_factory=dict["Word", int])
+
+    def add(self, agreement: CallAgreement) -> None:
+        """Count the arguments of a pair."""
+        for verdict in agreement.verdicts:
+            self.words[verdict.word] = self.words.get(verdict.word, 0) + 1
+            self.met += verdict.value if verdict.word in _ANSWERED else 0.0
+            self.expected += verdict.word in _EXPECTED
+            self.given += verdict.word in _ANSWERED or verdict.word == "invented"
+
+    def parts(self) -> dict[str, float]:
+        """Return `recall` (arguments met / expected), `precision` (met / given), and counts of unexpected ones."""
+        parts: dict[str, float] = {}
+        if self.expected:
+            parts["recall"] = min(self.met / self.expected, 1.0)
+        if self.given:
+            parts["precision"] = min(self.met / self.given, 1.0)
+        names: Mapping[Word, str] = {"invented": "invented", "default": "defaults", "volatile": "volatile"}
+        return {**parts, **{name: self.words[word] for word, name in names.items() if word in self.words}}
+
+
+_ANSWERED = frozenset(("met", "partly", "differs"))
+_EXPECTED = frozenset(("met", "partly", "differs", "missing", "unread"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """One expected argument that is looked at."""
+
+    name: str
+    identity: int
+    scope: Scope
+    # Equality of the numbers decides.
+    is_plain: bool
+    equals_meet: bool
+    omissible: bool
+
+
+class ArgumentComparer:
+    """Compares expected with actual calls, each by its index in `sides`; the same two values only once.
+
+    `is_cut_short` says that there was too much to compare, and that the rest counted as met only where it was equal.
+    """
+
+    __slots__ = ("_alike", "_charged", "_pacer", "_scopes", "_terms", "_units", "_wanted", "is_cut_short", "sides")
+
+    def __init__(self, sides: Sides, terms: Terms, pacer: Pacer) -> None:
+        self.sides = sides
+        self.is_cut_short = False
+        self._terms = terms
+        self._pacer = pacer
+        self._units = _MAX_UNITS
+        self._scopes: dict[tuple[str, str], Scope] = {}
+        self._wanted: dict[int, tuple[_Wanted, ...]] = {}
+        self._charged: dict[int, frozenset[str]] = {}
+        self._alike: dict[tuple[str, str, int, int], float] = {}
+
+    @property
+    def may_peel(self) -> bool:
+        """Whether `align` may settle equal calls first, see there.
+
+        1 - value is a distance where equality decides each argument and both sides count alike. Where only expected
+        arguments count, the expected calls of a tool have to have equally many: otherwise a call with many arguments
+        and one with few can each do better with the other's counterpart.
+        """
+        terms = self._terms
+        tools = {slot.name for slot in self.sides.slots}
+        if not all(map(is_equivalence, (terms.default, *terms.rules.rules))) or not terms.equals_meet:
+            return False
+        if terms.subset:
+            return self._have_equal_sizes()
+        return terms.volatile is None and not terms.required_only and not any(map(terms.schemas.has_defaults, tools))
+
+    def weigh(self, slot: int, call: int) -> Generator[None, None, float | None]:
+        """Return how well the call meets the expected one, from 0 to 1; `None` where ids forbid the pair.
+
+        The sum over the expected arguments that are looked at / the number of them and of those that were invented.
+        """
+        if not self.sides.may_pair(slot, call):
+            return None
+        wanted, found = self.sides.slot_arguments[slot], self.sides.call_arguments[call]
+        if wanted is None:
+            return 1.0
+        if found is None:
+            return 0.0
+        met, counted = 0.0, 0
+        arguments = self._of_slot(slot)
+        for argument in arguments:
+            identity = found.get(argument.name)
+            if identity is None:
+                counted += not argument.omissible
+                continue
+            counted += 1
+            if identity == argument.identity and argument.equals_meet:
+                met += 1.0
+            elif not argument.is_plain:
+                met += yield from self._value(slot, call, argument, identity)
+        if not self._terms.subset:
+            counted += len((yield from self._charged_of(call)) - wanted.keys())
+        if self._pacer.due(len(arguments) // 4):
+            yield
+        return min(met / counted, 1.0) if counted else 1.0
+
+    def compare(self, slot: int, call: int, *, explain: bool = True) -> Generator[None, None, CallAgreement]:
+        """Compare a pair that may be; without `explain` there are no differences."""
+        value = yield from self.weigh(slot, call)
+        wanted, found = self.sides.slot_arguments[slot], self.sides.call_arguments[call]
+        if wanted is None:
+            return CallAgreement(value=value or 0.0)
+        tool = f"{self.sides.slots[slot].name[:_SHOWN_LENGTH]}:"
+        if found is None:
+            return self._unread(slot, tool)
+        verdicts: list[ArgumentVerdict] = []
+        differences: list[Difference] = []
+        for name in wanted:
+            verdict, found_differences = yield from self._expected(slot, call, name, tool, explain=explain)
+            verdicts.append(verdict)
+            differences += found_differences
+        for name in found:
+            if name not in wanted:
+                verdict = yield from self._unexpected(call, name)
+                verdicts.append(verdict)
+                if explain and verdict.word == "invented" and not self._terms.subset:
+                    given = Side(value=self.sides.call_values(call)[name])
+                    differences.append(Difference(where=path(tool, name), rule="invented", actual=given))
+        return CallAgreement(value=value or 0.0, verdicts=tuple(verdicts), differences=tuple(differences))
+
+    def _unread(self, slot: int, tool: str) -> CallAgreement:
+        expected = self.sides.slot_values(slot)
+        verdicts = (
+            ArgumentVerdict(name=argument.name, word="unread", value=0.0, rule="unparsable")
+            for argument in self._of_slot(slot)
+        )
+        difference = Difference(where=f"{tool} arguments", rule="unparsable", expected=Side(value=expected))
+        return CallAgreement(value=0.0, verdicts=tuple(verdicts), differences=(difference,))
+
+    def _expected(
+        self, slot: int, call: int, name: str, tool: str, *, explain: bool
+    ) -> Generator[None, None, tuple[ArgumentVerdict, tuple[Difference, ...]]]:
+        argument = next((argument for argument in self._of_slot(slot) if argument.name == name), None)
+        if argument is None:
+            return ArgumentVerdict(name=name, word="ignored", value=0.0, rule="ignore"), ()
+        rule = rule_name(argument.scope.rule)
+        identity = (self.sides.call_arguments[call] or {}).get(name)
+        if identity is None:
+            if argument.omissible:
+                return ArgumentVerdict(name=name, word="omitted", value=0.0, rule=rule), ()
+            missing = Difference(
+                where=path(tool, name), rule=rule, expected=Side(value=self.sides.slot_values(slot)[name])
+            )
+            return ArgumentVerdict(name=name, word="missing", value=0.0, rule=rule), (missing,)
+        value = 1.0
+        if identity != argument.identity or not argument.equals_meet:
+            value = 0.0 if argument.is_plain else (yield from self._value(slot, call, argument, identity))
+        differences: tuple[Difference, ...] = ()
+        if value < 1.0 and explain:
+            differences = (yield from self._compared(slot, call, argument, path(tool, name))).differences
+        word: Word = "met" if value == 1.0 else "partly" if value > 0.0 else "differs"
+        return ArgumentVerdict(name=name, word=word, value=value, rule=rule), differences
+
+    def _unexpected(self, call: int, name: str) -> Generator[None, None, ArgumentVerdict]:
+        word = yield from self._word(call, name)
+        return ArgumentVerdict(name=name, word=word, value=0.0, rule="ignore" if word == "ignored" else word)
+
+    def _of_slot(self, slot: int) -> tuple[_Wanted, ...]:
+        """Return the expected arguments that are looked at."""
+        found = self._wanted.get(slot)
+        if found is not None:
+            return found
+        expected = self.sides.slots[slot]
+        required = self._terms.schemas.required(expected.name) if self._terms.required_only else None
+        wanted: list[_Wanted] = []
+        for name, identity in (self.sides.slot_arguments[slot] or {}).items():
+            scope = self._scope(expected.name, name)
+            if isinstance(scope.rule, Ignore) or (required is not None and name not in required):
+                continue
+            wanted.append(
+                _Wanted(
+                    name=name,
+                    identity=identity,
+                    scope=scope,
+                    is_plain=isinstance(scope.rule, Exact) and not scope.deeper,
+                    equals_meet=all(map(meets_itself, scope.rules)),
+                    omissible=is_omissible(scope.rule, self.sides.slot_values(slot)[name]),
+                )
+            )
+        self._wanted[slot] = tuple(wanted)
+        return self._wanted[slot]
+
+    def _scope(self, tool: str, argument: str) -> Scope:
+        place = (tool, argument)
+        if place not in self._scopes:
+            self._scopes[place] = self._terms.rules.of(tool, argument, self._terms.default)
+        return self._scopes[place]
+
+    def _charged_of(self, call: int) -> Generator[None, None, frozenset[str]]:
+        """Return the arguments of the call that cost something where they are not expected."""
+        if call not in self._charged:
+            words: dict[str, Word] = {}
+            for name in self.sides.call_arguments[call] or ():
+                words[name] = yield from self._word(call, name)
+            self._charged[call] = frozenset(name for name, word in words.items() if word == "invented")
+        return self._charged[call]
+
+    def _word(self, call: int, name: str) -> Generator[None, None, Word]:
+        """Say what an argument is that is not expected."""
+        terms, tool = self._terms, self.sides.calls[call].name
+        if terms.rules.root and isinstance(self._scope(tool, name).rule, Ignore):
+            return "ignored"
+        if terms.volatile is not None and (terms.volatile.match(name) or terms.volatile.match(f"{tool}.{name}")):
+            return "volatile"
+        default = terms.schemas.default(tool, name)
+        if isinstance(default, Absent):
+            return "invented"
+        given = self.sides.call_values(call)[name]
+        comparison = yield from compare(Exact(), default, given, where="", pacer=self._pacer)
+        return "default" if comparison.value == 1.0 else "invented"
+
+    def _value(self, slot: int, call: int, argument: _Wanted, identity: int) -> Generator[None, None, float]:
+        """Return how well a value meets its rule; many calls share values, so that the same two are compared once."""
+        key = (self.sides.slots[slot].name, argument.name, argument.identity, identity)
+        if key not in self._alike:
+            if self._units <= 0:
+                self.is_cut_short = True
+                return float(argument.equals_meet and argument.identity == identity)
+            before = self._pacer.spent
+            self._alike[key] = yield from self._looked_at(slot, call, argument)
+            self._units -= self._pacer.spent - before
+        return self._alike[key]
+
+    def _looked_at(self, slot: int, call: int, argument: _Wanted) -> Generator[None, None, float]:
+        expected, actual = self.sides.slot_values(slot)[argument.name], self.sides.call_values(call)[argument.name]
+        quick = quick_agreement(argument.scope, expected, actual)
+        if quick is None:
+            return (yield from self._compared(slot, call, argument, "")).value
+        value, units = quick
+        if self._pacer.due(2 + units):
+            yield
+        return value
+
+    def _compared(self, slot: int, call: int, argument: _Wanted, where: str) -> Generator[None, None, Comparison]:
+        expected, actual = self.sides.slot_values(slot)[argument.name], self.sides.call_values(call)[argument.name]
+        return (yield from compare(argument.scope, expected, actual, where=where, pacer=self._pacer))
+
+    def _have_equal_sizes(self) -> bool:
+        sizes: dict[str, set[int]] = {}
+        for index, slot in enumerate(self.sides.slots):
+            if self.sides.slot_arguments[index] is not None:
+                sizes.setdefault(slot.name, set()).add(len(self._of_slot(index)))
+        return all(len(found) == 1 for found in sizes.values())

@@ -1,0 +1,87 @@
+"""What makes two values the same, as something to look up by: equal keys are equal values, whatever their depth."""
+
+from collections.abc import Generator, Iterator
+from heapq import merge
+from typing import TypeAlias
+
+from toolgauge.model.json import Json
+from toolgauge.score.leaves import tagged
+from toolgauge.score.pauses import Pacer
+
+# Flat and injective.
+Key: TypeAlias = tuple[str | int | float, ...]
+
+_Token: TypeAlias = str | int | float
+_TOKENS_PER_UNIT = 3
+# Sorting or hashing more at once would keep others waiting.
+_AT_ONCE = 1000
+
+
+def canonical(value: Json, pacer: Pacer) -> Generator[None, None, Key]:
+    """Turn a value into a key that is equal for equal values only."""
+    key: list[_Token] = []
+    for tokens in _tokens(value):
+        key += tokens
+        if pacer.due(1 + len(tokens) // _TOKENS_PER_UNIT):
+            yield
+    return tuple(key)
+
+
+class Identities:
+    """Gives each value a number, and equal values the same one: what is compared often is hashed once."""
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, Key], int] = {}
+
+    def of(self, value: Json, pacer: Pacer) -> Generator[None, None, int]:
+        """Return the number of a value."""
+        number = 0
+        key: list[_Token] = []
+        for tokens in _tokens(value):
+            key += tokens
+            if len(key) > _AT_ONCE:
+                number = self._next(number, tuple(key))
+                key = []
+            if pacer.due(1 + len(tokens) // _TOKENS_PER_UNIT):
+                yield
+        return self._next(number, tuple(key))
+
+    def _next(self, number: int, key: Key) -> int:
+        """Extend the beginning of a value that `number` stands for; 0 is the empty beginning."""
+        return self._numbers.setdefault((number, key), len(self._numbers) + 1)
+
+
+def _tokens(value: Json) -> Iterator[list[_Token]]:
+    """Yield the tokens of a value, a few at a time."""
+    if not isinstance(value, list | dict):
+        yield tagged(value)
+        return
+    none: list[_Token] = []
+    stack: list[Iterator[tuple[list[_Token], Json]]] = [iter(((none, value),))]
+    while stack:
+        step = next(stack[-1], None)
+        if step is None:
+            stack.pop()
+            continue
+        name, node = step
+        if isinstance(node, dict):
+            yield [*name, "{", len(node)]
+            stack.append(_members(node))
+        elif isinstance(node, list):
+            yield [*name, "[", len(node)]
+            stack.append(([], item) for item in node)
+        else:
+            yield name + tagged(node)
+
+
+def _members(node: dict[str, Json]) -> Iterator[tuple[list[_Token], Json]]:
+    return (([name], node[name]) for name in _in_order(node))
+
+
+def _in_order(names: dict[str, Json]) -> Iterator[str]:
+    if len(names) <= _AT_ONCE:
+        return iter(sorted(names))
+    unsorted = list(names)
+    return merge(*(sorted(unsorted[start : start + _AT_ONCE]) for start in range(0, len(unsorted), _AT_ONCE)))

@@ -13,8 +13,11 @@ from toolgauge.model.ports import Dialect
 
 DIALECTS = "toolgauge.dialects"
 EVALUATORS = "toolgauge.evaluators"
+JUDGES = "toolgauge.judges"
 
 _EVALUATOR_MEMBERS = ("version", "level", "evaluate")
+# An evaluator that asks a judge says what to ask and what an answer means instead of yielding outcomes itself.
+_JUDGE_EVALUATOR_MEMBERS = ("version", "level", "questions", "outcome", "joined")
 _DIALECT_MEMBERS = ("name", "rank", "marks", "scopes", "claims", "read", "attribute")
 
 
@@ -45,9 +48,9 @@ def dialects() -> tuple[Dialect, ...]:
 def evaluator(name: str) -> type:
     """Load the evaluator class of this name."""
     loaded = load(EVALUATORS, name)
-    missing = [member for member in _EVALUATOR_MEMBERS if not hasattr(loaded, member)]
-    if not isinstance(loaded, type) or missing:
-        raise ConfigError(f"evaluator `{name}` is not a class with `{'`, `'.join(_EVALUATOR_MEMBERS)}`")
+    members = _JUDGE_EVALUATOR_MEMBERS if hasattr(loaded, "questions") else _EVALUATOR_MEMBERS
+    if not isinstance(loaded, type) or not all(hasattr(loaded, member) for member in members):
+        raise ConfigError(f"evaluator `{name}` is not a class with `{'`, `'.join(members)}`")
     return cast("type[object]", loaded)
 
 

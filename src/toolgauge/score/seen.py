@@ -16,6 +16,8 @@ from toolgauge.score.pauses import Pacer
 _MAX_VALUES = 200
 _MAX_LEAVES = 100_000
 _CHARACTERS_PER_UNIT = 2000
+# Where a value occurs so often only as a part of something else, it is taken for not there.
+_MAX_PLACES = 10_000
 
 
 def share_of_values_seen(trajectory: Trajectory, expected: Expected) -> Generator[None, None, float | None]:
@@ -43,8 +45,8 @@ def share_of_values_seen(trajectory: Trajectory, expected: Expected) -> Generato
 
 
 def _expected_values(expected: Expected) -> tuple[str, ...]:
-    leaves = (leaf for call in expected.calls if call.args for leaf in islice(_leaves(call.args), _MAX_LEAVES))
-    texts = (_text(leaf) for leaf in leaves)
+    found = (leaf for call in expected.calls if call.args for leaf in islice(leaves(call.args), _MAX_LEAVES))
+    texts = (_text(leaf) for leaf in found)
     return tuple(islice(dict.fromkeys(text for text in texts if text), _MAX_VALUES))
 
 
@@ -52,7 +54,7 @@ def _recorded_texts(trajectory: Trajectory, pacer: Pacer) -> Generator[None, Non
     texts = [message.text.casefold() for message in trajectory.messages if message.role != "system"]
     for call in trajectory.calls:
         for content in (call.arguments, call.result):
-            for leaf in islice(_content_leaves(content), _MAX_LEAVES):
+            for leaf in islice(content_leaves(content), _MAX_LEAVES):
                 text = _text(leaf)
                 texts += [text] if text else []
                 if pacer.due():
@@ -60,17 +62,19 @@ def _recorded_texts(trajectory: Trajectory, pacer: Pacer) -> Generator[None, Non
     return texts
 
 
-def _content_leaves(content: Content) -> Iterator[Json]:
+def content_leaves(content: Content) -> Iterator[Json]:
+    """Yield the single values of what was recorded."""
     match content:
         case Recorded(value=value):
-            yield from _leaves(value)
+            yield from leaves(value)
         case Unparsed(text=text):
             yield text
         case NotRecorded():
             return
 
 
-def _leaves(value: Json) -> Iterator[Json]:
+def leaves(value: Json) -> Iterator[Json]:
+    """Yield the single values within a value."""
     stack = [value]
     while stack:
         node = stack.pop()
@@ -83,9 +87,13 @@ def _leaves(value: Json) -> Iterator[Json]:
 
 
 def _text(leaf: Json) -> str:
+    return written(leaf).casefold()
+
+
+def written(leaf: Json) -> str:
     """Write a leaf as people would; "" for what says nothing about a conversation (true, false, null)."""
     if isinstance(leaf, str):
-        return leaf.strip().casefold()
+        return leaf.strip()
     if isinstance(leaf, bool) or not isinstance(leaf, int | float):
         return ""
     is_whole = isinstance(leaf, float) and leaf.is_integer()
@@ -108,3 +116,27 @@ def _occurs(value: str, conversation: str) -> bool:
             return True
         start = conversation.find(value, end)
     return False
+
+
+def occurs_alone(value: str, text: str) -> bool:
+    """Tell whether a value stands somewhere in a text as it is, and not as a part of a longer word or number."""
+    start = text.find(value)
+    for _ in range(_MAX_PLACES):
+        if start < 0:
+            return False
+        end = start + len(value)
+        if not _continues(text[max(0, start - 2) : start][::-1], value[0]) and not _continues(
+            text[end : end + 2], value[-1]
+        ):
+            return True
+        start = text.find(value, start + 1)
+    return False
+
+
+def _continues(outward: str, edge: str) -> bool:
+    """Tell whether a word or number goes on past its edge; `outward` are the next two characters beyond it."""
+    if not edge.isalnum():
+        return False
+    if outward[:1].isalnum() or outward[:1] == "_":
+        return True
+    return edge.isdigit() and outward[:1] in (".", ",") and outward[1:].isdigit()

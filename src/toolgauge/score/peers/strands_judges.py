@@ -1,0 +1,224 @@
+"""The judge evaluators of strands-agents-evals 1.7.0: the same view, the same meaning of a verdict, one number a run.
+
+The prompts are our own (`score/prompts.py`); what the judge is shown and what its verdict counts for is the
+original's.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from toolgauge.model.expected import Expected
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.judging import Asking, Question
+from toolgauge.model.outcomes import Difference, Errored, Level, Outcome, Scored, Side
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score import prompts
+from toolgauge.score.judge_view import (
+    JudgeView,
+    exchanges_by_trace,
+    final_answer,
+    had_ended,
+    user_input,
+    view_of_call,
+    view_of_last_run,
+)
+from toolgauge.score.judged import question, question_about_call, unusable
+from toolgauge.score.pauses import Pacer
+from toolgauge.score.prompts import Prompt
+from toolgauge.score.questions import DEFAULT_HISTORY_CHARS, Writer
+
+_FAITHFUL_ENOUGH = 0.5
+
+
+class _Judge(BaseModel):
+    """What all of them share. `version` and `name` are the original's parameters, and change nothing here."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    level: ClassVar[Level] = "trajectory"
+
+    # Instructions in place of our own.
+    system_prompt: str | None = None
+    max_history_chars: int = Field(default=DEFAULT_HISTORY_CHARS, ge=1000, le=10_000_000)
+
+    def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
+        """Return the mean; one question that could not be answered fails the whole, as the original raises."""
+        scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
+        broken = [outcome for outcome in outcomes if not isinstance(outcome, Scored)]
+        if broken or not scored:
+            return broken[0] if broken else unusable()
+        score = sum(outcome.parts["peer_score"] for outcome in scored) / len(scored)
+        passed = all(outcome.parts["test_pass"] for outcome in scored)
+        return Scored(
+            value=_clamped(score),
+            explanation=scored[0].explanation if len(scored) == 1 else f"mean over {len(scored)} verdicts",
+            parts={"peer_score": score, "test_pass": float(passed)},
+            differences=tuple(difference for outcome in scored for difference in outcome.differences),
+        )
+
+    def original(self, outcome: Scored) -> JsonObject:
+        """Return the details in the original's own words."""
+        outputs: list[Json] = [difference.actual.value for difference in outcome.differences if difference.actual]
+        return {"details": {"outputs": outputs, "test_pass": bool(outcome.parts["test_pass"])}}
+
+    def _writer(self, pacer: Pacer) -> Writer:
+        return Writer(self.max_history_chars, pacer)
+
+
+class _JudgedCalls(_Judge):
+    """One question a call, Yes or No. Without a call the original says 0."""
+
+    prompt: ClassVar[Prompt]
+
+    def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
+        """Yield one question a call."""
+        if not trajectory.calls:
+            yield None, Scored(value=0.0, explanation="no call to judge", parts={"peer_score": 0.0, "test_pass": 0.0})
+            return
+        pacer = Pacer()
+        for call, view in self.views(trajectory):
+            if pacer.due(len(trajectory.calls)):
+                yield None
+            yield call, (yield from self._asked(call, view, pacer))
+
+    def views(self, trajectory: Trajectory) -> Iterator[tuple[ToolCall, JudgeView]]:
+        """Yield what the judge is shown of each call."""
+        exchanges = exchanges_by_trace(trajectory)
+        for number, exchange in enumerate(exchanges):
+            for call in exchange.calls:
+                yield call, view_of_call(exchanges, number, call, had_ended)
+
+    def _asked(self, call: ToolCall, view: JudgeView, pacer: Pacer) -> Generator[None, None, Question]:
+        asked = yield from question_about_call(self.prompt, view, call, self._writer(pacer))
+        return asked if self.system_prompt is None else _instructed(asked, self.system_prompt)
+
+    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
+        """Score 1 for Yes and 0 for No."""
+        label, reasoning = verdict.get("score"), verdict.get("reasoning")
+        if label not in ("Yes", "No") or not isinstance(reasoning, str):
+            return unusable()
+        return _output(float(label == "Yes"), passed=label == "Yes", label=label, reason=reasoning)
+
+
+class ToolParameterAccuracy(_JudgedCalls):
+    """`ToolParameterAccuracyEvaluator`."""
+
+    prompt: ClassVar[Prompt] = prompts.TOOL_PARAMETER_ACCURACY
+    version: ClassVar[str] = prompts.TOOL_PARAMETER_ACCURACY.version
+
+
+class ToolSelectionAccuracy(_JudgedCalls):
+    """`ToolSelectionAccuracyEvaluator`."""
+
+    prompt: ClassVar[Prompt] = prompts.TOOL_SELECTION_ACCURACY
+    version: ClassVar[str] = prompts.TOOL_SELECTION_ACCURACY.version
+
+
+class Faithfulness(_Judge):
+    """`FaithfulnessEvaluator`: only the last response, against all that came before it."""
+
+    version: ClassVar[str] = prompts.FAITHFULNESS.version
+
+    def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
+        """Yield the question about the last response; the original raises where no agent run was seen."""
+        seen = view_of_last_run(trajectory)
+        if seen is None:
+            yield None, Errored(error_type="ValueError", message="no agent run was seen")
+            return
+        view, response = seen
+        writer = self._writer(Pacer())
+        history = yield from writer.history(view)
+        target = writer.text(prompts.TARGET_RESPONSE, "assistant", response)
+        yield None, question(prompts.FAITHFULNESS, (history, target), writer, instructions=self.system_prompt)
+
+    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
+        """Score what the label is worth."""
+        label, reasoning = verdict.get("score"), verdict.get("reasoning")
+        if not isinstance(label, str) or label not in prompts.FAITHFULNESS_LABELS or not isinstance(reasoning, str):
+            return unusable()
+        score = prompts.FAITHFULNESS_LABELS[label]
+        return _output(score, passed=score >= _FAITHFUL_ENOUGH, label=label, reason=reasoning)
+
+
+class TrajectoryJudge(_Judge):
+    """`TrajectoryEvaluator`: the judge says score and pass itself, and nothing bounds the score."""
+
+    version: ClassVar[str] = prompts.STRANDS_TRAJECTORY_JUDGE.version
+
+    rubric: str
+    # The original takes it and never shows it to the judge.
+    trajectory_description: JsonObject | None = None
+    include_inputs: bool = True
+
+    def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:
+        """Yield the question about the trajectory."""
+        writer = self._writer(Pacer())
+        sections: list[str] = []
+        for name in self.sections(trajectory, expected):
+            sections += [(yield from self._section(name, trajectory, expected, writer))]
+        instructions = prompts.with_rubric(prompts.STRANDS_TRAJECTORY_JUDGE, self.rubric)
+        if self.system_prompt is not None:
+            instructions = f"{self.system_prompt}\n\nThe rubric:\n{self.rubric}"
+        yield None, question(prompts.STRANDS_TRAJECTORY_JUDGE, sections, writer, instructions=instructions)
+
+    def sections(self, trajectory: Trajectory, expected: Expected | None) -> tuple[str, ...]:
+        """Name the sections that the judge is shown besides the rubric; what is empty is left out."""
+        answer = expected.answer.value if expected is not None and expected.answer is not None else None
+        present = {
+            "Input": self.include_inputs,
+            "Output": final_answer(trajectory) != "",
+            "ExpectedOutput": bool(answer),
+            "Trajectory": True,
+            "ExpectedTrajectory": expected is not None and bool(expected.calls),
+        }
+        return tuple(name for name, is_there in present.items() if is_there)
+
+    def _section(
+        self, name: str, trajectory: Trajectory, expected: Expected | None, writer: Writer
+    ) -> Generator[None, None, str]:
+        match name:
+            case "Input":
+                return writer.text(prompts.INPUT, "user", user_input(trajectory) or None)
+            case "Output":
+                return writer.text(prompts.OUTPUT, "assistant", final_answer(trajectory))
+            case "Trajectory":
+                return (yield from writer.calls(prompts.TRAJECTORY, trajectory.calls))
+            case "ExpectedOutput":
+                answer = expected.answer.value if expected is not None and expected.answer is not None else None
+                return writer.text(prompts.EXPECTED_OUTPUT, "assistant", answer)
+            case _:
+                return writer.expected_calls(expected.calls if expected is not None else ())
+
+    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
+        """Score what the judge says."""
+        score, passed = verdict.get("score"), verdict.get("test_pass")
+        if not isinstance(score, int | float) or isinstance(score, bool) or not isinstance(passed, bool):
+            return unusable()
+        return _output(float(score), passed=passed, label=verdict.get("label"), reason=verdict.get("reason"))
+
+
+def _instructed(asked: Question, instructions: str) -> Question:
+    return Question(
+        instructions=instructions,
+        prompt=asked.prompt,
+        form_name=asked.form_name,
+        form=asked.form,
+        notes=asked.notes,
+    )
+
+
+def _output(score: float, *, passed: bool, label: Json, reason: Json) -> Scored:
+    words = f"the judge says {label}" if label in ("Yes", "No", *prompts.FAITHFULNESS_LABELS) else "the judge's score"
+    said: JsonObject = {"label": label, "reason": reason, "score": score, "test_pass": passed}
+    return Scored(
+        value=_clamped(score),
+        explanation=words,
+        parts={"peer_score": score, "test_pass": float(passed)},
+        differences=(Difference(where="verdict", rule="judge", actual=Side(value=said)),),
+    )
+
+
+def _clamped(score: float) -> float:
+    return min(1.0, max(0.0, score))

@@ -1,0 +1,167 @@
+"""Makes questions of views: renders what a judge may know, within a budget, as quotations.
+
+The newest matters most: what does not fit the budget is left out from the oldest turn on, and the question says so.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.expected import ExpectedCall
+from toolgauge.model.json import Json
+from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.trajectory import ToolCall
+from toolgauge.score import prompts
+from toolgauge.score.judge_view import JudgeView, Said
+from toolgauge.score.pauses import Pacer
+from toolgauge.score.quoting import line, quoted
+
+DEFAULT_HISTORY_CHARS = 60_000
+# One giant result may not push out everything else.
+_SHARE_OF_ONE_VALUE = 4
+_CHARACTERS_PER_UNIT = 200
+
+
+@dataclass(slots=True)
+class Writer:
+    """Renders the parts of one prompt; `notes` collects what had to be left out."""
+
+    budget: int
+    pacer: Pacer
+    notes: list[str] = field(default_factory=list[str])
+    _cut_values: int = 0
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """What was left out, in words."""
+        cut = (f"{self._cut_values} long values were cut",) if self._cut_values else ()
+        return (*self.notes, *cut)
+
+    def history(self, view: JudgeView) -> Generator[None, None, str]:
+        """Quote the conversation before the target, the newest lines as far as the budget goes."""
+        total = sum(1 if isinstance(entry, Said) else len(entry) for entry in view.history)
+        if not total:
+            return prompts.NO_HISTORY
+        return (yield from self._quoted_newest(prompts.HISTORY, view, total))
+
+    def _quoted_newest(self, title: str, view: JudgeView, total: int) -> Generator[None, None, str]:
+        # The prompt that the target serves is kept in any case: nothing could be judged without it.
+        first = view.history[view.current] if view.current < len(view.history) else None
+        prompt = self._line(_said(first)) if isinstance(first, Said) else None
+        left = self.budget - len(prompt or "")
+        kept: list[str] = []
+        written = 0
+        for place, fields in _newest_first(view):
+            text = prompt if prompt is not None and place == view.current else self._line(fields)
+            if text is not prompt:
+                left -= len(text)
+            if left < 0 and text is not prompt:
+                break
+            kept.append(text)
+            written += 1
+            if self.pacer.due(1 + len(text) // _CHARACTERS_PER_UNIT):
+                yield
+        if prompt is not None and not any(text is prompt for text in kept):
+            kept.append(prompt)
+            written += 1
+        if written < total:
+            self.notes.append(f"history cut: {total - written} of {total} entries left out, the oldest first")
+        return quoted(title, kept[::-1])
+
+    def tools(self, tools: Sequence[ToolDefinition], target: str | None) -> Generator[None, None, str]:
+        """Quote the tools on offer; where they are too many, in any case the one that was called."""
+        if not tools:
+            return prompts.NO_TOOLS
+        called = next((tool for tool in tools if tool.name == target), None)
+        left = self.budget
+        texts: list[str] = []
+        for tool in sorted(tools, key=lambda tool: tool is not called):
+            text = self._line(_tool(tool))
+            left -= len(text)
+            if left < 0 and texts:
+                break
+            texts.append(text)
+            if self.pacer.due(1 + len(text) // _CHARACTERS_PER_UNIT):
+                yield
+        if len(texts) < len(tools):
+            self.notes.append(f"{len(tools) - len(texts)} of {len(tools)} tools on offer left out")
+        return quoted(prompts.TOOLS, texts)
+
+    def calls(self, title: str, calls: Sequence[ToolCall]) -> Generator[None, None, str]:
+        """Quote calls in their order, the newest as far as the budget goes."""
+        left = self.budget
+        kept: list[str] = []
+        for call in reversed(calls):
+            text = self._line(_executed(call))
+            left -= len(text)
+            if left < 0 and kept:
+                break
+            kept.append(text)
+            if self.pacer.due(1 + len(text) // _CHARACTERS_PER_UNIT):
+                yield
+        if len(kept) < len(calls):
+            self.notes.append(f"{len(calls) - len(kept)} of {len(calls)} calls left out, the oldest first")
+        return quoted(title, kept[::-1] or [self._line((("calls", 0),))])
+
+    def target(self, call: ToolCall) -> str:
+        """Quote the call to judge: what was asked for, never what came of it."""
+        return quoted(prompts.TARGET_CALL, [self._line(_asked(call), self.budget)])
+
+    def expected_calls(self, calls: Sequence[ExpectedCall]) -> str:
+        """Quote expected calls."""
+        lines = [
+            self._line((("call", call.name), *((("arguments", call.args),) if call.args else ()))) for call in calls
+        ]
+        return quoted(prompts.EXPECTED_TRAJECTORY, lines)
+
+    def text(self, title: str, key: str, value: Json) -> str:
+        """Quote one value."""
+        return quoted(title, [self._line(((key, value),), self.budget)])
+
+    def _line(self, fields: Sequence[tuple[str, Json]], limit: int | None = None) -> str:
+        text, was_cut = line(fields, limit or max(1, self.budget // _SHARE_OF_ONE_VALUE))
+        self._cut_values += was_cut
+        return text
+
+
+def shown_content(content: Content) -> Json:
+    """Return what a judge sees of arguments or of a result."""
+    match content:
+        case Recorded(value=value):
+            return value
+        case Unparsed(text=text):
+            return text
+        case NotRecorded():
+            return prompts.NOT_RECORDED
+
+
+def _newest_first(view: JudgeView) -> Iterator[tuple[int, tuple[tuple[str, Json], ...]]]:
+    """Yield the lines of a history from the newest on, with the place of their entry."""
+    for place in range(len(view.history) - 1, -1, -1):
+        entry = view.history[place]
+        if isinstance(entry, Said):
+            yield place, _said(entry)
+            continue
+        for call in reversed(entry):
+            yield place, _executed(call)
+
+
+def _said(said: Said) -> tuple[tuple[str, Json], ...]:
+    return ((said.role, said.text),)
+
+
+def _asked(call: ToolCall) -> tuple[tuple[str, Json], ...]:
+    return (("call", call.name), ("arguments", shown_content(call.arguments)))
+
+
+def _executed(call: ToolCall) -> tuple[tuple[str, Json], ...]:
+    if call.error is None:
+        return (*_asked(call), ("result", shown_content(call.result)))
+    failed: Json = call.error.message or call.error.kind
+    if isinstance(call.result, NotRecorded):
+        return (*_asked(call), ("error", failed))
+    return (*_asked(call), ("result", shown_content(call.result)), ("error", failed))
+
+
+def _tool(tool: ToolDefinition) -> tuple[tuple[str, Json], ...]:
+    return (("tool", tool.name), ("description", tool.description), ("parameters", tool.parameters))

@@ -228,10 +228,6 @@ def test_what_is_open_at_the_end_is_scored_and_released():
     assert isinstance(walk.pipeline.consume("traces", b"", walk.now_ns), Refused)
 
 
-def test_metrics_are_refused_plainly():
-    assert isinstance(Walk().pipeline.consume("metrics", b"", 0), Unsupported)
-
-
 @pytest.mark.parametrize("signal", ["traces", "logs"])
 def test_a_request_that_is_cut_off_is_invalid(signal: str):
     walk = Walk()

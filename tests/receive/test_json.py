@@ -1,0 +1,137 @@
+# pyright: reportMissingTypeStubs=false
+import asyncio
+import json
+import random
+
+from google.protobuf import json_format
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.receive.fakes import gzipped, post, receiving
+from toolgauge.model.delivery import Refused, Signal
+from toolgauge.receive.gunzip import gunzip
+
+SPAN = {
+    "traceId": "0AF7651916CD43DD8448EB211C80319C",
+    "spanId": "00f067aa0ba902b7",
+    "name": "execute_tool search",
+    "kind": 3,
+    "startTimeUnixNano": "1800000000000000000",
+    "endTimeUnixNano": 1800000000000000005,
+    "attributes": [{"key": "gen_ai.tool.name", "value": {"stringValue": "search"}}],
+    "unheardOf": {"nested": [1]},
+}
+DOCUMENT = {"resourceSpans": [{"scopeSpans": [{"spans": [SPAN]}]}]}
+TEXT = json.dumps(DOCUMENT).encode()
+JSON = "application/json"
+
+
+def spans_of(body: bytes):
+    (group,) = ExportTraceServiceRequest.FromString(body).resource_spans
+    return group.scope_spans[0].spans
+
+
+async def test_json_request_arrives_as_protobuf_and_is_answered_in_json():
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, TEXT, Content_Type="application/json; charset=utf-8")
+    assert (reply.status, reply.body, reply.headers["content-type"]) == (200, b"{}", JSON)
+    ((signal, body, _),) = receivers.consumer.taken
+    (span,) = spans_of(body)
+    assert signal == "traces"
+    assert span.trace_id.hex() == "0af7651916cd43dd8448eb211c80319c"
+    assert (span.kind, span.start_time_unix_nano, span.end_time_unix_nano) == (3, 18 * 10**17, 18 * 10**17 + 5)
+    assert receivers.outcomes() == {("http", "traces", "accepted"): 1}
+
+
+async def test_compressed_json_arrives():
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, gzipped(TEXT), Content_Type=JSON, Content_Encoding="gzip")
+    assert reply.status == 200
+    assert len(spans_of(receivers.consumer.taken[0][1])) == 1
+
+
+async def test_empty_json_object_succeeds():
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, b"{}", Content_Type=JSON)
+    assert (reply.status, reply.body) == (200, b"{}")
+
+
+async def test_logs_and_metrics_come_as_json_too():
+    logs = b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"eventName":"x"}]}]}]}'
+    metrics = (
+        b'{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"m","gauge":{"dataPoints":[{"asInt":"7"}]}}]}]}]}'
+    )
+    async with receiving() as receivers:
+        for path, text in (("/v1/logs", logs), ("/v1/metrics", metrics)):
+            assert (await post(receivers.http.port, text, path=path, Content_Type=JSON)).status == 200
+    assert [signal for signal, _, _ in receivers.consumer.taken] == ["logs", "metrics"]
+
+
+async def test_broken_json_is_refused_in_json_naming_what_is_wrong():
+    wrong = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [{**SPAN, "traceId": "xyz"}]}]}]}).encode()
+    async with receiving() as receivers:
+        reply = await post(receivers.http.port, wrong, Content_Type=JSON)
+    status = json_format.Parse(reply.body.decode(), Status())
+    assert (reply.status, reply.headers["content-type"], status.code) == (400, JSON, 3)
+    assert status.message == "`resourceSpans[0].scopeSpans[0].spans[0].traceId` must be hex"
+    assert receivers.consumer.taken == []
+    assert receivers.outcomes() == {("http", "traces", "invalid"): 1}
+
+
+async def test_refusal_to_a_json_sender_tells_when_to_come_back():
+    async with receiving() as receivers:
+        receivers.consumer.answer = Refused("the queue is full", 1.5)
+        reply = await post(receivers.http.port, TEXT, Content_Type=JSON)
+    told = json.loads(reply.body)
+    assert (reply.status, reply.headers["retry-after"]) == (503, "2")
+    assert told["details"] == [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1.500s"}]
+
+
+async def test_json_beyond_the_limit_is_refused_before_it_is_decoded():
+    bomb = gzipped(b"[" + b" " * (4 << 20) + b"]")
+    async with receiving(limit=1 << 20) as receivers:
+        reply = await post(receivers.http.port, bomb, Content_Type=JSON, Content_Encoding="gzip")
+    assert reply.status == 413
+
+
+async def test_large_json_does_not_keep_others_waiting():
+    entered, may_go_on = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(signal: Signal, text: bytes) -> bytes:
+        del signal, text
+        loop.call_soon_threadsafe(entered.set)
+        asyncio.run_coroutine_threadsafe(may_go_on.wait(), loop).result(10)
+        return b"\n\0"
+
+    async with receiving(from_json=slow) as receivers:
+        large = asyncio.create_task(post(receivers.http.port, b"{" + b" " * 100_000 + b"}", Content_Type=JSON))
+        await entered.wait()
+        assert (await post(receivers.http.port, b"\n\0")).status == 200
+        assert not large.done()
+        may_go_on.set()
+        assert (await large).status == 200
+
+
+async def test_fault_while_decoding_json_is_our_error_and_counted():
+    def broken(signal: Signal, text: bytes) -> bytes:
+        del signal, text
+        raise RuntimeError("with a secret")
+
+    async with receiving(from_json=broken) as receivers:
+        reply = await post(receivers.http.port, TEXT, Content_Type=JSON)
+    assert reply.status == 500
+    assert b"secret" not in reply.body
+    assert receivers.outcomes() == {("http", "traces", "error"): 1}
+
+
+async def test_changed_bytes_are_taken_or_refused_and_nothing_else():
+    chance = random.Random(7)  # noqa: S311 - the same bytes in every run
+    async with receiving() as receivers:
+        for _ in range(150):
+            text = bytearray(TEXT)
+            for _ in range(chance.randint(1, 5)):
+                text[chance.randrange(len(text))] = chance.randrange(256)
+            reply = await post(receivers.http.port, bytes(text), Content_Type=JSON)
+            assert reply.status in (200, 400)
+        assert gunzip(gzipped(TEXT), 1 << 20) == TEXT

@@ -1,0 +1,219 @@
+"""Who gets in, over both transports: TLS, client certificates, tokens, browsers."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import grpc
+import grpc.aio
+import pytest
+from grpc import StatusCode as Code
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+
+from tests.certificates import Certificates, certificates
+from tests.receive.fakes import Told, call, call_once, post, raw, read_reply, receiving
+from toolgauge.auth import TokenGuard
+from toolgauge.model.errors import StartError
+from toolgauge.receive.cors import Cors
+from toolgauge.tls import ServerTls
+
+BODY = b"\n\0"
+HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 2\r\n\r\n"
+GUARD = TokenGuard(tokens=("s3cret",))
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Certificates:
+    return certificates(tmp_path)
+
+
+def tls(made: Certificates, *, mutual: bool = False, reload_interval_s: float = 10.0) -> ServerTls:
+    return ServerTls(
+        cert_file=made.server_cert,
+        key_file=made.server_key,
+        client_ca_file=made.ca_file if mutual else None,
+        reload_interval_s=reload_interval_s,
+    )
+
+
+def client_context(made: Certificates, *, mutual: bool = False) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(made.ca_file))
+    if mutual:
+        context.load_cert_chain(made.client_cert, made.client_key)
+    return context
+
+
+async def https(port: int, context: ssl.SSLContext) -> tuple[int, bytes]:
+    """Post once over TLS; return the status and the server's certificate."""
+    reader, writer = await asyncio.open_connection("localhost", port, ssl=context)
+    try:
+        writer.write(HEAD + BODY)
+        status = (await read_reply(reader)).status
+        certificate = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    finally:
+        writer.close()
+    return status, certificate
+
+
+async def grpcs(port: int, made: Certificates, *, mutual: bool = False) -> Told:
+    credentials = grpc.ssl_channel_credentials(
+        made.ca_file.read_bytes(),
+        made.client_key.read_bytes() if mutual else None,
+        made.client_cert.read_bytes() if mutual else None,
+    )
+    async with grpc.aio.secure_channel(f"localhost:{port}", credentials) as channel:
+        return await call(channel, BODY)
+
+
+async def test_both_transports_speak_tls(made: Certificates):
+    async with receiving(tls=tls(made)) as receivers:
+        status, _ = await https(receivers.http.port, client_context(made))
+        told = await grpcs(receivers.grpc.port, made)
+    assert (status, told.code) == (200, Code.OK)
+    assert len(receivers.consumer.taken) == 2
+
+
+async def test_plain_text_is_not_spoken_beside_tls(made: Certificates):
+    async with receiving(tls=tls(made)) as receivers:
+        reply = await raw(receivers.http.port, HEAD + BODY)
+        told = await call_once(receivers.grpc.port, BODY)
+    assert (reply.status, told.code) == (0, Code.UNAVAILABLE)
+    assert receivers.consumer.taken == []
+
+
+async def test_only_clients_with_a_certificate_get_in_where_that_is_asked(made: Certificates):
+    async with receiving(tls=tls(made, mutual=True)) as receivers:
+        assert (await https(receivers.http.port, client_context(made, mutual=True)))[0] == 200
+        assert (await grpcs(receivers.grpc.port, made, mutual=True)).code is Code.OK
+        with pytest.raises((ssl.SSLError, ConnectionError, AssertionError)):
+            assert (await https(receivers.http.port, client_context(made)))[0] == 200
+        assert (await grpcs(receivers.grpc.port, made)).code is Code.UNAVAILABLE
+    assert len(receivers.consumer.taken) == 2
+
+
+async def test_renewed_certificate_is_used_without_a_restart(made: Certificates):
+    async with receiving(tls=tls(made, reload_interval_s=0.05)) as receivers:
+        _, first = await https(receivers.http.port, client_context(made))
+        renewed = ssl.PEM_cert_to_DER_cert(made.renew_server().decode())
+        async with asyncio.timeout(10):
+            while (await https(receivers.http.port, client_context(made)))[1] != renewed:
+                assert (await grpcs(receivers.grpc.port, made)).code is Code.OK
+        assert first != renewed
+        assert (await grpcs(receivers.grpc.port, made)).code is Code.OK
+
+
+async def test_broken_renewal_leaves_the_certificate_that_worked(made: Certificates, caplog: pytest.LogCaptureFixture):
+    async with receiving(tls=tls(made, reload_interval_s=0.05)) as receivers:
+        made.server_cert.write_text("-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n")
+        async with asyncio.timeout(10):
+            while "the certificate in use stays" not in caplog.text:
+                await asyncio.sleep(0.02)
+        assert (await https(receivers.http.port, client_context(made)))[0] == 200
+
+
+@pytest.mark.parametrize("broken", ["missing", "no pem", "other key"])
+async def test_unusable_file_is_named_at_the_start(made: Certificates, broken: str):
+    if broken == "missing":
+        made.server_key.unlink()
+    elif broken == "no pem":
+        made.server_key.write_text("hello")
+    else:
+        made.server_key.write_bytes(made.client_key.read_bytes())
+    with pytest.raises(StartError, match=r"server\.key"):
+        async with receiving(tls=tls(made)):
+            pass
+
+
+async def test_requests_without_the_token_are_turned_away_on_both_transports():
+    async with receiving(guard=GUARD) as receivers:
+        none = await post(receivers.http.port, BODY)
+        wrong = await post(receivers.http.port, BODY, Authorization="Bearer wrong")
+        grpc_none = await call_once(receivers.grpc.port, BODY)
+        grpc_wrong = await call_once(receivers.grpc.port, BODY, metadata=(("authorization", "Bearer wrong"),))
+    assert (none.status, none.headers["www-authenticate"], wrong.status) == (401, "Bearer", 401)
+    assert (grpc_none.code, grpc_wrong.code) == (Code.UNAUTHENTICATED, Code.UNAUTHENTICATED)
+    assert receivers.consumer.taken == []
+    assert receivers.outcomes() == {
+        ("http", "traces", "unauthenticated"): 2,
+        ("grpc", "traces", "unauthenticated"): 2,
+    }
+
+
+async def test_the_token_opens_both_transports():
+    async with receiving(guard=GUARD) as receivers:
+        reply = await post(receivers.http.port, BODY, Authorization="Bearer s3cret")
+        told = await call_once(receivers.grpc.port, BODY, metadata=(("authorization", "Bearer s3cret"),))
+    assert (reply.status, told.code) == (200, Code.OK)
+
+
+async def test_allowed_page_may_ask_and_send():
+    cors = Cors(allowed_origins=("https://*.example.com",), allowed_headers=("x-api-key",), max_age_s=600)
+    async with receiving(cors=cors) as receivers:
+        asked = await post(
+            receivers.http.port,
+            b"",
+            method="OPTIONS",
+            Origin="https://app.example.com",
+            Access_Control_Request_Method="POST",
+        )
+        sent = await post(receivers.http.port, BODY, Origin="https://app.example.com")
+    assert asked.status == 204
+    assert asked.headers["access-control-allow-origin"] == "https://app.example.com"
+    assert asked.headers["access-control-allow-methods"] == "POST"
+    assert "x-api-key" in asked.headers["access-control-allow-headers"]
+    assert "Content-Type" in asked.headers["access-control-allow-headers"]
+    assert asked.headers["access-control-max-age"] == "600"
+    assert (sent.status, sent.headers["access-control-allow-origin"]) == (200, "https://app.example.com")
+
+
+@pytest.mark.parametrize("origin", ["https://example.com.evil.org", "http://app.example.com", "null", ""])
+async def test_other_pages_are_told_nothing(origin: str):
+    cors = Cors(allowed_origins=("https://*.example.com",))
+    async with receiving(cors=cors) as receivers:
+        asked = await post(
+            receivers.http.port, b"", method="OPTIONS", Origin=origin, Access_Control_Request_Method="POST"
+        )
+        sent = await post(receivers.http.port, BODY, Origin=origin)
+    assert asked.status == 405
+    assert not any(name.startswith("access-control") for name in (*asked.headers, *sent.headers))
+
+
+async def test_no_page_may_send_by_default():
+    async with receiving() as receivers:
+        asked = await post(
+            receivers.http.port, b"", method="OPTIONS", Origin="https://a.example", Access_Control_Request_Method="POST"
+        )
+    assert asked.status == 405
+
+
+async def test_connection_that_says_nothing_is_closed_in_time():
+    async with receiving(read_header_timeout_s=0.1) as receivers:
+        reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
+        writer.write(b"POST /v1/traces HTT")
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
+        writer.close()
+
+
+@pytest.mark.parametrize("service", ["", "opentelemetry.proto.collector.trace.v1.TraceService"])
+async def test_grpc_health_says_serving(service: str):
+    async with receiving() as receivers:
+        told = await call_once(
+            receivers.grpc.port,
+            HealthCheckRequest(service=service).SerializeToString(),
+            method="/grpc.health.v1.Health/Check",
+        )
+    assert HealthCheckResponse.FromString(told.response).status == HealthCheckResponse.SERVING
+
+
+async def test_grpc_health_says_not_serving_while_stopping():
+    async with receiving() as receivers, grpc.aio.insecure_channel(f"127.0.0.1:{receivers.grpc.port}") as channel:
+        watch = channel.unary_stream("/grpc.health.v1.Health/Watch")(HealthCheckRequest().SerializeToString())
+        seen = [HealthCheckResponse.FromString(await watch.read()).status]
+        await receivers.grpc.stop(0.5)
+        seen.append(HealthCheckResponse.FromString(await watch.read()).status)
+    assert isinstance(first, bytes)
+    assert isinstance(second, bytes)
+    assert HealthCheckResponse.FromString(first).status == HealthCheckResponse.SERVING
+    assert HealthCheckResponse.FromString(second).status == HealthCheckResponse.NOT_SERVING

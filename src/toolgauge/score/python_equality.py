@@ -1,0 +1,95 @@
+"""Equality as `==` of Python has it, which the originals of the field compare by; ours goes by `compare`.
+
+1, 1.0 and true are one value, the order of keys does not matter and that of items does, NaN equals nothing. Containers
+are walked without recursion, each once: spans decide how deep they are, and a value is compared with many others.
+"""
+
+from collections.abc import Generator, Hashable, Iterator
+from heapq import merge
+from itertools import chain, islice
+from typing import TypeAlias
+
+from toolgauge.model.json import Json
+from toolgauge.score.identities import Key
+from toolgauge.score.pauses import Pacer
+
+_Container: TypeAlias = list[Json] | dict[str, Json]
+
+# Sorting or hashing more at once would keep others waiting.
+_AT_ONCE = 1000
+
+
+class PythonEquality:
+    """Numbers values: equal ones have the same number."""
+
+    __slots__ = ("_containers", "_numbers", "_pacer")
+
+    def __init__(self, pacer: Pacer) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        # By identity; containers stay beside their numbers so that no other can take their place in memory.
+        self._containers: dict[int, tuple[_Container, int]] = {}
+        self._pacer = pacer
+
+    def same(self, first: Json, second: Json) -> Generator[None, None, bool]:
+        """Tell whether two values are equal."""
+        if not isinstance(first, list | dict) or not isinstance(second, list | dict):
+            return first == second
+        if type(first) is not type(second) or len(first) != len(second):
+            return False
+        return (yield from self.key(first)) == (yield from self.key(second))
+
+    def key(self, value: Json) -> Generator[None, None, Key]:
+        """Return a key that is equal for equal values only, as long as this lives."""
+        if isinstance(value, list | dict) and id(value) not in self._containers:
+            yield from self._number_containers(value)
+        return (self._of(value),)
+
+    def _number_containers(self, value: _Container) -> Generator[None, None, None]:
+        """Number all containers of a value, the innermost first."""
+        stack = [(value, _children(value))]
+        while stack:
+            node, below = stack[-1]
+            for child in below:
+                if self._pacer.due():
+                    yield
+                if isinstance(child, list | dict) and id(child) not in self._containers:
+                    stack.append((child, _children(child)))
+                    break
+            else:
+                stack.pop()
+                self._containers[id(node)] = (node, (yield from self._of_container(node)))
+
+    def _of_container(self, node: _Container) -> Generator[None, None, int]:
+        if isinstance(node, list):
+            return (yield from self._of_parts(("[", len(node)), map(self._of, node)))
+        if len(node) <= _AT_ONCE:
+            return self._number(("{", frozenset((name, self._of(child)) for name, child in node.items())))
+        members = chain.from_iterable((name, self._of(node[name])) for name in _in_order(node))
+        return (yield from self._of_parts(("{", len(node)), members))
+
+    def _of_parts(self, start: Hashable, parts: Iterator[Hashable]) -> Generator[None, None, int]:
+        """Extend the number of a beginning piece by piece: hashing a large container at once would take too long."""
+        number = self._number(start)
+        while piece := tuple(islice(parts, _AT_ONCE)):
+            number = self._number((number, piece))
+            if self._pacer.due(len(piece) // 4):
+                yield
+        return number
+
+    def _of(self, value: Json) -> int:
+        if isinstance(value, list | dict):
+            return self._containers[id(value)][1]
+        # Only NaN differs from itself. Of all others Python's own hash and equality decide: true is 1.
+        return self._number(("nan", len(self._numbers)) if value != value else value)
+
+    def _number(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+
+def _children(node: _Container) -> Iterator[Json]:
+    return iter(node.values() if isinstance(node, dict) else node)
+
+
+def _in_order(names: dict[str, Json]) -> Iterator[str]:
+    unsorted = list(names)
+    return merge(*(sorted(unsorted[start : start + _AT_ONCE]) for start in range(0, len(unsorted), _AT_ONCE)))

@@ -1,0 +1,66 @@
+"""Equality as Python has it: true is 1, and NaN is nothing."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.score.support import finished
+from toolgauge.model.json import Json
+from toolgauge.score.pauses import Pacer
+from toolgauge.score.python_equality import PythonEquality
+
+LEAVES = st.sampled_from([None, True, False, 0, 1, 1.0, -0.0, "", "1", "nan", "{", 2**53 + 1, float(2**53)])
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab{"), inner, max_size=3)
+)
+
+
+def keys_agree(first: Json, second: Json) -> bool:
+    equality = PythonEquality(Pacer())
+    return finished(equality.key(first)) == finished(equality.key(second))
+
+
+@given(first=VALUES, second=VALUES)
+def test_values_are_the_same_exactly_where_python_says_so(first: Json, second: Json):
+    equality = PythonEquality(Pacer())
+    assert finished(equality.same(first, second)) is (first == second)
+    assert keys_agree(first, second) is (first == second)
+
+
+def test_true_is_one_and_one_is_not_its_text():
+    assert keys_agree({"a": [1, 0]}, {"a": [True, 0.0]})
+    assert not keys_agree(1, "1")
+    assert not keys_agree([], {})
+    assert not keys_agree(None, {})
+
+
+def test_nan_is_equal_to_nothing():
+    assert not keys_agree([float("nan")], [float("nan")])
+    assert not finished(PythonEquality(Pacer()).same(float("nan"), float("nan")))
+
+
+def test_large_containers_are_compared_like_small_ones():
+    names = [f"n{number}" for number in range(2500)]
+    large: dict[str, Json] = dict.fromkeys(names, 1)
+    backwards: dict[str, Json] = dict.fromkeys(reversed(names), True)
+    assert keys_agree(large, backwards)
+    assert not keys_agree(large, {**large, "n7": 2})
+    ones: list[Json] = [1] * 2500
+    others: list[Json] = [1.0] * 2499
+    assert keys_agree(ones, [*others, True])
+    assert not keys_agree(ones, [*others, 2])
+
+
+def test_depth_is_no_limit_and_values_of_the_moment_are_not_mixed_up():
+    deep: Json = []
+    other: Json = [1]
+    for _ in range(20_000):
+        deep, other = [deep], [other]
+    equality = PythonEquality(Pacer())
+    assert finished(equality.key(deep)) != finished(equality.key(other))
+    # Each list is gone when the next is made, and may stand in the same place of memory.
+    assert len({finished(equality.key([number])) for number in range(100)}) == 100
+
+
+def test_pauses_come_while_a_large_value_is_walked():
+    large: list[Json] = [[number] for number in range(10_000)]
+    assert sum(1 for _ in PythonEquality(Pacer()).key(large)) > 10

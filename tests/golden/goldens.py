@@ -50,13 +50,13 @@ def _bfcl(line: Line) -> Golden:
         place=line.place,
         name=str(written["id"]),
         evaluator="bfcl.ast",
-        config={"name_rule": written["name_rule"]},
+        config={"name_rule": written["name_rule"], "test_category": written["category"]},
         expected={"allowed": written["allowed"]},
         actual={"calls": written["calls"], "functions": written["functions"]},
         pass_at=1.0,
         verdicts=(),
     )
-    return Golden(case, {"score": written["valid"]})
+    return Golden(case, {"score": written["valid"], "details": {"error_type": written["error_type"]}})
 
 
 def differences(golden: Golden, result: CaseResult) -> list[str]:

@@ -1,0 +1,256 @@
+"""Checks a call as BFCL does: each argument against its type and the list of its accepted values.
+
+What a function or a list of accepted values lacks raises what it raises in the original.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.outcomes import Side
+from toolgauge.score.pauses import Pacer
+from toolgauge.score.python_equality import PythonEquality
+
+# What marks an argument that may be left out.
+_OMISSIBLE = ""
+_TYPES: Mapping[Json, type] = {
+    "string": str,
+    "integer": int,
+    "float": float,
+    "boolean": bool,
+    "array": list,
+    "tuple": list,
+    "dict": dict,
+    "any": str,
+}
+_NESTING = ("array", "tuple")
+_SQUASHED = str.maketrans("'", '"', " ,./-_*^")
+_CHARACTERS_AT_ONCE = 20_000
+_CHARACTERS_PER_UNIT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why calls were not accepted, in BFCL's words; `where` names tool and argument."""
+
+    error_type: str
+    where: str = ""
+    allowed: Json = None
+    found: Side | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCall:
+    """A call, or the accepted values of one."""
+
+    name: str
+    args: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function with the names and types of its arguments."""
+
+    name: str
+    properties: JsonObject
+    required: list[Json]
+
+
+class Checker:
+    """Checks one call against one function and the accepted values of its arguments."""
+
+    __slots__ = ("_equality", "_pacer")
+
+    def __init__(self, pacer: Pacer) -> None:
+        self._pacer = pacer
+        self._equality = PythonEquality(pacer)
+
+    def fault(self, function: Function, call: NamedCall, allowed: JsonObject) -> Generator[None, None, Fault | None]:
+        """Return the first fault of a call."""
+        kind = "simple_function_checker"
+        if function.name != call.name:
+            return Fault(f"{kind}:wrong_func_name", where=function.name)
+        for name in function.required:
+            if name not in call.args:
+                return Fault(f"{kind}:missing_required", where=f"{call.name}: {as_text(name)}")
+        for name, value in call.args.items():
+            if self._pacer.due():
+                yield
+            where = f"{call.name}: {name}"
+            if name not in function.properties or name not in allowed:
+                return Fault(f"{kind}:unexpected_param", where=where, found=Side(value=value))
+            error_type = yield from self._argument(value, function.properties[name], as_items(allowed[name]))
+            if error_type is not None:
+                return Fault(error_type, where=where, allowed=allowed[name], found=Side(value=value))
+        for name, accepted in allowed.items():
+            if name not in call.args and not _is_omissible(accepted):
+                where = f"{call.name}: {name}"
+                return Fault(f"{kind}:missing_optional", where=where, allowed=accepted)
+        return None
+
+    def _argument(self, value: Json, details: Json, allowed: list[Json]) -> Generator[None, None, str | None]:
+        described = entry(details, "type")
+        wanted = _TYPES[described]
+        nested = _TYPES[entry(entry(details, "items"), "type")] if described in _NESTING else None
+        if described == "float" and type(value) is int:
+            value = float(value)
+        error_type, is_as_declared = yield from self._type_fault(value, allowed, wanted, nested)
+        if error_type is not None:
+            return error_type
+        # What has the type of the accepted values and not the declared one is compared as it is.
+        if is_as_declared and isinstance(value, dict):
+            return (yield from self._object_fault(value, allowed))
+        if is_as_declared and isinstance(value, list):
+            if nested is dict:
+                return (yield from self._objects_fault(value, allowed))
+            return (yield from self._list_fault(value, allowed))
+        if is_as_declared and isinstance(value, str):
+            squashed = yield from self._squashed(value)
+            for accepted in allowed:
+                if isinstance(accepted, str) and squashed == (yield from self._squashed(accepted)):
+                    return None
+            return "value_error:string"
+        return None if (yield from self._is_among(value, allowed)) else "value_error:others"
+
+    def _type_fault(
+        self, value: Json, allowed: list[Json], wanted: type, nested: type | None
+    ) -> Generator[None, None, tuple[str | None, bool]]:
+        """Return what is wrong with the type, and whether value and accepted values have the declared one."""
+        accepted = _type_of_first(allowed)
+        error_type = "type_error:simple"
+        if type(value) is wanted:
+            is_as_declared = accepted is None or accepted is wanted
+            if nested is None or not isinstance(value, list):
+                return None, is_as_declared
+            for answer in allowed:
+                if not isinstance(answer, list) or (yield from self._are_items(value, nested, answer)):
+                    return None, is_as_declared
+            error_type = "type_error:nested"
+            return (error_type if accepted is list else "type_error:simple"), False
+        return (None if accepted is type(value) else error_type), False
+
+    def _are_items(self, value: list[Json], nested: type, answer: list[Json]) -> Generator[None, None, bool]:
+        """Tell whether all items have the declared type, or that of the accepted items."""
+        accepted = _type_of_first(answer)
+        for item in value:
+            if self._pacer.due():
+                yield
+            if type(item) is not nested and (accepted is None or type(item) is not accepted):
+                return False
+        return True
+
+    def _list_fault(self, value: list[Json], allowed: list[Json]) -> Generator[None, None, str | None]:
+        for answer in allowed:
+            if (yield from self._are_alike(value, as_items(answer))):
+                return None
+        return "value_error:list/tuple"
+
+    def _are_alike(self, value: list[Json], answer: list[Json]) -> Generator[None, None, bool]:
+        if len(value) != len(answer):
+            return False
+        for item, accepted in zip(value, answer, strict=True):
+            if not (yield from self._is_among(item, [accepted], squashing=True)):
+                return False
+        return True
+
+    def _objects_fault(self, value: list[Json], allowed: list[Json]) -> Generator[None, None, str | None]:
+        fault = "list_dict_checker:unclear"
+        for answer in allowed:
+            answers = as_items(answer)
+            if len(value) != len(answers):
+                fault = "value_error:list_dict_count"
+                continue
+            for item, accepted in zip(value, answers, strict=True):
+                found = yield from self._object_fault(item, [accepted])
+                if found is not None:
+                    fault = found
+                    break
+            else:
+                return None
+        return fault
+
+    def _object_fault(self, value: Json, allowed: list[Json]) -> Generator[None, None, str | None]:
+        fault = "dict_checker:unclear"
+        for answer in allowed:
+            if answer == _OMISSIBLE:
+                continue
+            accepted, given = as_object(answer), as_object(value)
+            found = yield from self._members_fault(given, accepted)
+            for name, values in accepted.items():
+                if name not in given and not _is_omissible(values):
+                    found = "value_error:dict_key"
+                    break
+            if found is None:
+                return None
+            fault = found
+        return fault
+
+    def _members_fault(self, given: JsonObject, accepted: JsonObject) -> Generator[None, None, str | None]:
+        for name, value in given.items():
+            if name not in accepted:
+                return "value_error:dict_key"
+            if not (yield from self._is_among(value, as_items(accepted[name]), squashing=True)):
+                return "value_error:dict_value"
+        return None
+
+    def _is_among(self, value: Json, allowed: list[Json], *, squashing: bool = False) -> Generator[None, None, bool]:
+        """Tell whether the value equals an accepted one; `squashing` is for text that stands inside of a value."""
+        squashes = squashing and isinstance(value, str)
+        wanted = (yield from self._squashed(value)) if squashes and isinstance(value, str) else value
+        for accepted in allowed:
+            if self._pacer.due():
+                yield
+            if squashes and isinstance(accepted, str):
+                accepted = yield from self._squashed(accepted)  # noqa: PLW2901 (the same value, as it is compared)
+            if (yield from self._equality.same(wanted, accepted)):
+                return True
+        return False
+
+    def _squashed(self, text: str) -> Generator[None, None, str]:
+        """Leave out what may differ between two texts of one meaning."""
+        parts: list[str] = []
+        for start in range(0, len(text), _CHARACTERS_AT_ONCE):
+            part = text[start : start + _CHARACTERS_AT_ONCE]
+            parts.append(part.translate(_SQUASHED))
+            if self._pacer.due(1 + len(part) // _CHARACTERS_PER_UNIT):
+                yield
+        return "".join(parts).lower()
+
+
+def _type_of_first(allowed: Sequence[Json]) -> type | None:
+    return next((type(answer) for answer in allowed if answer != _OMISSIBLE), None)
+
+
+def _is_omissible(accepted: Json) -> bool:
+    return _OMISSIBLE in as_items(accepted)
+
+
+def entry(value: Json, key: str) -> Json:
+    """Look up a key that must be there."""
+    if not isinstance(value, dict):
+        raise TypeError(f"`{key}` must be a key of an object")
+    return value[key]
+
+
+def as_object(value: Json) -> JsonObject:
+    """Take a value that must be an object."""
+    if not isinstance(value, dict):
+        raise AttributeError("an object is needed")
+    return value
+
+
+def as_items(value: Json) -> list[Json]:
+    """Take a value that must have items."""
+    if isinstance(value, list):
+        return value
+    if not isinstance(value, str | dict):
+        raise TypeError("a list is needed")
+    # Wart: a text is a list of its characters, so that the empty list is accepted where the empty text is.
+    return list(value)
+
+
+def as_text(value: Json) -> str:
+    """Take a value that must be a text."""
+    if not isinstance(value, str):
+        raise TypeError("a text is needed")
+    return value

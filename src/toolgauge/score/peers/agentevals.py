@@ -1,0 +1,364 @@
+"""`agentevals.trajectory_match` as agentevals 0.0.9 computes it: chat messages of both sides, true or false.
+
+Offline, messages come in as they were written. Live, they are made of a trajectory: the calls of one model output are
+one assistant message, and so are expected calls of one group; a user message stands before the calls of a user turn
+where the reference tells turns apart. Texts and answers of tools are the same on both sides, for a criterion cannot
+expect any.
+"""
+
+import json
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import ClassVar, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.expected import Expected, ExpectedCall
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.offline import CaseOutcome
+from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.first_fit import first_without
+from toolgauge.score.pauses import Pacer, finished
+from toolgauge.score.plain_calls import plain_expected
+from toolgauge.score.python_equality import PythonEquality
+from toolgauge.score.selection import hidden_calls, shown
+from toolgauge.score.sides import not_observable, readable_arguments
+from toolgauge.score.turns import calls_by_turn
+
+# Wart: a mode that agentevals does not know means that arguments are ignored.
+_UNKNOWN_MODE = "ignore"
+# Wart: where the sides are swapped (subset, second half of unordered), so are those of the matcher, and
+# "subset" means superset there. False would ask about the actual call's arguments first everywhere.
+_MATCHER_SWAPS_SIDES = True
+
+_ROLES = {
+    "human": "user",
+    "user": "user",
+    "ai": "assistant",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "developer",
+    "function": "function",
+    "tool": "tool",
+}
+
+_Mode: TypeAlias = Literal["exact", "ignore", "subset", "superset"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """`args` is `None` where arguments are not looked at: an expected call may give only its name."""
+
+    name: str
+    args: JsonObject | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    role: str
+    calls: tuple[_Call, ...] = ()
+
+
+_Messages: TypeAlias = Sequence[_Message]
+
+
+class _OriginalRaisesError(Exception):
+    """The original raises an error of this type."""
+
+    def __init__(self, error_type: str, message: str) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+        self.message = message
+
+
+class TrajectoryMatch(BaseModel):
+    """Whether the calls of a run match the expected ones: 1 if so, else 0.
+
+    `strict` compares message by message: as many, of the same roles, each with the same number of calls, which may
+    come in any order within it. `superset` looks for each expected call among those made, `subset` the other way round,
+    `unordered` both. Calls take the first free counterpart that fits. How arguments are compared is said from the
+    side of the call that was made, for all tools (`tool_args_match_mode`) or by tool name (`tool_args_match_overrides`:
+    a mode, or a list of dotted paths that alone are compared, absent and null being equal).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+    needs_reference: ClassVar[bool] = True
+    case_shapes: ClassVar[tuple[str, ...]] = ("messages",)
+
+    trajectory_match_mode: Literal["strict", "unordered", "subset", "superset"] = "strict"
+    tool_args_match_mode: _Mode = "exact"
+    # Any value: the original looks at an override only when a call of this tool is compared, and raises then.
+    tool_args_match_overrides: dict[str, JsonValue] | None = None
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Yield one outcome for the trajectory."""
+        if expected is None or not expected.names_calls:
+            yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
+            return
+        problem = _unsupported(expected) or self._unseen(trajectory, expected)
+        if problem is not None:
+            yield None, problem
+            return
+        turns = calls_by_turn(trajectory, trajectory.calls, len(expected.turns)) if expected.per_turn else None
+        if turns is None and expected.per_turn and self.trajectory_match_mode == "strict":
+            told = f"{len(expected.turns)} user turns are expected and cannot be told apart in what was recorded"
+            yield None, NotEvaluated(reason="incomplete", explanation=told)
+            return
+        try:
+            actual = tuple(_made(turns or [trajectory.calls]))
+        except _OriginalRaisesError as error:
+            yield None, Errored(error_type=error.error_type, message=error.message)
+            return
+        yield None, (yield from self._outcome(actual, tuple(_wanted(expected.turns))))
+
+    def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
+        """Score messages as they were written."""
+        key = f"trajectory_{self.trajectory_match_mode}_match"
+        try:
+            # In this order: what is wrong with the first side is what the original raises about.
+            made, wanted = _read(actual.get("messages")), _read(expected.get("messages"))
+        except _OriginalRaisesError as error:
+            return CaseOutcome(outcome=Errored(error_type=error.error_type, message=error.message))
+        return CaseOutcome(outcome=finished(self._outcome(made, wanted)), original={"key": key})
+
+    def _unseen(self, trajectory: Trajectory, expected: Expected) -> NotEvaluated | None:
+        """Say what the comparison needs and was not recorded."""
+        if trajectory.hidden_turns:
+            return hidden_calls(trajectory)
+        calls = trajectory.calls
+        is_alone = len(calls) <= 1 and len(expected.calls) <= 1
+        if self.trajectory_match_mode == "strict" and not is_alone and any(call.requested_by is None for call in calls):
+            told = "which calls came in one message was not recorded"
+            return NotEvaluated(reason="no_content", explanation=told)
+        if self.tool_args_match_mode == "ignore" and not self.tool_args_match_overrides:
+            return None
+        return not_observable(expected.calls, calls)
+
+    def _outcome(self, actual: _Messages, wanted: _Messages) -> Generator[None, None, Outcome]:
+        matching = _Matching(self.tool_args_match_mode, self.tool_args_match_overrides or {})
+        try:
+            problem = yield from _COMPARE[self.trajectory_match_mode](matching, actual, wanted)
+        except _OriginalRaisesError as error:
+            return Errored(error_type=error.error_type, message=error.message)
+        if problem is None:
+            return Scored(value=1.0, explanation=f"the calls match ({self.trajectory_match_mode})")
+        return Scored(value=0.0, explanation=f"the calls do not match ({self.trajectory_match_mode}): {problem}")
+
+
+class _Matching:
+    """Compares calls. What it returns is what does not match, `None` when everything does."""
+
+    __slots__ = ("_equality", "_mode", "_overrides", "_pacer")
+
+    def __init__(self, mode: str, overrides: dict[str, JsonValue]) -> None:
+        self._mode = mode
+        self._overrides = overrides
+        self._pacer = Pacer()
+        self._equality = PythonEquality(self._pacer)
+
+    def strict(self, actual: _Messages, wanted: _Messages) -> Generator[None, None, str | None]:
+        """Compare message by message."""
+        if len(actual) != len(wanted):
+            return f"{len(actual)} messages instead of {len(wanted)}"
+        for number, (made, message) in enumerate(zip(actual, wanted, strict=True), 1):
+            if self._pacer.due():
+                yield
+            problem = yield from self._message(made, message)
+            if problem is not None:
+                return f"message {number}: {problem}"
+        return None
+
+    def _message(self, made: _Message, wanted: _Message) -> Generator[None, None, str | None]:
+        if made.role != wanted.role:
+            return f"of role {made.role} instead of {wanted.role}"
+        if len(made.calls) != len(wanted.calls):
+            return f"{len(made.calls)} calls instead of {len(wanted.calls)}"
+        index = yield from self._first_without(made.calls, wanted.calls, swapped=False)
+        return None if index is None else f"{shown(made.calls[index].name)} is not as expected"
+
+    def superset(self, actual: _Messages, wanted: _Messages) -> Generator[None, None, str | None]:
+        """Look for each expected call among those made."""
+        calls = _all_calls(wanted)
+        index = yield from self._first_without(calls, _all_calls(actual), swapped=True)
+        return None if index is None else f"{shown(calls[index].name)} is missing"
+
+    def subset(self, actual: _Messages, wanted: _Messages) -> Generator[None, None, str | None]:
+        """Look for each call made among the expected ones."""
+        calls = _all_calls(actual)
+        index = yield from self._first_without(calls, _all_calls(wanted), swapped=_MATCHER_SWAPS_SIDES)
+        return None if index is None else f"{shown(calls[index].name)} is not expected"
+
+    def unordered(self, actual: _Messages, wanted: _Messages) -> Generator[None, None, str | None]:
+        """Look for each call of one side on the other."""
+        problem = yield from self.superset(actual, wanted)
+        return problem if problem is not None else (yield from self.subset(actual, wanted))
+
+    def _first_without(
+        self, calls: Sequence[_Call], others: Sequence[_Call], *, swapped: bool
+    ) -> Generator[None, None, int | None]:
+        """Find the first call without a counterpart; `swapped` gives the matcher the counterpart first."""
+
+        def fits(index: int, place: int) -> Generator[None, None, bool]:
+            call, other = calls[index], others[place]
+            first, second = (other.args, call.args) if swapped else (call.args, other.args)
+            return (yield from self._match(call.name, first, second))
+
+        names, offered = [call.name for call in calls], [call.name for call in others]
+        return (yield from first_without(names, offered, fits, self._pacer))
+
+    def _match(self, name: str, first: JsonObject | None, second: JsonObject | None) -> Generator[None, None, bool]:
+        rule = self._rule(name)
+        if first is None or second is None:
+            return True
+        if isinstance(rule, list):
+            return (yield from self._match_paths(rule, first, second))
+        match rule:
+            case "exact":
+                return (yield from self._equality.same(first, second))
+            case "subset":
+                return (yield from self._is_within(first, second))
+            case "superset":
+                return (yield from self._is_within(second, first))
+            case _:
+                return True
+
+    def _rule(self, name: str) -> str | list[JsonValue]:
+        # Wart: an override that is empty in any way is none.
+        override = self._overrides.get(name) or self._mode
+        if isinstance(override, list):
+            return override
+        if isinstance(override, str):
+            return override if override in ("exact", "subset", "superset") else _UNKNOWN_MODE
+        raise _OriginalRaisesError(
+            "ValueError", f"the override for {shown(name)} is neither a mode nor a list of paths"
+        )
+
+    def _is_within(self, part: JsonObject, whole: JsonObject) -> Generator[None, None, bool]:
+        for name, value in part.items():
+            if self._pacer.due():
+                yield
+            if name not in whole or not (yield from self._equality.same(value, whole[name])):
+                return False
+        return True
+
+    def _match_paths(
+        self, paths: Sequence[JsonValue], first: JsonObject, second: JsonObject
+    ) -> Generator[None, None, bool]:
+        for path in paths:
+            if self._pacer.due():
+                yield
+            if not isinstance(path, str):
+                raise _OriginalRaisesError("AttributeError", "a path of an override is no text")
+            if not (yield from self._equality.same(_at(first, path), _at(second, path))):
+                return False
+        return True
+
+
+_COMPARE = {
+    "strict": _Matching.strict,
+    "unordered": _Matching.unordered,
+    "subset": _Matching.subset,
+    "superset": _Matching.superset,
+}
+
+
+def _at(args: JsonObject, path: str) -> Json:
+    """Return what stands under a dotted path; null when there is nothing."""
+    value: Json = args
+    for part in path.split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(part)
+    return value
+
+
+def _all_calls(messages: _Messages) -> list[_Call]:
+    return [call for message in messages for call in message.calls]
+
+
+def _unsupported(expected: Expected) -> Errored | None:
+    wanted = plain_expected(expected.calls)
+    return wanted if isinstance(wanted, Errored) else None
+
+
+def _made(turns: Sequence[Sequence[ToolCall]]) -> Iterator[_Message]:
+    for calls in turns:
+        yield _Message("user")
+        for _, together in groupby(calls, key=lambda call: (call.span.trace_id, call.turn)):
+            yield _Message("assistant", tuple(_Call(call.name, _arguments(call)) for call in together))
+
+
+def _wanted(turns: Sequence[Sequence[ExpectedCall]]) -> Iterator[_Message]:
+    for calls in turns:
+        yield _Message("user")
+        # A call without a group is one of its own.
+        groups = groupby(enumerate(calls), key=lambda entry: (entry[1].group, entry[1].group is None and entry[0]))
+        for _, together in groups:
+            yield _Message("assistant", tuple(_Call(call.name, call.args) for _, call in together))
+
+
+def _arguments(call: ToolCall) -> JsonObject | None:
+    match call.arguments:
+        case Unparsed(reason="unparsable"):
+            raise _OriginalRaisesError("JSONDecodeError", f"the arguments of {shown(call.name)} are unparsable")
+        case Recorded(value=value) if value is not None and not isinstance(value, dict):
+            raise _OriginalRaisesError("ValidationError", f"the arguments of {shown(call.name)} are no object")
+        case _:
+            return readable_arguments(call)
+
+
+def _read(written: Json) -> tuple[_Message, ...]:
+    """Read messages as agentevals does with LangChain: OpenAI's form and LangChain's, a list or one of them."""
+    if written is None:
+        return ()
+    if isinstance(written, dict) and "role" not in written:
+        if "messages" not in written:
+            raise _OriginalRaisesError("ValueError", "`messages` must be a list of messages")
+        written = written["messages"]
+    messages = written if isinstance(written, list) else [written]
+    return tuple(_read_message(message) for message in messages)
+
+
+def _read_message(written: Json) -> _Message:
+    if not isinstance(written, dict):
+        raise _OriginalRaisesError("ValueError", "a message must be an object")
+    role = written.get("role", written.get("type"))
+    # All calls are read, whoever made them; only those of the assistant count.
+    calls = tuple(_read_calls(written.get("tool_calls")))
+    known = _ROLES.get(role) if isinstance(role, str) else None
+    if known is None:
+        raise _OriginalRaisesError("ValueError", f"`role` of a message must be one of `{'`, `'.join(_ROLES)}`")
+    return _Message(known, calls if known == "assistant" else ())
+
+
+def _read_calls(written: Json) -> Iterator[_Call]:
+    if not written:
+        return
+    if not isinstance(written, list) or not all(isinstance(call, dict) for call in written):
+        raise _OriginalRaisesError("TypeError", "`tool_calls` must be a list of objects")
+    for call in written:
+        if isinstance(call, dict):
+            nested = call.get("function")
+            yield _read_call(nested if isinstance(nested, dict) else call)
+
+
+def _read_call(call: JsonObject) -> _Call:
+    if "name" not in call:
+        raise _OriginalRaisesError("TypeError", "a call has no `name`")
+    arguments: Json = call.get("args", call.get("arguments"))
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments, strict=False)
+        except ValueError:
+            raise _OriginalRaisesError("JSONDecodeError", "the arguments of a call are unparsable") from None
+    name = call["name"]
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        raise _OriginalRaisesError("ValidationError", "`name` of a call must be a text and its arguments an object")
+    return _Call(name, arguments)

@@ -1,0 +1,216 @@
+"""`bfcl.ast` as the checker of BFCL judges Python categories (package bfcl-eval 2026.3.23): accepted or not.
+
+Expected calls come with a list of accepted values for each argument, "" marking one that may be left out; functions
+with their types. Live, the functions are the tools on offer, whose JSON Schema is put in BFCL's words.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.expected import Expected
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.offline import CaseOutcome
+from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Scored, Side
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.accepted_values import Checker, Fault, Function, NamedCall, as_items, as_object, as_text, entry
+from toolgauge.score.declared_types import described
+from toolgauge.score.first_fit import first_without
+from toolgauge.score.pauses import Pacer, finished
+from toolgauge.score.selection import hidden_calls, shown
+
+
+class AllowedCall(BaseModel):
+    """One expected call: for each argument the values that are accepted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    args: dict[str, list[JsonValue]]
+
+
+class Ast(BaseModel):
+    """Whether the calls are accepted: 1 if so, else 0.
+
+    Each argument must have one of its accepted values, of the type that the function declares or that the accepted
+    values have. Strings are compared without case, spaces and `,./-_*^`. Only an argument that may be left out may
+    be missing, and none that is not listed may be given. Of several expected calls each takes the first that fits, in
+    any order, and there must be as many calls.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+    case_shapes: ClassVar[tuple[str, ...]] = ("functions",)
+
+    # Without it, what a criterion expects is all that is accepted.
+    allowed: tuple[AllowedCall, ...] | None = None
+    # `dot_to_underscore` where the provider of the model forbids dots in names of functions.
+    name_rule: Literal["exact", "dot_to_underscore"] = "exact"
+    # BFCL's category; without it the number of expected calls and of functions tells.
+    test_category: str | None = None
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Yield one outcome for the trajectory."""
+        allowed = self._allowed(expected)
+        if allowed is None:
+            yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
+            return
+        if not allowed:
+            yield None, NotEvaluated(reason="nothing_expected", explanation="no call is expected")
+            return
+        functions = _unseen(trajectory) or self._functions(trajectory, allowed)
+        if isinstance(functions, NotEvaluated):
+            yield None, functions
+            return
+        calls = [_readable(call) for call in trajectory.calls]
+        named = [call for call in calls if call is not None]
+        if len(named) < len(calls):
+            fault = Fault("ast_decoder:decoder_failed")
+        else:
+            fault = yield from self._checked(named, allowed, functions)
+        yield None, _outcome(fault)
+
+    def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
+        """Score calls as they were written, with the functions beside them. Raises what the original raises."""
+        allowed = [_named(call) for call in as_items(expected["allowed"])]
+        calls = [_named(call) for call in as_items(actual["calls"])]
+        fault = finished(self._checked(calls, allowed, as_items(actual["functions"])))
+        error_type = None if fault is None else fault.error_type
+        return CaseOutcome(outcome=_outcome(fault), original={"details": {"error_type": error_type}})
+
+    def _allowed(self, expected: Expected | None) -> list[NamedCall] | None:
+        if self.allowed is not None:
+            return [
+                NamedCall(call.name, {name: list(values) for name, values in call.args.items()})
+                for call in self.allowed
+            ]
+        if expected is None or not expected.names_calls:
+            return None
+        return [
+            NamedCall(call.name, {name: [_accepting(value)] for name, value in (call.args or {}).items()})
+            for call in expected.calls
+        ]
+
+    def _functions(self, trajectory: Trajectory, allowed: Sequence[NamedCall]) -> list[Json] | NotEvaluated:
+        """Describe the tools on offer, those that are expected by the name that is expected."""
+        if trajectory.tools_offered is None:
+            return NotEvaluated(reason="no_tool_offer", explanation="which tools were on offer was not recorded")
+        offered = {self._spelled(tool.name): tool for tool in trajectory.tools_offered}
+        expected = {self._spelled(call.name): call.name for call in allowed}
+        for spelled, name in expected.items():
+            if spelled not in offered or offered[spelled].parameters is None:
+                return NotEvaluated(
+                    reason="no_schema", explanation=f"the parameters of {shown(name)} were not recorded"
+                )
+        # BFCL looks only at the first of several functions where one call is expected and it knows no better.
+        first: list[Json] = [described(expected[spelled], offered[spelled]) for spelled in expected]
+        return first + [described(name, tool) for name, tool in offered.items() if name not in expected]
+
+    def _spelled(self, name: str) -> str:
+        return name if self.name_rule == "exact" else name.replace(".", "_")
+
+    def _checked(
+        self, calls: Sequence[NamedCall], allowed: Sequence[NamedCall], functions: Sequence[Json]
+    ) -> Generator[None, None, Fault | None]:
+        category = self.test_category
+        if category is None:
+            category = "parallel" if len(allowed) > 1 else "multiple" if len(functions) > 1 else "simple"
+        pacer = Pacer()
+        checker = Checker(pacer)
+        if "parallel" in category:
+            return (yield from self._parallel(checker, calls, allowed, functions, pacer))
+        kind = "multiple_function_checker" if "multiple" in category else "simple_function_checker"
+        # Wart: of several expected calls in these categories only the first is looked at.
+        if len(calls) != (len(allowed) if "multiple" in category else 1):
+            return Fault(f"{kind}:wrong_count")
+        function = _of_name(functions, allowed[0].name) if "multiple" in category else functions[0]
+        return (yield from checker.fault(self._prepared(function), calls[0], allowed[0].args))
+
+    def _parallel(
+        self,
+        checker: Checker,
+        calls: Sequence[NamedCall],
+        allowed: Sequence[NamedCall],
+        functions: Sequence[Json],
+        pacer: Pacer,
+    ) -> Generator[None, None, Fault | None]:
+        if len(calls) != len(allowed):
+            return Fault("parallel_function_checker_no_order:wrong_count")
+        prepared = [self._prepared(_of_name(functions, call.name)) for call in allowed]
+
+        def fits(index: int, place: int) -> Generator[None, None, bool]:
+            return (yield from checker.fault(prepared[index], calls[place], allowed[index].args)) is None
+
+        names, made = [function.name for function in prepared], [call.name for call in calls]
+        index = yield from first_without(names, made, fits, pacer)
+        if index is None:
+            return None
+        return Fault("parallel_function_checker_no_order:cannot_find_match", where=allowed[index].name)
+
+    def _prepared(self, function: Json) -> Function:
+        parameters = entry(function, "parameters")
+        properties = entry(parameters, "properties")
+        required = as_items(entry(parameters, "required"))
+        return Function(self._spelled(as_text(entry(function, "name"))), as_object(properties), required)
+
+
+def _outcome(fault: Fault | None) -> Scored:
+    if fault is None:
+        return Scored(value=1.0, explanation="the calls are accepted")
+    where = f" at {shown(fault.where)}" if fault.where else ""
+    difference = Difference(
+        where=fault.where or "calls", rule=fault.error_type, expected=Side(value=fault.allowed), actual=fault.found
+    )
+    return Scored(value=0.0, explanation=f"{fault.error_type}{where}", differences=(difference,))
+
+
+def _named(call: Json) -> NamedCall:
+    return NamedCall(as_text(entry(call, "name")), as_object(entry(call, "args")))
+
+
+def _of_name(functions: Sequence[Json], name: str) -> Json:
+    return next((function for function in functions if entry(function, "name") == name), None)
+
+
+# -- what a trajectory holds ----------------------------------------------------------------------------------------
+
+
+def _accepting(value: Json) -> Json:
+    """Write a value as one that is accepted: inside of objects stand lists of accepted values."""
+    if isinstance(value, dict):
+        return {name: [inner] for name, inner in value.items()}
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return [_accepting(item) if isinstance(item, dict) else item for item in value]
+    return value
+
+
+def _unseen(trajectory: Trajectory) -> NotEvaluated | None:
+    if trajectory.hidden_turns:
+        return hidden_calls(trajectory)
+    for call in trajectory.calls:
+        match call.arguments:
+            case NotRecorded(reason="redacted"):
+                return NotEvaluated(reason="redacted", explanation=f"the arguments of {shown(call.name)} were redacted")
+            case NotRecorded():
+                told = f"the arguments of {shown(call.name)} were not recorded"
+                return NotEvaluated(reason="arguments_not_recorded", explanation=told)
+            case Unparsed(reason="truncated"):
+                return NotEvaluated(reason="truncated", explanation=f"the arguments of {shown(call.name)} were cut off")
+            case Recorded() | Unparsed():
+                continue
+    return None
+
+
+def _readable(call: ToolCall) -> NamedCall | None:
+    match call.arguments:
+        case Recorded(value=None):
+            return NamedCall(call.name, {})
+        case Recorded(value=dict() as arguments):
+            return NamedCall(call.name, arguments)
+        case _:
+            return None

@@ -14,7 +14,7 @@ from toolgauge.cases.actual import trajectory_of
 from toolgauge.cases.calls import Story
 from toolgauge.cases.case import Case
 from toolgauge.cases.expected import expected_of
-from toolgauge.cases.judged import Judge, Judged, scripted
+from toolgauge.cases.judged import Judged
 from toolgauge.cases.problems import CaseError
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
@@ -43,8 +43,7 @@ class CaseResult:
 class Cases:
     """Scores cases one after the other; evaluators with the same parameters are made once."""
 
-    def __init__(self, judge: Judge = scripted) -> None:
-        self._judge = judge
+    def __init__(self) -> None:
         self._evaluators: dict[tuple[str, str], Evaluator | JudgeEvaluator] = {}
 
     def score(self, case: Case) -> CaseResult:
@@ -71,12 +70,14 @@ class Cases:
         if not hasattr(evaluator, "questions"):
             return cast("Evaluator", evaluator)  # of the two kinds it is the other one
         asking = cast("JudgeEvaluator", evaluator)  # what has `questions` is of this kind
-        return cast("Evaluator", Judged(asking, self._judge(case.verdicts)))  # its version and level are its own
+        return cast("Evaluator", Judged(asking, case.verdicts))  # its version and level are its own
 
     def _on_trajectory(self, case: Case, evaluator: Evaluator) -> CaseResult:
         results = _score(case, evaluator, trajectory_of(case.actual), expected_of(case.expected))
         if evaluator.level == "trajectory":
-            return CaseResult(case=case, outcome=results[-1].outcome)
+            outcome = results[-1].outcome
+            original = evaluator.original(outcome) if isinstance(evaluator, Judged) else {}
+            return CaseResult(case=case, outcome=outcome, original=original)
         calls = tuple(result for result in results if result.call is not None)
         return CaseResult(case=case, outcome=_of_calls(results, case.pass_at), calls=calls)
 

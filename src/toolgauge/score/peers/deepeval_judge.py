@@ -61,6 +61,10 @@ class ArgumentCorrectness(BaseModel):
         """Return the only outcome."""
         return only(outcomes)
 
+    def original(self, outcome: Scored) -> JsonObject:
+        """Return what the original says besides its score."""
+        return {"passed": bool(outcome.parts["passed"])}
+
     def _scored(self, score: float, explanation: str, *differences: Difference) -> Scored:
         value = 0.0 if self.strict_mode and score < 1 else score
         passed = value >= (1.0 if self.strict_mode else self.threshold)

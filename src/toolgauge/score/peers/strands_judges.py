@@ -149,7 +149,7 @@ class TrajectoryJudge(_Judge):
 
     rubric: str
     # The original takes it and never shows it to the judge.
-    trajectory_description: JsonObject | None = None
+    trajectory_description: dict[str, object] | None = None
     include_inputs: bool = True
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:

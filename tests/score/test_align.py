@@ -132,6 +132,13 @@ def test_required_calls_come_before_optional_ones():
         assert pairs(finished(align(expected, [Item(kind="t", key="x")], never, peel=peel))) == [(1, 0)]
 
 
+def test_an_optional_call_is_not_settled_where_a_required_one_would_be_missed():
+    expected = [Item(kind="t", key="x", optional=True), Item(kind="t", key="any")]
+    for peel in (True, False):
+        alignment = finished(align(expected, [Item(kind="t", key="x")], constant(1.0), peel=peel))
+        assert (pairs(alignment), alignment.missing) == ([(1, 0)], ())
+
+
 @pytest.mark.parametrize("order", ["any", "ordered", "parallel"])
 def test_too_many_calls_are_paired_greedily_and_the_alignment_says_so(order: Order):
     same = [Item(kind="t", key=("same", at), group=at // 3) for at in range(300)]

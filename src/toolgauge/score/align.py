@@ -166,6 +166,7 @@ class _Aligner:
     def _of_kind(self, rows: list[int], columns: list[int], *, peel: bool) -> Generator[None, None, Pairs]:
         same = _equal_keys(self._table, rows, columns)
         is_small = len(rows) * len(columns) <= self._max_pairs
+        peel = peel and not _compete(self._table, rows)
         if is_small and not peel:
             return (yield from self._assigned(rows, columns, same))
         self.is_greedy = self.is_greedy or not peel
@@ -310,6 +311,12 @@ def _by_kind(expected: Sequence[Item], actual: Sequence[Item]) -> Iterator[tuple
         if item.kind in kinds:
             kinds[item.kind][1].append(index)
     return (sides for sides in kinds.values() if sides[1])
+
+
+def _compete(table: _Weights, rows: list[int]) -> bool:
+    """Tell whether an optional call could be settled with one that a required call of another key needs."""
+    items = [table.expected[row] for row in rows]
+    return any(item.optional for item in items) and len({item.key for item in items}) > 1
 
 
 def _equal_keys(table: _Weights, rows: list[int], columns: list[int]) -> Pairs:

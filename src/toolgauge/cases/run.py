@@ -14,8 +14,9 @@ from toolgauge.cases.actual import trajectory_of
 from toolgauge.cases.calls import Story
 from toolgauge.cases.case import Case
 from toolgauge.cases.expected import expected_of
-from toolgauge.cases.judged import Judged
+from toolgauge.cases.judged import Judge, Judged, answers
 from toolgauge.cases.problems import CaseError
+from toolgauge.judge.scripted import scripted
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
@@ -43,7 +44,8 @@ class CaseResult:
 class Cases:
     """Scores cases one after the other; evaluators with the same parameters are made once."""
 
-    def __init__(self) -> None:
+    def __init__(self, judge: Judge = scripted) -> None:
+        self._judge = judge
         self._evaluators: dict[tuple[str, str], Evaluator | JudgeEvaluator] = {}
 
     def score(self, case: Case) -> CaseResult:
@@ -70,7 +72,9 @@ class Cases:
         if not hasattr(evaluator, "questions"):
             return cast("Evaluator", evaluator)  # of the two kinds it is the other one
         asking = cast("JudgeEvaluator", evaluator)  # what has `questions` is of this kind
-        return cast("Evaluator", Judged(asking, case.verdicts))  # its version and level are its own
+        return cast(
+            "Evaluator", Judged(asking, self._judge(answers(case.verdicts)))
+        )  # its version and level are its own
 
     def _on_trajectory(self, case: Case, evaluator: Evaluator) -> CaseResult:
         results = _score(case, evaluator, trajectory_of(case.actual), expected_of(case.expected))

@@ -67,7 +67,7 @@ class _Judge(BaseModel):
         return Writer(self.max_history_chars, pacer)
 
 
-class _JudgedCalls(_Judge):
+class YesOrNo(_Judge):
     """One question a call, Yes or No. Without a call the original says 0."""
 
     prompt: ClassVar[Prompt]
@@ -102,14 +102,14 @@ class _JudgedCalls(_Judge):
         return _output(float(label == "Yes"), passed=label == "Yes", label=label, reason=reasoning)
 
 
-class ToolParameterAccuracy(_JudgedCalls):
+class ToolParameterAccuracy(YesOrNo):
     """`ToolParameterAccuracyEvaluator`."""
 
     prompt: ClassVar[Prompt] = prompts.TOOL_PARAMETER_ACCURACY
     version: ClassVar[str] = prompts.TOOL_PARAMETER_ACCURACY.version
 
 
-class ToolSelectionAccuracy(_JudgedCalls):
+class ToolSelectionAccuracy(YesOrNo):
     """`ToolSelectionAccuracyEvaluator`."""
 
     prompt: ClassVar[Prompt] = prompts.TOOL_SELECTION_ACCURACY

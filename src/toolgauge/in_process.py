@@ -31,7 +31,9 @@ from toolgauge.build.pipeline import VERSION
 from toolgauge.config.model import Config
 from toolgauge.emit.sdk_metrics import SdkMetrics
 from toolgauge.model.errors import ConfigError
+from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Scorecard
+from toolgauge.score.criterion import Criterion
 
 _LOG = logging.getLogger("toolgauge")
 _MAX_WAITING = 8192
@@ -74,7 +76,7 @@ class ToolgaugeSpanExporter(SpanExporter):
         self._exporter = exporter
         environment = {key: value for key, value in os.environ.items() if exporter is None or key not in _OUR_ENDPOINTS}
         loaded, self._criteria = load_for_replay(_paths(config), overrides, _paths(criteria), environment)
-        self._config = _in_process(loaded)
+        self._config = _in_process(loaded, self._criteria)
         self._logger_provider = logger_provider
         self._meter_provider = meter_provider
         self._ways = Ways(
@@ -314,8 +316,14 @@ def _paths(paths: Paths) -> tuple[str, ...]:
     return tuple(str(Path(path)) for path in given)
 
 
-def _in_process(config: Config) -> Config:
-    """Leave out what cannot be: spans are not held here."""
+def _in_process(config: Config, criteria: Sequence[Criterion]) -> Config:
+    """Leave out what cannot be: spans are not held here, and there is no loop on which to ask judges."""
+    asking = next((one.name for one in criteria if isinstance(one.evaluator, JudgeEvaluator)), None)
+    if asking is not None:
+        raise ConfigError(
+            f"criterion `{asking}` asks a judge model, which is not possible in process",
+            hint="run `toolgauge serve` for criteria that ask a judge",
+        )
     if config.annotate == "hold":
         raise ConfigError(
             "`annotate: hold` is not possible in process, where spans go on at once",

@@ -1,10 +1,11 @@
-"""The order of the stages: receive -> decode -> recognize -> assemble -> score -> emit / forward.
+"""The order of the stages: receive -> decode -> recognize -> assemble -> score (and judge) -> emit / forward.
 
 Whole export requests arrive through `consume`; time arrives through `tick`; scoring happens in slices (`score`);
 what is ready to leave is handed to the outbox by `flush`. Nothing here waits, and a fault in the middle never
 costs a sender its spans: they are handed on even when looking at them failed.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -18,6 +19,7 @@ from toolgauge.emit.annotations import span_attributes
 from toolgauge.emit.hold import Hold
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Refused, Signal, Unsupported
 from toolgauge.model.errors import DecodeError
+from toolgauge.model.judging import Answers, Judging
 from toolgauge.model.observations import AgentRun, CallExecuted, Reading
 from toolgauge.model.outcomes import Result, Scorecard
 from toolgauge.model.records import Span, SpanHead, SpanRef
@@ -71,6 +73,7 @@ class Pipeline:
         recognizer: Recognizer,
         assembler: Assembler,
         scorer: Scorer,
+        judging: Judging,
         sink: ScorecardSink,
         hold: Hold[Container],
         outbox: Outbox,
@@ -82,6 +85,7 @@ class Pipeline:
         self._recognizer = recognizer
         self._assembler = assembler
         self._scorer = scorer
+        self._judging = judging
         self._sink = sink
         self._hold = hold
         self._outbox = outbox
@@ -95,6 +99,7 @@ class Pipeline:
         self._released: list[tuple[Container, bytes]] = []
         self._is_backed_up = False
         self._scorecards: list[Scorecard] = []
+        self._answers: deque[Answers] = deque()
         self._now_ns = 0
         self._seen_twice = SeenTwice()
         self._is_closing = False
@@ -293,10 +298,32 @@ class Pipeline:
 
     def _finish(self, trajectory: Trajectory, results: tuple[Result, ...]) -> None:
         scorecard = Scorecard(trajectory=trajectory, results=results, scored_at_ns=self._now_ns)
-        self._sink.record(scorecard)
-        self._scorecards.append(scorecard)
-        if trajectory.scope == "trace":
-            self._annotate(scorecard)
+        try:
+            self._sink.record(scorecard)
+            self._scorecards.append(scorecard)
+            if trajectory.scope == "trace":
+                self._annotate(scorecard)
+        finally:
+            # Judges answer late; nothing waits for them.
+            inquiries = self._scorer.inquiries(trajectory)
+            if inquiries:
+                self._judging.put(trajectory, inquiries)
+
+    def _take_answers(self) -> None:
+        self._answers.extend(self._judging.take())
+        while self._answers:
+            # Taken out first: one that fails stops nothing that comes after it.
+            answers = self._answers.popleft()
+            scorecard = Scorecard(
+                trajectory=answers.trajectory,
+                results=self._scorer.judged(answers),
+                scored_at_ns=self._now_ns,
+                by_judges=True,
+            )
+            self._scorecards.append(scorecard)
+            self._sink.record(scorecard)
+            if answers.trajectory.scope == "trace":
+                self._count_annotations(scorecard, set())
 
     def _annotate(self, scorecard: Scorecard) -> None:
         attributes = span_attributes(scorecard)
@@ -325,6 +352,7 @@ class Pipeline:
     def flush(self) -> None:
         """Hand what is ready to the outbox: spans that were held, then what we say ourselves."""
         self._flush_spans()
+        self._take_answers()
         if not self._scorecards:
             return
         scorecards, self._scorecards = self._scorecards, []

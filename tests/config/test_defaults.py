@@ -132,7 +132,6 @@ def test_every_key_can_be_set(key: str, value: str, read: object):
         ("redact.patterns", "[default, x]"),
         ("watch.enabled", "false"),
         ("watch.false_alarms_per_week", "2"),
-        ("judge", "{model: x}"),
         ("web.endpoint", "localhost:1"),
         ("admin.endpoint", "localhost:1"),
         ("state.directory", "/var/lib"),

@@ -8,6 +8,7 @@ from typing import cast
 from pydantic import BaseModel, ValidationError
 
 from toolgauge import plugins
+from toolgauge.build.judges import judge_problems
 from toolgauge.config.criteria import (
     CriterionConfig,
     criterion_problem,
@@ -20,6 +21,7 @@ from toolgauge.config.load import load
 from toolgauge.config.model import Config
 from toolgauge.config.problems import Problem, config_error
 from toolgauge.model.errors import ConfigError
+from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.ports import Evaluator
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
 
@@ -30,7 +32,12 @@ _DEFAULT_EVALUATORS = ("tool_success", "known_tool")
 def load_configuration(paths: Sequence[str], overrides: Sequence[str]) -> tuple[Config, tuple[Criterion, ...]]:
     """Load configuration and criteria as at the start; raise `ConfigError` with every problem found."""
     config = load([Path(path) for path in paths], overrides, os.environ)
-    return config, make_criteria(config, load_criteria(config, os.environ))
+    written = load_criteria(config, os.environ)
+    criteria = make_criteria(config, written)
+    problems = tuple(judge_problems(config, written, criteria))
+    if problems:
+        raise config_error(problems)
+    return config, criteria
 
 
 def load_for_replay(
@@ -105,7 +112,7 @@ def _criterion(entry: CriterionConfig, problems: list[Problem]) -> Criterion | N
     )
 
 
-def _evaluator(entry: CriterionConfig, problems: list[Problem]) -> Evaluator | None:
+def _evaluator(entry: CriterionConfig, problems: list[Problem]) -> Evaluator | JudgeEvaluator | None:
     known = plugins.names(plugins.EVALUATORS)
     if entry.evaluator not in known:
         problems.append(unknown_evaluator(entry, known))
@@ -120,13 +127,13 @@ def _evaluator(entry: CriterionConfig, problems: list[Problem]) -> Evaluator | N
         return None
     try:
         # A plug-in's class: `plugins.evaluator` has seen that it has what an evaluator must have.
-        return cast("Evaluator", loaded.model_validate(entry.parameters))
+        return cast("Evaluator | JudgeEvaluator", loaded.model_validate(entry.parameters))
     except ValidationError as error:
         problems.extend(parameter_problems(entry, loaded, error))
         return None
 
 
-def _missing(evaluator: Evaluator, reference: Reference) -> str | None:
+def _missing(evaluator: Evaluator | JudgeEvaluator, reference: Reference) -> str | None:
     """Name what would have to be given: an evaluator says of itself what it compares with."""
     if getattr(evaluator, "needs_answer", False):
         without = isinstance(reference, NoReference) or (

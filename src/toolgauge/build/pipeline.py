@@ -14,7 +14,9 @@ from toolgauge.emit.hold import Hold
 from toolgauge.emit.redact import Redactor
 from toolgauge.emit.settings import EmitSettings
 from toolgauge.forward.leaf import Leaf
+from toolgauge.judge.unasked import Unasked
 from toolgauge.model.delivery import Outbox
+from toolgauge.model.judging import Judging
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.ports import Dialect
 from toolgauge.pipeline import Pipeline, PipelineSettings, ScorecardSink
@@ -36,9 +38,10 @@ def make_pipeline(
     sink: ScorecardSink,
     outbox: Outbox,
     metrics: SelfMetrics,
+    judging: Judging | None = None,
     make_recognizer: MakeRecognizer = Recognizer,
 ) -> Pipeline:
-    """Put the stages together."""
+    """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`."""
     scorer = Scorer(criteria, ToolKinds(read_only=config.tools.read_only, writes=config.tools.writes))
     recognizer = make_recognizer(plugins.dialects(), metrics, scorer.wanted)
     return Pipeline(
@@ -46,6 +49,7 @@ def make_pipeline(
         recognizer=recognizer,
         assembler=Assembler(assemble_settings(config), metrics, conversations=scorer.wants_conversations),
         scorer=scorer,
+        judging=judging or Unasked("judges are asked by `toolgauge serve` only"),
         sink=sink,
         hold=Hold(config.hold.timeout, config.hold.max_bytes),
         outbox=outbox,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from toolgauge.build.clock import SteadyClock
 from toolgauge.build.destination import destination_settings
+from toolgauge.build.judges import asks_judge, make_judges, open_client
 from toolgauge.build.listeners import make_receivers
 from toolgauge.build.pipeline import VERSION, emit_settings, make_pipeline, redactor
 from toolgauge.build.service import Service
@@ -14,6 +15,7 @@ from toolgauge.emit.resource import resource_from_environment
 from toolgauge.emit.scrape import MetricsEndpoint
 from toolgauge.forward.destination import Destination
 from toolgauge.forward.leaf import Leaf
+from toolgauge.judge.judges import Judges
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.pipeline import ScorecardSink
 from toolgauge.score.criterion import Criterion
@@ -23,7 +25,10 @@ from toolgauge.selfmetrics import SelfMetrics
 def make_service(
     config: Config, criteria: Sequence[Criterion], *, watching: Callable[[ScorecardSink], ScorecardSink] | None = None
 ) -> Service:
-    """Put a service together; `watching` may wrap the sink of scorecards to look at them in passing."""
+    """Put a service together; `watching` may wrap the sink of scorecards to look at them in passing.
+
+    Raise `ConfigError` when a criterion asks a judge and there is no such model.
+    """
     clock = SteadyClock()
     start_ns = clock()
     hop_id = uuid.uuid4().hex
@@ -42,11 +47,13 @@ def make_service(
     outbox = _outbox(config, metrics, hop_id)
     metrics.spans_queued.observe = lambda: {(): outbox.spans_queued}
     sink = emitter if watching is None else watching(emitter)
-    pipeline = make_pipeline(config, criteria, sink=sink, outbox=outbox, metrics=metrics)
+    judges = _judges(config, criteria, metrics)
+    pipeline = make_pipeline(config, criteria, sink=sink, outbox=outbox, metrics=metrics, judging=judges)
     prometheus = config.exporters.prometheus
     return Service(
         pipeline=pipeline,
         receivers=make_receivers(config, pipeline, clock=clock, metrics=metrics, hop_id=hop_id),
+        judges=judges,
         outbox=outbox,
         emitter=emitter,
         metrics=metrics,
@@ -56,6 +63,12 @@ def make_service(
         push_interval_s=config.metrics.interval / 1e9,
         clock=clock,
     )
+
+
+def _judges(config: Config, criteria: Sequence[Criterion], metrics: SelfMetrics) -> Judges | None:
+    if config.judge is None or not asks_judge(criteria):
+        return None
+    return make_judges(config.judge, open_client(config.judge), metrics.judge, redactor(config).content)
 
 
 def _outbox(config: Config, metrics: SelfMetrics, hop_id: str) -> Destination | Leaf:

@@ -1,6 +1,7 @@
 """One running toolgauge: receivers, pipeline, destination and metrics endpoint on one event loop.
 
-At the end the order is: stop receiving, score what is open, send what is queued, stop being observable.
+At the end the order is: stop receiving, score what is open, hear the judges out, send what is queued, stop being
+observable.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from toolgauge.emit.emitter import Emitter
 from toolgauge.emit.scrape import MetricsEndpoint
 from toolgauge.forward.destination import Destination
 from toolgauge.forward.leaf import Leaf
+from toolgauge.judge.judges import Judges
 from toolgauge.pipeline import Pipeline
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
@@ -23,6 +25,7 @@ _TICK_S = 0.1
 _SLICE_NS = 5_000_000
 _RECEIVER_GRACE_S = 2.0
 _SCORING_DEADLINE_S = 10.0
+_JUDGING_DEADLINE_S = 10.0
 _DRAIN_TIMEOUT_S = 10.0
 
 
@@ -34,6 +37,7 @@ class Service:
         *,
         pipeline: Pipeline,
         receivers: tuple[GrpcReceiver | HttpReceiver, ...],
+        judges: Judges | None,
         outbox: Destination | Leaf,
         emitter: Emitter,
         metrics: SelfMetrics,
@@ -43,6 +47,7 @@ class Service:
     ) -> None:
         self.pipeline = pipeline
         self.receivers = receivers
+        self._judges = judges
         self.outbox = outbox
         self.endpoint = endpoint
         self._emitter = emitter
@@ -68,6 +73,8 @@ class Service:
             for stop in reversed(started):
                 await stop()
             raise
+        if self._judges is not None:
+            await self._judges.start()
         self._timers = asyncio.create_task(self._run_timers())
 
     async def stop(self) -> int:
@@ -78,6 +85,7 @@ class Service:
             self._timers.cancel()
             await asyncio.gather(self._timers, return_exceptions=True)
         await self._score_what_is_open()
+        await self._hear_judges_out()
         self.outbox.put(self._emitter.metrics(self._clock()))
         lost = await self.outbox.drain(_DRAIN_TIMEOUT_S)
         lost += self.pipeline.spans_held
@@ -97,6 +105,16 @@ class Service:
             await asyncio.sleep(0)
         with self._faults.survived():
             self.pipeline.release()
+            self.pipeline.flush()
+
+    async def _hear_judges_out(self) -> None:
+        if self._judges is None:
+            return
+        with self._faults.survived():
+            await self._judges.drain(_JUDGING_DEADLINE_S)
+        with self._faults.survived():
+            await self._judges.close()
+        with self._faults.survived():
             self.pipeline.flush()
 
     async def _run_timers(self) -> None:

@@ -37,7 +37,8 @@ def command(
     """Score recorded OTLP traffic with recorded time and print the results.
 
     Trajectories close as they would have closed live. FILE is as in `toolgauge inspect --help`. With `--criteria`,
-    the criteria of these files are scored besides the default ones.
+    the criteria of these files are scored besides the default ones. No judge is asked here, so that a replay costs nothing
+    and gives the same results every time: criteria that ask one are `not_evaluated` for the reason `judge_budget`.
     """
     config, criteria = load_for_replay(config_paths, overrides, criteria_files, os.environ)
     make = offline_pipeline(config, criteria)

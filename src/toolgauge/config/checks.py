@@ -15,7 +15,6 @@ _NOT_YET: tuple[tuple[str, ...], ...] = (
     ("redact", "patterns"),
     ("watch", "enabled"),
     ("watch", "false_alarms_per_week"),
-    ("judge",),
     ("web", "endpoint"),
     ("admin", "endpoint"),
     ("state", "directory"),

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from toolgauge.config.fields import Address, Headers, NotYet, Url
+from toolgauge.config.judge import JudgeSection
 from toolgauge.config.listeners import GrpcListener, HttpListener, Listener
 from toolgauge.config.nodes import Node, Place, nearest, plain, written
 from toolgauge.config.section import Section
@@ -270,7 +271,7 @@ class Config(Section):
     metrics: Metrics = Metrics()
     redact: Redact = Redact()
     watch: Watch = Watch()
-    judge: NotYet = None
+    judge: JudgeSection | None = None
     web: Web = Web()
     admin: Admin = Admin()
     state: State = State()

@@ -51,13 +51,17 @@ class ScoreMetrics:
 
     def record(self, scorecard: Scorecard) -> None:
         """Count a scorecard."""
-        trajectory = scorecard.trajectory
+        # The first scorecard of a trajectory counts it; that of its judges comes after it.
+        if not scorecard.by_judges:
+            self._count_trajectory(scorecard.trajectory)
+        for result in scorecard.results:
+            self._count_result(scorecard, result, sound(result.outcome))
+
+    def _count_trajectory(self, trajectory: Trajectory) -> None:
         self._trajectories.add(1, (trajectory.closed_because,))
         if trajectory.scope == "trace":
             # A conversation's calls have been counted with their traces.
             self._count_calls(trajectory)
-        for result in scorecard.results:
-            self._count_result(scorecard, result, sound(result.outcome))
 
     def _count_calls(self, trajectory: Trajectory) -> None:
         for call in trajectory.calls:

@@ -70,7 +70,7 @@ class ScorecardSpanEncoder:
         trajectory = scorecard.trajectory
         span = Span(
             trace_id=raw_id(trajectory.trace_id, 16),
-            span_id=scorecard_span_id(trajectory),
+            span_id=scorecard_span_id(scorecard),
             name=names.SCORECARD_NAME,
             kind=Span.SPAN_KIND_INTERNAL,
             flags=_FLAGS,
@@ -131,10 +131,13 @@ def _link(ref: SpanRef) -> bytes:
     return field(_LINKS, field(_LINK_TRACE_ID, raw_id(ref.trace_id, 16)) + field(_LINK_SPAN_ID, raw_id(ref.span_id, 8)))
 
 
-def scorecard_span_id(trajectory: Trajectory) -> bytes:
+def scorecard_span_id(scorecard: Scorecard) -> bytes:
     """Derive the span id from the trajectory: the same scorecard sent twice is a duplicate, not a second span."""
+    trajectory = scorecard.trajectory
     identity = "\0".join((trajectory.scope, trajectory.trace_id, trajectory.conversation_id or ""))
-    digest = blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=8, person=b"scorecard").digest()
+    # The judges' scorecard is a second span.
+    person = b"judges" if scorecard.by_judges else b"scorecard"
+    digest = blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=8, person=person).digest()
     # An id of zeros is not valid.
     return digest if any(digest) else b"\x01" * 8
 

@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from toolgauge.judge.client import Client, Reply, Request
-from toolgauge.judge.inquest import conversation
+from toolgauge.judge.inquest import conversation, meaning
 from toolgauge.judge.limits import Budget, Pace
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.errors import JudgeCallError
+from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import JudgeEvaluator, Question
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome
 from toolgauge.selfmetrics import JudgeMetrics
@@ -54,7 +55,7 @@ class Asker:
             shown = await self._masked(question)
         except Exception as error:  # noqa: BLE001 (what cannot be masked is not sent; the question says so)
             return Errored(error_type=type(error).__name__, message="the question could not be masked")
-        talk = conversation(evaluator, question)
+        talk = conversation(question)
         try:
             request = next(talk)
             while True:
@@ -64,8 +65,8 @@ class Asker:
                 request = talk.send(reply)
                 self._metrics.reasked.add()
         except StopIteration as ended:
-            outcome: Outcome = ended.value
-            return outcome
+            verdict: JsonObject | Errored = ended.value
+            return verdict if isinstance(verdict, Errored) else meaning(evaluator, question, verdict)
         finally:
             talk.close()
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from toolgauge.judge.client import Exchange, Reply, Request
 from toolgauge.judge.form import Form
+from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import Asking, Inquiry, Judged, JudgeEvaluator, Question
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import ToolCall
@@ -46,7 +47,7 @@ def asked(inquiry: Inquiry, max_pauses: int = _MAX_PAUSES) -> Iterator[Asking]:
         yield _broken(type(error).__name__, "the evaluator raised an exception")
 
 
-def conversation(evaluator: JudgeEvaluator, question: Question) -> Generator[Request, Reply, Outcome]:
+def conversation(question: Question) -> Generator[Request, Reply, JsonObject | Errored]:
     """Yield what to send and take what came back, until there is a verdict or there were too many that are none."""
     try:
         form = Form(question.form)
@@ -55,12 +56,20 @@ def conversation(evaluator: JudgeEvaluator, question: Question) -> Generator[Req
             reply = yield Request(question=question, exchanges=exchanges)
             problem = reply.problem or form.problem(reply.verdict)
             if problem is None and isinstance(reply.verdict, dict):
-                return _noted(evaluator.outcome(question, reply.verdict), question)
+                return reply.verdict
             if len(exchanges) == MAX_REASKS:
                 return _INVALID
             exchanges += (Exchange(reply=reply, problem=problem or "the verdict must be an object"),)
     except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
-        return Errored(error_type=type(error).__name__, message="the evaluator raised an exception")
+        return Errored(error_type=type(error).__name__, message="the question asks for a form that cannot be checked")
+
+
+def meaning(evaluator: JudgeEvaluator, question: Question, verdict: JsonObject) -> Outcome:
+    """Say what a verdict means; whatever the evaluator raises becomes an outcome."""
+    try:
+        return _noted(evaluator.outcome(question, verdict), question)
+    except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
+        return _broken(type(error).__name__, "the evaluator raised an exception")[1]
 
 
 def concluded(inquiry: Inquiry, judged: Sequence[Judged]) -> tuple[Judged, ...]:

@@ -1,0 +1,98 @@
+"""Config -> the judges, and what is wrong when a criterion needs one that cannot be had."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from typing import Protocol, cast
+
+from toolgauge import plugins
+from toolgauge.config.criteria import CriterionConfig, criterion_problem
+from toolgauge.config.judge import JudgeSection
+from toolgauge.config.model import Config
+from toolgauge.config.problems import Problem
+from toolgauge.judge.asker import Asker
+from toolgauge.judge.client import Client
+from toolgauge.judge.judges import Judges
+from toolgauge.judge.settings import JudgeSettings, Prices
+from toolgauge.model.judging import JudgeEvaluator
+from toolgauge.score.criterion import Criterion
+from toolgauge.selfmetrics import JudgeMetrics
+
+# What the client of `toolgauge.judges` stands on; the extra brings both.
+_EXTRA = ("pydantic_ai", "openai")
+_CLIENT = "pydantic_ai"
+
+
+class OpenClient(Protocol):
+    """Makes a client; the entry points of `toolgauge.judges` are of this type."""
+
+    def __call__(
+        self,
+        *,
+        model: str,
+        base_url: str | None,
+        api_key: str | None,
+        max_output_tokens: int,
+        temperature: float | None,
+    ) -> Client:
+        """Raise `ConfigError` when there is no such model."""
+        ...
+
+
+def asks_judge(criteria: Sequence[Criterion]) -> bool:
+    """Tell whether any criterion asks a judge."""
+    return any(isinstance(criterion.evaluator, JudgeEvaluator) for criterion in criteria)
+
+
+def judge_problems(
+    config: Config, written: Sequence[CriterionConfig], criteria: Sequence[Criterion]
+) -> Iterator[Problem]:
+    """Complain about criteria that ask a judge where there is none to ask."""
+    asking = {criterion.name for criterion in criteria if isinstance(criterion.evaluator, JudgeEvaluator)}
+    for entry in written:
+        if entry.name not in asking:
+            continue
+        who = f"evaluator `{entry.evaluator}` in criterion `{entry.name}` asks a judge model, and"
+        if config.judge is None:
+            message = f"{who} `judge` is not configured"
+            yield criterion_problem(entry, message, 'such as `judge: {model: "openai:gpt-5-mini"}`', at=("evaluator",))
+        elif any(find_spec(name) is None for name in _EXTRA):
+            message = f"{who} the extra `toolgauge[judge]` is not installed"
+            yield criterion_problem(entry, message, "`pip install 'toolgauge[judge]'`", at=("evaluator",))
+
+
+def open_client(section: JudgeSection) -> Client:
+    """Make the client; raise `ConfigError` when there is no such model."""
+    # An entry point's value: what is not of this type is told by the first call.
+    opener = cast("OpenClient", plugins.load(plugins.JUDGES, _CLIENT))
+    return opener(
+        model=section.model,
+        base_url=section.base_url,
+        api_key=section.api_key,
+        max_output_tokens=section.max_output_tokens,
+        temperature=section.temperature,
+    )
+
+
+def make_judges(section: JudgeSection, client: Client, metrics: JudgeMetrics, redact: Callable[[str], str]) -> Judges:
+    """Put the stage together."""
+    settings = judge_settings(section)
+    asker = Asker(client, settings, metrics, redact=redact, clock=time.monotonic)
+    return Judges(client, asker, settings, metrics)
+
+
+def judge_settings(section: JudgeSection) -> JudgeSettings:
+    """Read the section `judge`."""
+    prices = section.prices
+    return JudgeSettings(
+        max_concurrent=section.max_concurrent,
+        max_queue=section.max_queue,
+        timeout_s=section.timeout / 1e9,
+        calls_per_minute=section.calls_per_minute,
+        max_cost_per_hour=section.max_cost_per_hour,
+        max_output_tokens=section.max_output_tokens,
+        prices=Prices(
+            input_per_million=0.0 if prices is None else prices.input_per_million,
+            output_per_million=0.0 if prices is None else prices.output_per_million,
+        ),
+    )

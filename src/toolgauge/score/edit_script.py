@@ -6,7 +6,7 @@ place, `swap` two neighbours, `leave` an unexpected one that costs nothing, and 
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Literal, TypeAlias
 
 from toolgauge.score.align import Alignment, Pair, Weigh, align
@@ -27,6 +27,9 @@ _MARKS: dict[Action, str] = {
     "swap": "x",
 }
 _SHOWN_STEPS = 8
+# Looking for the place of calls that stand wrong only serves the telling.
+_MAX_PAIRS = 20_000
+_UNITS_PER_EDIT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +60,14 @@ def edits(
     """Make the script, in the order of the calls that were made; an insertion follows the call it comes after."""
     moved = (yield from _moved(sides, alignment, weigh, pacer)) if in_order else {}
     swaps = _swaps(alignment, moved)
-    script = [*_paired(sides, alignment, swaps), *_made(sides, alignment, moved, swaps, free)]
+    script: list[_Placed] = []
+    parts = [_paired(sides, alignment, swaps), _made(sides, alignment, moved, swaps, free)]
     if not free.missing:
-        script += _inserted(sides, alignment, moved, in_order=in_order)
-    if pacer.due(len(script)):
-        yield
+        parts.append(_inserted(sides, alignment, moved, in_order=in_order))
+    for placed in chain.from_iterable(parts):
+        script.append(placed)
+        if pacer.due(_UNITS_PER_EDIT):
+            yield
     return tuple(edit for _, edit in sorted(script, key=lambda placed: placed[0]))
 
 
@@ -80,8 +86,14 @@ def _moved(sides: Sides, alignment: Alignment, weigh: Weigh, pacer: Pacer) -> Ge
 
     if not slots or not calls:
         return {}
+    # Equal calls fit the same slots, so that settling them first loses nothing.
     left = yield from align(
-        [sides.slot_items[slot] for slot in slots], [sides.call_items[call] for call in calls], whole, pacer=pacer
+        [sides.slot_items[slot] for slot in slots],
+        [sides.call_items[call] for call in calls],
+        whole,
+        peel=True,
+        max_pairs=_MAX_PAIRS,
+        pacer=pacer,
     )
     return {calls[pair.actual]: slots[pair.expected] for pair in left.pairs}
 

@@ -37,10 +37,17 @@ def _invocations(written: Json) -> Expected | None:
 
 
 def _calls(written: Json) -> tuple[ExpectedCall, ...]:
-    return tuple(_call(as_object(item)) for item in _list("calls", written))
+    """Read expected calls; a list among them is a group without order, as in criteria."""
+    calls: list[ExpectedCall] = []
+    for number, item in enumerate(_list("calls", written)):
+        if isinstance(item, list):
+            calls += [_call(as_object(member), number) for member in item]
+        else:
+            calls.append(_call(as_object(item)))
+    return tuple(calls)
 
 
-def _call(item: JsonObject) -> ExpectedCall:
+def _call(item: JsonObject, group: int | None = None) -> ExpectedCall:
     arguments = item.get("args", item.get("arguments"))
     if arguments is not None and not isinstance(arguments, dict):
         raise CaseError("invalid_case", "`args` of an expected call must be an object")
@@ -49,7 +56,19 @@ def _call(item: JsonObject) -> ExpectedCall:
         call_id=identifier(item.get("id")),
         args=arguments,
         output=ExpectedOutput(value=item["output"]) if "output" in item else None,
+        optional=item.get("optional") is True,
+        repeat=_repeat(item.get("repeat", 1)),
+        group=group,
     )
+
+
+def _repeat(written: Json) -> tuple[int, int]:
+    """Read `3` as exactly three, `[0, 3]` as a range."""
+    match written if isinstance(written, list) else [written, written]:
+        case [int() as least, int() as most] if 0 <= least <= most <= _MANY and most > 0:
+            return least, most
+        case _:
+            raise CaseError("invalid_case", f"`repeat` must be 1 to {_MANY}, or `[least, most]`")
 
 
 def _order(written: Json) -> tuple[ExpectedCall, ...]:

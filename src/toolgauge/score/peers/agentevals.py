@@ -120,6 +120,8 @@ class TrajectoryMatch(BaseModel):
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
         """Score messages as they were written."""
+        if expected and "messages" not in expected:
+            return CaseOutcome(outcome=Errored(error_type="invalid_case", message="`expected` has no `messages`"))
         key = f"trajectory_{self.trajectory_match_mode}_match"
         try:
             # In this order: what is wrong with the first side is what the original raises about.

@@ -13,13 +13,14 @@ from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.offline import CaseOutcome
-from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Scored, Side
+from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Scored, Side
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.accepted_values import Checker, Fault, Function, NamedCall, as_items, as_object, as_text, entry
 from toolgauge.score.declared_types import described
 from toolgauge.score.first_fit import first_without
 from toolgauge.score.pauses import Pacer, finished
+from toolgauge.score.plain_calls import plain_expected
 from toolgauge.score.selection import hidden_calls, shown
 
 
@@ -60,6 +61,9 @@ class Ast(BaseModel):
         if allowed is None:
             yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
             return
+        if isinstance(allowed, Errored):
+            yield None, allowed
+            return
         if not allowed:
             yield None, NotEvaluated(reason="nothing_expected", explanation="no call is expected")
             return
@@ -67,6 +71,8 @@ class Ast(BaseModel):
         if isinstance(functions, NotEvaluated):
             yield None, functions
             return
+        if self.allowed is None:
+            allowed = [_in_lists(call, _of_name(functions, call.name)) for call in allowed]
         calls = [_readable(call) for call in trajectory.calls]
         named = [call for call in calls if call is not None]
         if len(named) < len(calls):
@@ -83,7 +89,7 @@ class Ast(BaseModel):
         error_type = None if fault is None else fault.error_type
         return CaseOutcome(outcome=_outcome(fault), original={"details": {"error_type": error_type}})
 
-    def _allowed(self, expected: Expected | None) -> list[NamedCall] | None:
+    def _allowed(self, expected: Expected | None) -> list[NamedCall] | Errored | None:
         if self.allowed is not None:
             return [
                 NamedCall(call.name, {name: list(values) for name, values in call.args.items()})
@@ -91,10 +97,10 @@ class Ast(BaseModel):
             ]
         if expected is None or not expected.names_calls:
             return None
-        return [
-            NamedCall(call.name, {name: [_accepting(value)] for name, value in (call.args or {}).items()})
-            for call in expected.calls
-        ]
+        plain = plain_expected(expected.calls)
+        if isinstance(plain, Errored):
+            return plain
+        return [NamedCall(call.name, {name: [value] for name, value in (call.args or {}).items()}) for call in plain]
 
     def _functions(self, trajectory: Trajectory, allowed: Sequence[NamedCall]) -> list[Json] | NotEvaluated:
         """Describe the tools on offer, those that are expected by the name that is expected."""
@@ -180,13 +186,26 @@ def _of_name(functions: Sequence[Json], name: str) -> Json:
 # -- what a trajectory holds ----------------------------------------------------------------------------------------
 
 
-def _accepting(value: Json) -> Json:
-    """Write a value as one that is accepted: inside of objects stand lists of accepted values."""
-    if isinstance(value, dict):
-        return {name: [inner] for name, inner in value.items()}
-    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
-        return [_accepting(item) if isinstance(item, dict) else item for item in value]
-    return value
+def _in_lists(call: NamedCall, function: Json) -> NamedCall:
+    """Write expected values as accepted ones: inside of what is declared as an object stand lists of them."""
+    properties = as_object(entry(entry(function, "parameters"), "properties"))
+    return NamedCall(
+        call.name,
+        {
+            name: [_listed(value, properties.get(name)) for value in as_items(values)]
+            for name, values in call.args.items()
+        },
+    )
+
+
+def _listed(value: Json, declared: Json) -> Json:
+    match declared, value:
+        case {"type": "dict"}, dict():
+            return {name: [inner] for name, inner in value.items()}
+        case {"items": items}, list():
+            return [_listed(item, items) for item in value]
+        case _:
+            return value
 
 
 def _unseen(trajectory: Trajectory) -> NotEvaluated | None:

@@ -17,6 +17,7 @@ from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.identities import Key
 from toolgauge.score.pauses import Pacer, finished
+from toolgauge.score.plain_calls import plain_expected
 from toolgauge.score.python_equality import PythonEquality
 from toolgauge.score.selection import hidden_calls, shown
 
@@ -42,13 +43,22 @@ class _StepScorer(BaseModel):
         if trajectory.hidden_turns:
             yield None, hidden_calls(trajectory)
             return
+        plain = plain_expected(expected.calls)
+        if isinstance(plain, Errored):
+            yield None, plain
+            return
         made: list[Json] = [call.name for call in trajectory.calls]
-        wanted: list[Json] = [call.name for call in expected.calls]
+        wanted: list[Json] = [call.name for call in plain]
         yield None, (yield from self._outcome(made, wanted))
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
         """Score steps as they were written."""
-        made, wanted = actual.get("trajectory"), expected.get("trajectory")
+        if expected and "trajectory" not in expected:
+            return CaseOutcome(outcome=Errored(error_type="invalid_case", message="`expected` has no `trajectory`"))
+        made, wanted = actual.get("trajectory"), expected.get("trajectory") or []
+        if not wanted and made is None:
+            # Nothing expected is settled before the steps are looked at.
+            made = []
         if not isinstance(made, list) or not isinstance(wanted, list):
             told = "`trajectory` must be a list on both sides"
             return CaseOutcome(outcome=Errored(error_type="TypeError", message=told))

@@ -1,0 +1,84 @@
+"""`strands.*`: what strands-agents-evals 1.7.0 gave for these cases, and the same from trajectories."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.score.support import expect, expected, judge, not_evaluated, scored, tool_call, trajectory
+from toolgauge.model.json import Json
+from toolgauge.model.outcomes import Errored, Scored
+from toolgauge.score.peers.strands import AnyOrderMatchScorer, ExactMatchScorer, InOrderMatchScorer, ToolCalled
+
+Scorer = ExactMatchScorer | InOrderMatchScorer | AnyOrderMatchScorer
+EXACT, IN_ORDER, ANY_ORDER = ExactMatchScorer(), InOrderMatchScorer(), AnyOrderMatchScorer()
+
+
+def offline(scorer: Scorer, made: Json, wanted: Json) -> float | str:
+    """Return the score, or the type of the error."""
+    outcome = scorer.score_case({"trajectory": wanted}, {"trajectory": made}).outcome
+    assert isinstance(outcome, Scored | Errored)
+    return outcome.value if isinstance(outcome, Scored) else outcome.error_type
+
+
+STEPS: list[tuple[Json, Json, float | str, float | str, float | str]] = [
+    (["a", "b"], ["a", "b"], 1, 1, 1),
+    (["c", "b", "a"], ["a", "b", "c"], 1 / 3, 1 / 3, 1),
+    (["a", "c"], ["a", "b", "c"], 1 / 3, 1 / 3, 2 / 3),
+    (["x", "a", "x", "b"], ["a", "b"], 0, 1, 1),
+    (["a", "b", "x"], ["a", "b"], 1, 1, 1),
+    (["a", "a"], ["a", "a"], 1, 1, 0.5),
+    ([], ["a"], 0, 0, 0),
+    ([], [], "ZeroDivisionError", 1, 1),
+    (["a"], [], "ZeroDivisionError", 1, 1),
+    ([1.0, True], [1, 2], 0.5, 0.5, 0.5),
+    ([False, None], [0, ""], 0.5, 0.5, 0.5),
+    ([{"n": [1]}], [{"n": [True]}], 1, 1, "TypeError"),
+    (["a", []], ["a"], 1, 1, "TypeError"),
+    ([{"n": 1}], [], "ZeroDivisionError", 1, 1),
+    (None, ["a"], "TypeError", "TypeError", "TypeError"),
+]
+
+
+@pytest.mark.parametrize(("made", "wanted", "exact", "in_order", "any_order"), STEPS)
+def test_scorers_compare_steps(made: Json, wanted: Json, exact: object, in_order: object, any_order: object):
+    assert offline(EXACT, made, wanted) == exact
+    assert offline(IN_ORDER, made, wanted) == in_order
+    assert offline(ANY_ORDER, made, wanted) == any_order
+
+
+@pytest.mark.parametrize(
+    ("steps", "was_called"),
+    [(["a", "b"], True), (["b"], False), ([], False), (None, False), ([{"name": "a"}], False), ("a", False)],
+)
+def test_a_tool_was_called_when_its_name_is_a_step(steps: Json, was_called: bool):  # noqa: FBT001 (a parameter of the test)
+    said = ToolCalled(tool_name="a").score_case({}, {"trajectory": steps})
+    assert isinstance(said.outcome, Scored)
+    assert said.outcome.value == float(was_called)
+    assert said.original == {"details": {"test_pass": was_called}}
+
+
+def test_names_of_called_tools_are_the_steps_of_a_trajectory():
+    judged = trajectory(tool_call("a"), tool_call("c"), tool_call("b"))
+    wanted = expected(expect("a"), expect("b"))
+    assert [scored(scorer, judged, wanted).value for scorer in (EXACT, IN_ORDER, ANY_ORDER)] == [0.5, 1, 1]
+    assert scored(EXACT, judged, wanted).explanation == "1 of 2 expected calls were in place"
+    assert scored(ToolCalled(tool_name="c"), judged).value == 1
+    assert scored(ToolCalled(tool_name="d"), judged).explanation == "`d` was not called"
+
+
+def test_no_call_is_a_zero_and_calls_that_cannot_be_seen_are_none():
+    hidden = replace(trajectory(), hidden_turns=1)
+    assert scored(ToolCalled(tool_name="a"), trajectory()).value == 0
+    assert not_evaluated(ToolCalled(tool_name="a"), hidden) == "no_content"
+    for scorer in (EXACT, IN_ORDER, ANY_ORDER):
+        assert scored(scorer, trajectory(), expected(expect("a"))).value == 0
+        assert not_evaluated(scorer, hidden, expected(expect("a"))) == "no_content"
+        assert not_evaluated(scorer, trajectory(tool_call("a"))) == "no_reference"
+        (outcome,) = judge(scorer, trajectory(), expected(expect("a", repeat=(0, 2))))
+        assert isinstance(outcome, Errored)
+        assert outcome.error_type == "unsupported_reference"
+
+
+def test_a_case_of_another_shape_is_refused():
+    outcome = EXACT.score_case({"tool_calls": []}, {"trajectory": ["a"]}).outcome
+    assert outcome == Errored(error_type="invalid_case", message="`expected` has no `trajectory`")

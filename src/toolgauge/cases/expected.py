@@ -65,10 +65,14 @@ def _call(item: JsonObject, group: int | None = None) -> ExpectedCall:
 def _repeat(written: Json) -> tuple[int, int]:
     """Read `3` as exactly three, `[0, 3]` as a range."""
     match written if isinstance(written, list) else [written, written]:
-        case [int() as least, int() as most] if 0 <= least <= most <= _MANY and most > 0:
+        case [int() as least, int() as most] if _is_range(least, most):
             return least, most
         case _:
             raise CaseError("invalid_case", f"`repeat` must be 1 to {_MANY}, or `[least, most]`")
+
+
+def _is_range(least: int, most: int) -> bool:
+    return not isinstance(least, bool) and not isinstance(most, bool) and 0 <= least <= most <= _MANY and most > 0
 
 
 def _order(written: Json) -> tuple[ExpectedCall, ...]:

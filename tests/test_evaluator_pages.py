@@ -1,0 +1,81 @@
+"""The pages of evaluators say what the code does: their criteria load, their cases score what is written.
+
+A page holds a block of criteria (fence `yaml criteria`) and one of cases (fence `json cases`: one a line, as `toolgauge
+score` reads them, with `score` besides: a number, or the reason why there is none).
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from toolgauge import plugins
+from toolgauge.build.criteria import load_for_replay
+from toolgauge.cases.case import Case, Line, parse
+from toolgauge.cases.run import Cases
+from toolgauge.model.outcomes import Errored, NotEvaluated, Scored
+
+PAGES = sorted((Path(__file__).parent.parent / "docs" / "evaluators").glob("*.md"))
+
+
+def blocks(page: Path, fence: str) -> list[str]:
+    return re.findall(rf"^```{fence}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def documented() -> Iterator[tuple[str, float | str]]:
+    for page in PAGES:
+        for block in blocks(page, "json cases"):
+            for line in block.splitlines():
+                score: float | str = json.loads(line).pop("score")
+                yield line, score
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_is_about_an_evaluator_and_has_criteria_and_cases(page: Path):
+    assert page.stem in plugins.names(plugins.EVALUATORS)
+    assert page.read_text().startswith(f"# `{page.stem}`\n")
+    assert blocks(page, "yaml criteria")
+    assert blocks(page, "json cases")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_criteria_of_a_page_are_valid(page: Path, tmp_path: Path):
+    for block in blocks(page, "yaml criteria"):
+        (tmp_path / "criteria.yaml").write_text(block)
+        _, criteria = load_for_replay((), (), (str(tmp_path / "criteria.yaml"),), {})
+        assert page.stem in [criterion.evaluator_name for criterion in criteria]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_names_every_parameter(page: Path):
+    fields: dict[str, object] = getattr(plugins.evaluator(page.stem), "model_fields", {})
+    assert [field for field in fields if f"`{field}`" not in page.read_text()] == []
+
+
+@pytest.mark.parametrize(("line", "score"), list(documented()), ids=lambda value: str(value)[:50])
+def test_a_case_of_a_page_scores_what_is_written(line: str, score: float | str):
+    case = parse(Line(place="page", content=line.encode()))
+    assert isinstance(case, Case), case
+    match Cases().score(case).outcome:
+        case Scored(value=value, explanation=explanation):
+            assert value == pytest.approx(score, abs=1e-9), explanation
+        case NotEvaluated(reason=reason):
+            assert reason == score
+        case Errored(message=message):
+            pytest.fail(message)
+
+
+def test_the_explanations_on_the_page_are_those_of_its_cases():
+    (page,) = [page for page in PAGES if page.stem == "tool_trajectory"]
+    (told,) = blocks(page, "text")
+    (cases,) = blocks(page, "json cases")
+    explanations: list[str] = []
+    for line in cases.splitlines()[1:4]:
+        case = parse(Line(place="page", content=line.encode()))
+        assert isinstance(case, Case)
+        outcome = Cases().score(case).outcome
+        assert isinstance(outcome, Scored)
+        explanations.append(outcome.explanation.partition("; no value of the reference")[0])
+    assert explanations == told.splitlines()

@@ -33,7 +33,7 @@ class JudgeSection(Section):
     max_cost_per_hour: Annotated[float, Field(gt=0)] | None = None
     prices: PricesSection | None = None
     max_output_tokens: Count = 4096
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
 
     @model_validator(mode="after")
     def _can_be_asked(self) -> "JudgeSection":

@@ -204,7 +204,9 @@ def _verdict(form_name: str, response: ModelResponse) -> tuple[Json, str | None]
     if calls:
         if calls[0].tool_name != form_name:
             return None, f"there is no tool but `{form_name}`"
-        return _parsed(calls[0].args_as_json_str())
+        args = calls[0].args
+        # Some providers parse it themselves.
+        return _parsed(orjson.dumps(args) if isinstance(args, dict) else args or "")
     # Models without tools write the verdict out.
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart)).strip()
     if not text.startswith("{"):
@@ -212,7 +214,7 @@ def _verdict(form_name: str, response: ModelResponse) -> tuple[Json, str | None]
     return _parsed(text)
 
 
-def _parsed(text: str) -> tuple[Json, str | None]:
+def _parsed(text: str | bytes) -> tuple[Json, str | None]:
     try:
         return orjson.loads(text), None
     except orjson.JSONDecodeError:

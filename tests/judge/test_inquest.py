@@ -1,0 +1,150 @@
+"""What is asked, when it is asked again, and what an answer means: without a judge."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.judge.support import FORM, MAYBE, NO, YES, RightTool, WholeRun, inquiry, question, run
+from toolgauge.judge.client import Reply
+from toolgauge.judge.form import Form
+from toolgauge.judge.inquest import asked, concluded, conversation, meaning
+from toolgauge.judge.scripted import scripted
+from toolgauge.model.expected import Expected
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.judging import Asking, Question
+from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
+from toolgauge.model.trajectory import Trajectory
+
+INVALID = Errored(error_type="invalid_verdict", message="the judge gave no verdict of the form that was asked for")
+
+
+def test_a_verdict_that_fits_is_taken_at_once():
+    assert scripted([YES, NO])(question()) == YES
+
+
+def test_a_verdict_that_does_not_fit_is_asked_for_again_and_the_next_one_counts():
+    answer = scripted([MAYBE, YES, NO])
+    assert [answer(question()), answer(question())] == [YES, NO]
+
+
+def test_three_verdicts_that_do_not_fit_are_an_error_and_the_fourth_is_never_asked_for():
+    answer = scripted([MAYBE, MAYBE, MAYBE, YES])
+    assert [answer(question()), answer(question())] == [INVALID, YES]
+
+
+def test_a_script_that_has_ended_is_an_error_of_its_own():
+    assert scripted([MAYBE])(question()) == Errored(
+        error_type="no_verdict", message="there are no verdicts left to answer with"
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "problem"),
+    [
+        ("Yes", "the verdict must be an object"),
+        ([YES], "the verdict must be an object"),
+        (None, "the verdict must be an object"),
+        ({}, "the verdict: 'score' is a required property"),
+        (MAYBE, "score: 'Maybe' is not one of ['Yes', 'No']"),
+        ({"score": "Yes", "bribe": 1}, "the verdict: Additional properties are not allowed ('bribe' was unexpected)"),
+        (YES, None),
+    ],
+)
+def test_a_judge_is_told_what_is_wrong_with_its_verdict(verdict: Json, problem: str | None):
+    assert Form(FORM).problem(verdict) == problem
+
+
+def test_a_verdict_nested_beyond_reason_is_refused_and_not_followed():
+    verdict: Json = {}
+    for _ in range(100_000):
+        verdict = {"score": verdict}
+    assert Form(FORM).problem(verdict) == "the verdict is nested too deeply"
+    while verdict:  # taken apart here: freeing it in one go would recurse
+        verdict = verdict["score"] if isinstance(verdict, dict) else None
+
+
+def test_what_is_told_of_a_huge_verdict_is_short():
+    problem = Form(FORM).problem({"score": "x" * 1_000_000})
+    assert problem is not None
+    assert len(problem) == 500
+
+
+def test_a_form_never_fetches_what_it_refers_to():
+    talk = conversation(
+        Question(instructions="", prompt="", form_name="v", form={"$ref": "http://127.0.0.1:1/schema.json"})
+    )
+    next(talk)
+    with pytest.raises(StopIteration) as ended:
+        talk.send(Reply(verdict=YES))
+    assert isinstance(ended.value.value, Errored)
+
+
+def test_notes_of_a_question_stand_in_the_explanation_once():
+    asked_with_notes = question("?", "history was cut", "the judge said Yes")
+    outcome = meaning(RightTool(), asked_with_notes, YES)
+    assert outcome == Scored(value=1.0, explanation="the judge said Yes; history was cut")
+
+
+def test_a_settled_inquiry_asks_nothing():
+    settled = NotEvaluated(reason="sampled_out")
+    assert list(asked(inquiry(RightTool(), run("find"), settled))) == [(None, settled)]
+
+
+def test_questions_of_a_trajectory_make_one_outcome():
+    of = inquiry(WholeRun(), run("find", "buy"))
+    judged = [(call, meaning(of.evaluator, question(), verdict)) for call, verdict in ((None, YES), (None, NO))]
+    assert concluded(of, judged) == ((None, Scored(value=0.5, explanation="2 questions")),)
+
+
+class Faulty(RightTool):
+    """Breaks its contract in the way that is asked for."""
+
+    how: str
+
+    def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:
+        del expected
+        (first, *_) = trajectory.calls
+        yield first, question()
+        match self.how:
+            case "raises":
+                raise KeyError("a secret of the span")
+            case "twice":
+                yield first, question()
+            case "stranger":
+                yield run("other").calls[0], question()
+            case "trajectory":
+                yield None, question()
+            case "nonsense":
+                yield None, "nonsense"  # pyright: ignore[reportReturnType] - what a plug-in may do
+            case _:
+                while True:
+                    yield None
+
+    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:
+        raise KeyError("a secret of the span", question, verdict)
+
+
+@pytest.mark.parametrize(
+    ("how", "error"),
+    [
+        ("raises", "KeyError"),
+        ("twice", "invalid_outcome"),
+        ("stranger", "invalid_outcome"),
+        ("trajectory", "invalid_outcome"),
+        ("nonsense", "invalid_outcome"),
+        ("for ever", "timeout"),
+    ],
+)
+def test_what_an_evaluator_asked_before_it_broke_stays(how: str, error: str):
+    said = [step for step in asked(inquiry(Faulty(how=how), run("find")), max_pauses=10) if step is not None]
+    (_, first), (target, last) = said
+    assert isinstance(first, Question)
+    assert target is None
+    assert isinstance(last, Errored)
+    assert last.error_type == error
+    assert "secret" not in last.message
+
+
+def test_an_evaluator_that_cannot_read_a_verdict_costs_that_outcome():
+    outcome = meaning(Faulty(how="raises"), question(), YES)
+    assert outcome == Errored(error_type="KeyError", message="the evaluator raised an exception")

@@ -22,9 +22,10 @@ Order: TypeAlias = Literal["any", "ordered", "parallel", "partial"]
 Weigh: TypeAlias = Callable[[int, int], Generator[None, None, float | None]]
 
 MAX_PAIRS = 250_000
+_MAX_KINDS_OF_MAX_PAIRS = 4
 # Values are counted in units that thirds, sevenths, ... sixteenths fit into: their sums stay exact.
 _UNITS = 720_720_000
-_UNITS_PER_PAIR = 3
+_UNITS_PER_PAIR = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,8 @@ def align(
         case "partial":
             pairs = yield from aligner.partial()
     # Equal calls may have changed places without having been weighed there.
-    yield from table.of(pairs)
+    for row, column in pairs:
+        yield from table.of(row, (column,))
     return _report(table, pairs, order, is_greedy=aligner.is_greedy)
 
 
@@ -114,7 +116,7 @@ class _Weights:
         self.expected = expected
         self.actual = actual
         self.pacer = pacer
-        self.values: dict[tuple[int, int], float | None] = {}
+        self.values: list[dict[int, float | None]] = [{} for _ in expected]
         self._weigh = weigh
         most = min(len(expected), len(actual)) + 1
         # Each place outweighs everything that all pairs together can hold in the places below it.
@@ -122,22 +124,30 @@ class _Weights:
         self._whole_bonus = most * (self._required_bonus + 1)
         self._value_unit = most * (self._whole_bonus + self._required_bonus + 1)
 
-    def of(self, pairs: Iterable[tuple[int, int]]) -> Generator[None, None, list[int]]:
-        """Work out the weights of pairs: 0 for those that may not be, more for all others."""
+    def of(self, row: int, columns: Iterable[int]) -> Generator[None, None, list[int]]:
+        """Work out the weights of a row's pairs: 0 for those that may not be, more for all others."""
         weights: list[int] = []
-        for pair in pairs:
-            if pair not in self.values:
-                expected, actual = self.expected[pair[0]], self.actual[pair[1]]
+        values, expected = self.values[row], self.expected[row]
+        for column in columns:
+            if column not in values:
+                actual = self.actual[column]
                 if expected.kind != actual.kind:
-                    self.values[pair] = None
+                    values[column] = None
                 elif expected.key == actual.key:
-                    self.values[pair] = 1.0
+                    values[column] = 1.0
                 else:
-                    self.values[pair] = yield from self._weigh(*pair)
-                if self.pacer.due(_UNITS_PER_PAIR):
-                    yield
-            value = self.values[pair]
-            weights.append(0 if value is None else self.in_units(value, optional=self.expected[pair[0]].optional))
+                    values[column] = yield from self._weigh(row, column)
+            value = values[column]
+            weights.append(0 if value is None else self.in_units(value, optional=expected.optional))
+            if self.pacer.due(_UNITS_PER_PAIR):
+                yield
+        return weights
+
+    def of_column(self, rows: Iterable[int], column: int) -> Generator[None, None, list[int]]:
+        """Work out the weights of a column's pairs."""
+        weights: list[int] = []
+        for row in rows:
+            weights += yield from self.of(row, (column,))
         return weights
 
     def in_units(self, value: float, *, optional: bool) -> int:
@@ -149,11 +159,13 @@ class _Weights:
 class _Aligner:
     """Picks the way to pair for the order that is asked for and for the number of calls there are."""
 
-    __slots__ = ("_max_pairs", "_table", "is_greedy")
+    __slots__ = ("_left", "_max_pairs", "_table", "is_greedy")
 
     def __init__(self, table: _Weights, max_pairs: int) -> None:
         self._table = table
         self._max_pairs = max_pairs
+        # Over all kinds; without it, many kinds of the greatest size would add up to minutes.
+        self._left = _MAX_KINDS_OF_MAX_PAIRS * max_pairs
         self.is_greedy = False
 
     def any_order(self, *, peel: bool) -> Generator[None, None, Pairs]:
@@ -165,7 +177,7 @@ class _Aligner:
 
     def _of_kind(self, rows: list[int], columns: list[int], *, peel: bool) -> Generator[None, None, Pairs]:
         same = _equal_keys(self._table, rows, columns)
-        is_small = len(rows) * len(columns) <= self._max_pairs
+        is_small = self._is_small(rows, columns)
         peel = peel and not _compete(self._table, rows)
         if is_small and not peel:
             return (yield from self._assigned(rows, columns, same))
@@ -175,26 +187,32 @@ class _Aligner:
         columns = [column for column in columns if column not in settled_columns]
         if not rows or not columns:
             return same
-        if len(rows) * len(columns) <= self._max_pairs:
+        if self._is_small(rows, columns):
             return same + (yield from self._assigned(rows, columns, []))
         self.is_greedy = True
         return same + (yield from greedy.in_any_order(rows, columns, self._row, self._max_pairs))
 
+    def _is_small(self, rows: Sequence[int], columns: Sequence[int]) -> bool:
+        return len(rows) * len(columns) <= min(self._max_pairs, self._left)
+
     def _row(self, row: int, columns: Sequence[int]) -> Generator[None, None, Sequence[int]]:
-        return self._table.of([(row, column) for column in columns])
+        return self._table.of(row, columns)
 
     def _assigned(self, rows: list[int], columns: list[int], same: Pairs) -> Generator[None, None, Pairs]:
         """Pair the calls of one kind, starting from the pairs of equal keys."""
         table = self._table
+        self._left -= len(rows) * len(columns)
         is_flipped = len(rows) > len(columns)
         short, long = (columns, rows) if is_flipped else (rows, columns)
-        cells = [[(j, i) if is_flipped else (i, j) for j in long] for i in short]
         known: dict[int, list[int]] = {}
 
-        def weights(row: int) -> Generator[None, None, Sequence[int]]:
-            if row not in known:
-                known[row] = yield from table.of(cells[row])
-            return known[row]
+        def weights(place: int) -> Generator[None, None, Sequence[int]]:
+            if place not in known:
+                if is_flipped:
+                    known[place] = yield from table.of_column(long, short[place])
+                else:
+                    known[place] = yield from table.of(short[place], long)
+            return known[place]
 
         # All settled pairs have to weigh the same, which optional ones do not.
         starts = [] if any(table.expected[row].optional for row in rows) else same
@@ -209,9 +227,12 @@ class _Aligner:
             settled={column: row for row, column in places} if is_flipped else dict(places),
             settled_weight=table.in_units(1.0, optional=False),
         )
-        chosen = [cells[row][column] for row, column in enumerate(column_of)]
-        found = yield from table.of(chosen)
-        return [pair for pair, weight in zip(chosen, found, strict=True) if weight]
+        chosen: Pairs = []
+        for place, other in enumerate(column_of):
+            pair = (long[other], short[place]) if is_flipped else (short[place], long[other])
+            (weight,) = yield from table.of(pair[0], (pair[1],))
+            chosen += [pair] if weight else []
+        return chosen
 
     def ordered(self) -> Generator[None, None, Pairs]:
         """Pair in the order of both sides."""
@@ -224,7 +245,7 @@ class _Aligner:
         actual = [(table.actual[column].kind, table.actual[column].key) for column in columns]
 
         def weights(row: int, places: Sequence[int]) -> Generator[None, None, Sequence[int]]:
-            return (yield from table.of([(rows[row], columns[place]) for place in places]))
+            return (yield from table.of(rows[row], [columns[place] for place in places]))
 
         if len(expected) * len(actual) > self._max_pairs:
             self.is_greedy = True
@@ -384,7 +405,7 @@ def _report(table: _Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> 
         misplaced = {column for column in unexpected if (actual[column].kind, actual[column].key) in missed}
     return Alignment(
         pairs=tuple(
-            Pair(expected=row, actual=column, value=table.values[row, column] or 0.0) for row, column in sorted(pairs)
+            Pair(expected=row, actual=column, value=table.values[row][column] or 0.0) for row, column in sorted(pairs)
         ),
         missing=tuple(missing),
         unexpected=tuple(unexpected),

@@ -1,7 +1,7 @@
 """How well one actual call meets one expected call: the one comparison of two calls that all evaluators share.
 
     comparer = ArgumentComparer(sides, terms, pacer)
-    alignment = yield from align(sides.slot_items, sides.call_items, comparer.weigh, peel=comparer.may_peel, pacer=pacer)
+    alignment = yield from comparer.aligned(order="any")
     agreement = yield from comparer.compare(pair.expected, pair.actual)     # verdicts and differences of a pair
 
 `sides` come from `make_sides(..., equals_meet=terms.equals_meet)`; `ArgumentComparison` is the base of evaluators that
@@ -9,12 +9,13 @@ have the parameters `arguments` and `volatile`.
 """
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
 from toolgauge.model.outcomes import Difference, Side
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.align import MAX_PAIRS, Alignment, Order, Pair, align
 from toolgauge.score.argument_rules import NO_RULES, ArgumentRules
 from toolgauge.score.compare import Comparison, compare, is_omissible, path, quick_agreement
 from toolgauge.score.comparison import CallComparison
@@ -33,8 +34,10 @@ Word: TypeAlias = Literal[
 
 _SHOWN_LENGTH = 80
 _EXACT = Exact()
-# What comparing pairs may cost before only equal values count: about half a second.
-_MAX_UNITS = 400_000
+# What comparing all pairs may cost, in units of work: half a second for 200 expected and 200 actual calls.
+_MIN_UNITS, _MAX_UNITS = 350_000, 4_000_000
+_UNITS_PER_PAIR = 8
+_UNITS_PER_VALUE = 3
 
 
 class ArgumentComparison(CallComparison):
@@ -146,26 +149,42 @@ class _Wanted:
     is_plain: bool
     equals_meet: bool
     omissible: bool
+    # What was found out about other values of this argument of the tool, by both numbers.
+    alike: dict[tuple[int, int], float]
 
 
 class ArgumentComparer:
     """Compares expected with actual calls, each by its index in `sides`; the same two values only once.
 
-    `is_cut_short` says that there was too much to compare, and that the rest counted as met only where it was equal.
+    `is_cut_short` says that there was too much to compare every value with every other. Those left over were taken for
+    different when the calls were paired: the pairs may not be the best, but what is said of each of them holds.
     """
 
-    __slots__ = ("_alike", "_charged", "_pacer", "_scopes", "_terms", "_units", "_wanted", "is_cut_short", "sides")
+    __slots__ = (
+        "_alike",
+        "_charged",
+        "_is_limited",
+        "_pacer",
+        "_scopes",
+        "_terms",
+        "_units",
+        "_wanted",
+        "is_cut_short",
+        "sides",
+    )
 
     def __init__(self, sides: Sides, terms: Terms, pacer: Pacer) -> None:
         self.sides = sides
         self.is_cut_short = False
+        self._is_limited = True
         self._terms = terms
         self._pacer = pacer
-        self._units = _MAX_UNITS
+        pairs = len(sides.slots) * len(sides.calls)
+        self._units = min(max(pairs * _UNITS_PER_PAIR, _MIN_UNITS), _MAX_UNITS)
         self._scopes: dict[tuple[str, str], Scope] = {}
         self._wanted: dict[int, tuple[_Wanted, ...]] = {}
         self._charged: dict[int, frozenset[str]] = {}
-        self._alike: dict[tuple[str, str, int, int], float] = {}
+        self._alike: dict[tuple[str, str], dict[tuple[int, int], float]] = {}
 
     @property
     def may_peel(self) -> bool:
@@ -182,6 +201,26 @@ class ArgumentComparer:
         if terms.subset:
             return self._have_equal_sizes()
         return terms.volatile is None and not terms.required_only and not any(map(terms.schemas.has_defaults, tools))
+
+    def aligned(self, *, order: Order = "any", max_pairs: int = MAX_PAIRS) -> Generator[None, None, Alignment]:
+        """Pair the calls for the greatest sum of what `weigh` returns."""
+        alignment = yield from align(
+            self.sides.slot_items,
+            self.sides.call_items,
+            self.weigh,
+            order=order,
+            peel=self.may_peel,
+            max_pairs=max_pairs,
+            pacer=self._pacer,
+        )
+        self._is_limited = False
+        if not self.is_cut_short:
+            return alignment
+        pairs: list[Pair] = []
+        for pair in alignment.pairs:
+            value = 1.0 if pair.value == 1.0 else (yield from self.weigh(pair.expected, pair.actual))
+            pairs.append(Pair(expected=pair.expected, actual=pair.actual, value=value or 0.0))
+        return replace(alignment, pairs=tuple(pairs))
 
     def weigh(self, slot: int, call: int) -> Generator[None, None, float | None]:
         """Return how well the call meets the expected one, from 0 to 1; `None` where ids forbid the pair.
@@ -206,7 +245,8 @@ class ArgumentComparer:
             if identity == argument.identity and argument.equals_meet:
                 met += 1.0
             elif not argument.is_plain:
-                met += yield from self._value(slot, call, argument, identity)
+                known = argument.alike.get((argument.identity, identity))
+                met += (yield from self._value(slot, call, argument, identity)) if known is None else known
         if not self._terms.subset:
             counted += len((yield from self._charged_of(call)) - wanted.keys())
         if self._pacer.due(len(arguments) // 4):
@@ -294,6 +334,7 @@ class ArgumentComparer:
                     is_plain=isinstance(scope.rule, Exact) and not scope.deeper,
                     equals_meet=all(map(meets_itself, scope.rules)),
                     omissible=is_omissible(scope.rule, self.sides.slot_values(slot)[name]),
+                    alike=self._alike.setdefault((expected.name, name), {}),
                 )
             )
         self._wanted[slot] = tuple(wanted)
@@ -330,24 +371,23 @@ class ArgumentComparer:
 
     def _value(self, slot: int, call: int, argument: _Wanted, identity: int) -> Generator[None, None, float]:
         """Return how well a value meets its rule; many calls share values, so that the same two are compared once."""
-        key = (self.sides.slots[slot].name, argument.name, argument.identity, identity)
-        if key not in self._alike:
-            if self._units <= 0:
-                self.is_cut_short = True
-                return float(argument.equals_meet and argument.identity == identity)
-            before = self._pacer.spent
-            self._alike[key] = yield from self._looked_at(slot, call, argument)
-            self._units -= self._pacer.spent - before
-        return self._alike[key]
-
-    def _looked_at(self, slot: int, call: int, argument: _Wanted) -> Generator[None, None, float]:
+        key = (argument.identity, identity)
+        if key in argument.alike:
+            return argument.alike[key]
+        if self._is_limited and self._units <= 0:
+            self.is_cut_short = True
+            return float(argument.equals_meet and argument.identity == identity)
+        before = self._pacer.spent
         expected, actual = self.sides.slot_values(slot)[argument.name], self.sides.call_values(call)[argument.name]
         quick = quick_agreement(argument.scope, expected, actual)
         if quick is None:
-            return (yield from self._compared(slot, call, argument, "")).value
-        value, units = quick
-        if self._pacer.due(2 + units):
-            yield
+            value = (yield from self._compared(slot, call, argument, "")).value
+        else:
+            value, units = quick
+            if self._pacer.due(_UNITS_PER_VALUE + units):
+                yield
+        self._units -= self._pacer.spent - before
+        argument.alike[key] = value
         return value
 
     def _compared(self, slot: int, call: int, argument: _Wanted, where: str) -> Generator[None, None, Comparison]:

@@ -62,8 +62,7 @@ class _Solver:
         row, base = start, 0
         while True:
             weights = yield from self._row(row)
-            self._look(weights, base - self._of_row[row], row, distance, previous, waiting)
-            column = self._nearest(distance, waiting)
+            column = self._look(weights, base - self._of_row[row], row, distance, previous, waiting)
             waiting.remove(column)
             base = distance[column]
             if self._pacer.due(1 + len(waiting) // _COLUMNS_PER_UNIT):
@@ -87,20 +86,25 @@ class _Solver:
         distance: list[int],
         previous: list[int],
         waiting: list[int],
-    ) -> None:
-        """See whether the way through this row is nearer to a column that waits. This loop is where the time goes."""
-        of_column = self._of_column
+    ) -> int:
+        """See whether the way through this row is nearer to a column that waits; return the nearest of them.
+
+        A free one, then the first, wins a tie. This loop is where the time goes.
+        """
+        of_column, row_of = self._of_column, self.row_of
+        least, nearest = _FAR + 1, -1
         for column in waiting:
             reach = offset - weights[column] - of_column[column]
             if reach < distance[column]:
                 distance[column] = reach
                 previous[column] = row
-
-    def _nearest(self, distance: list[int], waiting: list[int]) -> int:
-        """Return the nearest column; a free one, then the first, wins a tie."""
-        least = min(map(distance.__getitem__, waiting))
-        nearest = [column for column in waiting if distance[column] == least]
-        return next((column for column in nearest if self.row_of[column] < 0), nearest[0])
+            else:
+                reach = distance[column]
+            if reach < least:
+                least, nearest = reach, column
+            elif reach == least and row_of[column] < 0 <= row_of[nearest]:
+                nearest = column
+        return nearest
 
     def _shift(self, start: int, column: int, previous: list[int]) -> None:
         row = -1

@@ -39,7 +39,7 @@ from toolgauge.score.rules import (
 MAX_DIFFERENCES = 20
 _MAX_NAME = 80
 _UNITS_PER_WALK = 5
-_UNITS_PER_STEP = 2
+_UNITS_PER_STEP = 4
 _SKIPPED_PER_PAUSE = 1000
 _JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 
@@ -167,7 +167,8 @@ class _Tally:
         return Comparison(value=value, differences=tuple(self.differences), leaves=max(self.leaves, 1))
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: there is one for every leaf, and freezing costs four times as much.
+@dataclass(slots=True)
 class _Pair:
     """Both sides of a place; `reported` says that a difference further up stands for this one."""
 

@@ -41,10 +41,12 @@ def tagged(value: Leaf) -> list[str | int | float]:
 
 def agreement(rule: LeafRule, expected: Leaf, actual: Leaf) -> tuple[float, int]:
     """Say how far two single values agree, 1 for equal ones, and the work that took."""
-    if tagged(expected) == tagged(actual):
-        return 1.0, 0
     if isinstance(expected, str) and isinstance(actual, str):
+        if expected == actual:
+            return 1.0, 0
         value, units = _text_agreement(rule, expected, actual)
+    elif tagged(expected) == tagged(actual):
+        return 1.0, 0
     elif _is_number(expected) and _is_number(actual):
         value, units = _number_agreement(rule, expected, actual), 0
     else:

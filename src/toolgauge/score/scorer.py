@@ -36,7 +36,7 @@ class Scorer:
     Criteria that ask a judge are not scored here: `inquiries` says what they want to know, `judged` what came of it.
     """
 
-    def __init__(self, criteria: Sequence[Criterion], kinds: ToolKinds, *, max_pauses: int = 2000) -> None:
+    def __init__(self, criteria: Sequence[Criterion], kinds: ToolKinds, *, max_pauses: int = 20_000) -> None:
         """`max_pauses` is how often one evaluator may pause on one trajectory before it is cut off."""
         registered = tuple(map(register, criteria))
         self._scoring = tuple(one for one in registered if one.evaluator is not None)

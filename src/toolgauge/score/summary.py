@@ -53,7 +53,11 @@ def greedy_note(alignment: Alignment) -> list[str]:
 
 def cut_short_note(comparer: ArgumentComparer) -> list[str]:
     """Say so when there was too much to compare every value with every other."""
-    return ["too much to compare all values by their rules: the rest had to be equal"] if comparer.is_cut_short else []
+    return (
+        ["too much to compare all calls with all others: the pairs may not be the best"]
+        if comparer.is_cut_short
+        else []
+    )
 
 
 def listed(names: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.testing.samples import SECRET, sample_expectations, sample_trajectories
 
 # As many pauses as the scorer grants with its default settings.
-_MAX_PAUSES = 2000
+_MAX_PAUSES = 20_000
 
 
 def check_evaluator(

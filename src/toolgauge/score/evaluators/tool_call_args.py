@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.align import Alignment, align
+from toolgauge.score.align import Alignment
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison, Figures
 from toolgauge.score.compare import describe
 from toolgauge.score.pauses import Pacer
@@ -57,9 +57,7 @@ class ToolCallArgs(ArgumentComparison):
         terms = self.terms(trajectory, default=default, subset=self.subset)
         sides = yield from make_sides(expected, calls, names_only=False, pacer=pacer, equals_meet=terms.equals_meet)
         comparer = ArgumentComparer(sides, terms, pacer)
-        alignment = yield from align(
-            sides.slot_items, sides.call_items, comparer.weigh, peel=comparer.may_peel, pacer=pacer
-        )
+        alignment = yield from comparer.aligned()
         if not alignment.pairs and not alignment.missing:
             return NotEvaluated(reason="nothing_expected", explanation="all expected calls are optional; none was made")
         return (yield from self._outcome(comparer, alignment))

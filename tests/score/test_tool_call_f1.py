@@ -2,8 +2,19 @@
 
 import pytest
 
-from tests.score.support import expect, expected, expected_turns, not_evaluated, scored, tool_call, trajectory, user
+from tests.score.support import (
+    expect,
+    expected,
+    expected_turns,
+    not_evaluated,
+    scored,
+    sides,
+    tool_call,
+    trajectory,
+    user,
+)
 from toolgauge.model.content import NotRecorded, Unparsed
+from toolgauge.model.expected import ExpectedCall
 from toolgauge.score.evaluators.tool_call_f1 import ToolCallF1
 
 BY_NAME = ToolCallF1(match="name")
@@ -115,3 +126,51 @@ def test_values_stay_out_of_the_explanation_and_are_kept_as_differences():
     assert "4111" not in outcome.explanation
     assert "4222" not in outcome.explanation
     assert [difference.where for difference in outcome.differences] == ["pay", "pay"]
+
+
+def test_ids_bind_where_both_sides_have_one():
+    called = trajectory(tool_call("a", {"x": 1}, call_id="1"), tool_call("a", {"x": 1}, call_id="2"))
+    same = expected(ExpectedCall(name="a", args={"x": 1}, call_id="2"), ExpectedCall(name="a", call_id="1"))
+    assert scored(ToolCallF1(), called, same).value == 1.0
+    other = expected(ExpectedCall(name="a", args={"x": 1}, call_id="2"), ExpectedCall(name="a", call_id="3"))
+    assert scored(ToolCallF1(), called, other).value == 0.5
+    assert scored(BY_NAME, called, other).value == 0.5
+    assert scored(ToolCallF1(), trajectory(tool_call("a", {"x": 1})), expected(*other.calls[:1])).value == 1.0
+
+
+def test_differences_hold_the_arguments_of_what_is_missing_and_of_what_is_extra():
+    called = trajectory(tool_call("a", {"x": 2}), tool_call("b", arguments=Unparsed("{")))
+    outcome = scored(ToolCallF1(), called, expected(expect("a", {"x": 1})))
+    assert [(each.where, each.rule, sides(each)) for each in outcome.differences] == [
+        ("a", "name_and_args", ({"x": 1}, "<absent>")),
+        ("a", "name_and_args", ("<absent>", {"x": 2})),
+        ("b", "name_and_args", ("<absent>", None)),
+    ]
+
+
+def test_rules_say_when_an_argument_is_right():
+    evaluator = ToolCallF1.model_validate(
+        {
+            "arguments": {"pay.amount": {"rule": "numeric", "absolute": 0.01}, "*.note": "ignore"},
+            "volatile": ["trace_*"],
+        }
+    )
+    called = trajectory(tool_call("pay", {"amount": 20.004, "note": "x", "trace_id": "t"}))
+    reference = expected(expect("pay", {"amount": 20, "note": "y"}))
+    assert scored(evaluator, called, reference).value == 1.0
+    assert scored(ToolCallF1(), called, reference).value == 0.0
+    off = trajectory(tool_call("pay", {"amount": 20.2, "note": "x"}))
+    assert scored(evaluator, off, reference).value == 0.0
+
+
+def test_an_equal_value_does_not_meet_a_rule_that_says_otherwise():
+    evaluator = ToolCallF1.model_validate({"arguments": {"a.id": {"rule": "regex", "pattern": "A-[0-9]+"}}})
+    reference = expected(expect("a", {"id": "any"}))
+    assert scored(evaluator, trajectory(tool_call("a", {"id": "any"})), reference).value == 0.0
+    assert scored(evaluator, trajectory(tool_call("a", {"id": "A-17"})), reference).value == 1.0
+
+
+def test_ten_thousand_calls_are_matched_in_slices():
+    calls = [tool_call("a", {"x": number}) for number in range(10_000)]
+    reference = expected(*[expect("a", {"x": number}) for number in reversed(range(10_000))])
+    assert scored(ToolCallF1(), trajectory(*calls), reference).value == 1.0

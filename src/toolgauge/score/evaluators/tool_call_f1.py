@@ -7,53 +7,59 @@ from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.outcomes import Difference, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
-from toolgauge.score.comparison import CallComparison
+from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.sides import Sides, make_sides, not_observable, readable_arguments
-from toolgauge.score.summary import counts, greedy_note, leftovers, unparsable_note
+from toolgauge.score.summary import counts, cut_short_note, greedy_note, leftovers, unparsable_note
 
 _MAX_DIFFERENCES = 20
 
 
-class ToolCallF1(CallComparison):
+class ToolCallF1(ArgumentComparison):
     """F1 between the multisets of expected and actual calls: 2 * matched / (expected + made).
 
-    Calls match one to one, in any order. With `match: name_and_args` the arguments must be equal too, unless the
-    expected call has none given; with `match: name` the name is enough. Repeats count: two expected and one made
-    are one match. A call that may be missing (`optional`, `repeat`) counts as expected only where it was made.
-    Nothing expected and nothing called is 1, nothing expected and something called is 0.
+    Calls match one to one, in any order. With `match: name_and_args` each argument must meet its rule too (equality, where
+    `arguments` has none for it), and none may be there that nobody expects, but for those that are `volatile` or have
+    the default that the tool's schema declares; an expected call without `args` matches by its name. With
+    `match: name` the name is enough. Repeats count: two expected and one made are one match. A call that may be missing
+    (`optional`, `repeat`) counts as expected only where it was made. Nothing expected and nothing called is 1, nothing
+    expected and something called is 0.
+
+    Parts: `precision` is matched / made, `recall` matched / expected.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
 
     match: Literal["name", "name_and_args"] = "name_and_args"
 
     def compared(
-        self,
-        expected: Sequence[ExpectedCall],
-        calls: Sequence[ToolCall],
-        trajectory: Trajectory,  # noqa: ARG002 (only calls count)
-        pacer: Pacer,
+        self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory, pacer: Pacer
     ) -> Generator[None, None, Outcome]:
         """Compare the calls of one turn."""
         names_only = self.match == "name"
         unobservable = None if names_only else not_observable(expected, calls)
         if unobservable is not None:
             return unobservable
-        sides = yield from make_sides(expected, calls, names_only=names_only, pacer=pacer)
+        terms = self.terms(trajectory)
+        sides = yield from make_sides(
+            expected, calls, names_only=names_only, pacer=pacer, equals_meet=names_only or terms.equals_meet
+        )
+        comparer = ArgumentComparer(sides, terms, pacer)
 
         def weigh(slot: int, call: int) -> Generator[None, None, float | None]:
-            yield from ()
-            wanted = sides.slot_arguments[slot]
-            is_match = sides.may_pair(slot, call) and (wanted is None or wanted == sides.call_arguments[call])
-            return 1.0 if is_match else None
+            value = yield from comparer.weigh(slot, call)
+            return value if value == 1.0 else None
 
-        # Peeling is safe: equal calls fit the same slots, so that they can take each other's place.
-        alignment = yield from align(sides.slot_items, sides.call_items, weigh, peel=True, pacer=pacer)
-        return _outcome(sides, alignment, self.match)
+        alignment = yield from align(
+            sides.slot_items, sides.call_items, weigh, peel=names_only or comparer.may_peel, pacer=pacer
+        )
+        notes = [*leftovers(sides, alignment), *greedy_note(alignment), *cut_short_note(comparer)]
+        if not names_only:
+            notes += unparsable_note(sides, alignment)
+        return _outcome(sides, alignment, self.match, notes)
 
 
-def _outcome(sides: Sides, alignment: Alignment, match: str) -> Scored:
+def _outcome(sides: Sides, alignment: Alignment, match: str, notes: Sequence[str]) -> Scored:
     matched, made = len(alignment.pairs), len(sides.calls)
     wanted = matched + len(alignment.missing)
     parts = counts(alignment)
@@ -64,9 +70,6 @@ def _outcome(sides: Sides, alignment: Alignment, match: str) -> Scored:
     if not wanted and not made:
         return Scored(value=1.0, explanation="no call was expected and none was made", parts=parts)
     summary = f"{matched} of {wanted} expected calls match" if wanted else "no call was expected"
-    notes = [*leftovers(sides, alignment), *greedy_note(alignment)]
-    if match == "name_and_args":
-        notes += unparsable_note(sides, alignment)
     return Scored(
         value=2 * matched / (wanted + made),
         explanation="; ".join([summary, *notes]),

@@ -22,6 +22,9 @@ from toolgauge.score.summary import counts, greedy_note, leftovers
 _MAX_DIFFERENCES = 20
 _DESCRIBED = 4
 _QUOTE = "`"
+# Comparing outputs costs more than comparing keys; beyond this, pairs are looked for near by.
+_MAX_PAIRS = 100_000
+_UNITS_PER_OUTPUT = 10
 # Arguments say which call an expected one is; outputs decide where they leave a choice.
 _ARGUMENTS_WEIGH = 3
 
@@ -70,6 +73,7 @@ class ToolCallOutput(CallComparison):
             weighing.weigh,
             # Shares of equal arguments and equal outputs are distances, and so is their sum; edit distances are not.
             peel=self.similarity == "exact",
+            max_pairs=_MAX_PAIRS,
             pacer=pacer,
         )
         return (yield from self._outcome(weighing, alignment))
@@ -87,6 +91,8 @@ class ToolCallOutput(CallComparison):
             verdict = yield from weighing.verdict(pair)
             whole += verdict.value == 1.0
             verdicts.append(verdict)
+            if weighing.pacer.due(_UNITS_PER_OUTPUT):
+                yield
         if whole < wanted:
             unseen = _unseen(sides, weighing.outputs)
             if unseen is not None:
@@ -121,7 +127,7 @@ class _Verdict:
 class _Weighing:
     """Weighs pairs of calls by their arguments and outputs."""
 
-    __slots__ = ("_alike", "_pacer", "_rule", "call_items", "call_keys", "outputs", "sides", "slot_items", "slot_keys")
+    __slots__ = ("_alike", "_rule", "call_items", "call_keys", "outputs", "pacer", "sides", "slot_items", "slot_keys")
 
     def __init__(self, sides: Sides, rule: Rule, pacer: Pacer) -> None:
         self.sides = sides
@@ -132,7 +138,7 @@ class _Weighing:
         self.slot_keys: tuple[int | None, ...] = ()
         self.call_keys: tuple[int | None, ...] = ()
         self._rule = rule
-        self._pacer = pacer
+        self.pacer = pacer
         self._alike: dict[tuple[int, int], float] = {}
 
     def read(self) -> Generator[None, None, None]:
@@ -145,9 +151,9 @@ class _Weighing:
             outputs.append(output)
             key = None
             if isinstance(output, Returned):
-                key = yield from identities.of(output.value, self._pacer)
+                key = yield from identities.of(output.value, self.pacer)
             call_keys.append(key)
-            if self._pacer.due(1):
+            if self.pacer.due(_UNITS_PER_OUTPUT):
                 yield
         known: dict[int, int] = {}
         slot_keys: list[int | None] = []
@@ -156,7 +162,7 @@ class _Weighing:
             if slot.output is not None:
                 # A call that may repeat is several slots with one output.
                 if id(slot.output) not in known:
-                    known[id(slot.output)] = yield from identities.of(opened(slot.output.value), self._pacer)
+                    known[id(slot.output)] = yield from identities.of(opened(slot.output.value), self.pacer)
                 key = known[id(slot.output)]
             slot_keys.append(key)
         self.outputs, self.call_keys, self.slot_keys = tuple(outputs), tuple(call_keys), tuple(slot_keys)
@@ -180,7 +186,7 @@ class _Weighing:
             shared = 0 if found is None else sum(found.get(name) == key for name, key in wanted.items())
             compared = len(wanted.keys() | (found or {}).keys())
             arguments = shared / compared if compared else float(found is not None)
-            if self._pacer.due(compared // 4):
+            if self.pacer.due(compared // 4):
                 yield
         # A call whose output nobody asks for should not take the place of one that fits.
         output = 0.5 if self.sides.slots[slot].output is None else (yield from self._output(slot, call))
@@ -208,7 +214,7 @@ class _Weighing:
         expected, output = self.sides.slots[slot].output, self.outputs[call]
         wanted = None if expected is None else opened(expected.value)
         found = output.value if isinstance(output, Returned) else None
-        return (yield from compare(self._rule, wanted, found, where=where, pacer=self._pacer))
+        return (yield from compare(self._rule, wanted, found, where=where, pacer=self.pacer))
 
     def verdict(self, pair: Pair) -> Generator[None, None, _Verdict]:
         """Say what is to be said of the output of a pair."""

@@ -1,0 +1,148 @@
+"""UiPath's spans through a whole pipeline: `uipath.*` score live what they score offline."""
+
+import json
+from pathlib import Path
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.walk.support import SECOND, START_NS, Walk, attributes, key_value
+from toolgauge.build.criteria import load_for_replay
+from toolgauge.cases.case import Case, Line, parse
+from toolgauge.cases.run import Cases
+from toolgauge.model.outcomes import Scored
+
+TRACE = bytes(range(1, 17))
+# The restaurant of UiPath's documents: arguments as Python literals, outputs in an envelope.
+CALLED = (
+    ("search restaurants", "{'city': 'Paris', 'open': True}", '{"content": "Chez Zoë"}'),
+    ("book_table", '{"place": "Chez Zoë", "guests": 2}', '{"content": "booked"}'),
+    ("book_table", '{"place": "Chez Zoë", "guests": 4}', '{"content": "full"}'),
+)
+
+
+def request() -> bytes:
+    """One agent run with its tool spans."""
+    sent = ExportTraceServiceRequest()
+    scope = sent.resource_spans.add().scope_spans.add()
+    scope.scope.name = "uipath.core.tracing.decorators"
+    scope.spans.append(span(0, b"", [("span_type", "agent")]))
+    for number, (name, given, output) in enumerate(CALLED, 1):
+        told = [("tool.name", name), ("input.value", given), ("output.value", output)]
+        scope.spans.append(span(number, bytes([1] * 8), told))
+    return sent.SerializeToString()
+
+
+def span(number: int, parent: bytes, told: list[tuple[str, str]]) -> Span:
+    return Span(
+        trace_id=TRACE,
+        span_id=bytes([number + 1] * 8),
+        parent_span_id=parent,
+        name="run" if not parent else "tool",
+        start_time_unix_nano=START_NS + number * SECOND,
+        end_time_unix_nano=START_NS + (9 if not parent else number) * SECOND + SECOND // 2,
+        attributes=[key_value(key, value) for key, value in told],
+    )
+
+
+def live(folder: Path, evaluator: str, config: str, expected: str) -> dict[str, object]:
+    """Send the spans through a pipeline with one criterion and return what its event says."""
+    file = folder / "criteria.yaml"
+    file.write_text(f"- {{name: original, evaluator: {evaluator}, {config} {expected}}}\n")
+    _, criteria = load_for_replay((), (), (str(file),), {})
+    walk = Walk("events=all", criteria=criteria)
+    walk.send(request())
+    walk.wait(400)
+    (event,) = [told for told in map(attributes, walk.events()) if told["gen_ai.evaluation.name"] == "original"]
+    return event
+
+
+def offline(evaluator: str, config: dict[str, object], expected: dict[str, object]) -> float:
+    spans = [
+        {"name": name, "attributes": {"tool.name": name, "input.value": given, "output.value": output}}
+        for name, given, output in CALLED
+    ]
+    written = {"id": "c", "evaluator": evaluator, "config": config, "expected": expected, "actual": {"spans": spans}}
+    case = parse(Line(place="here", content=json.dumps(written).encode()))
+    assert isinstance(case, Case)
+    outcome = Cases().score(case).outcome
+    assert isinstance(outcome, Scored)
+    return outcome.value
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "config", "expected", "written", "value"),
+    [
+        (
+            "uipath.tool_call_args",
+            {},
+            "expected: [{name: search_restaurants, args: {city: Paris}}, {name: book_table, args: {guests: 4}},"
+            " {name: book_table, args: {guests: 3}}]",
+            {
+                "tool_calls": [
+                    {"name": "search_restaurants", "args": {"city": "Paris"}},
+                    {"name": "book_table", "args": {"guests": 4}},
+                    {"name": "book_table", "args": {"guests": 3}},
+                ]
+            },
+            2 / 3,
+        ),
+        (
+            "uipath.tool_call_order",
+            {},
+            "expected: [search_restaurants, book_table, pay, book_table]",
+            {"tool_calls_order": ["search_restaurants", "book_table", "pay", "book_table"]},
+            0.75,
+        ),
+        (
+            "uipath.tool_call_count",
+            {},
+            "default_evaluation_criteria: {tool_calls_count: {book_table: ['>=', 2], pay: ['=', 1]}}",
+            {"tool_calls_count": {"book_table": [">=", 2], "pay": ["=", 1]}},
+            0.5,
+        ),
+        (
+            "uipath.tool_call_count",
+            {"strict": True},
+            "expected: [{name: book_table, repeat: 2}]",
+            {"tool_calls_count": {"book_table": ["=", 2]}},
+            1.0,
+        ),
+    ],
+)
+def test_live_scores_are_those_of_the_case(
+    tmp_path: Path,
+    evaluator: str,
+    config: dict[str, object],
+    expected: str,
+    written: dict[str, object],
+    value: float,
+):
+    said = live(tmp_path, evaluator, "strict: true," if config else "", expected)
+    assert said["gen_ai.evaluation.score.value"] == pytest.approx(value)
+    assert offline(evaluator, config, written) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(("strict", "value"), [("false", 1.0), ("true", 0.0)])
+def test_live_outputs_come_out_of_their_envelope(tmp_path: Path, strict: str, value: float):
+    expected = "expected: [{name: book_table, output: full}, {name: book_table, output: booked}]"
+    said = live(tmp_path, "uipath.tool_call_output", f"strict: {strict},", expected)
+    assert said["gen_ai.evaluation.score.value"] == value
+    outputs = [{"name": "book_table", "output": "full"}, {"name": "book_table", "output": "booked"}]
+    assert offline("uipath.tool_call_output", {"strict": strict == "true"}, {"tool_outputs": outputs}) == value
+
+
+def test_the_final_answer_of_a_real_run_is_compared(tmp_path: Path):
+    file = tmp_path / "criteria.yaml"
+    file.write_text(
+        "- {name: original, evaluator: uipath.json_similarity,"
+        " default_evaluation_criteria: {expected_output: no such answer}}\n"
+    )
+    _, criteria = load_for_replay((), (), (str(file),), {})
+    walk = Walk("events=all", criteria=criteria)
+    walk.send_folder("pydantic-ai", "sequence3")
+    walk.wait(400)
+    (event,) = [told for told in map(attributes, walk.events()) if told["gen_ai.evaluation.name"] == "original"]
+    assert event["toolgauge.outcome"] == "fail"
+    assert event["gen_ai.evaluation.explanation"] == "1 leaves are expected"

@@ -83,7 +83,7 @@ class ToolgaugeSpanExporter(SpanExporter):
             export=None if exporter is None else self._export_own,
             logger=self._logger,
             pushes_metrics=lambda: _does_nothing(meter_provider or get_meter_provider()),
-            destination=loaded.exporters.otlp[0] if loaded.exporters.otlp else None,
+            destinations=loaded.exporters.otlp,
             on_scorecard=on_scorecard,
         )
         self._instruments = SdkMetrics((meter_provider or get_meter_provider()).get_meter(_NAME, VERSION))
@@ -118,7 +118,7 @@ class ToolgaugeSpanExporter(SpanExporter):
         if self._scoring is not None:
             self._of_parents.append(self._scoring)
             if not self._scoring.survives_fork:
-                self._ways = replace(self._ways, destination=None)
+                self._ways = replace(self._ways, destinations=())
                 self._lost_its_way = True
         self._scoring = None
         self._begin()

@@ -28,7 +28,7 @@ from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.scorer import Scorer
 from toolgauge.selfmetrics import SelfMetrics
 
-_RECEIVED = ("received", "")
+_RECEIVED = ("received", "", "")
 # What the spans are that scores stand on, beside the trace's root.
 _JUDGED = (CallExecuted, AgentRun)
 
@@ -137,7 +137,7 @@ class Pipeline:
         if (refused := self._refusal(body)) is not None:
             spans = count_items(body)
             self._metrics.spans.add(spans, _RECEIVED)
-            self._metrics.spans.add(spans, ("refused", refused[1]))
+            self._metrics.spans.add(spans, ("refused", refused[1], ""))
             return refused[0]
         decoded = self._decoder.traces(body)
         self._metrics.spans.add(decoded.span_count, _RECEIVED)
@@ -213,7 +213,7 @@ class Pipeline:
 
     def _pass_on(self, outgoing: Outgoing) -> None:
         if not self._outbox.put(outgoing):
-            self._metrics.spans.add(outgoing.spans, ("dropped", "queue_full"))
+            self._metrics.spans.add(outgoing.spans, ("dropped", "queue_full", ""))
 
     # -- time -------------------------------------------------------------------------------------------------------
 
@@ -358,7 +358,7 @@ class Pipeline:
         scorecards, self._scorecards = self._scorecards, []
         for outgoing in self._sink.requests(scorecards):
             if not self._outbox.put(outgoing):
-                self._metrics.own_dropped.add(1, (outgoing.signal, "queue_full"))
+                self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
 
     def _flush_spans(self) -> None:
         # Requests of different senders are never merged; what came in one request leaves in one.

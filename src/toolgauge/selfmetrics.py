@@ -1,6 +1,7 @@
 """Counters about ourselves. Whoever drops, refuses or holds something counts it here.
 
-The books: received = forwarded + consumed + held + queued + refused + dropped(reason), at every moment.
+The books: received = forwarded + consumed + held + queued + refused + dropped(reason), at every moment and for every
+destination: `destination` is empty for what happens to a span before it is handed to them.
 """
 
 from toolgauge.model.metrics import MetricRegistry
@@ -62,13 +63,34 @@ class SelfMetrics:
             "toolgauge.spans",
             "{span}",
             "Senders' spans by what became of them. `dropped` above 0 is data loss: look at `reason`.",
-            ("outcome", "reason"),
+            ("outcome", "reason", "destination"),
         )
         self.spans_held = registry.gauge(
             "toolgauge.spans.held", "{span}", "Spans that wait for the scores of their trajectory."
         )
         self.spans_queued = registry.gauge(
-            "toolgauge.spans.queued", "{span}", "Spans that wait to be sent to the destination."
+            "toolgauge.spans.queued", "{span}", "Spans that wait to be sent to the destination.", ("destination",)
+        )
+        self.queue_bytes = registry.gauge(
+            "toolgauge.send.queue.bytes",
+            "By",
+            "Bytes of requests that wait to be sent or are on their way; senders are refused at the capacity.",
+            ("destination",),
+        )
+        self.queue_capacity = registry.gauge(
+            "toolgauge.send.queue.capacity",
+            "By",
+            "Bytes of senders' requests that may wait: `queue.max_bytes`.",
+            ("destination",),
+        )
+        self.in_flight = registry.gauge(
+            "toolgauge.send.in_flight", "{request}", "Requests that a destination has not answered yet.", ("destination",)
+        )
+        self.retries = registry.counter(
+            "toolgauge.send.retries",
+            "{request}",
+            "Attempts to send that were not the first: look at the destination.",
+            ("destination", "signal"),
         )
         self.requests = registry.counter(
             "toolgauge.requests",
@@ -125,18 +147,18 @@ class SelfMetrics:
             ("form",),
         )
         self.send_failures = registry.counter(
-            "toolgauge.send.failures", "{request}", "Attempts to send that failed, by reason.", ("signal", "reason")
+            "toolgauge.send.failures", "{request}", "Attempts to send that failed, by reason.", ("destination", "signal", "reason")
         )
         self.own_dropped = registry.counter(
             "toolgauge.own.dropped",
             "{request}",
             "Our own scorecards, events and metrics that could not be delivered: look at the destination.",
-            ("signal", "reason"),
+            ("destination", "signal", "reason"),
         )
         self.requests_dropped = registry.counter(
             "toolgauge.requests.dropped",
             "{request}",
             "Senders' log and metric requests that could not be delivered (spans are in toolgauge.spans): "
             "look at the destination.",
-            ("signal", "reason"),
+            ("destination", "signal", "reason"),
         )

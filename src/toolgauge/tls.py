@@ -34,6 +34,24 @@ class ServerTls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientTls:
+    """Whom a client trusts (the system's authorities unless `ca_file` names one), and its own certificate."""
+
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    server_name: str | None = None
+    min_version: MinVersion = "1.2"
+    verifies: bool = True
+    reload_interval_s: float = 10.0
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files it is made of."""
+        return tuple(file for file in (self.ca_file, self.cert_file, self.key_file) if file is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPem:
     """The same as text, for libraries that want it so."""
 
@@ -74,6 +92,23 @@ def server_context(tls: ServerTls) -> ssl.SSLContext:
             context.verify_mode = ssl.CERT_REQUIRED
     except (ssl.SSLError, ValueError) as error:
         raise StartError(f"cannot use {_named(tls.files)} for TLS: {_reason(error)}") from error
+    return context
+
+
+def client_context(tls: ClientTls) -> ssl.SSLContext:
+    """Make the context of an HTTP client; raise `StartError` when a file cannot be used."""
+    for file in tls.files:
+        read_pem(file)
+    try:
+        context = ssl.create_default_context(cafile=None if tls.ca_file is None else str(tls.ca_file))
+        context.minimum_version = _VERSIONS[tls.min_version]
+        if tls.cert_file is not None and tls.key_file is not None:
+            context.load_cert_chain(tls.cert_file, tls.key_file, password=_no_password)
+    except (ssl.SSLError, ValueError) as error:
+        raise StartError(f"cannot use {_named(tls.files)} for TLS: {_reason(error)}") from error
+    if not tls.verifies:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
     return context
 
 

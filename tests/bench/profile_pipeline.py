@@ -38,7 +38,7 @@ def main() -> None:
     walk = Walk()
     started = time.process_time()
     feed(walk, bodies)
-    spans = walk.metrics.spans.value(("received", ""))
+    spans = walk.metrics.spans.value(("received", "", ""))
     print(f"{(time.process_time() - started) / spans * 1e6:.1f} us a span over {spans:.0f} spans")
     if arguments.plain:
         return

@@ -5,15 +5,26 @@ from pathlib import Path
 import pytest
 
 from tests.config.files import loaded, refused, write
-from toolgauge.config.model import OtlpExporter
+from toolgauge.config.destinations import OtlpExporter
 
 OTLP = "OTEL_EXPORTER_OTLP_"
 
 
+def destinations(*paths: Path, **variables: str) -> tuple[OtlpExporter, ...]:
+    """Load with these variables (without their prefix)."""
+    return loaded(*paths, environment={OTLP + name: value for name, value in variables.items()}).exporters.otlp
+
+
 def destination(*paths: Path, **variables: str) -> OtlpExporter:
     """Load with these variables (without their prefix) and return the only destination."""
-    config = loaded(*paths, environment={OTLP + name: value for name, value in variables.items()})
-    (exporter,) = config.exporters.otlp
+    (exporter,) = destinations(*paths, **variables)
+    return exporter
+
+
+def traces(*paths: Path, **variables: str) -> OtlpExporter:
+    """Load with these variables and return the destination of the traces, which others do not share."""
+    (exporter,) = (each for each in destinations(*paths, **variables) if "traces" in each.signals)
+    assert exporter.signals == ("traces",)
     return exporter
 
 
@@ -52,13 +63,13 @@ def test_the_endpoint_for_traces_alone_tells_where_the_rest_goes_if_its_path_is_
 
 def test_grpc_takes_the_endpoint_for_traces_first():
     assert destination(PROTOCOL="grpc", ENDPOINT="http://a:1").endpoint == "http://a:1"
-    assert destination(PROTOCOL="grpc", ENDPOINT="a:1", TRACES_ENDPOINT="b:1").endpoint == "b:1"
+    assert traces(PROTOCOL="grpc", ENDPOINT="a:1", TRACES_ENDPOINT="b:1").endpoint == "b:1"
 
 
 def test_protocol_by_either_variable():
     assert destination(ENDPOINT="http://a:1", PROTOCOL="grpc").protocol == "grpc"
     assert destination(ENDPOINT="http://a:1", PROTOCOL="http/protobuf").protocol == "http"
-    assert destination(ENDPOINT="http://a:1", PROTOCOL="http/protobuf", TRACES_PROTOCOL="grpc").protocol == "grpc"
+    assert traces(ENDPOINT="http://a:1", PROTOCOL="http/protobuf", TRACES_PROTOCOL="grpc").protocol == "grpc"
 
 
 def test_headers_are_percent_decoded_and_those_for_traces_win():
@@ -66,14 +77,14 @@ def test_headers_are_percent_decoded_and_those_for_traces_win():
         "a": "b c",
         "authorization": "Basic eA==",
     }
-    assert destination(ENDPOINT="http://a:1", HEADERS="a=b", TRACES_HEADERS="c=d").headers == {"c": "d"}
+    assert traces(ENDPOINT="http://a:1", HEADERS="a=b", TRACES_HEADERS="c=d").headers == {"c": "d"}
 
 
 def test_compression_and_timeout_in_milliseconds():
     exporter = destination(ENDPOINT="http://a:1", COMPRESSION="none", TIMEOUT="2500")
     assert exporter.compression == "none"
     assert exporter.timeout == 2_500_000_000
-    exporter = destination(
+    exporter = traces(
         ENDPOINT="http://a:1", COMPRESSION="none", TRACES_COMPRESSION="gzip", TIMEOUT="1", TRACES_TIMEOUT="7"
     )
     assert exporter.compression == "gzip"
@@ -128,8 +139,7 @@ def test_the_rest_of_the_section_stays(tmp_path: Path):
         ("TIMEOUT", "0", "must be a whole number of milliseconds above 0"),
         ("HEADERS", "secret", "must be `name=value` pairs with commas between"),
         ("COMPRESSION", "zstd", "`exporters.otlp.compression` is `zstd`; allowed: `gzip`, `none`"),
-        ("CERTIFICATE", "/a.pem", "`exporters.otlp.tls` is not available yet"),
-        ("CLIENT_KEY", "/a.pem", "`exporters.otlp.tls` is not available yet"),
+        ("CLIENT_KEY", "/a.pem", "`exporters.otlp.tls` needs `cert_file` and `key_file` together"),
     ],
 )
 def test_a_variable_that_makes_no_sense_is_named(name: str, value: str, complaint: str):
@@ -143,6 +153,70 @@ def test_an_endpoint_that_is_none_names_its_variable():
 
 
 def test_other_variables_of_opentelemetry_are_left_alone():
-    assert (
-        loaded(environment={"OTEL_SERVICE_NAME": "x", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://m:1"}) == loaded()
+    assert loaded(environment={"OTEL_SERVICE_NAME": "x", "OTEL_TRACES_EXPORTER": "otlp"}) == loaded()
+
+
+def test_an_endpoint_for_one_signal_is_a_destination_for_that_signal():
+    exporter = destination(METRICS_ENDPOINT="http://m:1/in")
+    assert exporter.signals == ("metrics",)
+    assert exporter.url("metrics") == "http://m:1/in"
+    assert exporter.url("traces") is None
+
+
+def test_each_signal_may_have_its_own_endpoint_beside_the_general_one():
+    exporter = destination(
+        ENDPOINT="http://general:4318", METRICS_ENDPOINT="http://m:1/in", LOGS_ENDPOINT="http://l:1/logs"
     )
+    assert exporter.url("traces") == "http://general:4318/v1/traces"
+    assert exporter.url("metrics") == "http://m:1/in"
+    assert exporter.url("logs") == "http://l:1/logs"
+    assert set(exporter.signals) == {"traces", "metrics", "logs"}
+
+
+def test_signals_that_are_sent_in_different_ways_have_a_destination_each():
+    found = destinations(ENDPOINT="http://a:1", HEADERS="k=all", LOGS_HEADERS="k=logs", METRICS_TIMEOUT="7")
+    assert {each.signals: (each.headers, each.timeout) for each in found} == {
+        ("traces",): ({"k": "all"}, 10_000_000_000),
+        ("metrics",): ({"k": "all"}, 7_000_000),
+        ("logs",): ({"k": "logs"}, 10_000_000_000),
+    }
+
+
+def test_signals_that_are_sent_the_same_way_share_a_destination():
+    found = destinations(ENDPOINT="http://a:1", LOGS_COMPRESSION="none")
+    assert {each.signals: each.compression for each in found} == {("traces", "metrics"): "gzip", ("logs",): "none"}
+
+
+def test_grpc_without_a_scheme_means_tls_unless_told_otherwise():
+    secure = destination(PROTOCOL="grpc", ENDPOINT="a:1")
+    assert secure.tls is not None
+    assert not secure.tls.insecure
+    plain = destination(PROTOCOL="grpc", ENDPOINT="a:1", INSECURE="TRUE")
+    assert plain.tls is not None
+    assert plain.tls.insecure
+
+
+def test_a_scheme_decides_before_the_variable():
+    assert destination(PROTOCOL="grpc", ENDPOINT="http://a:1").tls is None
+    assert destination(PROTOCOL="grpc", ENDPOINT="https://a:1", INSECURE="true").tls is None
+
+
+def test_certificates_by_either_variable():
+    general = destination(ENDPOINT="https://a:1", CERTIFICATE="/ca.pem", CLIENT_KEY="/k", CLIENT_CERTIFICATE="/c").tls
+    assert general is not None
+    assert (general.ca_file, general.key_file, general.cert_file) == ("/ca.pem", "/k", "/c")
+    own = traces(ENDPOINT="https://a:1", CERTIFICATE="/ca.pem", TRACES_CERTIFICATE="/traces.pem").tls
+    assert own is not None
+    assert own.ca_file == "/traces.pem"
+
+
+def test_the_files_tls_is_not_mixed_with_that_of_the_environment(tmp_path: Path):
+    path = write(tmp_path / "c.yaml", "exporters: {otlp: {endpoint: 'a:1', tls: {ca_file: /mine.pem}}}\n")
+    tls = destination(path, CERTIFICATE="/other.pem", CLIENT_KEY="/k", CLIENT_CERTIFICATE="/c").tls
+    assert tls is not None
+    assert (tls.ca_file, tls.key_file) == ("/mine.pem", None)
+
+
+def test_a_truth_value_that_is_none_is_named():
+    error = refused(environment={f"{OTLP}PROTOCOL": "grpc", f"{OTLP}ENDPOINT": "a:1", f"{OTLP}INSECURE": "1"})
+    assert error.message == f"{OTLP}INSECURE: must be `true` or `false`"

@@ -70,4 +70,4 @@ def test_tokens_may_come_from_the_environment():
     )
     auth = config.receivers.otlp.protocols.http.auth
     assert auth is not None
-    assert auth.token == "from-the-environment"
+    assert auth.token == "from-the-environment"  # noqa: S105 - a value of the test

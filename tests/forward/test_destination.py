@@ -42,7 +42,7 @@ async def test_recorded_request_arrives_byte_for_byte(protocol: Protocol, compre
         await until(lambda: out.destination.spans_queued == 0)
     body = seen.bodies[0]
     assert (gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body) == RECORDED
-    assert out.spans() == {("forwarded", ""): 9}
+    assert out.spans() == {("forwarded", "", "otlp"): 9}
     headers = seen.headers[0]
     assert (headers["x-toolgauge-hop"], headers["x-tenant"]) == (OWN_HOP, "blue")
     assert headers["user-agent"].startswith("toolgauge/0.1.0 ")
@@ -86,8 +86,8 @@ async def test_transient_grpc_code_is_tried_again(code: grpc.StatusCode):
         out.destination.put(request(RECORDED, spans=4))
         await until(lambda: out.destination.spans_queued == 0)
     assert seen.bodies == [RECORDED] * 3
-    assert out.spans() == {("forwarded", ""): 4}
-    assert out.failures() == {("traces", code.name.lower()): 2}
+    assert out.spans() == {("forwarded", "", "otlp"): 4}
+    assert out.failures() == {("otlp", "traces", code.name.lower()): 2}
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ async def test_permanent_grpc_code_is_dropped_and_counted(code: grpc.StatusCode)
         out.destination.put(request(RECORDED, spans=4))
         await until(lambda: out.destination.spans_queued == 0)
     assert len(seen.arrived) == 1
-    assert out.spans() == {("dropped", code.name.lower()): 4}
+    assert out.spans() == {("dropped", code.name.lower(), "otlp"): 4}
 
 
 async def test_exhausted_with_retry_info_is_tried_again():
@@ -118,7 +118,7 @@ async def test_exhausted_with_retry_info_is_tried_again():
     async with sink("grpc", first(1, said)) as seen, sending(seen.endpoint) as out:
         out.destination.put(request(RECORDED))
         await until(lambda: out.destination.spans_queued == 0)
-    assert (len(seen.arrived), out.spans()) == (2, {("forwarded", ""): 1})
+    assert (len(seen.arrived), out.spans()) == (2, {("forwarded", "", "otlp"): 1})
 
 
 async def test_retry_info_is_waited_for():
@@ -146,8 +146,8 @@ async def test_transient_http_status_is_tried_again(status: int):
         out.destination.put(request(RECORDED, spans=4))
         await until(lambda: out.destination.spans_queued == 0)
     assert len(seen.arrived) == 3
-    assert out.spans() == {("forwarded", ""): 4}
-    assert out.failures() == {("traces", f"http_{status}"): 2}
+    assert out.spans() == {("forwarded", "", "otlp"): 4}
+    assert out.failures() == {("otlp", "traces", f"http_{status}"): 2}
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 408, 413, 415, 500, 501, 505])
@@ -159,7 +159,7 @@ async def test_permanent_http_status_is_dropped_and_counted(status: int):
         out.destination.put(request(RECORDED, spans=4))
         await until(lambda: out.destination.spans_queued == 0)
     assert len(seen.arrived) == 1
-    assert out.spans() == {("dropped", f"http_{status}"): 4}
+    assert out.spans() == {("dropped", f"http_{status}", "otlp"): 4}
 
 
 async def test_connection_cut_without_an_answer_is_tried_again():
@@ -167,7 +167,7 @@ async def test_connection_cut_without_an_answer_is_tried_again():
         out.destination.put(request(RECORDED))
         await until(lambda: out.destination.spans_queued == 0)
     assert len(seen.arrived) == 3
-    assert out.failures() == {("traces", "connection"): 2}
+    assert out.failures() == {("otlp", "traces", "connection"): 2}
 
 
 @both
@@ -179,7 +179,7 @@ async def test_hanging_attempt_ends_with_its_timeout_and_is_tried_again(protocol
         out.destination.put(request(RECORDED))
         await until(lambda: out.destination.spans_queued == 0)
     assert len(seen.arrived) == 2
-    assert out.spans() == {("forwarded", ""): 1}
+    assert out.spans() == {("forwarded", "", "otlp"): 1}
 
 
 @both
@@ -187,9 +187,9 @@ async def test_hanging_request_does_not_hold_up_twenty_others(protocol: Protocol
     async with sink(protocol, first(1, Said(hang=True))) as seen, sending(seen.endpoint, protocol=protocol) as out:
         for _ in range(21):
             out.destination.put(request(RECORDED))
-        await until(lambda: out.spans() == {("forwarded", ""): 20})
+        await until(lambda: out.spans() == {("forwarded", "", "otlp"): 20})
         assert out.destination.spans_queued == 1
-    assert out.spans() == {("forwarded", ""): 20, ("dropped", "shutdown"): 1}
+    assert out.spans() == {("forwarded", "", "otlp"): 20, ("dropped", "shutdown", "otlp"): 1}
 
 
 @both
@@ -204,7 +204,7 @@ async def test_partial_success_is_counted_and_never_retried(protocol: Protocol):
         out.destination.put(request(RECORDED, spans=10))
         await until(lambda: out.destination.spans_queued == 0)
     assert len(seen.arrived) == 1
-    assert out.spans() == {("forwarded", ""): 7, ("dropped", "partial_success"): 3}
+    assert out.spans() == {("forwarded", "", "otlp"): 7, ("dropped", "partial_success", "otlp"): 3}
 
 
 @both
@@ -218,7 +218,7 @@ async def test_absurd_rejection_never_unbalances_the_books(protocol: Protocol):
     ):
         out.destination.put(request(RECORDED, spans=10))
         await until(lambda: out.destination.spans_queued == 0)
-    assert out.spans() == {("dropped", "partial_success"): 10}
+    assert out.spans() == {("dropped", "partial_success", "otlp"): 10}
 
 
 @both
@@ -230,7 +230,7 @@ async def test_enormous_answer_is_a_permanent_error(protocol: Protocol):
         out.destination.put(request(RECORDED, spans=2))
         await until(lambda: out.destination.spans_queued == 0)
     assert len(seen.arrived) == 1
-    assert out.spans() == {("dropped", "resource_exhausted" if protocol == "grpc" else "response_too_large"): 2}
+    assert out.spans() == {("dropped", "resource_exhausted" if protocol == "grpc" else "response_too_large", "otlp"): 2}
 
 
 @both
@@ -251,18 +251,18 @@ async def test_destination_that_refuses_seven_of_ten_gets_everything_in_the_end(
             assert out.destination.put(request(body))
         await until(lambda: out.destination.spans_queued == 0, within_s=30)
     assert sorted(accepted) == sorted(bodies)
-    assert out.spans() == {("forwarded", ""): 60}
+    assert out.spans() == {("forwarded", "", "otlp"): 60}
 
 
 async def test_destination_that_comes_back_on_its_port_gets_what_was_waiting():
     port = free_port()
     async with sending(f"127.0.0.1:{port}") as out:
         out.destination.put(request(RECORDED, spans=3))
-        await until(lambda: out.failures().get(("traces", "unavailable"), 0) >= 2)
+        await until(lambda: out.failures().get(("otlp", "traces", "unavailable"), 0) >= 2)
         async with grpc_sink(always(OK), port) as seen:
             await until(lambda: out.destination.spans_queued == 0)
     assert seen.bodies == [RECORDED]
-    assert out.spans() == {("forwarded", ""): 3}
+    assert out.spans() == {("forwarded", "", "otlp"): 3}
 
 
 @both
@@ -277,8 +277,8 @@ async def test_dead_destination_fills_the_queue_and_no_more(protocol: Protocol):
         assert not out.destination.has_room(1000)
         assert out.destination.spans_queued == 50
         assert out.destination.put(request(b"x" * 1000, spans=0, own=True))
-    assert out.spans() == {("dropped", "shutdown"): 50}
-    assert out.own_dropped() == {("traces", "shutdown"): 1}
+    assert out.spans() == {("dropped", "shutdown", "otlp"): 50}
+    assert out.own_dropped() == {("otlp", "traces", "shutdown"): 1}
 
 
 @both
@@ -287,7 +287,7 @@ async def test_retries_that_last_too_long_end_in_a_counted_drop(protocol: Protoc
     async with sending(f"127.0.0.1:{free_port()}", protocol=protocol, retry=retry) as out:
         out.destination.put(request(RECORDED, spans=5))
         await until(lambda: out.destination.spans_queued == 0)
-    assert out.spans() == {("dropped", "retries_exhausted"): 5}
+    assert out.spans() == {("dropped", "retries_exhausted", "otlp"): 5}
 
 
 async def test_our_own_requests_are_counted_apart():
@@ -295,14 +295,14 @@ async def test_our_own_requests_are_counted_apart():
         out.destination.put(request(b"\n\0", spans=0, own=True, signal="logs"))
         await until(lambda: bool(out.own_dropped()))
     assert out.spans() == {}
-    assert out.own_dropped() == {("logs", "invalid_argument"): 1}
+    assert out.own_dropped() == {("otlp", "logs", "invalid_argument"): 1}
 
 
 async def test_senders_other_requests_are_counted_when_lost():
     async with sink("grpc", always(Said(code=Code.INVALID_ARGUMENT))) as seen, sending(seen.endpoint) as out:
         out.destination.put(request(b"\n\0", spans=0, signal="logs"))
         await until(lambda: bool(out.metrics.requests_dropped.cells))
-    assert out.metrics.requests_dropped.cells == {("logs", "invalid_argument"): 1}
+    assert out.metrics.requests_dropped.cells == {("otlp", "logs", "invalid_argument"): 1}
     assert out.own_dropped() == {}
 
 
@@ -314,7 +314,7 @@ async def test_drain_delivers_what_is_queued(protocol: Protocol):
         assert await out.destination.drain(10) == 0
         assert not out.destination.put(request(RECORDED))
     assert len(seen.arrived) == 50
-    assert out.spans() == {("forwarded", ""): 100}
+    assert out.spans() == {("forwarded", "", "otlp"): 100}
 
 
 @both
@@ -328,7 +328,7 @@ async def test_drain_ends_the_waits_and_tries_again_at_once(protocol: Protocol):
             out.destination.put(request(RECORDED, spans=2))
         await until(lambda: len(seen.arrived) == 3)
         assert await out.destination.drain(10) == 0
-    assert out.spans() == {("forwarded", ""): 6}
+    assert out.spans() == {("forwarded", "", "otlp"): 6}
 
 
 @both
@@ -338,8 +338,8 @@ async def test_drain_of_a_dead_destination_says_what_was_lost(protocol: Protocol
             out.destination.put(request(RECORDED, spans=2))
         out.destination.put(request(RECORDED, spans=0, own=True))
         assert await out.destination.drain(1) == 61
-    assert out.spans() == {("dropped", "shutdown"): 60}
-    assert out.own_dropped() == {("traces", "shutdown"): 1}
+    assert out.spans() == {("dropped", "shutdown", "otlp"): 60}
+    assert out.own_dropped() == {("otlp", "traces", "shutdown"): 1}
 
 
 @both
@@ -353,7 +353,7 @@ async def test_drain_of_a_hanging_destination_ends_in_time(protocol: Protocol):
         began_s = asyncio.get_running_loop().time()
         assert await out.destination.drain(0.3) == 60
         assert asyncio.get_running_loop().time() - began_s < 5
-    assert out.spans() == {("dropped", "shutdown"): 60}
+    assert out.spans() == {("dropped", "shutdown", "otlp"): 60}
 
 
 @both
@@ -374,7 +374,7 @@ async def test_close_works_without_a_start(protocol: Protocol):
     destination.put(request(RECORDED, spans=2))
     await destination.close()
     await destination.close()
-    assert metrics.spans.cells == {("dropped", "shutdown"): 2}
+    assert metrics.spans.cells == {("dropped", "shutdown", "otlp"): 2}
 
 
 async def test_outage_is_logged_once_and_shows_no_content(caplog: pytest.LogCaptureFixture):
@@ -442,7 +442,7 @@ async def test_connections_cut_in_the_middle_of_requests_lose_nothing(protocol: 
         listener.close()
     await until(lambda: asyncio.all_tasks() <= before)
     assert set(seen.bodies) == set(bodies)
-    assert out.spans() == {("forwarded", ""): 12}
+    assert out.spans() == {("forwarded", "", "otlp"): 12}
     assert proxy.connections > 5
 
 

@@ -13,5 +13,5 @@ async def test_spans_are_consumed_and_our_own_is_let_go():
     assert leaf.put(request(b"x", spans=0, own=True))
     assert await leaf.drain(1) == 0
     await leaf.close()
-    assert metrics.spans.cells == {("consumed", ""): 7}
+    assert metrics.spans.cells == {("consumed", "", ""): 7}
     assert leaf.spans_queued == 0

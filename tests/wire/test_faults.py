@@ -79,8 +79,8 @@ async def test_a_fault_in_scoring_is_counted_and_told_once_and_stops_nothing(
         await send(service, "pydantic-ai", "unknown_tool")
         await until(lambda: sinks[0].recorded == (1 if where == "record" else 2))
         await until(lambda: service.pipeline.spans_held == 0)
-        received = metrics.spans.value(("received", ""))
-        assert metrics.spans.value(("consumed", "")) == received > 0
+        received = metrics.spans.value(("received", "", ""))
+        assert metrics.spans.value(("consumed", "", "")) == received > 0
     told = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
     assert len(told) == 1
     assert "KeyError in test_faults.py" in told[0]
@@ -93,4 +93,4 @@ async def test_a_fault_at_the_end_costs_one_trajectory_and_not_the_others():
             await send(service, "pydantic-ai", scenario)
         assert service.pipeline.spans_held > 0
     assert sinks[0].recorded == 2
-    assert service.metrics.spans.value(("consumed", "")) == service.metrics.spans.value(("received", ""))
+    assert service.metrics.spans.value(("consumed", "", "")) == service.metrics.spans.value(("received", "", ""))

@@ -17,7 +17,8 @@ from toolgauge.build.clock import SteadyClock
 from toolgauge.build.faults import Faults
 from toolgauge.build.pipeline import VERSION, emit_settings, make_pipeline, redactor
 from toolgauge.build.push import Push
-from toolgauge.config.model import Config, OtlpExporter
+from toolgauge.config.destinations import OtlpExporter
+from toolgauge.config.model import Config
 from toolgauge.emit.emitter import Emitter
 from toolgauge.emit.resource import resource_from_environment
 from toolgauge.emit.sdk import emit_events, scorecard_spans
@@ -32,7 +33,7 @@ _SLICE_NS = 5_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ways:
-    """How what we say ourselves leaves an application; what has no way here goes to `destination`, if there is one.
+    """How what we say ourselves leaves an application; what has no way here goes to `destinations`, if there are any.
 
     `export` takes scorecard spans and says whether they are gone. `logger` is `None`, and `pushes_metrics` true, when
     the application has no provider for them.
@@ -41,7 +42,7 @@ class Ways:
     export: Callable[[Sequence[ReadableSpan]], bool] | None
     logger: Callable[[], Logger | None]
     pushes_metrics: Callable[[], bool]
-    destination: OtlpExporter | None
+    destinations: tuple[OtlpExporter, ...]
     on_scorecard: Callable[[Scorecard], None] | None
 
 
@@ -72,7 +73,7 @@ class InProcess:
         )
         self._pipeline = make_pipeline(config, criteria, sink=self, outbox=self, metrics=self.metrics)
         instruments.observe(registry)
-        self._push = None if ways.destination is None else Push(ways.destination, self.metrics)
+        self._push = Push(ways.destinations, self.metrics) if ways.destinations else None
         self._push_interval_ns = config.metrics.interval
         self._next_push_ns = self._clock() + self._push_interval_ns
 
@@ -101,7 +102,7 @@ class InProcess:
     def put(self, outgoing: Outgoing) -> bool:
         """Let what we say ourselves leave; count the application's spans."""
         if not outgoing.own:
-            self.metrics.spans.add(outgoing.spans, ("consumed" if self._ways.export is None else "forwarded", ""))
+            self.metrics.spans.add(outgoing.spans, ("consumed" if self._ways.export is None else "forwarded", "", ""))
             return True
         with self._faults.survived():
             return self._deliver(outgoing)
@@ -110,7 +111,7 @@ class InProcess:
     def _deliver(self, outgoing: Outgoing) -> bool:
         if outgoing.signal == "traces" and self._ways.export is not None:
             if not self._ways.export(scorecard_spans(outgoing.body, self._resource)):
-                self.metrics.own_dropped.add(1, ("traces", "export_failed"))
+                self.metrics.own_dropped.add(1, ("", "traces", "export_failed"))
             return True
         if outgoing.signal == "logs" and (logger := self._ways.logger()) is not None:
             emit_events(outgoing.body, logger)
@@ -172,7 +173,7 @@ class InProcess:
 
     def _push_metrics(self, push: Push) -> None:
         if self._ways.pushes_metrics() and not push.put(self._emitter.metrics(self._clock())):
-            self.metrics.own_dropped.add(1, ("metrics", "queue_full"))
+            self.metrics.own_dropped.add(1, ("", "metrics", "queue_full"))
 
     def _rest_s(self) -> float | None:
         due = self._pipeline.next_due_ns

@@ -7,12 +7,12 @@ application that ran for a second says everything it has to say, none can be had
 import asyncio
 import socket
 import uuid
+from collections.abc import Sequence
 from typing import TypeAlias
 
-from toolgauge.build.destination import destination_settings
+from toolgauge.build.destination import fan_out
 from toolgauge.build.pipeline import VERSION
-from toolgauge.config.model import OtlpExporter
-from toolgauge.forward.destination import Destination
+from toolgauge.config.destinations import OtlpExporter
 from toolgauge.model.delivery import Outgoing
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -37,12 +37,11 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class Push:
-    """One destination; belongs to one thread."""
+    """The destinations; belongs to one thread."""
 
-    def __init__(self, exporter: OtlpExporter, metrics: SelfMetrics) -> None:
-        self.is_grpc = exporter.protocol == "grpc"
-        hop_id = uuid.uuid4().hex
-        self._destination = Destination(destination_settings(exporter), metrics, hop_id, f"toolgauge/{VERSION}")
+    def __init__(self, exporters: Sequence[OtlpExporter], metrics: SelfMetrics) -> None:
+        self.is_grpc = any(exporter.protocol == "grpc" for exporter in exporters)
+        self._destination = fan_out(exporters, metrics, hop_id=uuid.uuid4().hex, user_agent=f"toolgauge/{VERSION}")
         self._loop: _Loop | None = None
 
     @property

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Sequence
 
 from toolgauge.build.clock import SteadyClock
-from toolgauge.build.destination import destination_settings
+from toolgauge.build.destination import make_outbox
 from toolgauge.build.judges import asks_judge, make_judges, open_client
 from toolgauge.build.listeners import make_receivers
 from toolgauge.build.pipeline import VERSION, emit_settings, make_pipeline, redactor
@@ -13,8 +13,6 @@ from toolgauge.config.model import Config
 from toolgauge.emit.emitter import Emitter
 from toolgauge.emit.resource import resource_from_environment
 from toolgauge.emit.scrape import MetricsEndpoint
-from toolgauge.forward.destination import Destination
-from toolgauge.forward.leaf import Leaf
 from toolgauge.judge.judges import Judges
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.pipeline import ScorecardSink
@@ -44,7 +42,7 @@ def make_service(
         resource_attributes=resource_from_environment(),
         start_ns=start_ns,
     )
-    outbox = _outbox(config, metrics, hop_id)
+    outbox = make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}")
     metrics.spans_queued.observe = lambda: {(): outbox.spans_queued}
     sink = emitter if watching is None else watching(emitter)
     judges = _judges(config, criteria, metrics)
@@ -69,10 +67,3 @@ def _judges(config: Config, criteria: Sequence[Criterion], metrics: SelfMetrics)
     if config.judge is None or not asks_judge(criteria):
         return None
     return make_judges(config.judge, open_client(config.judge), metrics.judge, redactor(config).content)
-
-
-def _outbox(config: Config, metrics: SelfMetrics, hop_id: str) -> Destination | Leaf:
-    if not config.exporters.otlp:
-        return Leaf(metrics)
-    (exporter,) = config.exporters.otlp
-    return Destination(destination_settings(exporter), metrics, hop_id, f"toolgauge/{VERSION}")

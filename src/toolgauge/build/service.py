@@ -12,7 +12,7 @@ from toolgauge.build.clock import SteadyClock
 from toolgauge.build.faults import Faults
 from toolgauge.emit.emitter import Emitter
 from toolgauge.emit.scrape import MetricsEndpoint
-from toolgauge.forward.destination import Destination
+from toolgauge.forward.fan_out import FanOut
 from toolgauge.forward.leaf import Leaf
 from toolgauge.judge.judges import Judges
 from toolgauge.pipeline import Pipeline
@@ -38,7 +38,7 @@ class Service:
         pipeline: Pipeline,
         receivers: tuple[GrpcReceiver | HttpReceiver, ...],
         judges: Judges | None,
-        outbox: Destination | Leaf,
+        outbox: FanOut | Leaf,
         emitter: Emitter,
         metrics: SelfMetrics,
         endpoint: MetricsEndpoint | None,
@@ -140,4 +140,4 @@ class Service:
         # Encoding thousands of cells takes tens of milliseconds, which no request should wait for.
         outgoing = await asyncio.to_thread(self._emitter.metrics_request, self._emitter.snapshot(), now_ns)
         if not self.outbox.put(outgoing):
-            self.metrics.own_dropped.add(1, (outgoing.signal, "queue_full"))
+            self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))

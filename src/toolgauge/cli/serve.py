@@ -74,6 +74,8 @@ def _announce(service: Service, config: Config, criteria: Sequence[Criterion]) -
     if service.endpoint is not None:
         _LOG.info("metrics on port %d, path /metrics", service.endpoint.port)
     if config.exporters.otlp:
-        _LOG.info("sending on to %s", config.exporters.otlp[0].endpoint or config.exporters.otlp[0].traces_endpoint)
+        _LOG.info(
+            "sending on to %s", ", ".join(url for exporter in config.exporters.otlp for url in exporter.endpoints)
+        )
     else:
         _LOG.info("sending nothing on: no `exporters.otlp` is configured")

@@ -31,6 +31,7 @@ def problems_in(config: Config, node: Node) -> Iterator[Problem]:
     yield from _open_listeners(config, node)
     yield from _same_address(config, node)
     yield from _loops(config, node)
+    yield from _same_names(config, node)
 
 
 def _not_available(config: Config, node: Node) -> Iterator[Problem]:
@@ -38,15 +39,6 @@ def _not_available(config: Config, node: Node) -> Iterator[Problem]:
     for path in _NOT_YET:
         if _value(config, path) != _value(default, path):
             yield _not_yet(node, path)
-    path = ("exporters", "otlp")
-    if len(config.exporters.otlp) > 1:
-        yield Problem(nearest(node, path).place, "`exporters.otlp` with several destinations is not available yet")
-    for number, exporter in enumerate(config.exporters.otlp):
-        if exporter.tls is not None:
-            yield _not_yet(node, (*path, number, "tls"))
-        if any(url and url.startswith("https:") for url in (exporter.endpoint, exporter.traces_endpoint)):
-            place = nearest(node, (*path, number, "endpoint")).place
-            yield Problem(place, "`exporters.otlp`: sending with TLS (`https`) is not available yet")
 
 
 def _not_yet(node: Node, path: tuple[PathStep, ...]) -> Problem:
@@ -97,7 +89,7 @@ def _loops(config: Config, node: Node) -> Iterator[Problem]:
     """A destination that is our own receiver would send every span round for ever."""
     own = [(split_address(address), path) for path, address in _listeners(config) if path[0] == "receivers"]
     for number, exporter in enumerate(config.exporters.otlp):
-        for key in ("endpoint", "traces_endpoint"):
+        for key in ("endpoint", "traces_endpoint", "metrics_endpoint", "logs_endpoint"):
             url: str | None = getattr(exporter, key)
             target = _host_and_port(url) if url else ("", 0)
             for receiver, path in own:
@@ -105,6 +97,15 @@ def _loops(config: Config, node: Node) -> Iterator[Problem]:
                     place = nearest(node, ("exporters", "otlp", number, key)).place
                     message = f"`exporters.otlp` sends to `{target[0]}:{target[1]}`, which is our own `{spelled(path)}`"
                     yield Problem(place, message, "send to the next hop, or receive what comes back on another port")
+
+
+def _same_names(config: Config, node: Node) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for number, exporter in enumerate(config.exporters.otlp):
+        if exporter.name is not None and exporter.name in seen:
+            place = nearest(node, ("exporters", "otlp", number, "name")).place
+            yield Problem(place, f"two destinations are called `{exporter.name}`", "metrics tell them apart by name")
+        seen.add(exporter.name or "")
 
 
 def _is_at(target: tuple[str, int], receiver: tuple[str, int]) -> bool:

@@ -13,16 +13,15 @@ from pydantic import (
     Field,
     InstanceOf,
     PlainSerializer,
-    model_validator,
 )
 
-from toolgauge.config.fields import Address, Headers, NotYet, Url
+from toolgauge.config.destinations import Destinations
+from toolgauge.config.fields import Address
 from toolgauge.config.judge import JudgeSection
 from toolgauge.config.listeners import GrpcListener, HttpListener, Listener
 from toolgauge.config.nodes import Node, Place, nearest, plain, written
 from toolgauge.config.section import Section
 from toolgauge.config.units import Count, Duration, PositiveDuration, Size
-from toolgauge.model.delivery import Signal
 
 _SECOND = 1_000_000_000
 _MINUTE = 60 * _SECOND
@@ -47,80 +46,6 @@ class Receivers(Section):
     """Ways in."""
 
     otlp: OtlpReceiver = OtlpReceiver()
-
-
-class Retry(Section):
-    """Exponential backoff with jitter. `max_elapsed_time` 0 means for ever."""
-
-    initial_interval: PositiveDuration = 5 * _SECOND
-    multiplier: Annotated[float, Field(ge=1, le=100)] = 1.5
-    randomization_factor: Annotated[float, Field(ge=0, le=1)] = 0.5
-    max_interval: PositiveDuration = 30 * _SECOND
-    max_elapsed_time: Duration = 300 * _SECOND
-
-
-class Queue(Section):
-    """What waits to be sent."""
-
-    max_bytes: Annotated[Size, Field(gt=0)] = 64 * _MIB
-
-
-def _protocol(value: object) -> object:
-    return "http" if value == "http/protobuf" else value
-
-
-class OtlpExporter(Section):
-    """One destination. For HTTP, `endpoint` is the base URL; the form with a signal is used as it is."""
-
-    endpoint: Url | None = None
-    traces_endpoint: Url | None = None
-    protocol: Annotated[Literal["grpc", "http"], BeforeValidator(_protocol)] = "grpc"
-    compression: Literal["gzip", "none"] = "gzip"
-    headers: Headers = Field(default_factory=dict[str, str], repr=False)
-    tls: NotYet = Field(default=None, repr=False)
-    timeout: PositiveDuration = 10 * _SECOND
-    retry: Retry = Retry()
-    queue: Queue = Queue()
-
-    @model_validator(mode="after")
-    def _has_an_endpoint(self) -> "OtlpExporter":
-        if self.endpoint is None and self.traces_endpoint is None:
-            raise ValueError("needs an `endpoint`, such as `localhost:4317`")
-        if self.protocol == "grpc" and self.traces_endpoint is not None:
-            raise ValueError("has `traces_endpoint`, which is for `protocol: http` only")
-        if self.protocol == "http" and any("://" not in url for url in (self.endpoint, self.traces_endpoint) if url):
-            raise ValueError("needs URLs for `protocol: http`, such as `http://localhost:4318`")
-        return self
-
-    def url(self, signal: Signal) -> str | None:
-        """Tell where a signal goes: the whole URL for HTTP, the target for gRPC; `None` when nowhere."""
-        if self.protocol == "grpc":
-            return self.endpoint
-        if signal == "traces" and self.traces_endpoint is not None:
-            return self.traces_endpoint
-        return None if self.endpoint is None else f"{self.endpoint.rstrip('/')}/v1/{signal}"
-
-
-def _destinations(value: object) -> object:
-    match value:
-        case None:
-            return ()
-        case list() | tuple():
-            return value  # pyright: ignore[reportUnknownVariableType]
-        case one:
-            return (one,)
-
-
-def _as_people_write(value: tuple[OtlpExporter, ...]) -> object:
-    dumped = [exporter.model_dump(mode="json") for exporter in value]
-    return dumped if len(dumped) > 1 else dumped[0] if dumped else None
-
-
-Destinations = Annotated[
-    tuple[OtlpExporter, ...],
-    BeforeValidator(_destinations),
-    PlainSerializer(_as_people_write, when_used="json"),
-]
 
 
 class Prometheus(Listener):

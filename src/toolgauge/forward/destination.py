@@ -19,7 +19,7 @@ from toolgauge.forward.sender import Sender
 from toolgauge.forward.settings import DestinationSettings
 from toolgauge.forward.verdict import Delivered, Permanent, Transient, Verdict
 from toolgauge.model.delivery import Outgoing, Signal
-from toolgauge.model.errors import ConfigError
+from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.selfmetrics import SelfMetrics
 
 _log = logging.getLogger("toolgauge.forward")
@@ -40,9 +40,11 @@ class Destination:
         self._metrics = metrics
         self._queue = SendQueue(max_bytes=settings.queue_max_bytes, own_reserve_bytes=settings.own_reserve_bytes)
         self._tasks: list[asyncio.Task[None]] = []
+        self._renewing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._outage = OutageLog(settings.name, _monotonic_s)
         self._undelivered = 0
+        self._in_flight = 0
 
     @property
     def spans_queued(self) -> int:
@@ -54,9 +56,24 @@ class Destination:
         """Bytes of requests that are neither acknowledged nor dropped yet, senders' and our own."""
         return self._queue.size_bytes
 
-    def forwards(self, signal: Signal) -> bool:  # noqa: ARG002 - every signal is
+    @property
+    def name(self) -> str:
+        """What metrics call it (label `destination`)."""
+        return self._settings.name
+
+    @property
+    def queue_capacity_bytes(self) -> int:
+        """How many bytes of senders' requests may wait."""
+        return self._settings.queue_max_bytes
+
+    @property
+    def requests_in_flight(self) -> int:
+        """How many requests are being sent at this moment."""
+        return self._in_flight
+
+    def forwards(self, signal: Signal) -> bool:
         """Tell whether senders' requests of this signal are sent on."""
-        return True
+        return signal in self._settings.signals
 
     def has_room(self, size_bytes: int) -> bool:
         """Tell whether `put` would take a senders' request of this size now."""
@@ -66,10 +83,16 @@ class Destination:
         """Queue the request; False when there is no room (nothing was taken then, and nothing counted)."""
         return self._queue.put(outgoing)
 
+    def miss(self, outgoing: Outgoing) -> None:
+        """Count a request that others took and for which there was no room here."""
+        self._count_lost(outgoing, outgoing.spans, "queue_full")
+
     async def start(self) -> None:
         """Start the sender tasks; nothing connects before the first request."""
         await self._sender.start()
         self._tasks = [asyncio.create_task(self._work()) for _ in range(self._settings.in_flight)]
+        if self._settings.tls is not None:
+            self._renewing = asyncio.create_task(self._renew(self._settings.tls.reload_interval_s))
 
     async def drain(self, timeout_s: float) -> int:
         """Send what is queued within the time, without the usual waits between attempts.
@@ -88,7 +111,19 @@ class Destination:
         self._queue.close()
         self._stopping.set()
         await self._stop_tasks()
+        renewing, self._renewing = self._renewing, None
+        if renewing is not None:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
         await self._sender.close()
+
+    async def _renew(self, interval_s: float) -> None:
+        while True:
+            await asyncio.sleep(interval_s)
+            try:
+                await self._sender.renew()
+            except StartError as error:
+                _log.error("destination %s: %s; the certificate in use stays", self._settings.name, error.message)
 
     async def _stop_tasks(self) -> None:
         tasks, self._tasks = self._tasks, []
@@ -107,6 +142,9 @@ class Destination:
                 raise
 
     async def _deliver(self, outgoing: Outgoing) -> None:
+        if len(outgoing.body) > self._settings.max_request_bytes:
+            self._drop(outgoing, "too_large")
+            return
         verdict = await self._attempt(outgoing)
         if isinstance(verdict, Transient):
             verdict = await self._retry(outgoing, verdict)
@@ -126,13 +164,13 @@ class Destination:
             if self._stopping.is_set():
                 # There is no later: try again and again until `drain` has no time left.
                 await asyncio.sleep(_DRAIN_WAIT_S)
-                result = await self._attempt(outgoing)
+                result = await self._attempt_again(outgoing)
                 continue
             wait_s = backoff.next_wait_s(elapsed_s=clock() - began_s, told_s=result.told_s)
             if wait_s is None:
                 return Permanent("retries_exhausted")
             await self._pause(wait_s)
-            result = await self._attempt(outgoing)
+            result = await self._attempt_again(outgoing)
         return result
 
     async def _pause(self, wait_s: float) -> None:
@@ -142,14 +180,21 @@ class Destination:
         except TimeoutError:
             return
 
+    async def _attempt_again(self, outgoing: Outgoing) -> Verdict:
+        self._metrics.retries.add(1, (self.name, outgoing.signal))
+        return await self._attempt(outgoing)
+
     async def _attempt(self, outgoing: Outgoing) -> Verdict:
+        self._in_flight += 1
         try:
             verdict = await self._sender.send(outgoing.signal, outgoing.body)
         except Exception as error:  # noqa: BLE001 - a sender task must outlive whatever one request does to it
             _log.debug("sending failed inside: %r", error)
             verdict = Permanent(f"internal_{type(error).__name__}")
+        finally:
+            self._in_flight -= 1
         if not isinstance(verdict, Delivered):
-            self._metrics.send_failures.add(1, (outgoing.signal, verdict.reason))
+            self._metrics.send_failures.add(1, (self.name, outgoing.signal, verdict.reason))
         return verdict
 
     def _acknowledge(self, outgoing: Outgoing, rejected: int) -> None:
@@ -157,7 +202,7 @@ class Destination:
         self._outage.succeeded()
         lost = min(rejected, outgoing.spans)
         if outgoing.spans > lost:
-            self._metrics.spans.add(outgoing.spans - lost, ("forwarded", ""))
+            self._metrics.spans.add(outgoing.spans - lost, ("forwarded", "", self.name))
         if rejected:
             self._count_lost(outgoing, lost, "partial_success")
 
@@ -169,11 +214,11 @@ class Destination:
 
     def _count_lost(self, outgoing: Outgoing, spans: int, reason: str) -> None:
         if spans:
-            self._metrics.spans.add(spans, ("dropped", reason))
+            self._metrics.spans.add(spans, ("dropped", reason, self.name))
         if outgoing.own:
-            self._metrics.own_dropped.add(1, (outgoing.signal, reason))
+            self._metrics.own_dropped.add(1, (self.name, outgoing.signal, reason))
         elif not outgoing.spans:
-            self._metrics.requests_dropped.add(1, (outgoing.signal, reason))
+            self._metrics.requests_dropped.add(1, (self.name, outgoing.signal, reason))
         self._outage.dropped(reason, spans)
 
 

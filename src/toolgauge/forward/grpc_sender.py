@@ -2,6 +2,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import math
+from collections.abc import Iterator
 
 import grpc
 import grpc.aio
@@ -14,6 +15,7 @@ from toolgauge.forward.partial import MAX_RESPONSE_BYTES, delivered
 from toolgauge.forward.settings import DestinationSettings
 from toolgauge.forward.verdict import DELIVERED, Permanent, Transient, Verdict
 from toolgauge.model.delivery import Signal
+from toolgauge.tls import ClientTls, Watched, client_context, read_pem
 
 _METHODS: dict[Signal, str] = {
     "traces": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
@@ -43,31 +45,51 @@ class GrpcSender:
         self._user_agent = user_agent
         self._channel: grpc.aio.Channel | None = None
         self._calls: dict[Signal, grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = {}
+        self._tls: ClientTls | None = None
+        self._watched: Watched | None = None
 
     async def start(self) -> None:
-        """Open the channel; it connects with the first request."""
-        gzip = self._settings.compression == "gzip"
+        """Open the channel; it connects with the first request. Raise `StartError` when a TLS file cannot be used."""
+        self._tls = tls_of(self._settings)
+        self._watched = None if self._tls is None else Watched(self._tls.files)
+        self._open(self._tls)
+
+    def _open(self, tls: ClientTls | None) -> None:
         address = target(self._settings.endpoint)
-        channel = grpc.aio.insecure_channel(
-            address,
-            compression=grpc.Compression.Gzip if gzip else grpc.Compression.NoCompression,
-            options=(
-                ("grpc.primary_user_agent", self._user_agent),
-                ("grpc.max_send_message_length", -1),
-                ("grpc.max_receive_message_length", MAX_RESPONSE_BYTES),
-                # Retries are the queue's, which counts them.
-                ("grpc.enable_retries", 0),
-                # A destination that is back should be found within seconds; gRPC would take up to two minutes.
-                ("grpc.initial_reconnect_backoff_ms", 250),
-                ("grpc.min_reconnect_backoff_ms", 2000),
-                ("grpc.max_reconnect_backoff_ms", 2000),
-                ("grpc.use_local_subchannel_pool", 1),
-                # With `http_proxy` in the environment gRPC asks the proxy even for this machine's own ports.
-                ("grpc.enable_http_proxy", int(not is_on_this_machine(address))),
-            ),
-        )
+        gzip = self._settings.compression == "gzip"
+        compression = grpc.Compression.Gzip if gzip else grpc.Compression.NoCompression
+        options = tuple(self._options(address))
+        if tls is None:
+            channel = grpc.aio.insecure_channel(address, compression=compression, options=options)
+        else:
+            channel = grpc.aio.secure_channel(address, _credentials(tls), compression=compression, options=options)
         self._calls = {signal: channel.unary_unary(method) for signal, method in _METHODS.items()}
         self._channel = channel
+
+    def _options(self, address: str) -> Iterator[tuple[str, int | str]]:
+        yield "grpc.primary_user_agent", self._user_agent
+        yield "grpc.max_send_message_length", -1
+        yield "grpc.max_receive_message_length", MAX_RESPONSE_BYTES
+        # Retries are the queue's, which counts them.
+        yield "grpc.enable_retries", 0
+        # A destination that is back should be found within seconds; gRPC would take up to two minutes.
+        yield "grpc.initial_reconnect_backoff_ms", 250
+        yield "grpc.min_reconnect_backoff_ms", 2000
+        yield "grpc.max_reconnect_backoff_ms", 2000
+        yield "grpc.use_local_subchannel_pool", 1
+        # With `http_proxy` in the environment gRPC asks the proxy even for this machine's own ports.
+        yield "grpc.enable_http_proxy", int(not is_on_this_machine(address))
+        if self._tls is not None and self._tls.server_name is not None:
+            yield "grpc.ssl_target_name_override", self._tls.server_name
+
+    async def renew(self) -> None:
+        """Use files that have changed from now on; requests under way end over the channel they began on."""
+        if self._tls is None or self._watched is None or not self._watched.changed():
+            return
+        old = self._channel
+        self._open(self._tls)
+        if old is not None:
+            await old.close(self._settings.timeout_s)
 
     async def send(self, signal: Signal, body: bytes) -> Verdict:
         """Send once."""
@@ -85,8 +107,30 @@ class GrpcSender:
 
 
 def target(endpoint: str) -> str:
-    """Make the channel's target of `host:port` or `http://host:port/`."""
-    return endpoint.removeprefix("http://").partition("/")[0] if endpoint.startswith("http://") else endpoint
+    """Make the channel's target of `host:port` or a URL; a URL without a port has the one of its scheme."""
+    scheme, separator, rest = endpoint.partition("://")
+    if not separator:
+        return endpoint
+    address = rest.partition("/")[0].rpartition("@")[2]
+    has_port = ":" in address.rpartition("]")[2]
+    return address if has_port else f"{address}:{443 if scheme == 'https' else 80}"
+
+
+def tls_of(settings: DestinationSettings) -> ClientTls | None:
+    """Tell whether to use TLS: the scheme decides, and without one the settings do."""
+    if settings.endpoint.startswith("https://"):
+        return settings.tls or ClientTls()
+    return None if settings.endpoint.startswith("http://") else settings.tls
+
+
+def _credentials(tls: ClientTls) -> grpc.ChannelCredentials:
+    # gRPC takes any text for a certificate and fails with each request; OpenSSL looks at it now.
+    client_context(tls)
+    return grpc.ssl_channel_credentials(
+        None if tls.ca_file is None else read_pem(tls.ca_file),
+        None if tls.key_file is None else read_pem(tls.key_file),
+        None if tls.cert_file is None else read_pem(tls.cert_file),
+    )
 
 
 def is_on_this_machine(address: str) -> bool:

@@ -1,5 +1,7 @@
 """OTLP over HTTP (protobuf) to a destination."""
 
+import asyncio
+import ssl
 import time
 import zlib
 from datetime import UTC
@@ -11,6 +13,7 @@ from toolgauge.forward.partial import MAX_RESPONSE_BYTES, delivered
 from toolgauge.forward.settings import DestinationSettings
 from toolgauge.forward.verdict import Permanent, Transient, Verdict
 from toolgauge.model.delivery import Signal
+from toolgauge.tls import Watched, client_context
 
 _PROTOBUF = "application/x-protobuf"
 _TRANSIENT = frozenset({429, 502, 503, 504})
@@ -34,16 +37,33 @@ class HttpSender:
             **({"Content-Encoding": "gzip"} if self._gzip else {}),
         }
         self._urls = _urls(settings)
+        self._server_name = None if settings.tls is None else settings.tls.server_name
         self._session: aiohttp.ClientSession | None = None
+        self._watched: Watched | None = None
 
     async def start(self) -> None:
-        """Open the pool; it connects with the first request."""
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._settings.in_flight),
+        """Open the pool; it connects with the first request. Raise `StartError` when a TLS file cannot be used."""
+        self._watched = None if self._settings.tls is None else Watched(self._settings.tls.files)
+        self._session = self._opened()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        tls = self._settings.tls
+        secure: ssl.SSLContext | bool = True if tls is None else client_context(tls)
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._settings.in_flight, ssl=secure),
             timeout=aiohttp.ClientTimeout(total=self._settings.timeout_s),
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
+
+    async def renew(self) -> None:
+        """Use files that have changed from now on; requests under way end over the pool they began in."""
+        if self._watched is None or not self._watched.changed():
+            return
+        old, self._session = self._session, self._opened()
+        if old is not None:
+            await asyncio.sleep(self._settings.timeout_s)
+            await old.close()
 
     async def send(self, signal: Signal, body: bytes) -> Verdict:
         """Send once."""
@@ -55,7 +75,9 @@ class HttpSender:
             return Permanent("no_endpoint")
         data = _compress(body) if self._gzip else body
         try:
-            async with session.post(url, data=data, allow_redirects=False) as response:
+            async with session.post(
+                url, data=data, allow_redirects=False, server_hostname=self._server_name
+            ) as response:
                 return await _verdict(signal, response)
         except TimeoutError:
             return Transient("timeout")
@@ -86,8 +108,7 @@ def _urls(settings: DestinationSettings) -> dict[Signal, str]:
     if settings.endpoint:
         base = base_url(settings.endpoint)
         urls = {signal: f"{base}/v1/{signal}" for signal in _SIGNALS}
-    if settings.traces_endpoint is not None:
-        urls["traces"] = settings.traces_endpoint
+    urls.update(settings.signal_endpoints)
     return urls
 
 

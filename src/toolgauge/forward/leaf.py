@@ -9,6 +9,7 @@ class Leaf:
 
     def __init__(self, metrics: SelfMetrics) -> None:
         self._spans = metrics.spans
+        metrics.spans_queued.observe = lambda: {("",): 0}
 
     @property
     def spans_queued(self) -> int:
@@ -26,7 +27,7 @@ class Leaf:
     def put(self, outgoing: Outgoing) -> bool:
         """Count and let go."""
         if outgoing.spans:
-            self._spans.add(outgoing.spans, ("consumed", ""))
+            self._spans.add(outgoing.spans, ("consumed", "", ""))
         return True
 
     async def start(self) -> None:

@@ -13,6 +13,10 @@ class Sender(Protocol):
         """Open what needs a running event loop; connects lazily."""
         ...
 
+    async def renew(self) -> None:
+        """Use TLS files that have changed; raise `StartError` when they cannot be used (the old ones stay in use)."""
+        ...
+
     async def send(self, signal: Signal, body: bytes) -> Verdict:
         """Send the body and say what became of it."""
         ...

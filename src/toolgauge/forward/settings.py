@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from toolgauge.model.delivery import Signal
+from toolgauge.tls import ClientTls
+
 Protocol: TypeAlias = Literal["grpc", "http"]
 Compression: TypeAlias = Literal["gzip", "none"]
 
@@ -25,15 +28,19 @@ class RetrySettings:
 class DestinationSettings:
     """One destination.
 
-    `endpoint` is `host:port` or a URL; for HTTP `/v1/<signal>` is appended to it, and `traces_endpoint` is the whole
-    URL for traces where it differs. `endpoint` may be empty then: other signals have nowhere to go. `own_reserve_bytes` is room
-    beyond `queue_max_bytes` that only our own scorecards, events and metrics may use: they speak of spans that
-    were already taken, and must not be lost because senders fill the queue.
+    `endpoint` is `host:port` or a URL; for HTTP `/v1/<signal>` is appended to it, and `signal_endpoints` are the whole
+    URLs of signals where that differs. `endpoint` may be empty then: signals without a URL have nowhere to go, and
+    `signals` names those that come here at all. `tls` is `None` for plain text; a scheme in the endpoint decides before it.
+    `own_reserve_bytes` is room beyond `queue_max_bytes` that only our own scorecards, events and metrics may use: they speak
+    of spans that were already taken, and must not be lost because senders fill the queue. `max_request_bytes` is before
+    compression; what is larger is dropped and counted.
     """
 
     name: str = "otlp"
     endpoint: str
-    traces_endpoint: str | None = None
+    signal_endpoints: Mapping[Signal, str] = field(default_factory=dict["Signal", str])
+    signals: frozenset[Signal] = frozenset(("traces", "metrics", "logs"))
+    tls: ClientTls | None = None
     protocol: Protocol = "grpc"
     compression: Compression = "gzip"
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -42,3 +49,4 @@ class DestinationSettings:
     queue_max_bytes: int = 64 * _MIB
     own_reserve_bytes: int = 16 * _MIB
     in_flight: int = 10
+    max_request_bytes: int = 128 * _MIB

@@ -22,9 +22,11 @@ from toolgauge.score.python_equality import PythonEquality
 from toolgauge.score.turns import calls_by_turn
 
 _Status: TypeAlias = Literal["PASSED", "FAILED", "NOT_EVALUATED"]
+_MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 # Expected and actual calls of one invocation.
 _Invocation: TypeAlias = tuple[PlainCalls, PlainCalls]
 
+_MATCH_TYPES: tuple[_MatchType, ...] = ("EXACT", "IN_ORDER", "ANY_ORDER")
 _NO_REFERENCE = NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
 
 
@@ -127,14 +129,18 @@ class ToolTrajectory(_Metric):
 
     version: ClassVar[str] = "1"
 
-    match_type: Literal["EXACT", "IN_ORDER", "ANY_ORDER"] = "EXACT"
+    match_type: _MatchType = "EXACT"
     ignore_args: bool = False
 
     @field_validator("match_type", mode="before")
     @classmethod
     def _spelled(cls, value: object) -> object:
-        # The original takes any spelling, as in "in order".
-        return value.strip().upper().replace("-", "_").replace(" ", "_") if isinstance(value, str) else value
+        # The original takes any spelling, as in "in order", and the number that it writes itself.
+        if isinstance(value, str):
+            return value.strip().upper().replace("-", "_").replace(" ", "_")
+        if isinstance(value, int) and not isinstance(value, bool) and value in range(len(_MATCH_TYPES)):
+            return _MATCH_TYPES[value]
+        return value
 
     def looked(self) -> Looked:
         """Look at the arguments of expected tools: any other tool's call is one too many, whatever its arguments are."""

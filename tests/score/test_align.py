@@ -132,6 +132,15 @@ def test_required_calls_come_before_optional_ones():
         assert pairs(finished(align(expected, [Item(kind="t", key="x")], never, peel=peel))) == [(1, 0)]
 
 
+def test_too_many_calls_that_all_fit_are_not_called_greedy():
+    same = [Item(kind="t", key=at) for at in range(300)]
+    for order in ("ordered", "parallel", "partial"):
+        alignment = finished(align(same, same, never, order=order, max_pairs=100))
+        assert (len(alignment.pairs), alignment.is_greedy) == (300, False)
+        assert not finished(align(same, same[:-1], never, order=order, max_pairs=100)).is_greedy
+    assert finished(align(same, same[::-1], constant(None), order="ordered", max_pairs=100)).is_greedy
+
+
 def test_an_optional_call_is_not_settled_where_a_required_one_would_be_missed():
     expected = [Item(kind="t", key="x", optional=True), Item(kind="t", key="any")]
     for peel in (True, False):

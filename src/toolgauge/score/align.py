@@ -104,7 +104,7 @@ def align(
     # Equal calls may have changed places without having been weighed there.
     for row, column in pairs:
         yield from table.of(row, (column,))
-    return _report(table, pairs, order, is_greedy=aligner.is_greedy)
+    return _report(table, pairs, order, is_greedy=aligner.is_greedy and not _is_perfect(table, pairs))
 
 
 class _Weights:
@@ -280,6 +280,8 @@ class _Aligner:
         """Pair in the order of the expected groups and of the turns; within either any order will do."""
         table = self._table
         stages, turns = _runs(table.expected), _runs(table.actual)
+        if table.pacer.due(len(table.expected) + len(table.actual)):
+            yield
         if len(stages) == len(table.expected):
             return (yield from self.parallel())
         classes = (
@@ -332,6 +334,15 @@ def _by_kind(expected: Sequence[Item], actual: Sequence[Item]) -> Iterator[tuple
         if item.kind in kinds:
             kinds[item.kind][1].append(index)
     return (sides for sides in kinds.values() if sides[1])
+
+
+def _is_perfect(table: _Weights, pairs: Pairs) -> bool:
+    """Tell whether no other pairs could be better, however these were found."""
+    most = min(len(table.expected), len(table.actual))
+    if len(pairs) < most or any(table.values[row].get(column) != 1.0 for row, column in pairs):
+        return False
+    required = sum(not item.optional for item in table.expected)
+    return sum(not table.expected[row].optional for row, _ in pairs) == min(required, most)
 
 
 def _compete(table: _Weights, rows: list[int]) -> bool:

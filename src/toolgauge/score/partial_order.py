@@ -18,8 +18,8 @@ from toolgauge.score.pauses import Pacer
 Class: TypeAlias = Sequence[int]
 Classes: TypeAlias = Sequence[Class]
 
-_MAX_STATES = 400_000
-_MAX_STEPS = 2_000_000
+_MAX_STATES = 300_000
+_MAX_STEPS = 3_000_000
 _STEPS_PER_UNIT = 6
 _STATES_AT_ONCE = 128
 

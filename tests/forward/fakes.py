@@ -2,6 +2,7 @@
 # pyright: reportUnknownVariableType=false
 
 import asyncio
+import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -99,12 +100,16 @@ def _details(said: Said) -> bytes:
 
 
 @asynccontextmanager
-async def grpc_sink(script: Script, port: int = 0) -> AsyncGenerator[Seen, None]:
+async def grpc_sink(
+    script: Script, port: int = 0, credentials: grpc.ServerCredentials | None = None
+) -> AsyncGenerator[Seen, None]:
     """Run a gRPC destination."""
     seen = Seen(script)
     server = grpc.aio.server(options=(("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", -1)))
     server.add_generic_rpc_handlers((_Scripted(seen),))
-    seen.endpoint = f"127.0.0.1:{server.add_insecure_port(f'127.0.0.1:{port}')}"
+    address = f"127.0.0.1:{port}"
+    bound = server.add_insecure_port(address) if credentials is None else server.add_secure_port(address, credentials)
+    seen.endpoint = f"127.0.0.1:{bound}" if credentials is None else f"localhost:{bound}"
     await server.start()
     try:
         yield seen
@@ -113,7 +118,7 @@ async def grpc_sink(script: Script, port: int = 0) -> AsyncGenerator[Seen, None]
 
 
 @asynccontextmanager
-async def http_sink(script: Script) -> AsyncGenerator[Seen, None]:
+async def http_sink(script: Script, context: ssl.SSLContext | None = None) -> AsyncGenerator[Seen, None]:
     """Run an HTTP destination."""
     seen = Seen(script)
 
@@ -129,8 +134,9 @@ async def http_sink(script: Script) -> AsyncGenerator[Seen, None]:
         return web.Response(status=said.http_status, body=said.response, headers=headers)
 
     server = web.Server(answer)
-    listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
-    seen.endpoint = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+    listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0, ssl=context)
+    port = listener.sockets[0].getsockname()[1]
+    seen.endpoint = f"http://127.0.0.1:{port}" if context is None else f"https://localhost:{port}"
     try:
         yield seen
     finally:

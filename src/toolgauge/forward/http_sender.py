@@ -1,6 +1,5 @@
 """OTLP over HTTP (protobuf) to a destination."""
 
-import asyncio
 import ssl
 import time
 import zlib
@@ -39,6 +38,7 @@ class HttpSender:
         self._urls = _urls(settings)
         self._server_name = None if settings.tls is None else settings.tls.server_name
         self._session: aiohttp.ClientSession | None = None
+        self._replaced: aiohttp.ClientSession | None = None
         self._watched: Watched | None = None
 
     async def start(self) -> None:
@@ -57,13 +57,12 @@ class HttpSender:
         )
 
     async def renew(self) -> None:
-        """Use files that have changed from now on; requests under way end over the pool they began in."""
+        """Use files that have changed from now on; requests under way may end in the pool they began in."""
         if self._watched is None or not self._watched.changed():
             return
-        old, self._session = self._session, self._opened()
-        if old is not None:
-            await asyncio.sleep(self._settings.timeout_s)
-            await old.close()
+        replaced, (self._session, self._replaced) = self._replaced, (self._opened(), self._session)
+        if replaced is not None:
+            await replaced.close()
 
     async def send(self, signal: Signal, body: bytes) -> Verdict:
         """Send once."""
@@ -88,10 +87,12 @@ class HttpSender:
             return Transient("connection")
 
     async def close(self) -> None:
-        """Close the pool."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        """Close the pools."""
+        sessions = (self._session, self._replaced)
+        self._session = self._replaced = None
+        for session in sessions:
+            if session is not None:
+                await session.close()
 
 
 _SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")

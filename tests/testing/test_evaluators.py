@@ -11,18 +11,28 @@ from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.plugins import EVALUATORS, evaluator, names
 from toolgauge.testing.evaluators import check_evaluator
+from toolgauge.testing.judge_evaluators import check_judge_evaluator
 from toolgauge.testing.samples import SECRET, sample_call
 
 NO_CALLS = NotEvaluated(reason="no_calls", explanation="no call")
 
 
 # What evaluators cannot do without.
-REQUIRED: dict[str, dict[str, str]] = {"strands.tool_called": {"tool_name": "find_order"}}
+REQUIRED: dict[str, dict[str, str]] = {
+    "output_judge": {"rubric": "It answers."},
+    "strands.tool_called": {"tool_name": "find_order"},
+    "strands.trajectory_judge": {"rubric": "It makes sense."},
+    "trajectory_judge": {"rubric": "It makes sense."},
+}
 
 
 @pytest.mark.parametrize("name", names(EVALUATORS))
 def test_each_installed_evaluator_keeps_its_contract(name: str):
-    check_evaluator(evaluator(name)(**REQUIRED.get(name, {})))
+    installed = evaluator(name)(**REQUIRED.get(name, {}))
+    if hasattr(installed, "questions"):
+        check_judge_evaluator(installed)
+    else:
+        check_evaluator(installed)
 
 
 @dataclass(eq=False)

@@ -14,7 +14,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.judge_view import Exchange, JudgeView, Said, exchanges_by_run, view_of_call, was_known
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.prompts import Prompt
-from toolgauge.score.questions import DEFAULT_HISTORY_CHARS, Writer
+from toolgauge.score.questions import DEFAULT_HISTORY_CHARS, Lines, Writer
 from toolgauge.score.selection import CallSelection, nothing_to_judge
 
 # What a judge writes is not bounded by anybody else.
@@ -49,23 +49,27 @@ class JudgedCalls(JudgedByModel):
         counted = {call.order for call in chosen}
         exchanges = exchanges_by_run(trajectory)
         pacer = Pacer()
+        lines = Lines()
         for number, exchange in enumerate(exchanges):
             for call in exchange.calls:
                 if call.order in counted:
                     if pacer.due(_WORK_OF_A_CALL + len(exchange.calls)):
                         yield None
-                    yield call, (yield from self._asked(call, exchanges, number, pacer))
+                    yield (
+                        call,
+                        (yield from self._asked(call, exchanges, number, Writer(self.max_history_chars, pacer, lines))),
+                    )
 
     def _asked(
-        self, call: ToolCall, exchanges: Sequence[Exchange], number: int, pacer: Pacer
+        self, call: ToolCall, exchanges: Sequence[Exchange], number: int, writer: Writer
     ) -> Generator[None, None, Question | Outcome]:
         view = view_of_call(exchanges, number, call, was_known)
-        clear = yield from self.clear(call, view, pacer)
+        clear = yield from self.clear(call, view, writer.pacer)
         if clear is not None:
             return clear
         if not has_words(view):
             return _NO_WORDS
-        return (yield from question_about_call(self.prompt, view, call, Writer(self.max_history_chars, pacer)))
+        return (yield from question_about_call(self.prompt, view, call, writer))
 
     def clear(self, call: ToolCall, view: JudgeView, pacer: Pacer) -> Generator[None, None, Outcome | None]:  # noqa: ARG002 (for those that look)
         """Return what is clear without a judge."""

@@ -5,6 +5,7 @@ The newest matters most: what does not fit the budget is left out from the oldes
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import ExpectedCall
@@ -22,12 +23,17 @@ _SHARE_OF_ONE_VALUE = 4
 _CHARACTERS_PER_UNIT = 200
 
 
+# Lines of calls by their order: a call is in the history of every later one.
+Lines: TypeAlias = dict[int, tuple[str, bool]]
+
+
 @dataclass(slots=True)
 class Writer:
-    """Renders the parts of one prompt; `notes` collects what had to be left out."""
+    """Renders the parts of one prompt; `notes` collects what had to be left out. `lines` may be shared by prompts."""
 
     budget: int
     pacer: Pacer
+    lines: Lines = field(default_factory=Lines)
     notes: list[str] = field(default_factory=list[str])
     _cut_values: int = 0
 
@@ -51,8 +57,11 @@ class Writer:
         left = self.budget - len(prompt or "")
         kept: list[str] = []
         written = 0
-        for place, fields in _newest_first(view):
-            text = prompt if prompt is not None and place == view.current else self._line(fields)
+        for place, one in _newest_first(view):
+            if prompt is not None and place == view.current:
+                text = prompt
+            else:
+                text = self._line(_said(one)) if isinstance(one, Said) else self._call(one)
             if text is not prompt:
                 left -= len(text)
             if left < 0 and text is not prompt:
@@ -92,7 +101,7 @@ class Writer:
         left = self.budget
         kept: list[str] = []
         for call in reversed(calls):
-            text = self._line(_executed(call))
+            text = self._call(call)
             left -= len(text)
             if left < 0 and kept:
                 break
@@ -118,8 +127,19 @@ class Writer:
         """Quote one value."""
         return quoted(title, [self._line(((key, value),), self.budget)])
 
+    def _call(self, call: ToolCall) -> str:
+        known = self.lines.get(call.order)
+        if known is None:
+            known = self.lines[call.order] = line(_executed(call), self._limit)
+        self._cut_values += known[1]
+        return known[0]
+
+    @property
+    def _limit(self) -> int:
+        return max(1, self.budget // _SHARE_OF_ONE_VALUE)
+
     def _line(self, fields: Sequence[tuple[str, Json]], limit: int | None = None) -> str:
-        text, was_cut = line(fields, limit or max(1, self.budget // _SHARE_OF_ONE_VALUE))
+        text, was_cut = line(fields, limit or self._limit)
         self._cut_values += was_cut
         return text
 
@@ -135,15 +155,15 @@ def shown_content(content: Content) -> Json:
             return prompts.NOT_RECORDED
 
 
-def _newest_first(view: JudgeView) -> Iterator[tuple[int, tuple[tuple[str, Json], ...]]]:
-    """Yield the lines of a history from the newest on, with the place of their entry."""
+def _newest_first(view: JudgeView) -> Iterator[tuple[int, Said | ToolCall]]:
+    """Yield what was said and done from the newest on, with the place of its entry."""
     for place in range(len(view.history) - 1, -1, -1):
         entry = view.history[place]
         if isinstance(entry, Said):
-            yield place, _said(entry)
+            yield place, entry
             continue
         for call in reversed(entry):
-            yield place, _executed(call)
+            yield place, call
 
 
 def _said(said: Said) -> tuple[tuple[str, Json], ...]:

@@ -27,7 +27,7 @@ from toolgauge.score.judge_view import (
 from toolgauge.score.judged import question, question_about_call, unusable
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.prompts import Prompt
-from toolgauge.score.questions import DEFAULT_HISTORY_CHARS, Writer
+from toolgauge.score.questions import DEFAULT_HISTORY_CHARS, Lines, Writer
 
 _FAITHFUL_ENOUGH = 0.5
 
@@ -63,9 +63,6 @@ class _Judge(BaseModel):
         outputs: list[Json] = [difference.actual.value for difference in outcome.differences if difference.actual]
         return {"details": {"outputs": outputs, "test_pass": bool(outcome.parts["test_pass"])}}
 
-    def _writer(self, pacer: Pacer) -> Writer:
-        return Writer(self.max_history_chars, pacer)
-
 
 class YesOrNo(_Judge):
     """One question a call, Yes or No. Without a call the original says 0."""
@@ -78,10 +75,11 @@ class YesOrNo(_Judge):
             yield None, Scored(value=0.0, explanation="no call to judge", parts={"peer_score": 0.0, "test_pass": 0.0})
             return
         pacer = Pacer()
+        lines = Lines()
         for call, view in self.views(trajectory):
             if pacer.due(len(trajectory.calls)):
                 yield None
-            yield call, (yield from self._asked(call, view, pacer))
+            yield call, (yield from self._asked(call, view, Writer(self.max_history_chars, pacer, lines)))
 
     def views(self, trajectory: Trajectory) -> Iterator[tuple[ToolCall, JudgeView]]:
         """Yield what the judge is shown of each call."""
@@ -90,8 +88,8 @@ class YesOrNo(_Judge):
             for call in exchange.calls:
                 yield call, view_of_call(exchanges, number, call, had_ended)
 
-    def _asked(self, call: ToolCall, view: JudgeView, pacer: Pacer) -> Generator[None, None, Question]:
-        asked = yield from question_about_call(self.prompt, view, call, self._writer(pacer))
+    def _asked(self, call: ToolCall, view: JudgeView, writer: Writer) -> Generator[None, None, Question]:
+        asked = yield from question_about_call(self.prompt, view, call, writer)
         return asked if self.system_prompt is None else _instructed(asked, self.system_prompt)
 
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
@@ -128,7 +126,7 @@ class Faithfulness(_Judge):
             yield None, Errored(error_type="ValueError", message="no agent run was seen")
             return
         view, response = seen
-        writer = self._writer(Pacer())
+        writer = Writer(self.max_history_chars, Pacer())
         history = yield from writer.history(view)
         target = writer.text(prompts.TARGET_RESPONSE, "assistant", response)
         yield None, question(prompts.FAITHFULNESS, (history, target), writer, instructions=self.system_prompt)
@@ -154,7 +152,7 @@ class TrajectoryJudge(_Judge):
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:
         """Yield the question about the trajectory."""
-        writer = self._writer(Pacer())
+        writer = Writer(self.max_history_chars, Pacer())
         sections: list[str] = []
         for name in self.sections(trajectory, expected):
             sections += [(yield from self._section(name, trajectory, expected, writer))]

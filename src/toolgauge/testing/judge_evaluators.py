@@ -1,0 +1,104 @@
+"""Checks an evaluator that asks a judge against its contract: what it asks, and what it makes of answers.
+
+Arrives: an evaluator with its parameters. Leaves: nothing, or an `AssertionError` that says which promise is broken.
+Nobody is asked: answers are made up that fit the form of each question.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import cast
+
+from jsonschema import Draft202012Validator
+
+from toolgauge.model.expected import Expected
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.judging import JudgeEvaluator, Question
+from toolgauge.model.outcomes import Level, Outcome
+from toolgauge.model.ports import Evaluation, Evaluator
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.testing.evaluators import check_evaluator
+from toolgauge.testing.samples import SECRET
+
+_DEEPEST = 16
+
+
+def check_judge_evaluator(
+    evaluator: JudgeEvaluator,
+    trajectories: Sequence[Trajectory] = (),
+    expectations: Sequence[Expected | None] = (),
+) -> None:
+    """Raise `AssertionError` unless the evaluator keeps its contract, whichever of the possible answers it gets."""
+    for kind in range(3):
+        # Its version and level are those of what it stands for, so they are no class variables.
+        check_evaluator(cast("Evaluator", _Answered(evaluator, kind)), trajectories, expectations)
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """Yields outcomes itself: every question gets an answer of the form that it asks for."""
+
+    evaluator: JudgeEvaluator
+    kind: int
+    # Forms known to be valid: checking one takes longer than all the rest.
+    checked: set[str] = field(default_factory=set[str], compare=False)
+
+    @property
+    def version(self) -> str:
+        return self.evaluator.version
+
+    @property
+    def level(self) -> Level:
+        return self.evaluator.level
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        outcomes: list[Outcome] = []
+        for asking in self.evaluator.questions(trajectory, expected):
+            if asking is None:
+                yield None
+                continue
+            call, said = asking
+            outcome = self._answer(said) if isinstance(said, Question) else said
+            if self.level == "call":
+                yield call, outcome
+            outcomes.append(outcome)
+        if self.level == "trajectory":
+            yield None, self.evaluator.joined(outcomes)
+
+    def _answer(self, question: Question) -> Outcome:
+        name = type(self.evaluator).__name__
+        assert question.instructions.strip(), f"{name} asks without instructions"
+        assert question.prompt.strip(), f"{name} asks about nothing"
+        assert question.form_name, f"{name} does not name its form"
+        form = repr(question.form)
+        if form not in self.checked:
+            Draft202012Validator.check_schema(question.form)
+            self.checked.add(form)
+        fixed = (question.instructions, question.form_name, form, *question.notes)
+        assert not any(SECRET in text for text in fixed), f"{name} lets recorded text into its instructions or its form"
+        verdict = _fitting(question.form, self.kind, _DEEPEST)
+        assert isinstance(verdict, dict), f"{name} asks for a verdict that is no object"
+        return self.evaluator.outcome(question, verdict)
+
+
+def _fitting(form: JsonObject, kind: int, depth: int) -> Json:
+    """Make a value of the form; `kind` chooses among several."""
+    choices = form.get("enum")
+    if isinstance(choices, list):
+        return choices[kind % len(choices)]
+    match form.get("type"):
+        case "object" if depth:
+            properties = form.get("properties")
+            fields = properties.items() if isinstance(properties, dict) else ()
+            return {name: _fitting(one, kind, depth - 1) for name, one in fields if isinstance(one, dict)}
+        case "array" if depth:
+            items = form.get("items")
+            return list(islice(iter([_fitting(items, kind, depth - 1)] if isinstance(items, dict) else []), kind))
+        case "number" | "integer":
+            return (0, 1, 1)[kind] if form.get("type") == "integer" else (0.0, 0.5, 1.0)[kind]
+        case "boolean":
+            return kind > 0
+        case "null":
+            return None
+        case _:
+            return f"because of {SECRET}"

@@ -154,6 +154,11 @@ def test_arguments_can_have_rules_of_their_own():
     assert scored(evaluator, called, reference).value == 1.0
 
 
+def test_rules_for_arguments_that_are_not_looked_at_are_refused():
+    with pytest.raises(ValidationError, match="has rules for arguments, and `match: name`"):
+        ToolTrajectory.model_validate({"match": "name", "arguments": {"*": "casefold"}})
+
+
 def test_strict_is_all_or_nothing():
     strict = ToolTrajectory(strict=True)
     assert scored(strict, made("a b"), wanted("a b")).value == 1.0
@@ -207,6 +212,15 @@ def test_calls_that_cost_nothing_are_left_and_no_difference():
     )
     subset = scored(SUBSET, made("a x"), wanted("a b"))
     assert subset.explanation == "1 of 2 expected calls are as expected, 2 made; keep `a`; delete `x`"
+
+
+def test_in_a_long_script_what_stays_gives_way_to_what_changes():
+    outcome = scored(EXACT, made("a x b y c z d w e v f"), wanted("a b c d e f g"))
+    assert outcome.explanation == (
+        "6 of 7 expected calls are as expected, 11 made; delete `x`, `y`, `z`, `w`, `v`; insert `g`; keep the rest"
+    )
+    many = scored(EXACT, made("a x b d x e " * 4), wanted("a b c d e " * 4))
+    assert many.explanation.endswith("delete `x` x2; insert `c`; delete `x` x2; insert `c`; 1 more changes")
 
 
 def test_the_whole_script_is_one_line_a_step():

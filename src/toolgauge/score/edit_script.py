@@ -183,10 +183,20 @@ def _line(edit: Edit, sides: Sides, width: int) -> str:
 
 
 def script_summary(script: Sequence[Edit]) -> str:
-    """Write the script in one bounded line: `keep search; insert book; delete delete_all`."""
-    steps = [_step(action, list(run)) for action, run in groupby(script, key=_action)]
-    more = f"; and {len(steps) - _SHOWN_STEPS} more steps" if len(steps) > _SHOWN_STEPS else ""
-    return "; ".join(steps[:_SHOWN_STEPS]) + more
+    """Write the script in one bounded line: `keep search; insert book; delete delete_all`.
+
+    Where that would be long, what stays as it is gives way to what changes.
+    """
+    steps = _steps(script)
+    if len(steps) <= _SHOWN_STEPS:
+        return "; ".join(steps)
+    steps = _steps([edit for edit in script if edit.action not in ("keep", "leave")])
+    more = f"{len(steps) - _SHOWN_STEPS} more changes" if len(steps) > _SHOWN_STEPS else "keep the rest"
+    return "; ".join([*steps[:_SHOWN_STEPS], more])
+
+
+def _steps(script: Sequence[Edit]) -> list[str]:
+    return [_step(action, list(run)) for action, run in groupby(script, key=_action)]
 
 
 def _action(edit: Edit) -> Action:

@@ -78,6 +78,12 @@ class ToolTrajectory(ArgumentComparison):
             raise ValueError(f"`extra_calls` says nothing about `mode: {self.mode}`, whose meaning is fixed")
         return self
 
+    @model_validator(mode="after")
+    def _arguments_are_looked_at(self) -> "ToolTrajectory":
+        if self.match == "name" and (self.arguments.root or self.volatile):
+            raise ValueError("has rules for arguments, and `match: name`, which does not look at them")
+        return self
+
     @cached_property
     def _precedences(self) -> Precedences:
         return Precedences(self.never_before)
@@ -140,7 +146,7 @@ class ToolTrajectory(ArgumentComparison):
             return total / made if made else NotEvaluated(reason="no_calls", explanation=missed)
         if not self._free.extra:
             return 2 * total / (wanted + made)
-        extra = f"no call was expected; {made} were made, which `mode: {self.mode}` allows"
+        extra = f"no call was expected; {made} made, which `mode: {self.mode}` allows"
         return total / wanted if wanted else NotEvaluated(reason="nothing_expected", explanation=extra)
 
     def _scored(self, base: float, story: "_Story", waiting: Waiting) -> Scored:

@@ -19,6 +19,7 @@ from toolgauge.score.evaluators.known_tool import KnownTool
 from toolgauge.score.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.score.evaluators.tool_call_f1 import ToolCallF1
 from toolgauge.score.evaluators.tool_success import ToolSuccess
+from toolgauge.score.evaluators.tool_trajectory import ToolTrajectory
 
 NAMES = st.sampled_from(["pay", "book"])
 # Long enough never to occur in the words of an explanation by chance.
@@ -56,6 +57,9 @@ EVALUATORS: list[Evaluator] = [
     ToolCallArgs(strict=True),
     ToolCallArgs(subset=True, failed_calls="ignore"),
     ToolCallArgs(similarity="json"),
+    ToolTrajectory(),
+    ToolTrajectory(mode="subset", match="name", strict=True),
+    ToolTrajectory(mode="in_order", never_before={"b*": ("p*",)}, failed_calls="ignore"),
 ]
 
 

@@ -40,7 +40,7 @@ class Writer:
     @property
     def all_notes(self) -> tuple[str, ...]:
         """What was left out, in words."""
-        cut = (f"{self._cut_values} long values were cut",) if self._cut_values else ()
+        cut = (f"long values cut: {self._cut_values}",) if self._cut_values else ()
         return (*self.notes, *cut)
 
     def history(self, view: JudgeView) -> Generator[None, None, str]:

@@ -33,7 +33,7 @@ _FAITHFUL_ENOUGH = 0.5
 
 
 class _Judge(BaseModel):
-    """What all of them share. `version` and `name` are the original's parameters, and change nothing here."""
+    """What all of them share. Which model is asked is a matter of configuration, not of the evaluator."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,0 +1,435 @@
+"""What the evaluators that ask a judge ask, what they settle without one, and what an answer means."""
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.score.support import expect, expected, tool_call, trajectory
+from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
+from toolgauge.model.expected import Expected, ExpectedOutput
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.judging import JudgeEvaluator, Question
+from toolgauge.model.observations import CallError, ToolDefinition
+from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory
+from toolgauge.score import prompts
+from toolgauge.score.evaluators.faithfulness import Faithfulness
+from toolgauge.score.evaluators.output_judge import OutputJudge
+from toolgauge.score.evaluators.tool_parameter_accuracy import ToolParameterAccuracy
+from toolgauge.score.evaluators.tool_selection_accuracy import ToolSelectionAccuracy
+from toolgauge.score.evaluators.trajectory_judge import TrajectoryJudge
+from toolgauge.score.peers import strands_judges
+from toolgauge.score.peers.deepeval_judge import ArgumentCorrectness
+
+USER = (Message(role="user", text="Refund order A-17, 20 euros", turn=0),)
+REFUND = ToolDefinition(
+    name="refund",
+    description="Refunds an order.",
+    parameters={
+        "type": "object",
+        "properties": {"order": {"type": "string"}, "amount": {"type": "number"}},
+        "required": ["order"],
+    },
+)
+
+
+def asked(
+    evaluator: JudgeEvaluator, run: Trajectory, wanted: Expected | None = None
+) -> list[tuple[ToolCall | None, Question | Outcome]]:
+    return [one for one in evaluator.questions(run, wanted) if one is not None]
+
+
+def only_question(evaluator: JudgeEvaluator, run: Trajectory, wanted: Expected | None = None) -> Question:
+    ((_, question),) = asked(evaluator, run, wanted)
+    assert isinstance(question, Question)
+    return question
+
+
+def only_outcome(evaluator: JudgeEvaluator, run: Trajectory) -> Outcome:
+    ((_, outcome),) = asked(evaluator, run)
+    assert not isinstance(outcome, Question)
+    return outcome
+
+
+def timed(call: ToolCall, start: int, end: int) -> ToolCall:
+    return replace(call, start_ns=start, end_ns=end)
+
+
+def quoted_objects(prompt: str, title: str) -> list[Json]:
+    """Read what stands in one quotation of a prompt."""
+    begin = prompt.index(f"<<<{title} ")
+    body = prompt[prompt.index("\n", begin) + 1 : prompt.index(f" {title}>>>", begin)]
+    return [json.loads(line) for line in body.splitlines()[:-1]]
+
+
+# What the judge is shown
+
+
+def test_a_call_sees_the_prompt_and_what_had_ended_before_it_and_never_its_own_result():
+    run = trajectory(
+        timed(tool_call("find", {"order": "A-17"}, result=Recorded("open")), 0, 10),
+        timed(tool_call("slow", {}, result=Recorded("not yet")), 5, 40),
+        timed(tool_call("refund", {"order": "A-17"}, result=Recorded("its own result")), 10, 20),
+        messages=USER,
+    )
+    questions = asked(ToolSelectionAccuracy(tools=("refund",)), run)
+    ((call, question),) = questions
+    assert call is run.calls[2]
+    assert isinstance(question, Question)
+    assert quoted_objects(question.prompt, prompts.HISTORY) == [
+        {"user": "Refund order A-17, 20 euros"},
+        {"call": "find", "arguments": {"order": "A-17"}, "result": "open"},
+    ]
+    assert quoted_objects(question.prompt, prompts.TARGET_CALL) == [{"call": "refund", "arguments": {"order": "A-17"}}]
+    assert "its own result" not in question.prompt
+    assert "not yet" not in question.prompt
+
+
+def test_calls_of_one_model_output_are_hidden_from_each_other_even_when_they_ran_in_turn():
+    asking = SpanRef("0af7651916cd43dd8448eb211c80319c", "00000000000000aa")
+    first = replace(timed(tool_call("a", {}, result=Recorded("known too late"), turn=0), 0, 1), requested_by=asking)
+    second = replace(timed(tool_call("b", {}, turn=0), 2, 3), requested_by=asking)
+    run = trajectory(first, second, messages=USER)
+    questions = [question for _, question in asked(ToolSelectionAccuracy(), run)]
+    assert all(isinstance(question, Question) and "known too late" not in question.prompt for question in questions)
+
+
+def test_an_error_that_the_agent_saw_is_shown():
+    run = trajectory(
+        timed(tool_call("pay", {}, error=CallError(kind="Timeout", message="gateway down")), 0, 1),
+        timed(tool_call("retry", {}), 2, 3),
+        messages=USER,
+    )
+    question = only_question(ToolSelectionAccuracy(tools=("retry",)), run)
+    assert {"call": "pay", "arguments": {}, "error": "gateway down"} in quoted_objects(question.prompt, prompts.HISTORY)
+
+
+def test_each_outermost_run_of_a_trace_is_a_turn_of_its_own():
+    first, second = (SpanRef("0af7651916cd43dd8448eb211c80319c", f"{number:016x}") for number in (1, 2))
+    run = trajectory(
+        timed(replace(tool_call("find", {}, result=Recorded("x")), run=first), 1, 2),
+        timed(replace(tool_call("refund", {}), run=second), 11, 12),
+    )
+    run = replace(run, runs=(agent_run(first, "find it", "found", 0), agent_run(second, "refund it", "done", 10)))
+    question = only_question(ToolSelectionAccuracy(tools=("refund",)), run)
+    assert quoted_objects(question.prompt, prompts.HISTORY) == [
+        {"user": "find it"},
+        {"call": "find", "arguments": {}, "result": "x"},
+        {"assistant": "found"},
+        {"user": "refund it"},
+    ]
+
+
+def test_a_call_of_a_sub_agent_is_shown_the_tools_of_its_own_agent():
+    boss, helper = (SpanRef("0af7651916cd43dd8448eb211c80319c", f"{number:016x}") for number in (1, 2))
+    run = trajectory(replace(tool_call("refund", {}), run=helper))
+    run = replace(
+        run,
+        runs=(
+            replace(agent_run(boss, "hello", "", 0), tools_offered=(ToolDefinition(name="delegate"),)),
+            replace(agent_run(helper, "refund", "", 1), above=boss, tools_offered=(REFUND,)),
+        ),
+    )
+    question = only_question(ToolSelectionAccuracy(), run)
+    assert quoted_objects(question.prompt, prompts.TOOLS) == [
+        {"tool": "refund", "description": "Refunds an order.", "parameters": REFUND.parameters}
+    ]
+
+
+def agent_run(span: SpanRef, prompt: str, response: str, start: int) -> Run:
+    return Run(
+        span=span,
+        above=None,
+        agent=None,
+        prompt=prompt,
+        response=response,
+        tools_offered=None,
+        start_ns=start,
+        end_ns=start + 9,
+    )
+
+
+# What is clear without a judge
+
+
+def test_a_call_whose_values_the_agent_was_told_needs_no_judge():
+    run = trajectory(tool_call("refund", {"order": "A-17", "amount": 20}), messages=USER)
+    assert only_outcome(ToolParameterAccuracy(), run) == Scored(
+        value=1.0, explanation="every value stands verbatim in what the agent had been told", parts={"prechecked": 1}
+    )
+    assert isinstance(asked(ToolParameterAccuracy(precheck=False), run)[0][1], Question)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"order": "A-18"},
+        {"order": "A-1"},
+        {"order": "17, 20 eur"},
+        {"order": ""},
+        {"order": "A-17", "notify": True},
+        {"order": "A-17", "items": []},
+        {"amount": 20},
+        {"order": 20},
+        {"order": "A-17", "unknown": 20},
+    ],
+    ids=str,
+)
+def test_a_value_that_was_not_told_or_does_not_fit_the_schema_goes_to_the_judge(arguments: JsonObject):
+    run = trajectory(tool_call("refund", arguments), messages=USER)
+    run = replace(run, tools_offered=(REFUND,))
+    assert isinstance(asked(ToolParameterAccuracy(), run)[0][1], Question)
+
+
+def test_what_the_assistant_passed_to_a_tool_itself_is_no_evidence():
+    run = trajectory(
+        timed(tool_call("find", {"order": "B-99"}), 0, 1),
+        timed(tool_call("refund", {"order": "B-99"}), 2, 3),
+        messages=(*USER, Message(role="assistant", text="It is B-99", turn=1)),
+    )
+    assert all(isinstance(said, Question) for _, said in asked(ToolParameterAccuracy(), run))
+
+
+def test_a_value_from_an_earlier_result_is_evidence_and_one_from_a_later_result_is_not():
+    orders: Json = [{"id": "C-5"}]
+    found = Recorded({"orders": orders})
+    run = trajectory(
+        timed(tool_call("refund", {"order": "C-5"}), 0, 1),
+        timed(tool_call("find", {}, result=found), 2, 3),
+        timed(tool_call("refund", {"order": "C-5"}), 4, 5),
+        messages=USER,
+    )
+    before, _, after = (said for _, said in asked(ToolParameterAccuracy(), run))
+    assert isinstance(before, Question)
+    assert isinstance(after, Scored)
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (tool_call("refund", arguments=NOT_RECORDED), "arguments_not_recorded"),
+        (tool_call("refund", arguments=NotRecorded("redacted")), "redacted"),
+        (tool_call("refund", arguments=Unparsed("{")), "unparsable"),
+        (tool_call("refund", arguments=Unparsed("{", "truncated")), "truncated"),
+    ],
+)
+def test_arguments_that_cannot_be_seen_are_not_asked_about(call: ToolCall, reason: str):
+    outcome = only_outcome(ToolParameterAccuracy(), trajectory(call, messages=USER))
+    assert isinstance(outcome, NotEvaluated)
+    assert outcome.reason == reason
+
+
+def test_without_the_words_of_the_user_nobody_is_asked():
+    run = trajectory(tool_call("refund", {"order": "A-17"}))
+    for evaluator in (ToolParameterAccuracy(), ToolSelectionAccuracy()):
+        outcome = only_outcome(evaluator, run)
+        assert outcome == NotEvaluated(reason="no_content", explanation="what the user said was not recorded")
+
+
+def test_without_a_call_ours_do_not_evaluate_and_the_original_fails():
+    empty = trajectory(messages=USER)
+    ours = only_outcome(ToolSelectionAccuracy(), empty)
+    assert isinstance(ours, NotEvaluated)
+    assert ours.reason == "no_calls"
+    theirs = only_outcome(strands_judges.ToolSelectionAccuracy(), empty)
+    assert isinstance(theirs, Scored)
+    assert (theirs.value, theirs.parts["test_pass"]) == (0.0, 0.0)
+
+
+def test_calls_that_were_made_and_not_recorded_are_not_called_none():
+    run = replace(trajectory(messages=USER), hidden_turns=2)
+    for evaluator in (ToolSelectionAccuracy(), TrajectoryJudge(rubric="Be quick.")):
+        outcome = only_outcome(evaluator, run)
+        assert isinstance(outcome, NotEvaluated)
+        assert outcome.reason == "no_content"
+
+
+def test_a_response_that_was_not_recorded_is_not_asked_about():
+    for evaluator in (Faithfulness(), OutputJudge(rubric="Be polite.")):
+        outcome = only_outcome(evaluator, trajectory(tool_call("a"), messages=USER))
+        assert isinstance(outcome, NotEvaluated)
+        assert outcome.reason == "no_content"
+
+
+# Long conversations
+
+
+def test_a_long_history_is_cut_from_the_oldest_turn_and_says_so():
+    calls = [
+        timed(tool_call(f"step_{number}", {}, result=Recorded("x" * 150)), 2 * number, 2 * number + 1)
+        for number in range(30)
+    ]
+    run = trajectory(*calls, timed(tool_call("last", {}), 100, 101), messages=USER)
+    question = only_question(ToolSelectionAccuracy(tools=("last",), max_history_chars=1000), run)
+    shown = quoted_objects(question.prompt, prompts.HISTORY)
+    # The prompt that the call serves stays, then the newest executions as far as there is room.
+    assert shown[0] == {"user": "Refund order A-17, 20 euros"}
+    assert [one["call"] for one in shown[1:] if isinstance(one, dict)] == ["step_26", "step_27", "step_28", "step_29"]
+    assert question.notes == ("history cut: 26 of 31 entries left out, the oldest first",)
+
+
+def test_a_giant_result_is_cut_and_does_not_push_out_the_rest():
+    rows: Json = ["y" * 100 for _ in range(10_000)]
+    run = trajectory(
+        timed(tool_call("small", {}, result=Recorded("fine")), 0, 1),
+        timed(tool_call("giant", {}, result=Recorded(rows)), 2, 3),
+        timed(tool_call("last", {}), 4, 5),
+        messages=USER,
+    )
+    question = only_question(ToolSelectionAccuracy(tools=("last",), max_history_chars=2000), run)
+    assert len(question.prompt) < 5000
+    assert '"fine"' in question.prompt
+    assert '"result (cut)"' in question.prompt
+    assert question.notes == ("long values cut: 1",)
+
+
+def test_tools_on_offer_are_cut_too_but_never_the_one_that_was_called():
+    many = tuple(ToolDefinition(name=f"tool_{number}", description="d" * 100) for number in range(100))
+    run = replace(trajectory(tool_call("tool_99"), messages=USER), tools_offered=many)
+    question = only_question(ToolSelectionAccuracy(max_history_chars=1000), run)
+    assert '"tool_99"' in question.prompt
+    assert question.notes == ("94 of 100 tools on offer left out",)
+
+
+# What a verdict means
+
+
+def test_yes_is_one_and_no_is_zero_and_the_reasoning_stays_out_of_the_explanation():
+    run = trajectory(tool_call("refund", {"order": "X-1"}), messages=USER)
+    question = only_question(ToolParameterAccuracy(), run)
+    yes = ToolParameterAccuracy().outcome(question, {"reasoning": "X-1 was said", "score": "Yes"})
+    no = ToolParameterAccuracy().outcome(question, {"reasoning": "nobody said X-1", "score": "No"})
+    assert isinstance(yes, Scored)
+    assert isinstance(no, Scored)
+    assert (yes.value, no.value) == (1.0, 0.0)
+    assert no.explanation == "the judge says No"
+    assert no.differences[0].actual is not None
+    assert no.differences[0].actual.value == {"label": "No", "reasoning": "nobody said X-1"}
+
+
+@pytest.mark.parametrize(
+    ("label", "value"),
+    [
+        ("Not At All", 0),
+        ("Not Generally", 0.25),
+        ("Neutral/Mixed", 0.5),
+        ("Generally Yes", 0.75),
+        ("Completely Yes", 1),
+    ],
+)
+def test_the_labels_of_faithfulness_are_worth_quarters(label: str, value: float):
+    outcome = Faithfulness().outcome(QUESTION, {"reasoning": "r", "score": label})
+    assert isinstance(outcome, Scored)
+    assert outcome.value == value
+
+
+QUESTION = Question(instructions="i", prompt="p", form_name="f", form={"type": "object"})
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "verdict"),
+    [
+        (ToolParameterAccuracy(), {"reasoning": "r", "score": "yes"}),
+        (ToolSelectionAccuracy(), {"reasoning": "r", "score": True}),
+        (Faithfulness(), {"reasoning": "r", "score": "Yes"}),
+        (TrajectoryJudge(rubric="r"), {"reasoning": "r", "score": 7.5}),
+        (TrajectoryJudge(rubric="r"), {"reasoning": "r", "score": float("nan")}),
+        (OutputJudge(rubric="r"), {"reasoning": "r", "score": True}),
+        (strands_judges.ToolParameterAccuracy(), {"score": "Yes"}),
+        (strands_judges.TrajectoryJudge(rubric="r"), {"score": "1", "test_pass": True}),
+        (ArgumentCorrectness(), {"verdicts": "yes"}),
+    ],
+)
+def test_a_verdict_of_another_form_is_an_error_and_never_a_score(evaluator: JudgeEvaluator, verdict: JsonObject):
+    assert isinstance(evaluator.outcome(QUESTION, verdict), Errored)
+
+
+def test_the_original_takes_the_mean_and_passes_when_all_pass():
+    judge = strands_judges.ToolSelectionAccuracy()
+    outcomes = [judge.outcome(QUESTION, {"reasoning": "r", "score": score}) for score in ("Yes", "No")]
+    joined = judge.joined(outcomes)
+    assert isinstance(joined, Scored)
+    assert (joined.value, joined.parts["test_pass"]) == (0.5, 0.0)
+    broken = Errored(error_type="timeout", message="m")
+    assert judge.joined([*outcomes, broken]) is broken
+
+
+@pytest.mark.parametrize(("score", "value"), [(7.5, 1.0), (-1.0, 0.0), (0.25, 0.25)])
+def test_an_original_score_beyond_its_bounds_is_clamped_and_kept(score: float, value: float):
+    judge = strands_judges.TrajectoryJudge(rubric="r")
+    joined = judge.joined([judge.outcome(QUESTION, {"score": score, "test_pass": True})])
+    assert isinstance(joined, Scored)
+    assert (joined.value, joined.parts) == (value, {"peer_score": score, "test_pass": 1.0})
+
+
+# Rubrics
+
+
+def test_rubric_and_description_are_instructions_and_what_was_expected_is_quoted():
+    evaluator = TrajectoryJudge(rubric="Look before you pay.", description="`pay` costs money.")
+    wanted = replace(expected(expect("pay", {"order": "A-17"})), answer=ExpectedOutput(value="Paid."))
+    run = trajectory(
+        tool_call("pay", {"order": "A-17"}, result=Recorded("ok")),
+        messages=(*USER, Message(role="assistant", text="I paid.", turn=1)),
+    )
+    question = only_question(evaluator, run, wanted)
+    assert "Look before you pay." in question.instructions
+    assert "`pay` costs money." in question.instructions
+    assert quoted_objects(question.prompt, prompts.INPUT) == [{"user": "Refund order A-17, 20 euros"}]
+    assert quoted_objects(question.prompt, prompts.OUTPUT) == [{"assistant": "I paid."}]
+    assert quoted_objects(question.prompt, prompts.EXPECTED_OUTPUT) == [{"assistant": "Paid."}]
+    assert quoted_objects(question.prompt, prompts.TRAJECTORY) == [
+        {"call": "pay", "arguments": {"order": "A-17"}, "result": "ok"}
+    ]
+    assert quoted_objects(question.prompt, prompts.EXPECTED_TRAJECTORY) == [
+        {"call": "pay", "arguments": {"order": "A-17"}}
+    ]
+    without = only_question(TrajectoryJudge(rubric="r", include_inputs=False), run)
+    assert prompts.INPUT not in without.prompt
+
+
+def test_the_final_answer_is_judged_by_its_rubric():
+    run = trajectory(tool_call("pay"), messages=(*USER, Message(role="assistant", text="I paid.", turn=1)))
+    question = only_question(OutputJudge(rubric="Be polite."), run)
+    assert "Be polite." in question.instructions
+    assert quoted_objects(question.prompt, prompts.OUTPUT) == [{"assistant": "I paid."}]
+    assert prompts.TRAJECTORY not in question.prompt
+    outcome = OutputJudge(rubric="Be polite.").outcome(question, {"reasoning": "r", "score": 0.5})
+    assert isinstance(outcome, Scored)
+    assert outcome.value == 0.5
+
+
+# Versions: whoever changes a text that a judge is given changes the version of its prompt, and then this table.
+
+SAMPLE = replace(
+    trajectory(
+        timed(tool_call("find", {"order": "A-17"}, result=Recorded("open")), 0, 1),
+        timed(tool_call("refund", {"order": "A-18"}), 2, 3),
+        messages=(*USER, Message(role="assistant", text="Done.", turn=2)),
+    ),
+    tools_offered=(REFUND,),
+)
+WANTED = replace(expected(expect("refund", {"order": "A-17"})), answer=ExpectedOutput(value="Refunded."))
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "version", "fingerprint"),
+    [
+        (ToolParameterAccuracy(tools=("refund",)), "1", "adcb68c8f90d26b6"),
+        (ToolSelectionAccuracy(tools=("refund",)), "1", "31ab145f77552a8a"),
+        (Faithfulness(), "1", "2d8a78f3c4678e63"),
+        (TrajectoryJudge(rubric="R", description="D"), "1", "19bbe1722d240970"),
+        (OutputJudge(rubric="R", include_calls=True), "1", "aeaccb701b5d7f6b"),
+        (strands_judges.TrajectoryJudge(rubric="R"), "1", "bd2a1967d0b80096"),
+        (ArgumentCorrectness(), "1", "9c5444ce7237a247"),
+    ],
+)
+def test_a_changed_prompt_is_a_new_version(evaluator: JudgeEvaluator, version: str, fingerprint: str):
+    (*_, (_, question)) = asked(evaluator, SAMPLE, WANTED)
+    assert isinstance(question, Question)
+    texts = (question.instructions, question.prompt, question.form_name, json.dumps(question.form, sort_keys=True))
+    digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+    assert (evaluator.version, digest) == (version, fingerprint), "a new text needs a new version in score/prompts.py"

@@ -1,0 +1,86 @@
+"""`toolgauge score` as people run it in CI."""
+
+import json
+from pathlib import Path
+
+from tests.cli.command import Ended, run
+
+GOOD: dict[str, object] = {
+    "id": "good",
+    "evaluator": "uipath.tool_call_order",
+    "expected": {"tool_calls_order": ["a"]},
+    "actual": {"trajectory": ["a"]},
+}
+HALF: dict[str, object] = {**GOOD, "id": "half", "expected": {"tool_calls_order": ["a", "b"]}}
+UNSEEN: dict[str, object] = {**GOOD, "id": "unseen", "expected": None}
+
+
+def score(folder: Path, *cases: dict[str, object] | str, options: tuple[str, ...] = ()) -> Ended:
+    (folder / "cases.jsonl").write_text(
+        "\n".join(case if isinstance(case, str) else json.dumps(case) for case in cases)
+    )
+    return run("score", "cases.jsonl", *options, cwd=folder)
+
+
+def test_a_row_a_case_and_a_summary(tmp_path: Path):
+    ended = score(tmp_path, GOOD, UNSEEN)
+    assert ended.code == 0
+    assert ended.out.splitlines() == [
+        "pass          1.000            good  1 of 1 expected calls were made in the expected order",
+        "not_evaluated no_reference     unseen  nothing is given to compare with",
+    ]
+    assert ended.err == "cases: 1 pass, 1 not_evaluated\n"
+
+
+def test_json_is_one_object_a_case(tmp_path: Path):
+    ended = score(tmp_path, GOOD, UNSEEN, options=("--json",))
+    first, second = (json.loads(line) for line in ended.out.splitlines())
+    assert list(first) == ["id", "outcome", "value", "reason", "details"]
+    assert (first["id"], first["outcome"], first["value"], first["reason"]) == ("good", "pass", 1.0, None)
+    assert (second["id"], second["outcome"], second["value"]) == ("unseen", "not_evaluated", None)
+    assert second["reason"] == "no_reference"
+
+
+def test_a_case_below_its_threshold_fails_the_run(tmp_path: Path):
+    assert score(tmp_path, GOOD, HALF).code == 1
+    assert score(tmp_path, GOOD, {**HALF, "pass_at": 0.5}).code == 0
+    assert score(tmp_path, GOOD, {**HALF, "pass_at": 0.51}).code == 1
+
+
+def test_a_bad_line_is_named_and_the_rest_goes_on(tmp_path: Path):
+    ended = score(tmp_path, GOOD, "{oops", "", {**GOOD, "id": 5}, {**GOOD, "id": "last"})
+    assert ended.code == 1
+    assert [line.split()[2] for line in ended.out.splitlines()] == ["good", "last"]
+    assert "error: cases.jsonl:2: not JSON: " in ended.err
+    assert "error: cases.jsonl:4: `id` must be a text\n" in ended.err
+    assert ended.err.endswith("cases: 2 pass, 2 unreadable\n")
+
+
+def test_a_wrong_parameter_names_file_line_case_and_key(tmp_path: Path):
+    ended = score(tmp_path, {**GOOD, "config": {"stric": True}}, GOOD)
+    assert ended.code == 1
+    assert "error: cases.jsonl:1: case `good`: invalid_config: config: unknown parameter `stric`" in ended.err
+    assert ended.err.endswith("cases: 1 error, 1 pass\n")
+
+
+def test_hostile_ids_do_not_reach_the_terminal(tmp_path: Path):
+    ended = score(tmp_path, {**GOOD, "id": "\x1b[2J"})
+    assert ended.code == 0
+    assert "\\x1b[2J" in ended.out
+    assert "\x1b" not in ended.out
+
+
+def test_nothing_to_score_is_a_problem(tmp_path: Path):
+    ended = score(tmp_path, "")
+    assert ended.code == 1
+    assert ended.err.startswith("error: there is no case to score\n")
+
+
+def test_a_missing_file_is_told_before_anything_is_scored(tmp_path: Path):
+    ended = run("score", "cases.jsonl", "none.jsonl", cwd=tmp_path)
+    assert ended.code == 1
+    assert ended.out == ""
+
+
+def test_no_file_is_misuse():
+    assert run("score").code == 2

@@ -34,6 +34,8 @@ class PlainCall:
     type: str = ""
 
 
+_UNITS_PER_CALL = 5
+
 PlainCalls: TypeAlias = tuple[PlainCall, ...]
 
 
@@ -103,7 +105,7 @@ def plain_calls(
     names = {call.name for call in expected}
     made: list[PlainCall] = []
     for call in calls:
-        if pacer.due():
+        if pacer.due(_UNITS_PER_CALL):
             yield
         args, output = _arguments(call), _output(call)
         if looked.unexpected or call.name in names:
@@ -154,26 +156,33 @@ def _output(call: ToolCall) -> Json | NotEvaluated:
             return text
 
 
-def written_calls(written: Json, types: Collection[str] = ("",)) -> PlainCalls:
-    """Read calls as an offline case has them, null for none; the first of `types` is that of a call that names none.
+class NotCallsError(Exception):
+    """What stands where calls should be in an offline case are none; the message is for people."""
 
-    Raise `ValueError` for what the original would refuse.
+    @property
+    def outcome(self) -> Errored:
+        """What becomes of the case."""
+        return Errored(error_type="invalid_case", message=str(self))
+
+
+def written_calls(written: Json, types: Collection[str] = ("",)) -> PlainCalls:
+    """Read calls as an offline case has them; the first of `types` is that of a call that names none.
+
+    Raise `NotCallsError` for what the original would refuse.
     """
-    if written is None:
-        return ()
     if not isinstance(written, list):
-        raise ValueError("calls must be a list")
+        raise NotCallsError("there are no `calls`, which are a list of objects with `name` and `args`")
     return tuple(_written_call(call, tuple(types)) for call in written)
 
 
 def _written_call(written: Json, types: tuple[str, ...]) -> PlainCall:
     if not isinstance(written, dict):
-        raise ValueError("a call must be an object with `name` and `args`")
+        raise NotCallsError("a call must be an object with `name` and `args`")
     name, args, kind = written.get("name"), written.get("args"), written.get("type", types[0])
     if not isinstance(name, str):
-        raise ValueError("`name` of a call must be a text")
+        raise NotCallsError("`name` of a call must be a text")
     if args is not None and not isinstance(args, dict):
-        raise ValueError(f"`args` of {shown(name)} must be an object or null")
+        raise NotCallsError(f"`args` of {shown(name)} must be an object or null")
     if not isinstance(kind, str) or kind not in types:
-        raise ValueError(f"`type` of {shown(name)} must be one of {', '.join(types)}")
+        raise NotCallsError(f"`type` of {shown(name)} must be one of {', '.join(types)}")
     return PlainCall(name=name, args=args, output=written.get("output"), type=kind)

@@ -17,6 +17,7 @@ _Container: TypeAlias = list[Json] | dict[str, Json]
 
 # Sorting or hashing more at once would keep others waiting.
 _AT_ONCE = 1000
+_UNITS_PER_CONTAINER = 4
 
 
 class PythonEquality:
@@ -57,6 +58,8 @@ class PythonEquality:
                     break
             else:
                 stack.pop()
+                if self._pacer.due(_UNITS_PER_CONTAINER):
+                    yield
                 self._containers[id(node)] = (node, (yield from self._of_container(node)))
 
     def _of_container(self, node: _Container) -> Generator[None, None, int]:

@@ -160,11 +160,21 @@ def test_only_expected_parameters_count():
     assert scored(PARAMETERS, called, expected(expect("a", {"x": 1.0, "y": 3}))).value == 0.5
 
 
-def test_cases_that_are_none_raise_with_a_reason():
-    with pytest.raises(ValueError, match="`invocations` must be a list"):
-        PARAMETERS.score_case({"invocations": "x"}, {"invocations": []})
-    with pytest.raises(ValueError, match="`args` of `a` must be an object or null"):
-        case_value(PARAMETERS, turn(("a", [1])), turn())
+CASES: list[tuple[JsonObject, JsonObject, str]] = [
+    ({"invocations": "x"}, {"invocations": []}, "there are no `invocations`"),
+    ({"tool_calls": []}, {"invocations": []}, "there are no `invocations`"),
+    ({"invocations": [1]}, {"invocations": []}, "an invocation must be an object"),
+    ({"invocations": [turn(("a", [1]))]}, {"invocations": [turn()]}, "`args` of `a` must be an object or null"),
+    ({"invocations": [turn()]}, {"invocations": [{"calls": [{}]}]}, "`name` of a call must be a text"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "made", "message"), CASES)
+def test_cases_that_are_none_say_why(wanted: JsonObject, made: JsonObject, message: str):
+    outcome = PARAMETERS.score_case(wanted, made).outcome
+    assert isinstance(outcome, Errored)
+    assert outcome.error_type == "invalid_case"
+    assert outcome.message.startswith(message)
 
 
 def test_many_calls_pause():

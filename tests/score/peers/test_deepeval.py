@@ -153,3 +153,18 @@ def test_depth_is_no_limit_and_work_pauses():
     assert evaluations[-1] is not None
     assert isinstance(evaluations[-1][1], Scored)
     assert evaluations[-1][1].value == 0.5
+
+
+CASES: list[tuple[JsonObject, str]] = [
+    ({"tool_calls": []}, "there are no `calls`"),
+    ({"calls": [call("a", {}, type="AGENT")]}, "`type` of `a` must be one of FUNCTION, MCP"),
+    ({"calls": ["a"]}, "a call must be an object"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "message"), CASES)
+def test_cases_that_are_none_say_why(wanted: JsonObject, message: str):
+    outcome = NAMES.score_case(wanted, {"calls": []}).outcome
+    assert isinstance(outcome, Errored)
+    assert outcome.error_type == "invalid_case"
+    assert outcome.message.startswith(message)

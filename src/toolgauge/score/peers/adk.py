@@ -17,7 +17,7 @@ from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scor
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.pauses import Pacer, finished
-from toolgauge.score.plain_calls import Looked, PlainCalls, plain_calls, plain_expected, written_calls
+from toolgauge.score.plain_calls import Looked, NotCallsError, PlainCalls, plain_calls, plain_expected, written_calls
 from toolgauge.score.python_equality import PythonEquality
 from toolgauge.score.turns import calls_by_turn
 
@@ -59,12 +59,13 @@ class _Metric(BaseModel):
         return self._outcome(scores)
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
-        """Score invocations as they are written."""
-        made = _written(actual.get("invocations"))
-        wanted = expected.get("invocations")
-        if wanted is None:
+        """Score invocations as they are written; null calls are none, null invocations are no reference."""
+        if expected.get("invocations") is None and expected.keys() <= {"invocations"}:
             return self.without_reference()
-        expected_turns = _written(wanted)
+        try:
+            expected_turns, made = _written(expected.get("invocations")), _written(actual.get("invocations"))
+        except NotCallsError as error:
+            return CaseOutcome(outcome=error.outcome)
         if len(expected_turns) != len(made):
             return CaseOutcome(outcome=_unequal(len(expected_turns), len(made)))
         scores = finished(self._scores(list(zip(expected_turns, made, strict=True)), Pacer()))
@@ -271,8 +272,15 @@ def _unequal(expected: int, made: int) -> Errored:
 
 def _written(invocations: Json) -> list[PlainCalls]:
     if not isinstance(invocations, list):
-        raise ValueError("`invocations` must be a list")
-    return [written_calls(invocation.get("calls") if isinstance(invocation, dict) else 0) for invocation in invocations]
+        raise NotCallsError("there are no `invocations`, which are a list of objects with `calls`")
+    return [_written_invocation(invocation) for invocation in invocations]
+
+
+def _written_invocation(invocation: Json) -> PlainCalls:
+    if not isinstance(invocation, dict):
+        raise NotCallsError("an invocation must be an object with `calls`")
+    calls = invocation.get("calls")
+    return () if calls is None else written_calls(calls)
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:

@@ -12,7 +12,7 @@ from toolgauge.model.outcomes import Errored, Outcome, Scored
 from toolgauge.score.align import Item, align
 from toolgauge.score.identities import Key
 from toolgauge.score.pauses import Pacer, finished
-from toolgauge.score.plain_calls import Looked, PlainCalls, PlainComparison, written_calls
+from toolgauge.score.plain_calls import Looked, NotCallsError, PlainCalls, PlainComparison, written_calls
 from toolgauge.score.python_equality import PythonEquality
 
 _TYPES = ("FUNCTION", "MCP")
@@ -62,8 +62,11 @@ class ToolCorrectness(PlainComparison):
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
         """Score calls as they are written: they may have a `type`, and null arguments."""
-        wanted = written_calls(expected.get("calls"), _TYPES)
-        made = written_calls(actual.get("calls"), _TYPES)
+        try:
+            wanted = written_calls(expected.get("calls"), _TYPES)
+            made = written_calls(actual.get("calls"), _TYPES)
+        except NotCallsError as error:
+            return CaseOutcome(outcome=error.outcome)
         outcome = finished(self.compared(wanted, made, Pacer()))
         if not isinstance(outcome, Scored):
             return CaseOutcome(outcome=outcome)
@@ -164,19 +167,25 @@ class _Pairing:
         for side in self._found:
             number = numbers.setdefault(side.identity, len(numbers))
             by_kind.setdefault(side.kind, []).append((number, side))
+        # Nothing is better than the first whole match, but the original goes on and may meet null.
+        looks_on = any(side.args is None and side.arguments for side in (*self._wanted, *self._found))
         total = 0.0
-        # The original remembers what was taken by value: with a call all that equal it are gone.
+        # The original remembers what was taken by value: with a call all that equal it are gone, whatever their type.
         taken: set[int] = set()
         for wanted in self._wanted:
             best, best_number = 0.0, -1
-            for number, found in by_kind.get(wanted.kind, ()):
-                if self._pacer.due(2):
+            left = [entry for entry in by_kind.get(wanted.kind, ()) if entry[0] not in taken]
+            by_kind[wanted.kind] = left
+            if self._pacer.due(1 + len(left) // 8):
+                yield
+            for number, found in left:
+                if self._pacer.due():
                     yield
-                if number in taken:
-                    continue
                 weight = yield from self._weight(wanted, found)
                 if weight > best:
                     best, best_number = weight, number
+                if weight == 1.0 and not looks_on:
+                    break
             total += best
             taken.add(best_number)
         return total

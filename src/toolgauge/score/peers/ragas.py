@@ -94,7 +94,7 @@ def _distinct(calls: PlainCalls, equality: PythonEquality) -> Generator[None, No
     return distinct
 
 
-# The name of a call, and its arguments as text, sorted by name.
+# The name of a call, and its arguments as text.
 _Texts = tuple[str, dict[str, str]]
 
 
@@ -102,18 +102,21 @@ def _texts(calls: PlainCalls, pacer: Pacer) -> Generator[None, None, list[_Texts
     """Write all arguments as Python's `str` does: 1 and "1" are the same then, 1 and 1.0 are not."""
     texts: list[_Texts] = []
     for call in calls:
-        args = call.args or {}
         written: dict[str, str] = {}
-        for name in sorted(args):
-            written[name] = yield from _text(args[name], pacer)
+        for name, value in (call.args or {}).items():
+            if pacer.due():
+                yield
+            written[name] = yield from _text(value, pacer)
+        if pacer.due(3):
+            yield
         texts.append((call.name, written))
     return texts
 
 
 def _text(value: Json, pacer: Pacer) -> Generator[None, None, str]:
     """Do what `str` does, without recursion."""
-    if isinstance(value, str):
-        return value
+    if not isinstance(value, list | dict):
+        return str(value)
     pieces: list[str] = []
     stack: list[Iterator[tuple[str, Json] | str]] = [iter((("", value),))]
     while stack:
@@ -167,7 +170,7 @@ def _sorted(calls: list[_Texts], pacer: Pacer) -> Generator[None, None, list[_Te
 
 def _sort_key(call: _Texts) -> tuple[str, ...]:
     name, args = call
-    return (name, *(text for pair in args.items() for text in pair))
+    return (name, *(text for argument in sorted(args) for text in (argument, args[argument])))
 
 
 def _share(wanted: dict[str, str], found: dict[str, str]) -> float:

@@ -63,6 +63,7 @@ def test_the_example_configuration_and_criteria_are_valid():
         "refund-arguments",
         "nightly-cases",
         "trip-tools",
+        "weather-answer",
     ]
 
 

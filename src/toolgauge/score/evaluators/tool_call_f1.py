@@ -28,7 +28,7 @@ class ToolCallF1(ArgumentComparison):
     Parts: `precision` is matched / made, `recall` matched / expected.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "1"
 
     match: Literal["name", "name_and_args"] = "name_and_args"
 

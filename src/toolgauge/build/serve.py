@@ -43,7 +43,6 @@ def make_service(
         start_ns=start_ns,
     )
     outbox = make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}")
-    metrics.spans_queued.observe = lambda: {(): outbox.spans_queued}
     sink = emitter if watching is None else watching(emitter)
     judges = _judges(config, criteria, metrics)
     pipeline = make_pipeline(config, criteria, sink=sink, outbox=outbox, metrics=metrics, judging=judges)

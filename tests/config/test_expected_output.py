@@ -77,3 +77,10 @@ def test_an_evaluator_of_answers_needs_one(tmp_path: Path):
         load_for_replay((), (), (str(tmp_path / "criteria.yaml"),), {})
     assert "criterion `a` has nothing that evaluator `json_similarity` could compare with" in caught.value.message
     assert caught.value.hint == "give `expected_output` or `reference`"
+
+
+def test_an_evaluator_of_calls_needs_calls(tmp_path: Path):
+    (tmp_path / "criteria.yaml").write_text("- {name: a, evaluator: tool_call_f1, expected_output: hi}")
+    with pytest.raises(ConfigError) as caught:
+        load_for_replay((), (), (str(tmp_path / "criteria.yaml"),), {})
+    assert caught.value.hint == "give `expected`, `expected_turns` or `reference`"

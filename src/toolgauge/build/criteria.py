@@ -140,8 +140,11 @@ def _missing(evaluator: Evaluator | JudgeEvaluator, reference: Reference) -> str
             isinstance(reference, Inline) and reference.expected.answer is None
         )
         return "`expected_output` or `reference`" if without else None
-    if getattr(evaluator, "needs_reference", False) and isinstance(reference, NoReference):
-        return "`expected`, `expected_turns` or `reference`"
+    if getattr(evaluator, "needs_reference", False):
+        without = isinstance(reference, NoReference) or (
+            isinstance(reference, Inline) and not reference.expected.names_calls
+        )
+        return "`expected`, `expected_turns` or `reference`" if without else None
     return None
 
 

@@ -60,8 +60,8 @@ _LEAVES: Mapping[str, LeafRule] = {
     "similarity": Similarity(),
 }
 _PLAIN: Mapping[str, Rule] = {**_LEAVES, "ignore": Ignore(), "present": Present(), "set": SetLike()}
-_NAMES = (*_PLAIN, "numeric", "regex", "subset", "one_of")
-_ALLOWED = ", ".join(f"`{name}`" for name in _NAMES)
+RULE_NAMES = (*_PLAIN, "numeric", "regex", "subset", "one_of")
+_ALLOWED = ", ".join(f"`{name}`" for name in RULE_NAMES)
 _MAX_KEY = 500
 
 
@@ -170,12 +170,14 @@ class OneOfRule(_Written):
 
 def _spelled_out(written: object) -> object:
     """Let a rule without parameters be written as its name."""
+    if isinstance(written, _Written):
+        return written
     # Any mapping may be read with keys of any kind.
     mapping = cast("Mapping[object, object]", written) if isinstance(written, dict) else {"rule": written}
     if "rule" not in mapping:
         raise ValueError(f"names no `rule`; allowed: {_ALLOWED}")
     name = mapping["rule"]
-    if not isinstance(name, str) or name not in _NAMES:
+    if not isinstance(name, str) or name not in RULE_NAMES:
         shown = f"is `{name[:60]}`" if isinstance(name, str) else "is something else"
         raise ValueError(f"{shown}; allowed: {_ALLOWED}")
     return mapping
@@ -201,7 +203,7 @@ class ArgumentRules(RootModel[dict[str, WrittenRule]]):
     @classmethod
     def _has_places(cls, root: dict[str, WrittenRule]) -> dict[str, WrittenRule]:
         for key in root:
-            _parsed(key)
+            check_key(key)
         return root
 
     @cached_property
@@ -255,6 +257,11 @@ class _Segment:
 _SEGMENT = re.compile(
     r'\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\[(?P<index>\*|[0-9]{1,9})\]|(?P<dot>\.?)(?P<name>[^.\[\]"]+)'
 )
+
+
+def check_key(key: str) -> None:
+    """Raise ValueError unless the key names a tool and a path that begins with an argument."""
+    _parsed(key)
 
 
 def _parsed(key: str) -> tuple[_Segment, ...]:

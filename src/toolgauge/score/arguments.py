@@ -202,12 +202,14 @@ class ArgumentComparer:
             return self._have_equal_sizes()
         return terms.volatile is None and not terms.required_only and not any(map(terms.schemas.has_defaults, tools))
 
-    def aligned(self, *, order: Order = "any", max_pairs: int = MAX_PAIRS) -> Generator[None, None, Alignment]:
-        """Pair the calls for the greatest sum of what `weigh` returns."""
+    def aligned(
+        self, *, order: Order = "any", whole: bool = False, max_pairs: int = MAX_PAIRS
+    ) -> Generator[None, None, Alignment]:
+        """Pair the calls for the greatest sum of what `weigh` returns; with `whole`, only those that meet in all."""
         alignment = yield from align(
             self.sides.slot_items,
             self.sides.call_items,
-            self.weigh,
+            self._weigh_whole if whole else self.weigh,
             order=order,
             peel=self.may_peel,
             max_pairs=max_pairs,
@@ -252,6 +254,10 @@ class ArgumentComparer:
         if self._pacer.due(len(arguments) // 4):
             yield
         return min(met / counted, 1.0) if counted else 1.0
+
+    def _weigh_whole(self, slot: int, call: int) -> Generator[None, None, float | None]:
+        value = yield from self.weigh(slot, call)
+        return 1.0 if value == 1.0 else None
 
     def compare(self, slot: int, call: int, *, explain: bool = True) -> Generator[None, None, CallAgreement]:
         """Compare a pair that may be; without `explain` there are no differences."""

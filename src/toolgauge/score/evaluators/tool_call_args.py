@@ -4,18 +4,14 @@ from collections.abc import Generator, Sequence
 from typing import ClassVar, Literal
 
 from toolgauge.model.expected import ExpectedCall
-from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.outcomes import NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment
-from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison, Figures
-from toolgauge.score.compare import describe
+from toolgauge.score.argument_report import report
+from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.rules import Exact, Similarity
-from toolgauge.score.sides import Sides, make_sides, not_observable
-from toolgauge.score.summary import counts, cut_short_note, greedy_note, leftovers
-
-_MAX_DIFFERENCES = 20
-_DESCRIBED = 4
+from toolgauge.score.sides import make_sides, not_observable
 
 
 class ToolCallArgs(ArgumentComparison):
@@ -63,32 +59,15 @@ class ToolCallArgs(ArgumentComparison):
         return (yield from self._outcome(comparer, alignment))
 
     def _outcome(self, comparer: ArgumentComparer, alignment: Alignment) -> Generator[None, None, Scored]:
-        sides = comparer.sides
         wanted = len(alignment.pairs) + len(alignment.missing)
-        value = min(alignment.total / wanted, 1.0)
         whole = sum(pair.value == 1.0 for pair in alignment.pairs)
-        differences: list[Difference] = []
-        figures = Figures(expected=sum(len(sides.slot_arguments[slot] or ()) for slot in alignment.missing))
-        for pair in alignment.pairs:
-            is_asked = pair.value < 1 and len(differences) < _MAX_DIFFERENCES
-            agreement = yield from comparer.compare(pair.expected, pair.actual, explain=is_asked)
-            figures.add(agreement)
-            differences += agreement.differences
-        notes = [f"arguments are as expected in {whole} of {wanted} expected calls"]
-        notes += [describe(difference) for difference in differences[:_DESCRIBED]]
-        if len(differences) > _DESCRIBED:
-            notes.append(f"{len(differences) - _DESCRIBED} more differences")
-        notes += [*leftovers(sides, alignment), *greedy_note(alignment), *cut_short_note(comparer)]
+        found = yield from report(comparer, alignment)
+        notes = [f"arguments are as expected in {whole} of {wanted} expected calls", *found.notes]
         if self.strict and whole < wanted:
             notes.append("strict: all of them have to be")
         return Scored(
-            value=float(whole == wanted) if self.strict else value,
+            value=float(whole == wanted) if self.strict else min(alignment.total / wanted, 1.0),
             explanation="; ".join(notes),
-            parts={**figures.parts(), **counts(alignment)},
-            differences=(*differences, *_missing(sides, alignment))[:_MAX_DIFFERENCES],
+            parts=found.parts,
+            differences=found.differences,
         )
-
-
-def _missing(sides: Sides, alignment: Alignment) -> list[Difference]:
-    slots = (sides.slots[slot] for slot in alignment.missing)
-    return [Difference(where=slot.name, rule="missing call", expected=Side(value=slot.args)) for slot in slots]

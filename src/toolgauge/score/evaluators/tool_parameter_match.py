@@ -1,0 +1,157 @@
+"""`tool_parameter_match`: how good were the arguments of the expected calls?
+
+After the proposal for Google ADK (google/adk-python issue 5643), with its open points decided.
+"""
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from pydantic import Field, field_validator
+
+from toolgauge.model.expected import Expected, ExpectedCall
+from toolgauge.model.outcomes import NotEvaluated, Outcome, Scored
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.align import Alignment
+from toolgauge.score.argument_report import report
+from toolgauge.score.argument_rules import ArgumentRules, check_key
+from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison, Terms
+from toolgauge.score.pauses import Pacer
+from toolgauge.score.rules import Casefold, Contains, Exact, Numeric, Rule
+from toolgauge.score.sides import make_sides, not_observable
+
+Strategy: TypeAlias = Literal["exact", "casefold_exact", "numeric", "contains"]
+
+_MATCHED = {"name_and_args": "name and arguments", "name_and_required_args": "name and required arguments"}
+
+
+class ToolParameterMatch(ArgumentComparison):
+    """The mean over the expected calls of how well each was met; calls are paired one to one for the greatest sum.
+
+    `match_mode: name_only`: any call of the tool may be the expected one, and a pair scores the share of the expected
+    arguments that match. `name_and_args`: only a call whose arguments all match, and which has no others, is the
+    expected one; the score is the share of expected calls that were found. `name_and_required_args`: the same, but
+    only required arguments are looked at: those of the expected ones that the tool's schema requires, where a tool with
+    a list of them is on offer, else all expected ones.
+
+    An argument matches by the strategy that `strategies` has for it (`argument`, or `tool.argument` with the syntax of
+    `arguments`), else by `strategy`. `exact`: the same value. `casefold_exact`: the same but for case. `numeric`: numbers
+    that differ by at most `tolerance`; a boolean or a text is no number and has to be the same. `contains`: the expected
+    text occurs in the actual one, case matters; of two lists, each expected item does. All apply inside objects and
+    lists too. `arguments` allows all other rules.
+
+    With `ordered` pairs keep the order of both sides; calls that the model made at once have none among themselves.
+    Unexpected calls and arguments cost nothing in the modes that do not name them, and are counted in the parts. A user
+    turn without expected calls is not evaluated and stays out of the mean; its calls count as unexpected.
+    """
+
+    version: ClassVar[str] = "1"
+
+    match_mode: Literal["name_only", "name_and_args", "name_and_required_args"] = "name_only"
+    strategy: Strategy = "exact"
+    strategies: dict[str, Strategy] = Field(default_factory=dict)
+    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    ordered: bool = False
+
+    @field_validator("strategies")
+    @classmethod
+    def _has_places(cls, strategies: dict[str, Strategy]) -> dict[str, Strategy]:
+        for key in strategies:
+            check_key(_place(key))
+        return strategies
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Yield one outcome for the trajectory."""
+        for evaluation in super().evaluate(trajectory, expected):
+            if evaluation is None or not isinstance(evaluation[1], Scored):
+                yield evaluation
+            else:
+                yield None, self._with_all_unexpected(evaluation[1], trajectory)
+
+    def _with_all_unexpected(self, scored: Scored, trajectory: Trajectory) -> Scored:
+        """Count the calls of turns in which none was expected, too."""
+        counted = scored.parts["matched"] + scored.parts["unexpected"]
+        unseen = len(self.calls(trajectory)) - counted
+        if not unseen:
+            return scored
+        return replace(
+            scored,
+            explanation=f"{scored.explanation}; {unseen:.0f} calls in user turns without expected ones",
+            parts={**scored.parts, "unexpected": scored.parts["unexpected"] + unseen},
+        )
+
+    def compared(
+        self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory, pacer: Pacer
+    ) -> Generator[None, None, Outcome]:
+        """Compare the calls of one turn."""
+        if not expected:
+            made = f"{len(calls)} calls were made" if calls else "none was made"
+            return NotEvaluated(reason="nothing_expected", explanation=f"no call was expected; {made}")
+        unobservable = not_observable(expected, calls)
+        if unobservable is not None:
+            return unobservable
+        terms = self._terms(trajectory)
+        sides = yield from make_sides(expected, calls, names_only=False, pacer=pacer, equals_meet=terms.equals_meet)
+        comparer = ArgumentComparer(sides, terms, pacer)
+        alignment = yield from comparer.aligned(
+            order="partial" if self.ordered else "any", whole=self.match_mode != "name_only"
+        )
+        if not alignment.pairs and not alignment.missing:
+            return NotEvaluated(reason="nothing_expected", explanation="all expected calls are optional; none was made")
+        return (yield from self._outcome(comparer, alignment))
+
+    def _terms(self, trajectory: Trajectory) -> Terms:
+        terms = self.terms(
+            trajectory,
+            default=self._default,
+            subset=self.match_mode != "name_and_args",
+            required_only=self.match_mode == "name_and_required_args",
+        )
+        return replace(terms, rules=self._rules)
+
+    @property
+    def _default(self) -> Rule:
+        match self.strategy:
+            case "exact":
+                return Exact()
+            case "casefold_exact":
+                return Casefold()
+            case "numeric":
+                return Numeric(absolute=self.tolerance)
+            case "contains":
+                return Contains()
+
+    @cached_property
+    def _rules(self) -> ArgumentRules:
+        if not self.strategies:
+            return self.arguments
+        written = {_place(key): self._written(strategy) for key, strategy in self.strategies.items()}
+        # Of two rules for the same place the last one counts.
+        return ArgumentRules.model_validate({**written, **self.arguments.root})
+
+    def _written(self, strategy: Strategy) -> str | Mapping[str, object]:
+        if strategy == "numeric":
+            return {"rule": "numeric", "absolute": self.tolerance}
+        return "casefold" if strategy == "casefold_exact" else strategy
+
+    def _outcome(self, comparer: ArgumentComparer, alignment: Alignment) -> Generator[None, None, Scored]:
+        matched, wanted = len(alignment.pairs), len(alignment.pairs) + len(alignment.missing)
+        found = yield from report(comparer, alignment)
+        if self.match_mode == "name_only":
+            whole = sum(pair.value == 1.0 for pair in alignment.pairs)
+            summary = f"arguments are as expected in {whole} of {wanted} expected calls"
+        else:
+            summary = f"{matched} of {wanted} expected calls match by {_MATCHED[self.match_mode]}"
+        return Scored(
+            value=min(alignment.total / wanted, 1.0),
+            explanation="; ".join([summary, *found.notes]),
+            parts=found.parts,
+            differences=found.differences,
+        )
+
+
+def _place(key: str) -> str:
+    """Let an argument stand for that of any tool."""
+    return key if "." in key or "[" in key or key == "*" else f"*.{key}"

@@ -1,0 +1,192 @@
+"""Which rule compares which argument, and what is wrong with rules that cannot be read."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from tests.score.support import scored, tool_call, trajectory
+from toolgauge.build.criteria import load_for_replay
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.json import JsonObject
+from toolgauge.score.argument_rules import RULE_NAMES, ArgumentRules
+from toolgauge.score.criterion import Inline
+from toolgauge.score.evaluators.tool_call_args import ToolCallArgs
+from toolgauge.score.rules import (
+    Casefold,
+    Contains,
+    DateTime,
+    Exact,
+    Ignore,
+    Numeric,
+    OneOf,
+    Regex,
+    Rule,
+    SetLike,
+    Similarity,
+    Subset,
+)
+
+
+def rules(written: dict[str, object]) -> ArgumentRules:
+    return ArgumentRules.model_validate(written)
+
+
+def problem(written: object) -> str:
+    with pytest.raises(ValidationError) as caught:
+        ArgumentRules.model_validate(written)
+    (error,) = caught.value.errors()
+    return str(error["msg"])
+
+
+RULES = rules(
+    {
+        "*": "casefold",
+        "*.note": "ignore",
+        "issue_refund.*": {"rule": "numeric", "absolute": 0.01},
+        "issue_*.amount": "contains",
+        "book.passengers": "set",
+        "book.passengers[*].last_name": "similarity",
+        "book.passengers[0].last_name": "exact",
+        "book.passengers[*].*": "datetime",
+        '["shop.refund"].order_id': "exact",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument", "rule"),
+    [
+        ("search", "query", Casefold()),
+        ("search", "note", Ignore()),
+        ("issue_refund", "note", Ignore()),
+        ("issue_refund", "reason", Numeric(absolute=0.01)),
+        ("issue_refund", "amount", Contains()),
+        ("book", "passengers", SetLike()),
+        ("shop.refund", "order_id", Exact()),
+        ("shop", "refund.order_id", Casefold()),
+    ],
+)
+def test_the_most_specific_rule_counts(tool: str, argument: str, rule: Rule):
+    assert RULES.of(tool, argument, Exact()).rule == rule
+
+
+def test_rules_reach_into_arguments_and_hold_for_all_that_is_beneath():
+    scope = RULES.of("book", "passengers", Exact())
+    assert scope.below(3).below("last_name").rule == Similarity()
+    assert scope.below(0).below("last_name").rule == Exact()
+    assert scope.below(1).below("birthday").rule == DateTime()
+    assert scope.below(1).rule == SetLike()
+    assert scope.below("last_name").rule == SetLike()
+    assert scope.below(1).below("last_name").below("deeper").rule == Similarity()
+
+
+def test_of_two_rules_that_are_equally_specific_the_last_one_counts():
+    assert rules({"a*.x": "exact", "*b.x": "casefold"}).of("ab", "x", Exact()).rule == Casefold()
+    assert rules({"*b.x": "casefold", "a*.x": "exact"}).of("ab", "x", Casefold()).rule == Exact()
+
+
+def test_the_default_is_for_what_no_rule_is_written_for():
+    assert rules({}).of("a", "x", Similarity()).rule == Similarity()
+    assert rules({"b.x": "exact"}).of("a", "x", Similarity()).rule == Similarity()
+
+
+def test_keys_of_any_kind_can_be_written():
+    odd = rules({'a["*"]["in.side"][2]': "ignore"}).of("a", "*", Exact())
+    assert odd.below("in.side").below(2).rule == Ignore()
+    assert odd.below("in.side").below(1).rule == Exact()
+    assert rules({'a["*"]': "ignore"}).of("a", "x", Exact()).rule == Exact()
+
+
+def test_rules_have_parameters():
+    parsed = rules(
+        {
+            "a.n": {"rule": "numeric", "relative": 0.1},
+            "a.t": {"rule": "datetime", "zone": "+02:00"},
+            "a.s": {"rule": "subset", "by": "casefold"},
+            "a.o": {"rule": "one_of", "values": [1, None], "marker": ""},
+            "a.m": {"rule": "one_of", "omissible": True},
+            "a.r": {"rule": "regex", "pattern": "A-[0-9]+"},
+        }
+    )
+    assert parsed.of("a", "n", Exact()).rule == Numeric(relative=0.1)
+    assert parsed.of("a", "t", Exact()).rule == DateTime(zone=7200)
+    assert parsed.of("a", "s", Exact()).rule == Subset(Casefold())
+    assert parsed.of("a", "o", Exact()).rule == OneOf(values=(1, None), marker="")
+    assert parsed.of("a", "m", Exact()).rule == OneOf(omissible=True)
+    regex = parsed.of("a", "r", Exact()).rule
+    assert isinstance(regex, Regex)
+    assert regex.pattern.matches("A-17")
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("amount", "has the key `amount`; a key is `*`, or a tool and an argument: `issue_refund.amount`"),
+        ("", "has the key ``"),
+        ("a[0]", "a tool and an argument"),
+        ("a..x", "cannot be read from `..x` on"),
+        (".a.x", "cannot be read from `.a.x` on"),
+        ("a.x[", "cannot be read from `[` on"),
+        ("a.x[-1]", "cannot be read from `[-1]` on"),
+        ("a.x]", "cannot be read from `]` on"),
+        ("a.x[0]y", "cannot be read from `y` on"),
+        ('a["\\x"]', "is no JSON text"),
+        ("a." + "x" * 600, "a tool and an argument"),
+    ],
+)
+def test_a_key_that_cannot_be_read_is_one_clear_error(key: str, words: str):
+    assert words in problem({key: "exact"})
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("exakt", "is `exakt`; allowed: `exact`, `casefold`, `datetime`, `contains`, `similarity`, `ignore`"),
+        ("numeric!", "allowed: "),
+        (None, "is something else; allowed: "),
+        (5, "is something else"),
+        ({}, "names no `rule`"),
+        ({"absolute": 1}, "names no `rule`"),
+        ({"rule": "numeric", "absolute": -1}, "greater than or equal to 0"),
+        ({"rule": "numeric", "absolute": float("nan")}, "finite"),
+        ({"rule": "numeric", "tolerance": 1}, "Extra inputs"),
+        ({"rule": "exact", "absolute": 1}, "Extra inputs"),
+        ({"rule": "regex"}, "Field required"),
+        ({"rule": "regex", "pattern": "("}, "is no regular expression (the syntax is RE2"),
+        ({"rule": "datetime", "zone": "Berlin"}, "a zone is written `Z` or `+02:00`"),
+        ({"rule": "subset", "by": "set"}, "'exact', 'casefold'"),
+        ({"rule": "one_of", "values": "x"}, "tuple"),
+        ({"rule": "one_of", "values": [object()]}, "must hold values that JSON knows"),
+    ],
+)
+def test_a_rule_that_cannot_be_read_is_one_clear_error(rule: object, words: str):
+    assert words in problem({"a.x": rule})
+
+
+def test_the_rules_of_the_page_do_what_it_says(tmp_path: Path):
+    page = (Path(__file__).parents[2] / "docs" / "arguments.md").read_text()
+    (block,) = re.findall(r"^```yaml criteria\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    (tmp_path / "criteria.yaml").write_text(block)
+    _, (*_, criterion) = load_for_replay((), (), (str(tmp_path / "criteria.yaml"),), {})
+    assert isinstance(criterion.reference, Inline)
+    assert isinstance(criterion.evaluator, ToolCallArgs)
+    args: JsonObject = {
+        "order_id": "A-17", "amount": 20.01, "at": "2025-01-31T09:00Z", "people": [{"name": "ANN", "age": 40}], "request_id": 1
+    }  # fmt: skip
+    outcome = scored(criterion.evaluator, trajectory(tool_call("issue_refund", args)), criterion.reference.expected)
+    assert outcome.value == 1.0
+    assert all(f"| `{name}` |" in page for name in RULE_NAMES)
+
+
+def test_a_bad_rule_in_a_criterion_is_one_error_that_names_the_place(tmp_path: Path):
+    (tmp_path / "criteria.yaml").write_text(
+        "criteria:\n  - name: refund\n    evaluator: tool_call_args\n    expected: [a]\n"
+        "    arguments:\n      a.x: exact\n      a.y: fuzzy\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        load_for_replay((), (), (str(tmp_path / "criteria.yaml"),), {})
+    assert "criteria.yaml:7" in caught.value.message
+    assert "is `fuzzy`; allowed: `exact`" in caught.value.message
+    assert "`tool_call_args` in criterion `refund`" in caught.value.message

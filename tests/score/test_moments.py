@@ -1,0 +1,67 @@
+"""Dates and times: the forms that are read, which are equal, and what is none."""
+
+import pytest
+
+from toolgauge.score.moments import moment, offset
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("2025-01-31", "20250131"),
+        ("2025-01-31T09:30", "2025-01-31 09:30:00"),
+        ("2025-01-31T09:30:15", "20250131t093015"),
+        ("2025-01-31T09:30:15.250", "2025-01-31T09:30:15,25"),
+        ("2025-01-31T09:30:15.000Z", "2025-01-31T09:30:15Z"),
+        ("2025-01-31T09:30Z", "2025-01-31T11:30+02:00"),
+        ("2025-01-31T09:30z", "2025-01-31T11:30+0200"),
+        ("2025-01-31T23:30-02", "2025-02-01T01:30Z"),
+        ("2025-01-31T24:00:00", "2025-02-01T00:00"),
+        ("2025-01-31T09:30Z", "2025-01-31T09:30-00:00"),
+        ("09:30", "09:30:00.0"),
+    ],
+)
+def test_the_same_moment_is_equal_however_it_is_written(first: str, second: str):
+    assert moment(first) is not None
+    assert moment(first) == moment(second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("2025-01-31", "2025-02-01"),
+        ("2025-01-31", "2025-01-31T00:00"),
+        ("2025-01-31T09:30", "2025-01-31T09:30Z"),
+        ("2025-01-31T09:30Z", "2025-01-31T09:30+01:00"),
+        ("2025-01-31T09:30:15.25", "2025-01-31T09:30:15.2500001"),
+        ("09:30", "2025-01-31T09:30"),
+    ],
+)
+def test_different_moments_and_kinds_of_moments_are_not_equal(first: str, second: str):
+    assert moment(first) is not None
+    assert moment(second) is not None
+    assert moment(first) != moment(second)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "2025", "2025-02-30", "2025-13-01", "0000-01-01", "31.01.2025", "Jan 31, 2025", "2025-W05-5", "2025-031",
+        "2025-01-31T25:00", "2025-01-31T24:01", "2025-01-31T09:60", "2025-01-31T23:59:60Z", "2025-01-31T09:30+25:00",
+        "2025-01-31T", "2025-01-31  09:30", "2025-01-31T09:30 Z", "\u0662\u0660\u0662\u0665-01-31", "09:30Z", "0930",
+        "2025-01-31T09:30:15." + "0" * 60, "2025-01-31\n",
+    ],
+)  # fmt: skip
+def test_what_is_written_in_no_known_form_is_no_moment(text: str):
+    assert moment(text) is None
+
+
+def test_a_zone_may_be_given_for_what_is_written_without_one():
+    assert moment("2025-01-31T11:30", zone=7200) == moment("2025-01-31T09:30Z")
+    assert moment("2025-01-31T09:30Z", zone=7200) == moment("2025-01-31T09:30Z")
+    assert moment("2025-01-31", zone=7200) == moment("2025-01-31")
+
+
+def test_zones_are_read_as_seconds():
+    assert [offset(text) for text in ("Z", "+02:00", "-0530", "+14")] == [0, 7200, -19800, 50400]
+    assert [offset(text) for text in ("", "Europe/Berlin", "+24:00", "+02:60", "2")] == [None] * 5

@@ -29,6 +29,7 @@ _COMMANDS = {
     "doctor": "Tell what producers leave out, and what turns it on.",
     "replay": "Score recorded traffic as if it came in live.",
     "score": "Score offline cases, as in CI.",
+    "convert": "Write definitions of UiPath, ADK, Ragas, agentevals and promptfoo as criteria.",
     "validate": "Check configuration, criteria and references; open no port.",
     "components": "List the dialects, evaluators, receivers and emitters.",
     "print-config": "Print the configuration with every default.",

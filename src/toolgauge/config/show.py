@@ -1,4 +1,4 @@
-"""A configuration as YAML with every default written out and without secrets, for `print-config`."""
+"""A configuration as YAML with every default written out and without secrets, and other values as YAML."""
 
 import yaml
 
@@ -20,6 +20,11 @@ class _Dumper(yaml.SafeDumper):
 def shown(config: Config) -> str:
     """Write the configuration so that reading it again gives the same, secrets aside."""
     values: Json = config.model_dump(mode="json")
+    return as_yaml(values)
+
+
+def as_yaml(values: Json) -> str:
+    """Write values so that reading them as configuration gives the same."""
     return yaml.dump(_escaped(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 

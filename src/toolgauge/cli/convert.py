@@ -1,0 +1,40 @@
+"""`toolgauge convert`: definitions of other tools become criteria."""
+
+from pathlib import Path
+
+import click
+
+from toolgauge.cli.main import EXIT_CODES
+from toolgauge.config.show import as_yaml
+from toolgauge.convert.criteria import convert
+from toolgauge.convert.documents import read_documents
+from toolgauge.model.errors import RecordingError
+from toolgauge.replay.style import printable
+
+
+@click.command("convert", epilog=EXIT_CODES)
+@click.argument("files", nargs=-1, required=True, metavar="FILES...")
+@click.option(
+    "--references", type=click.Path(path_type=Path), help="Where what is expected in several cases is written."
+)
+@click.option("--key", default="eval.case.id", show_default=True, help="The attribute of a trace that holds its case.")
+def command(files: tuple[str, ...], *, references: Path | None, key: str) -> None:
+    """Write definitions of other tools as criteria.
+
+    FILES are evaluators and evaluation sets of UiPath, eval sets and `test_config.json` of Google ADK, samples of Ragas,
+    trajectories of agentevals and configurations of promptfoo, as JSON, JSON Lines or YAML. Files that refer to each
+    other are given together. The criteria go to standard output, what could not be carried over to standard error.
+
+    With more than one case, what is expected in each goes to the file of `--references`; its path in the criteria is
+    relative to them.
+    """
+    documents = [document for file in files for document in read_documents(file)]
+    converted = convert(documents, references, key)
+    for path, lines in converted.references.items():
+        try:
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        except OSError as error:
+            raise RecordingError(f"cannot write `{path}`: {error.strerror}") from error
+    click.echo(as_yaml({"criteria": converted.criteria}), nl=False)
+    for note in converted.notes:
+        click.echo(f"not carried over: {printable(note)}", err=True)

@@ -98,3 +98,17 @@ def test_a_call_outside_of_all_runs_belongs_to_the_trace():
     )
     assert [run.span for run in trajectory.runs] == [ref("run")]
     assert only_call(trajectory).run == ref("run")
+
+
+def test_a_workflow_around_agents_says_what_they_were_asked_and_answered():
+    trajectory = joined(
+        reading("flow", agent("flow"), start=0, end=30),
+        reading("first", agent("triage"), said("user", "Refund A-17"), parent="flow", start=1, end=9),
+        reading("second", agent("clerk"), said("user", "please"), parent="flow", start=10, end=25),
+        reading("end", model(), said("assistant", "Done"), parent="second", start=20, end=22),
+        reading("tool", executed("refund"), parent="second", start=12, end=13),
+    )
+    flow, triage, clerk = trajectory.runs
+    assert (flow.prompt, flow.response) == ("Refund A-17", "Done")
+    assert (triage.prompt, triage.response) == ("Refund A-17", None)
+    assert (clerk.prompt, clerk.response) == ("please", "Done")

@@ -4,6 +4,7 @@ Who judges a call needs the conversation as that agent had it, and not what othe
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair
@@ -25,10 +26,19 @@ class Runs:
 
     def __iter__(self) -> Iterator[Run]:
         has_runs = any(run.agent_run is not None for run, _ in self._parts.values())
-        for run, parts in self._parts.values():
-            # What was seen outside of all runs is no run where there are others.
-            if run.agent_run is not None or not has_runs:
-                yield self._run(run, parts)
+        # What was seen outside of all runs is no run where there are others.
+        runs = [
+            self._run(run, parts) for run, parts in self._parts.values() if run.agent_run is not None or not has_runs
+        ]
+        inner: dict[SpanRef, list[Run]] = {}
+        told: list[Run] = []
+        # The latest first: what a run within another says is known when the other's turn comes.
+        for run in reversed(runs):
+            one = _with_words_of(run, inner.get(run.span, ()))
+            told.append(one)
+            if one.above is not None:
+                inner.setdefault(one.above, []).append(one)
+        return reversed(told)
 
     def run_of(self, pair: Pair) -> SpanRef:
         """Return the span of the run that made the call."""
@@ -66,6 +76,15 @@ class Runs:
             start_ns=run.start_ns,
             end_ns=run.end_ns,
         )
+
+
+def _with_words_of(run: Run, inner: Sequence[Run]) -> Run:
+    """Let a run that says nothing itself, a workflow around agents, say what those within it were asked and answered."""
+    if run.prompt is not None or run.response is not None or not inner:
+        return run
+    prompt = _first(one.prompt for one in sorted(inner, key=lambda one: one.start_ns))
+    response = _first(one.response for one in sorted(inner, key=lambda one: one.end_ns, reverse=True))
+    return replace(run, prompt=prompt, response=response)
 
 
 def _end(node: Node) -> int:

@@ -146,7 +146,7 @@ def test_user_turns_are_scored_one_by_one():
     called = trajectory(tool_call("a", {"x": 1}), tool_call("b"), messages=(user("one", 0), user("two", 1)))
     reference = expected_turns((expect("a", {"x": 1}),), (expect("b", {"y": 1}),))
     outcome = scored(ORDERED, called, reference)
-    assert (outcome.value, outcome.parts["turns_scored"]) == (0.5, 2)
+    assert (outcome.value, outcome.parts["turns_scored"], outcome.parts["arguments"]) == (0.5, 2, 0.5)
 
 
 def test_thirds_of_arguments_do_not_round_up_to_all_of_them():

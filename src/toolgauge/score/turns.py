@@ -12,7 +12,7 @@ from toolgauge.score.selection import hidden_calls
 ScoreTurn: TypeAlias = Callable[[Sequence[ExpectedCall], Sequence[ToolCall]], Generator[None, None, Outcome]]
 
 # Figures that are shares; all other parts are counts and add up over turns.
-_SHARES = frozenset(("in_time", "precision", "recall"))
+_SHARES = frozenset(("in_time", "precision", "recall", "arguments"))
 _SHOWN_TURNS = 5
 _MAX_DIFFERENCES = 50
 

@@ -21,6 +21,7 @@ from toolgauge.score.selection import CallSelection, shown
 _WHOLE = "*"
 _MAX_TEXT = 4 * 1024 * 1024
 _CHARACTERS_PER_UNIT = 50
+_UNITS_PER_COPY = 3
 _DESCRIBED = 5
 _FENCE = "```"
 # One step of a path: `.name`, `name` at its beginning, or `[2]`.
@@ -180,21 +181,19 @@ def _pruned(expected: Json, actual: Json, pacer: Pacer) -> Generator[None, None,
     top = _kept(expected, actual)
     stack: list[tuple[Json, Json]] = [(expected, top)]
     while stack:
-        match stack.pop():
-            case dict() as wanted, dict() as copy:
-                for name in copy:
-                    copy[name] = _kept(wanted[name], copy[name])
-                    stack.append((wanted[name], copy[name]))
-                units = len(copy)
-            case list() as wanted, list() as copy:
-                for place, (item, found) in enumerate(zip(wanted, copy, strict=False)):
-                    copy[place] = _kept(item, found)
-                    stack.append((item, copy[place]))
-                units = len(copy)
-            case _:
-                units = 0
-        if pacer.due(1 + units):
-            yield
+        wanted, copy = stack.pop()
+        if isinstance(wanted, dict) and isinstance(copy, dict):
+            for name in copy:
+                copy[name] = _kept(wanted[name], copy[name])
+                stack.append((wanted[name], copy[name]))
+                if pacer.due(_UNITS_PER_COPY):
+                    yield
+        elif isinstance(wanted, list) and isinstance(copy, list):
+            for place, (item, found) in enumerate(zip(wanted, copy, strict=False)):
+                copy[place] = _kept(item, found)
+                stack.append((item, copy[place]))
+                if pacer.due(_UNITS_PER_COPY):
+                    yield
     return top
 
 

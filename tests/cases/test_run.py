@@ -56,6 +56,19 @@ def test_an_original_runs_on_the_shapes_of_others():
     assert result["outcome"] == "fail"
 
 
+def test_an_original_that_reads_cases_as_written_also_runs_where_one_side_has_another_shape():
+    messages: JsonObject = {
+        "messages": [{"role": "assistant", "content": "", "tool_calls": [{"name": "a", "args": {}}]}]
+    }
+    matching: JsonObject = {"trajectory_match_mode": "superset"}
+    expected: JsonObject = {"tool_calls": [{"name": "a", "args": {}}]}
+    assert said(case("agentevals.trajectory_match", expected, messages, config=matching))["value"] == 1.0
+    missing: JsonObject = {"tool_calls": [{"name": "b", "args": {}}]}
+    assert said(case("agentevals.trajectory_match", missing, messages, config=matching))["value"] == 0.0
+    assert said(case("strands.in_order_match_scorer", missing, {"trajectory": ["a"]}))["value"] == 0.0
+    assert said(case("strands.in_order_match_scorer", {"trajectory": []}, {"trajectory": ["a"]}))["value"] == 1.0
+
+
 def test_details_show_values_and_what_the_original_says():
     result = said(case("uipath.tool_call_args", {"tool_calls": [{"name": "a", "args": {"x": 2}}]}, SPANS))
     assert result == {

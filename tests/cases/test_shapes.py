@@ -45,7 +45,8 @@ def test_criteria_keys_may_be_spelt_as_uipath_does():
     ("text", "problem"),
     [
         ("{", "not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
-        ("[" * 100_000, "not JSON: nested too deep"),
+        ("[" * 100_000, "nested deeper than 100 levels"),
+        ('{"id": "c", "evaluator": "e", "actual": ' + "[" * 100 + "]" * 100 + "}", "nested deeper than 100 levels"),
         ("[1]", "a case is a JSON object"),
         ('{"evaluator": "e", "actual": {}}', "`id` must be a text"),
         ('{"id": "c", "evaluator": 5, "actual": {}}', "`evaluator` must be a text"),
@@ -195,6 +196,7 @@ SHAPELESS: list[tuple[JsonObject, str]] = [
     ({"traces": [1]}, "`traces` must be a list of objects"),
     ({"traces": [{"spans": [{"type": "x"}]}]}, "`type` of a span of a trace must be agent or tool"),
     ({"traces": [{"spans": [{"type": "tool", "start": "1", "end": 2}]}]}, "`start` of a span of a trace"),
+    ({"traces": [{"spans": [{"type": "tool", "start": 1, "end": 1e999}]}]}, "`end` of a span of a trace"),
 ]
 
 

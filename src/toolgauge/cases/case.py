@@ -6,7 +6,7 @@ tell them apart.
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
@@ -16,7 +16,8 @@ from toolgauge.model.json import Json, JsonObject
 
 STDIN = "-"
 
-_KEYS = ("id", "evaluator", "config", "expected", "actual", "pass_at", "verdicts")
+_MAX_DEPTH = 100
+_TOO_DEEP = f"nested deeper than {_MAX_DEPTH} levels"
 # Criteria of UiPath are written either way.
 _SPELLINGS = {
     "toolCalls": "tool_calls",
@@ -78,9 +79,12 @@ def parse(line: Line) -> Case | Unreadable:
     """Read one line."""
     try:
         written: Json = json.loads(line.content)
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
-        return Unreadable(place=line.place, problem=f"not JSON: {reason}")
+    except ValueError as error:
+        return Unreadable(place=line.place, problem=f"not JSON: {error}")
+    except RecursionError:
+        return Unreadable(place=line.place, problem=_TOO_DEEP)
+    if _is_too_deep(written, line.content):
+        return Unreadable(place=line.place, problem=_TOO_DEEP)
     if not isinstance(written, dict):
         return Unreadable(place=line.place, problem="a case is a JSON object")
     problem = _problem(written)
@@ -98,6 +102,24 @@ def parse(line: Line) -> Case | Unreadable:
         pass_at=cast("float", written.get("pass_at", 1.0)),
         verdicts=tuple(cast("list[Json]", written.get("verdicts") or [])),
     )
+
+
+def _is_too_deep(written: Json, content: bytes) -> bool:
+    """Tell whether whoever walks the values later would run out of stack; few brackets settle it for nearly all."""
+    if content.count(b"[") + content.count(b"{") <= _MAX_DEPTH:
+        return False
+    level: list[Json] = [written]
+    for _ in range(_MAX_DEPTH):
+        level = [inner for item in level for inner in _below(item)]
+        if not level:
+            return False
+    return True
+
+
+def _below(item: Json) -> Iterable[Json]:
+    if isinstance(item, dict):
+        return item.values()
+    return item if isinstance(item, list) else ()
 
 
 def _problem(written: JsonObject) -> str | None:

@@ -52,7 +52,7 @@ class Cases:
         """Score one case; whatever is wrong with it becomes its outcome."""
         try:
             evaluator = self._evaluator(case)
-            if not _is_for_cases(evaluator, case.actual):
+            if not _is_for_cases(evaluator, case):
                 return self._on_trajectory(case, self._answered(evaluator, case))
         except ConfigError as error:
             hint = f" ({error.hint})" if error.hint else ""
@@ -111,9 +111,12 @@ def _as_written(case: Case, evaluator: object) -> CaseResult:
     return CaseResult(case=case, outcome=result.outcome, original=between.original)
 
 
-def _is_for_cases(evaluator: object, actual: JsonObject) -> bool:
+def _is_for_cases(evaluator: object, case: Case) -> bool:
     shapes: tuple[str, ...] = getattr(evaluator, "case_shapes", ())
-    return hasattr(evaluator, "score_case") and any(key in actual for key in shapes)
+    if not hasattr(evaluator, "score_case") or not any(key in case.actual for key in shapes):
+        return False
+    expected_shapes: tuple[str, ...] = getattr(evaluator, "expected_shapes", tuple(case.expected))
+    return not case.expected or any(key in case.expected for key in expected_shapes)
 
 
 def _score(case: Case, evaluator: Evaluator, trajectory: Trajectory, expected: Expected | None) -> tuple[Result, ...]:

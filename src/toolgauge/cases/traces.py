@@ -16,6 +16,8 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory
 from toolgauge.recognize.values import as_list, as_object, as_str, identifier, result
 
+_MAX_SECONDS = 1e12
+
 
 def trajectory_of_traces(written: Json) -> Trajectory:
     """Make one trajectory of a session; of several traces it is a conversation."""
@@ -135,7 +137,7 @@ def _timed(trace_id: str, number: int, written: JsonObject) -> _Timed:
 
 def _nanoseconds(written: JsonObject, key: str) -> int:
     seconds = written.get(key)
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not abs(seconds) < _MAX_SECONDS:
         raise CaseError("invalid_case", f"`{key}` of a span of a trace must be a number of seconds")
     return round(seconds * SECOND_NS)
 

@@ -18,7 +18,7 @@ from toolgauge.score.peers.uipath.evaluator import (
     unsupported,
 )
 from toolgauge.score.peers.uipath.first_fit import attempt, explained
-from toolgauge.score.peers.uipath.spans import ToolCall, made_call, written_calls
+from toolgauge.score.peers.uipath.spans import ToolCall, hidden_from, made_calls, written_calls
 from toolgauge.score.selection import hidden_calls, shown
 
 _EXPLAINED = "explained_tool_calls_args"
@@ -59,12 +59,14 @@ class ToolCallArgs(UiPathEvaluator[ArgsCriteria]):
         if trajectory.hidden_turns:
             return hidden_calls(trajectory)
         ids = known_ids(key for call in criteria.tool_calls for key in (call.id, call.name))
-        calls = [made_call(call, ids) for call in trajectory.calls]
+        calls = yield from made_calls(trajectory, ids, pacer)
         looked_at = [call for call in criteria.tool_calls if call.args]
-        for call, recorded in zip(calls, trajectory.calls, strict=True):
-            if isinstance(recorded.arguments, NotRecorded) and any(call.is_meant_by(wanted) for wanted in looked_at):
-                reason = "redacted" if recorded.arguments.reason == "redacted" else "arguments_not_recorded"
-                return NotEvaluated(reason=reason, explanation=f"the arguments of {shown(call.name)} were not recorded")
+        hidden = [isinstance(call.arguments, NotRecorded) for call in trajectory.calls]
+        name = yield from hidden_from(looked_at, calls, hidden, pacer)
+        if name is not None:
+            return NotEvaluated(
+                reason="arguments_not_recorded", explanation=f"the arguments of {shown(name)} were not recorded"
+            )
         return (yield from self._compared(criteria.tool_calls, calls, pacer))
 
     def judged_as_written(self, criteria: ArgsCriteria, actual: JsonObject, pacer: Pacer) -> Judging:

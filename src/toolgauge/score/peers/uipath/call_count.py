@@ -17,7 +17,7 @@ from toolgauge.score.peers.uipath.evaluator import (
     both_or_one_empty,
     known_ids,
 )
-from toolgauge.score.peers.uipath.spans import ToolCall, key_of, made_call, sanitised, written_calls
+from toolgauge.score.peers.uipath.spans import ToolCall, key_of, made_calls, sanitised, written_calls
 from toolgauge.score.selection import hidden_calls, shown
 
 _EXPLAINED = "explained_tool_calls_count"
@@ -73,7 +73,7 @@ class ToolCallCount(UiPathEvaluator[CountCriteria]):
         if trajectory.hidden_turns:
             return hidden_calls(trajectory)
         ids = known_ids(criteria.tool_calls_count)
-        return (yield from self._compared(criteria, [made_call(call, ids) for call in trajectory.calls], pacer))
+        return (yield from self._compared(criteria, (yield from made_calls(trajectory, ids, pacer)), pacer))
 
     def judged_as_written(self, criteria: CountCriteria, actual: JsonObject, pacer: Pacer) -> Judging:
         """Judge what a case says was done."""

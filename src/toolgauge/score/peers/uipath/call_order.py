@@ -16,7 +16,7 @@ from toolgauge.score.peers.uipath.evaluator import (
     known_ids,
     unsupported,
 )
-from toolgauge.score.peers.uipath.spans import ToolCall, is_key_of, key_of, made_call, written_calls
+from toolgauge.score.peers.uipath.spans import ToolCall, is_key_of, key_of, made_calls, written_calls
 from toolgauge.score.selection import hidden_calls, shown
 
 _MAX_CELLS = 4_000_000
@@ -53,7 +53,7 @@ class ToolCallOrder(UiPathEvaluator[OrderCriteria]):
         if trajectory.hidden_turns:
             return hidden_calls(trajectory)
         ids = known_ids(criteria.tool_calls_order)
-        calls = [made_call(call, ids) for call in trajectory.calls]
+        calls = yield from made_calls(trajectory, ids, pacer)
         return (yield from self._compared(criteria.tool_calls_order, calls, pacer))
 
     def judged_as_written(self, criteria: OrderCriteria, actual: JsonObject, pacer: Pacer) -> Judging:
@@ -90,9 +90,12 @@ def _longest_common(
     expected: Sequence[str], calls: Sequence[ToolCall], pacer: Pacer
 ) -> Generator[None, None, list[str]]:
     """Find the longest common subsequence in the expected spelling; of several the one that UiPath's walk back meets."""
-    matches = {
-        key: [is_key_of(ToolCall(name=key[0], args={}, id=key[1]), name) for name in expected] for key in _keys(calls)
-    }
+    matches: dict[tuple[str, str | None], list[bool]] = {}
+    for call in calls:
+        if (call.name, call.id) not in matches:
+            if pacer.due(1 + len(expected)):
+                yield
+            matches[call.name, call.id] = [is_key_of(call, key) for key in expected]
     table = [[0] * (len(expected) + 1)]
     for call in calls:
         above, row = table[-1], [0]
@@ -113,10 +116,6 @@ def _longest_common(
         else:
             column -= 1
     return found[::-1]
-
-
-def _keys(calls: Sequence[ToolCall]) -> set[tuple[str, str | None]]:
-    return {(call.name, call.id) for call in calls}
 
 
 def _different(expected: Sequence[str], calls: Sequence[ToolCall]) -> Difference:

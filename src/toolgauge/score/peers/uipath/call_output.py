@@ -18,7 +18,7 @@ from toolgauge.score.peers.uipath.evaluator import (
     unsupported,
 )
 from toolgauge.score.peers.uipath.first_fit import Attempts, attempt, explained
-from toolgauge.score.peers.uipath.spans import ToolOutput, made_output, written_outputs
+from toolgauge.score.peers.uipath.spans import ToolOutput, hidden_from, made_outputs, written_outputs
 from toolgauge.score.selection import hidden_calls, shown
 
 _EXPLAINED = "explained_tool_calls_outputs"
@@ -62,13 +62,13 @@ class ToolCallOutput(UiPathEvaluator[OutputCriteria]):
         if trajectory.hidden_turns:
             return hidden_calls(trajectory)
         ids = known_ids(key for call in criteria.tool_outputs for key in (call.id, call.name))
-        calls = [made_output(call, ids) for call in trajectory.calls]
-        for call, recorded in zip(calls, trajectory.calls, strict=True):
-            is_known = not isinstance(recorded.result, NotRecorded) or recorded.error is not None
-            if not is_known and any(call.is_meant_by(wanted) for wanted in criteria.tool_outputs):
-                return NotEvaluated(
-                    reason="results_not_recorded", explanation=f"the result of {shown(call.name)} was not recorded"
-                )
+        calls = yield from made_outputs(trajectory, ids, pacer)
+        hidden = [isinstance(call.result, NotRecorded) and call.error is None for call in trajectory.calls]
+        name = yield from hidden_from(criteria.tool_outputs, calls, hidden, pacer)
+        if name is not None:
+            return NotEvaluated(
+                reason="results_not_recorded", explanation=f"the result of {shown(name)} was not recorded"
+            )
         return (yield from self._compared(criteria.tool_outputs, calls, pacer))
 
     def judged_as_written(self, criteria: OutputCriteria, actual: JsonObject, pacer: Pacer) -> Judging:

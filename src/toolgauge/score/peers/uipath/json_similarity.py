@@ -82,22 +82,24 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
             yield
         is_object = self.target_output_key != _WHOLE or not isinstance(criteria.expected_output, str)
         actual = _object_in(answer) if is_object else answer
-        try:
-            return (yield from self._compared(criteria, actual, pacer))
-        except _OutputError as error:
-            return Errored(error_type=error.error_type, message=str(error))
+        return (yield from self._compared(criteria, actual, pacer))
 
     def judged_as_written(self, criteria: OutputCriteria, actual: JsonObject, pacer: Pacer) -> Judging:
         """Judge the output that a case gives."""
         output = actual.get("output")
         if not isinstance(output, str | dict):
             return Errored(error_type="validation", message="`output` must be text or an object")
-        try:
-            return (yield from self._compared(criteria, output, pacer))
-        except _OutputError as error:
-            return Errored(error_type=error.error_type, message=str(error))
+        return (yield from self._compared(criteria, output, pacer))
 
     def _compared(self, criteria: OutputCriteria, output: object, pacer: Pacer) -> Judging:
+        try:
+            return (yield from self._verdict(criteria, output, pacer))
+        except _OutputError as error:
+            return Errored(error_type=error.error_type, message=str(error))
+        except OverflowError:
+            return Errored(error_type="OverflowError", message="a number is too large for a float")
+
+    def _verdict(self, criteria: OutputCriteria, output: object, pacer: Pacer) -> Judging:
         key = self.target_output_key
         expected = yield from as_floats(_expected(criteria.expected_output, key), pacer)
         actual = yield from as_floats(_actual(output, key), pacer)

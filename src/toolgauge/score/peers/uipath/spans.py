@@ -8,7 +8,7 @@ import ast
 import json
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from typing import cast
 
 from pydantic import BaseModel, ConfigDict
@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import ToolCall as MadeCall
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.pauses import Pacer
 
 _TOOL_NAME = "tool.name"
 _TOOL_ID = "tool.id"
@@ -26,6 +28,7 @@ _ENVELOPE = "content"
 
 _DISALLOWED = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_LENGTH = 64
+_UNITS_PER_CALL = 2
 
 
 # Names and order of the fields are UiPath's own: its details show calls as Python does.
@@ -165,17 +168,48 @@ def _id(attributes: JsonObject) -> str | None:
 # -- as a trajectory has them ---------------------------------------------------------------------------------------
 
 
-def made_call(call: MadeCall, known_ids: frozenset[str]) -> ToolCall:
-    """Take over a call; what could not be parsed is no arguments."""
-    arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
-    return ToolCall.model_construct(
-        name=call.name, args=arguments if isinstance(arguments, dict) else {}, id=_made_id(call, known_ids)
-    )
+def made_calls(
+    trajectory: Trajectory, known_ids: Collection[str], pacer: Pacer
+) -> Generator[None, None, list[ToolCall]]:
+    """Take over the calls; what could not be parsed is no arguments. `known_ids` are what the reference speaks of."""
+    calls: list[ToolCall] = []
+    for call in trajectory.calls:
+        if pacer.due(_UNITS_PER_CALL):
+            yield
+        arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
+        args = cast("dict[str, object]", arguments) if isinstance(arguments, dict) else {}  # JSON is made of objects
+        calls.append(ToolCall.model_construct(name=call.name, args=args, id=_made_id(call, known_ids)))
+    return calls
 
 
-def made_output(call: MadeCall, known_ids: frozenset[str]) -> ToolOutput:
-    """Take over a call with its result as UiPath writes one."""
-    return ToolOutput.model_construct(name=call.name, output=_made_output(call.result), id=_made_id(call, known_ids))
+def made_outputs(
+    trajectory: Trajectory, known_ids: Collection[str], pacer: Pacer
+) -> Generator[None, None, list[ToolOutput]]:
+    """Take over the calls with their results as UiPath writes them."""
+    calls: list[ToolOutput] = []
+    for call in trajectory.calls:
+        if pacer.due(_UNITS_PER_CALL):
+            yield
+        output = _made_output(call.result)
+        calls.append(ToolOutput.model_construct(name=call.name, output=output, id=_made_id(call, known_ids)))
+    return calls
+
+
+def hidden_from(
+    expected: Sequence[ToolCall] | Sequence[ToolOutput],
+    calls: Sequence[ToolCall] | Sequence[ToolOutput],
+    hidden: Sequence[bool],
+    pacer: Pacer,
+) -> Generator[None, None, str | None]:
+    """Name a call that could be an expected one and of which something was not recorded."""
+    for call, is_hidden in zip(calls, hidden, strict=True):
+        if not is_hidden:
+            continue
+        if pacer.due(1 + _UNITS_PER_CALL * len(expected)):
+            yield
+        if any(call.is_meant_by(wanted) for wanted in expected):
+            return call.name
+    return None
 
 
 def _made_output(result: Content) -> str:
@@ -192,7 +226,7 @@ def _made_output(result: Content) -> str:
             return ""
 
 
-def _made_id(call: MadeCall, known_ids: frozenset[str]) -> str | None:
+def _made_id(call: MadeCall, known_ids: Collection[str]) -> str | None:
     """Return the id where the reference speaks of it.
 
     What UiPath calls an id is that of the tool; other producers' ids name one call, and nobody can expect those.

@@ -115,16 +115,14 @@ def _http(status: int, body: bytes, headers: str) -> bytes:
 @asynccontextmanager
 async def stub(*verdicts: Json, manner: Manner = "verdict") -> AsyncGenerator[Stub]:
     serving = Stub(list(verdicts), manner)
-    tasks: set[asyncio.Task[None]] = set()
+    connections: dict[asyncio.StreamWriter, asyncio.Event] = {}
 
     async def on_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
+        connections[writer] = asyncio.Event()
         try:
             await serving.serve(reader, writer)
         finally:
-            tasks.discard(task)
+            connections.pop(writer).set()
 
     server = await asyncio.start_server(on_connection, "127.0.0.1", 0)
     serving.port = server.sockets[0].getsockname()[1]
@@ -132,6 +130,8 @@ async def stub(*verdicts: Json, manner: Manner = "verdict") -> AsyncGenerator[St
         yield serving
     finally:
         server.close()
-        for task in tuple(tasks):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        over = tuple(connections.values())
+        for writer in tuple(connections):
+            writer.transport.abort()
+        for event in over:
+            await event.wait()

@@ -15,7 +15,7 @@ from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import ToolCall
 
 MAX_REASKS = 2
-_MAX_PAUSES = 2000
+_MAX_PAUSES = 20_000
 # At level `trajectory` any number of questions may make one outcome; somebody pays for each.
 _MAX_QUESTIONS = 1000
 _INVALID = Errored(error_type="invalid_verdict", message="the judge gave no verdict of the form that was asked for")

@@ -6,6 +6,7 @@ One request is sent once: retrying, asking again and every bound are not left to
 
 import logging
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from inspect import signature
 
 import httpx2
@@ -52,15 +53,20 @@ _OPENAI = ("openai:", "openai-chat:")
 
 
 class ProviderClient:
-    """Asks one model; implements `judge.client.Client`. `http` is what to close at the end."""
+    """Asks one model; implements `judge.client.Client`. `http` is ours to close, other connections are the model's."""
 
     def __init__(self, model: Model, settings: ModelSettings, http: httpx2.AsyncClient | None = None) -> None:
         self._model = model
         self._settings = settings
         self._http = http
+        self._opened = AsyncExitStack()
+        self._is_open = False
 
     async def ask(self, request: Request) -> Reply:
         """Send the request once."""
+        if not self._is_open:
+            self._is_open = True
+            await self._opened.enter_async_context(self._model)
         question = request.question
         tool = ToolDefinition(
             name=question.form_name,
@@ -87,6 +93,7 @@ class ProviderClient:
 
     async def close(self) -> None:
         """Let go of connections."""
+        await self._opened.aclose()
         if self._http is not None:
             await self._http.aclose()
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.judge.support import MAYBE, NO, YES, Bench, RightTool, WholeRun, inquiry, run, said
+from toolgauge.emit.redact import Redactor
 from toolgauge.judge.client import Reply
 from toolgauge.judge.settings import JudgeSettings, Prices
 from toolgauge.model.errors import JudgeCallError
@@ -183,6 +184,12 @@ async def test_secrets_are_masked_before_they_leave():
     bench = Bench(YES, redact=lambda text: text.replace("sk-secret", "[key]"))
     await bench.judged(inquiry(RightTool(), run("sk-secret")))
     assert bench.client.requests[0].question.prompt == "Was `[key]` right?"
+
+
+async def test_a_secret_that_never_ends_swallows_no_more_than_its_line():
+    bench = Bench(YES, redact=Redactor(False, ("default",)).content)
+    await bench.judged(inquiry(RightTool(), run("-----BEGIN PRIVATE KEY-----\nbelow")))
+    assert bench.client.requests[0].question.prompt == "Was `[key]\nbelow` right?"
 
 
 async def test_what_cannot_be_masked_does_not_leave():

@@ -72,10 +72,14 @@ class Asker:
 
     async def _masked(self, question: Question) -> Question:
         if len(question.prompt) <= _LONG_TEXT:
-            prompt = self._redact(question.prompt)
+            prompt = self._by_line(question.prompt)
         else:
-            prompt = await asyncio.to_thread(self._redact, question.prompt)
-        return replace(question, prompt=prompt, instructions=self._redact(question.instructions))
+            prompt = await asyncio.to_thread(self._by_line, question.prompt)
+        return replace(question, prompt=prompt, instructions=self._by_line(question.instructions))
+
+    def _by_line(self, text: str) -> str:
+        """Mask each line by itself: a secret that never ends in one quoted text may not swallow what stands below."""
+        return "\n".join(map(self._redact, text.split("\n")))
 
     async def _replied(self, request: Request) -> Reply | Outcome:
         """Call the provider; call again only when it says when, and no more than a few times."""

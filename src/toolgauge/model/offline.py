@@ -31,7 +31,7 @@ class CaseEvaluator(Protocol):
     """An evaluator that can be given a case as written.
 
     `case_shapes` are keys of a case's `actual`: a case with one of them goes to `score_case`, every other becomes a
-    trajectory.
+    trajectory. One that also has `expected_shapes`, keys of `expected`, needs one of those there too, or nothing.
     """
 
     version: ClassVar[str]

@@ -159,6 +159,12 @@ def test_what_the_original_raises_is_raised(
         error_type(calls, allowed, functions)
 
 
+def test_a_case_without_accepted_values_is_refused():
+    outcome = Ast().score_case({"tool_calls": []}, {"calls": [], "functions": []}).outcome
+    assert isinstance(outcome, Errored)
+    assert outcome.error_type == "invalid_case"
+
+
 # -- live -----------------------------------------------------------------------------------------------------------
 
 SCHEMA: JsonObject = {

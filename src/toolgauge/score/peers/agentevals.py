@@ -91,6 +91,7 @@ class TrajectoryMatch(BaseModel):
     level: ClassVar[Level] = "trajectory"
     needs_reference: ClassVar[bool] = True
     case_shapes: ClassVar[tuple[str, ...]] = ("messages",)
+    expected_shapes: ClassVar[tuple[str, ...]] = ("messages",)
 
     trajectory_match_mode: Literal["strict", "unordered", "subset", "superset"] = "strict"
     tool_args_match_mode: _Mode = "exact"
@@ -120,8 +121,6 @@ class TrajectoryMatch(BaseModel):
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
         """Score messages as they were written."""
-        if expected and "messages" not in expected:
-            return CaseOutcome(outcome=Errored(error_type="invalid_case", message="`expected` has no `messages`"))
         key = f"trajectory_{self.trajectory_match_mode}_match"
         try:
             # In this order: what is wrong with the first side is what the original raises about.

@@ -83,6 +83,9 @@ class Ast(BaseModel):
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
         """Score calls as they were written, with the functions beside them. Raises what the original raises."""
+        if "allowed" not in expected or "calls" not in actual:
+            told = "`expected` needs `allowed`, and `actual` needs `calls` beside `functions`"
+            return CaseOutcome(outcome=Errored(error_type="invalid_case", message=told))
         allowed = [_named(call) for call in as_items(expected["allowed"])]
         calls = [_named(call) for call in as_items(actual["calls"])]
         fault = finished(self._checked(calls, allowed, as_items(actual["functions"])))

@@ -21,14 +21,14 @@ _UNITS_PER_CONTAINER = 4
 
 
 class PythonEquality:
-    """Numbers values: equal ones have the same number."""
+    """Numbers containers: equal ones have the same number."""
 
     __slots__ = ("_containers", "_numbers", "_pacer")
 
     def __init__(self, pacer: Pacer) -> None:
         self._numbers: dict[Hashable, int] = {}
-        # By identity; containers stay beside their numbers so that no other can take their place in memory.
-        self._containers: dict[int, tuple[_Container, int]] = {}
+        # By identity; containers stay beside their keys so that no other can take their place in memory.
+        self._containers: dict[int, tuple[_Container, Key]] = {}
         self._pacer = pacer
 
     def same(self, first: Json, second: Json) -> Generator[None, None, bool]:
@@ -42,8 +42,25 @@ class PythonEquality:
     def key(self, value: Json) -> Generator[None, None, Key]:
         """Return a key that is equal for equal values only, as long as this lives."""
         if isinstance(value, list | dict) and id(value) not in self._containers:
-            yield from self._number_containers(value)
-        return (self._of(value),)
+            if self._pacer.due(_UNITS_PER_CONTAINER + len(value) // 4):
+                yield
+            if not self._holds_none(value):
+                yield from self._number_containers(value)
+        if isinstance(value, list | dict):
+            return self._containers[id(value)][1]
+        return ("null",) if value is None else ("value", value)
+
+    def _holds_none(self, node: _Container) -> bool:
+        """Number a container at once if there is no container in it, as it mostly is."""
+        if len(node) > _AT_ONCE:
+            return False
+        try:
+            number = self._number(("{", frozenset(node.items())) if isinstance(node, dict) else ("[", *node))
+        except TypeError:
+            # Containers cannot be hashed.
+            return False
+        self._containers[id(node)] = (node, ("#", number))
+        return True
 
     def _number_containers(self, value: _Container) -> Generator[None, None, None]:
         """Number all containers of a value, the innermost first."""
@@ -53,22 +70,26 @@ class PythonEquality:
             for child in below:
                 if self._pacer.due():
                     yield
-                if isinstance(child, list | dict) and id(child) not in self._containers:
-                    stack.append((child, _children(child)))
-                    break
+                if not isinstance(child, list | dict) or id(child) in self._containers or self._holds_none(child):
+                    continue
+                stack.append((child, _children(child)))
+                break
             else:
                 stack.pop()
                 if self._pacer.due(_UNITS_PER_CONTAINER):
                     yield
-                self._containers[id(node)] = (node, (yield from self._of_container(node)))
+                self._containers[id(node)] = (node, ("#", (yield from self._of_container(node))))
 
     def _of_container(self, node: _Container) -> Generator[None, None, int]:
         if isinstance(node, list):
-            return (yield from self._of_parts(("[", len(node)), map(self._of, node)))
+            members = map(self._member, node)
+            if len(node) <= _AT_ONCE:
+                return self._number(("[", *members))
+            return (yield from self._of_parts(("[", len(node)), members))
         if len(node) <= _AT_ONCE:
-            return self._number(("{", frozenset((name, self._of(child)) for name, child in node.items())))
-        members = chain.from_iterable((name, self._of(node[name])) for name in _in_order(node))
-        return (yield from self._of_parts(("{", len(node)), members))
+            return self._number(("{", frozenset((name, self._member(child)) for name, child in node.items())))
+        parts = chain.from_iterable((name, self._member(node[name])) for name in _in_order(node))
+        return (yield from self._of_parts(("{", len(node)), parts))
 
     def _of_parts(self, start: Hashable, parts: Iterator[Hashable]) -> Generator[None, None, int]:
         """Extend the number of a beginning piece by piece: hashing a large container at once would take too long."""
@@ -79,11 +100,9 @@ class PythonEquality:
                 yield
         return number
 
-    def _of(self, value: Json) -> int:
-        if isinstance(value, list | dict):
-            return self._containers[id(value)][1]
-        # Only NaN differs from itself. Of all others Python's own hash and equality decide: true is 1.
-        return self._number(("nan", len(self._numbers)) if value != value else value)
+    def _member(self, value: Json) -> Hashable:
+        """Stand for a value in its container: Python's own hash and equality decide about those that are none."""
+        return self._containers[id(value)][1] if isinstance(value, list | dict) else value
 
     def _number(self, key: Hashable) -> int:
         return self._numbers.setdefault(key, len(self._numbers))

@@ -106,17 +106,16 @@ def _texts(calls: PlainCalls, pacer: Pacer) -> Generator[None, None, list[_Texts
         for name, value in (call.args or {}).items():
             if pacer.due():
                 yield
-            written[name] = yield from _text(value, pacer)
+            # Most are no containers; not having to ask for a generator is half of the work.
+            written[name] = (yield from _text(value, pacer)) if isinstance(value, list | dict) else str(value)
         if pacer.due(3):
             yield
         texts.append((call.name, written))
     return texts
 
 
-def _text(value: Json, pacer: Pacer) -> Generator[None, None, str]:
-    """Do what `str` does, without recursion."""
-    if not isinstance(value, list | dict):
-        return str(value)
+def _text(value: list[Json] | dict[str, Json], pacer: Pacer) -> Generator[None, None, str]:
+    """Do what `str` does to a container, without recursion."""
     pieces: list[str] = []
     stack: list[Iterator[tuple[str, Json] | str]] = [iter((("", value),))]
     while stack:
@@ -160,6 +159,8 @@ def _sorted(calls: list[_Texts], pacer: Pacer) -> Generator[None, None, list[_Te
         chunks.append(sorted(calls[start : start + _CHUNK], key=_sort_key))
         if pacer.due(_CHUNK * 2):
             yield
+    if len(chunks) == 1:
+        return chunks[0]
     merged: list[_Texts] = []
     for call in merge(*chunks, key=_sort_key):
         merged.append(call)

@@ -34,6 +34,7 @@ LISTEN: tuple[str, ...] = (
     "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0",
     "receivers.otlp.protocols.http.endpoint=127.0.0.1:0",
     "exporters.prometheus.endpoint=127.0.0.1:0",
+    "admin.endpoint=127.0.0.1:0",
 )
 # Trajectories close soon, so that tests do not wait for what production waits for.
 SOON = (

@@ -8,7 +8,7 @@ from typing import cast
 from pydantic import BaseModel, ValidationError
 
 from toolgauge import plugins
-from toolgauge.build.judges import judge_problems
+from toolgauge.build.judges import require_judge
 from toolgauge.config.criteria import (
     CriterionConfig,
     criterion_problem,
@@ -34,9 +34,7 @@ def load_configuration(paths: Sequence[str], overrides: Sequence[str]) -> tuple[
     config = load([Path(path) for path in paths], overrides, os.environ)
     written = load_criteria(config, os.environ)
     criteria = make_criteria(config, written)
-    problems = tuple(judge_problems(config, written, criteria))
-    if problems:
-        raise config_error(problems)
+    require_judge(config, written, criteria)
     return config, criteria
 
 

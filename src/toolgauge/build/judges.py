@@ -9,7 +9,7 @@ from toolgauge import plugins
 from toolgauge.config.criteria import CriterionConfig, criterion_problem
 from toolgauge.config.judge import JudgeSection
 from toolgauge.config.model import Config
-from toolgauge.config.problems import Problem
+from toolgauge.config.problems import Problem, config_error
 from toolgauge.judge.asker import Asker
 from toolgauge.judge.client import Client
 from toolgauge.judge.judges import Judges
@@ -44,10 +44,16 @@ def asks_judge(criteria: Sequence[Criterion]) -> bool:
     return any(isinstance(criterion.evaluator, JudgeEvaluator) for criterion in criteria)
 
 
-def judge_problems(
-    config: Config, written: Sequence[CriterionConfig], criteria: Sequence[Criterion]
-) -> Iterator[Problem]:
-    """Complain about criteria that ask a judge where there is none to ask."""
+def require_judge(config: Config, written: Sequence[CriterionConfig], criteria: Sequence[Criterion]) -> None:
+    """Raise `ConfigError` when a criterion asks a judge and there is none to ask."""
+    problems = tuple(_problems(config, written, criteria))
+    if problems:
+        raise config_error(problems)
+    if config.judge is not None and asks_judge(criteria):
+        open_client(config.judge)
+
+
+def _problems(config: Config, written: Sequence[CriterionConfig], criteria: Sequence[Criterion]) -> Iterator[Problem]:
     asking = {criterion.name for criterion in criteria if isinstance(criterion.evaluator, JudgeEvaluator)}
     for entry in written:
         if entry.name not in asking:

@@ -1,6 +1,6 @@
 """Config -> what the listeners need: TLS, guards, receivers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from toolgauge.auth import TokenGuard
 from toolgauge.config.listeners import (
@@ -14,7 +14,9 @@ from toolgauge.config.listeners import (
 )
 from toolgauge.config.model import Config
 from toolgauge.decode.otlp_json import request_from_json
+from toolgauge.emit.scrape import MetricsEndpoint
 from toolgauge.model.delivery import Consumer
+from toolgauge.model.metrics import MetricRegistry
 from toolgauge.receive.cors import Cors
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
@@ -35,6 +37,23 @@ def make_receivers(
     return (
         GrpcReceiver(consumer, grpc, clock=clock, metrics=metrics, hop_id=hop_id),
         HttpReceiver(consumer, http, from_json=request_from_json, clock=clock, metrics=metrics, hop_id=hop_id),
+    )
+
+
+def make_metrics_endpoint(
+    config: Config, registry: MetricRegistry, resource: Mapping[str, str], *, start_ns: int
+) -> MetricsEndpoint | None:
+    """Make the endpoint that Prometheus scrapes, if there is to be one."""
+    section = config.exporters.prometheus
+    if section is None:
+        return None
+    return MetricsEndpoint(
+        section.endpoint,
+        registry,
+        resource,
+        start_ns=start_ns,
+        tls=server_tls(section.tls),
+        guard=guard(section.auth),
     )
 
 

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 
 from toolgauge.build.clock import SteadyClock
 from toolgauge.build.destination import make_outbox
+from toolgauge.build.health import make_admin, make_health
 from toolgauge.build.judges import asks_judge, make_judges, open_client
-from toolgauge.build.listeners import make_receivers
+from toolgauge.build.listeners import make_metrics_endpoint, make_receivers
 from toolgauge.build.pipeline import VERSION, emit_settings, make_pipeline, redactor
 from toolgauge.build.service import Service
 from toolgauge.config.model import Config
 from toolgauge.emit.emitter import Emitter
 from toolgauge.emit.resource import resource_from_environment
-from toolgauge.emit.scrape import MetricsEndpoint
 from toolgauge.judge.judges import Judges
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.pipeline import ScorecardSink
@@ -46,17 +46,17 @@ def make_service(
     sink = emitter if watching is None else watching(emitter)
     judges = _judges(config, criteria, metrics)
     pipeline = make_pipeline(config, criteria, sink=sink, outbox=outbox, metrics=metrics, judging=judges)
-    prometheus = config.exporters.prometheus
+    health = make_health(config, outbox)
     return Service(
         pipeline=pipeline,
         receivers=make_receivers(config, pipeline, clock=clock, metrics=metrics, hop_id=hop_id),
+        health=health,
+        admin=make_admin(config, health),
         judges=judges,
         outbox=outbox,
         emitter=emitter,
         metrics=metrics,
-        endpoint=None
-        if prometheus is None
-        else MetricsEndpoint(prometheus.endpoint, registry, emitter.resource, start_ns=start_ns),
+        endpoint=make_metrics_endpoint(config, registry, emitter.resource, start_ns=start_ns),
         push_interval_s=config.metrics.interval / 1e9,
         clock=clock,
     )

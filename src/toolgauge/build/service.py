@@ -1,13 +1,15 @@
 """One running toolgauge: receivers, pipeline, destination and metrics endpoint on one event loop.
 
-At the end the order is: stop receiving, score what is open, hear the judges out, send what is queued, stop being
-observable.
+At the end the order is: say that we are stopping, stop receiving, score what is open, hear the judges out, send what
+is queued, stop being observable, health last.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from toolgauge.admin.endpoint import AdminEndpoint
+from toolgauge.admin.health import Health
 from toolgauge.build.clock import SteadyClock
 from toolgauge.build.faults import Faults
 from toolgauge.emit.emitter import Emitter
@@ -24,8 +26,9 @@ _LOG = logging.getLogger("toolgauge")
 _TICK_S = 0.1
 _SLICE_NS = 5_000_000
 _RECEIVER_GRACE_S = 2.0
-_SCORING_DEADLINE_S = 10.0
-_JUDGING_DEADLINE_S = 10.0
+# Orchestrators kill after 30 s.
+_SCORING_DEADLINE_S = 8.0
+_JUDGING_DEADLINE_S = 7.0
 _DRAIN_TIMEOUT_S = 10.0
 
 
@@ -39,6 +42,8 @@ class Service:
         receivers: tuple[GrpcReceiver | HttpReceiver, ...],
         judges: Judges | None,
         outbox: FanOut | Leaf,
+        health: Health,
+        admin: AdminEndpoint | None,
         emitter: Emitter,
         metrics: SelfMetrics,
         endpoint: MetricsEndpoint | None,
@@ -49,6 +54,8 @@ class Service:
         self.receivers = receivers
         self._judges = judges
         self.outbox = outbox
+        self.health = health
+        self.admin = admin
         self.endpoint = endpoint
         self._emitter = emitter
         self.metrics = metrics
@@ -61,6 +68,9 @@ class Service:
         """Open the ports. Raise `StartError` when one cannot be had; nothing stays open then."""
         started: list[Callable[[], Awaitable[None]]] = []
         try:
+            if self.admin is not None:
+                await self.admin.start()
+                started.append(self.admin.stop)
             if self.endpoint is not None:
                 await self.endpoint.start()
                 started.append(self.endpoint.stop)
@@ -76,9 +86,11 @@ class Service:
         if self._judges is not None:
             await self._judges.start()
         self._timers = asyncio.create_task(self._run_timers())
+        self.health.enter("running")
 
     async def stop(self) -> int:
-        """Stop in order; return how many spans and requests of our own could not be delivered."""
+        """Stop in order, within 30 s; return how many spans and requests of our own could not be delivered."""
+        self.health.enter("stopping")
         for receiver in self.receivers:
             await receiver.stop(_RECEIVER_GRACE_S)
         if self._timers is not None:
@@ -92,6 +104,9 @@ class Service:
         await self.outbox.close()
         if self.endpoint is not None:
             await self.endpoint.stop()
+        self.health.enter("stopped")
+        if self.admin is not None:
+            await self.admin.stop()
         return lost
 
     async def _score_what_is_open(self) -> None:

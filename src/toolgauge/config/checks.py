@@ -16,7 +16,6 @@ _NOT_YET: tuple[tuple[str, ...], ...] = (
     ("watch", "enabled"),
     ("watch", "false_alarms_per_week"),
     ("web", "endpoint"),
-    ("admin", "endpoint"),
     ("state", "directory"),
     ("memory", "limit"),
     ("log", "format"),
@@ -59,6 +58,8 @@ def _listener_sections(config: Config) -> Iterator[tuple[tuple[str, ...], Listen
     yield (*protocols, "http"), config.receivers.otlp.protocols.http
     if config.exporters.prometheus is not None:
         yield ("exporters", "prometheus"), config.exporters.prometheus
+    if config.admin is not None:
+        yield ("admin",), config.admin
 
 
 def _listeners(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:

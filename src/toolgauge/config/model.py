@@ -134,10 +134,19 @@ class Web(Section):
     endpoint: Address = "localhost:8317"
 
 
+class ComponentHealthSection(Section):
+    """Which errors of parts make the process unwell, with the Collector's names; none unless asked for."""
+
+    include_permanent_errors: bool = False
+    include_recoverable_errors: bool = False
+    recovery_duration: PositiveDuration = _MINUTE
+
+
 class Admin(Listener):
     """Health."""
 
     endpoint: Address = "localhost:13133"
+    component_health: ComponentHealthSection = ComponentHealthSection()
 
 
 class State(Section):
@@ -198,7 +207,7 @@ class Config(Section):
     watch: Watch = Watch()
     judge: JudgeSection | None = None
     web: Web = Web()
-    admin: Admin = Admin()
+    admin: Admin | None = Admin()
     state: State = State()
     memory: Memory = Memory()
     log: Log = Log()

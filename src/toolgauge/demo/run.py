@@ -120,6 +120,7 @@ def _service(destination_port: int, seen: list[Scorecard]) -> Service:
         "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0",
         "receivers.otlp.protocols.http.endpoint=127.0.0.1:0",
         "exporters.prometheus.endpoint=127.0.0.1:0",
+        "admin.endpoint=127.0.0.1:0",
         f"exporters.otlp.endpoint=127.0.0.1:{destination_port}",
         "assemble.run_end_grace=1s",
         "assemble.idle_timeout=3s",

@@ -11,54 +11,76 @@ from collections.abc import Mapping
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from toolgauge.auth import TokenGuard
 from toolgauge.emit.metric_data import snapshot
 from toolgauge.emit.openmetrics import render
-from toolgauge.listen import listen
+from toolgauge.listeners import Listeners
+from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.tls import ServerTls
 
-_BACKLOG = 128
 _STOP_TIMEOUT_S = 2.0
 
 
 class MetricsEndpoint:
     """Serves `GET /metrics` at `endpoint` (`host:port`; port 0 takes any free one)."""
 
-    def __init__(self, endpoint: str, registry: MetricRegistry, resource: Mapping[str, str], *, start_ns: int) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        registry: MetricRegistry,
+        resource: Mapping[str, str],
+        *,
+        start_ns: int,
+        tls: ServerTls | None = None,
+        guard: TokenGuard | None = None,
+    ) -> None:
         self._endpoint = endpoint
+        self._tls = tls
+        self._guard = guard
+        self._listeners: Listeners | None = None
         self._registry = registry
         self._resource = resource
         self._start_ns = start_ns
         self._runner: web.AppRunner | None = None
-        self._port = 0
         # One scrape is written at a time: clients that ask all at once share no core but wait.
         self._writing = asyncio.Lock()
 
     @property
     def port(self) -> int:
         """The port in use; 0 before `start`."""
-        return self._port
+        return 0 if self._listeners is None else self._listeners.port
 
     async def start(self) -> None:
         """Listen. Raises `StartError` when the address cannot be had."""
-        sockets = listen(self._endpoint)
-        self._port = int(sockets[0].getsockname()[1])
         app = web.Application()
         app.router.add_get("/metrics", self._metrics)
         runner = web.AppRunner(
             app, access_log=None, handle_signals=False, shutdown_timeout=_STOP_TIMEOUT_S, logger=_logger()
         )
         await runner.setup()
-        self._runner = runner
-        for listening in sockets:
-            await web.SockSite(runner, listening, backlog=_BACKLOG).start()
+        server = runner.server
+        if server is None:
+            raise StartError("the metrics endpoint has no server")
+        listeners = Listeners(server, self._endpoint, self._tls)
+        try:
+            await listeners.start()
+        except BaseException:
+            await runner.cleanup()
+            raise
+        self._runner, self._listeners = runner, listeners
 
     async def stop(self) -> None:
         """Stop listening; a scrape under way gets a moment to finish. Works twice and without a start."""
+        if self._listeners is not None:
+            await self._listeners.stop()
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
 
     async def _metrics(self, request: web.Request) -> web.Response:
+        if self._guard is not None and not self._guard.admits(request.headers.get(self._guard.header)):
+            return web.Response(status=401, headers={"WWW-Authenticate": self._guard.challenge})
         accept = ",".join(request.headers.getall("Accept", []))
         async with self._writing:
             metrics = snapshot(self._registry)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from toolgauge.forward.backoff import Backoff
 from toolgauge.forward.grpc_sender import GrpcSender
 from toolgauge.forward.http_sender import HttpSender
-from toolgauge.forward.outage import OutageLog
+from toolgauge.forward.outage import Outage, OutageLog
 from toolgauge.forward.queue import SendQueue
 from toolgauge.forward.sender import Sender
 from toolgauge.forward.settings import DestinationSettings
@@ -65,6 +65,11 @@ class Destination:
     def queue_capacity_bytes(self) -> int:
         """How many bytes of senders' requests may wait."""
         return self._settings.queue_max_bytes
+
+    @property
+    def outage(self) -> Outage | None:
+        """The outage that lasts; `None` while the last attempt worked."""
+        return self._outage.now()
 
     @property
     def requests_in_flight(self) -> int:

@@ -1,5 +1,6 @@
 """The way out when there is none: no destination is configured, and scores are read from metrics alone."""
 
+from toolgauge.forward.destination import Destination
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -10,6 +11,11 @@ class Leaf:
     def __init__(self, metrics: SelfMetrics) -> None:
         self._spans = metrics.spans
         metrics.spans_queued.observe = lambda: {("",): 0}
+
+    @property
+    def destinations(self) -> tuple[Destination, ...]:
+        """There is none."""
+        return ()
 
     @property
     def spans_queued(self) -> int:

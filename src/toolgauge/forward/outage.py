@@ -2,9 +2,18 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 _log = logging.getLogger("toolgauge.forward")
 _QUIET_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A destination does not take requests: why, and for how long."""
+
+    reason: str
+    lasted_s: float
 
 
 class OutageLog:
@@ -14,13 +23,20 @@ class OutageLog:
         self._name = name
         self._clock = clock
         self._failing_since: float | None = None
+        self._reason = ""
         self._warned = False
         self._last_warned_s: float | None = None
         self._dropped_said: dict[str, float] = {}
 
+    def now(self) -> Outage | None:
+        """Tell of an outage that lasts."""
+        since = self._failing_since
+        return None if since is None else Outage(self._reason, self._clock() - since)
+
     def failed(self, reason: str) -> None:
         """An attempt failed and will be repeated."""
         now_s = self._clock()
+        self._reason = reason
         if self._failing_since is None:
             self._failing_since = now_s
         if self._warned or (self._last_warned_s is not None and now_s - self._last_warned_s < _QUIET_S):

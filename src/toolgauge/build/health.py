@@ -1,0 +1,53 @@
+"""Config -> the admin endpoint, and how the parts of a service say that they fare."""
+
+import time
+from collections.abc import Mapping
+
+from toolgauge.admin.endpoint import AdminEndpoint
+from toolgauge.admin.health import ComponentHealth, ErrorPolicy, Health
+from toolgauge.build.listeners import guard, server_tls
+from toolgauge.config.model import Config
+from toolgauge.forward.destination import Destination
+from toolgauge.forward.fan_out import FanOut
+from toolgauge.forward.leaf import Leaf
+
+
+def make_health(config: Config, outbox: FanOut | Leaf) -> Health:
+    """Make what knows the phase and asks the destinations; receivers are well as long as the process takes requests."""
+    started_ns = time.time_ns()
+
+    def components() -> Mapping[str, ComponentHealth]:
+        receiver = ComponentHealth(status="StatusOK", since_ns=started_ns)
+        parts = {"receiver:otlp/grpc": receiver, "receiver:otlp/http": receiver}
+        for destination in outbox.destinations:
+            parts[f"exporter:{destination.name}"] = _of(destination, started_ns)
+        return parts
+
+    return Health(clock=time.time_ns, components=components, policy=_policy(config))
+
+
+def make_admin(config: Config, health: Health) -> AdminEndpoint | None:
+    """Make the admin endpoint, if there is to be one; raise `StartError` when a file that it needs cannot be used."""
+    section = config.admin
+    if section is None:
+        return None
+    return AdminEndpoint(health, section.endpoint, tls=server_tls(section.tls), guard=guard(section.auth))
+
+
+def _of(destination: Destination, started_ns: int) -> ComponentHealth:
+    outage = destination.outage
+    if outage is None:
+        return ComponentHealth(status="StatusOK", since_ns=started_ns)
+    since_ns = time.time_ns() - int(outage.lasted_s * 1e9)
+    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=outage.reason)
+
+
+def _policy(config: Config) -> ErrorPolicy:
+    if config.admin is None:
+        return ErrorPolicy()
+    section = config.admin.component_health
+    return ErrorPolicy(
+        include_permanent=section.include_permanent_errors,
+        include_recoverable=section.include_recoverable_errors,
+        recovery_duration_ns=section.recovery_duration,
+    )

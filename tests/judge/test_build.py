@@ -1,6 +1,7 @@
 """Criteria that ask a judge: what they need to be told, and where nobody is asked."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator
 
 CRITERIA = "criteria: [{name: right, evaluator: tool_selection_accuracy}]\n"
-JUDGE = 'judge: {model: "openai:gpt-4.1-mini"}\n'
+JUDGE = 'judge: {model: "openai:gpt-4.1-mini", api_key: sk-key}\n'
 CORPUS = Path(__file__).parent.parent / "corpus"
 
 
@@ -37,6 +38,21 @@ def test_a_criterion_that_asks_a_judge_is_one_like_others(tmp_path: Path):
     _, criteria = load_configuration([written(tmp_path, CRITERIA + JUDGE)], [])
     assert criteria[-1].name == "right"
     assert isinstance(criteria[-1].evaluator, JudgeEvaluator)
+
+
+def test_a_model_that_cannot_be_had_is_an_error_before_anything_starts(tmp_path: Path):
+    error = refused(written(tmp_path, CRITERIA + "judge: {model: 'nobody:gpt', api_key: sk-key}\n"))
+    assert error.message.startswith("`judge.model` cannot be used: ")
+    assert "sk-key" not in f"{error.message} {error.hint}"
+
+
+def test_the_example_of_the_readme_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-key")
+    readme = (Path(__file__).parent.parent.parent / "README.md").read_text()
+    (example,) = re.findall(r"```yaml\n(judge:.*?)```", readme, re.DOTALL)
+    config, criteria = load_configuration([written(tmp_path, example)], [])
+    assert config.judge is not None
+    assert criteria[-1].name == "right-tool"
 
 
 def test_without_a_judge_to_ask_the_criterion_is_an_error(tmp_path: Path):

@@ -1,8 +1,9 @@
 """The stage with a scripted client: every bound, every fault, and exactly one set of outcomes for every inquiry."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
@@ -13,7 +14,7 @@ from toolgauge.judge.settings import JudgeSettings, Prices
 from toolgauge.model.errors import JudgeCallError
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Asking
-from toolgauge.model.outcomes import Errored, NotEvaluated, Scored
+from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import Trajectory
 
 SETTINGS = JudgeSettings(timeout_s=5)
@@ -219,6 +220,39 @@ async def test_questions_are_built_only_when_a_call_is_free():
     await bench.judges.drain(0.05)
     assert len(built) == 3
     await bench.judges.close()
+
+
+async def test_building_questions_lets_others_work_as_often_as_the_evaluator_pauses():
+    class Slow(RightTool):
+        def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:
+            for _ in range(500):
+                yield None
+            yield from super().questions(trajectory, expected)
+
+    bench = Bench(YES)
+    turns = 0
+    of = run("find")
+    await bench.judges.start()
+    bench.judges.put(of, (inquiry(Slow(), of),))
+    while bench.judges.open_count:
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 500
+    await bench.judges.close()
+
+
+async def test_what_an_evaluator_breaks_is_an_outcome_and_judging_goes_on():
+    class Broken(RightTool):
+        def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
+            raise KeyError("secret", outcomes)
+
+    class Whole(Broken):
+        level: ClassVar[Level] = "trajectory"
+
+    bench = Bench(YES)
+    of = run("find")
+    outcomes = await bench.judged(inquiry(Whole(), of), inquiry(RightTool(), of))
+    assert outcomes == [Errored(error_type="KeyError", message="the evaluator raised an exception"), YES_SCORE]
 
 
 async def test_a_reply_that_is_none_costs_that_question():

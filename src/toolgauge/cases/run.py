@@ -29,6 +29,8 @@ from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
 from toolgauge.score.scorer import Scorer
 
 _ROUNDING = 1e-9
+_KINDS = ToolKinds()
+_NOTHING = Story().trajectory()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +49,13 @@ class Cases:
     def __init__(self, judge: Judge = scripted) -> None:
         self._judge = judge
         self._evaluators: dict[tuple[str, str], Evaluator | JudgeEvaluator] = {}
+        self._as_written: dict[tuple[str, str, float], _AsWritten] = {}
 
     def score(self, case: Case) -> CaseResult:
         """Score one case; whatever is wrong with it becomes its outcome."""
+        key = (case.evaluator, json.dumps(case.config, sort_keys=True))
         try:
-            evaluator = self._evaluator(case)
+            evaluator = self._evaluator(case, key)
             if not _is_for_cases(evaluator, case):
                 return self._on_trajectory(case, self._answered(evaluator, case))
         except ConfigError as error:
@@ -59,10 +63,13 @@ class Cases:
             return _broken(case, "invalid_config", f"{error.message}{hint}")
         except CaseError as error:
             return _broken(case, error.error_type, error.message)
-        return _as_written(case, evaluator)
+        between = self._as_written.get((*key, case.pass_at))
+        if between is None:
+            # `_is_for_cases` has looked at what the evaluator is.
+            between = self._as_written[*key, case.pass_at] = _AsWritten(cast("CaseEvaluator", evaluator), case)
+        return between.score(case)
 
-    def _evaluator(self, case: Case) -> Evaluator | JudgeEvaluator:
-        key = (case.evaluator, json.dumps(case.config, sort_keys=True))
+    def _evaluator(self, case: Case, key: tuple[str, str]) -> Evaluator | JudgeEvaluator:
         if key not in self._evaluators:
             self._evaluators[key] = make_evaluator(case.evaluator, case.config)
         return self._evaluators[key]
@@ -87,28 +94,30 @@ class Cases:
 
 
 class _AsWritten:
-    """Stands between the scorer and an evaluator that is given the case as it was written."""
+    """Stands between the scorer and an evaluator that is given the case as it was written, one case after the other."""
 
     level: ClassVar[Level] = "trajectory"
 
     def __init__(self, evaluator: CaseEvaluator, case: Case) -> None:
         self._evaluator = evaluator
         self._case = case
+        self._original: JsonObject = {}
         self.version: str = evaluator.version
-        self.original: JsonObject = {}
+        itself = cast("Evaluator", self)  # its version is its own
+        self._scorer = _scorer(case, itself, _NOTHING, None)
+
+    def score(self, case: Case) -> CaseResult:
+        """Score a case with the evaluator and the `pass_at` of the first one."""
+        self._case, self._original = case, {}
+        (*_, result) = _results(self._scorer, _NOTHING)
+        return CaseResult(case=case, outcome=result.outcome, original=self._original)
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield what the evaluator says about the case."""
         del trajectory, expected
         said = self._evaluator.score_case(self._case.expected, self._case.actual)
-        self.original = said.original
+        self._original = said.original
         yield None, said.outcome
-
-
-def _as_written(case: Case, evaluator: object) -> CaseResult:
-    between = _AsWritten(cast("CaseEvaluator", evaluator), case)  # `_is_for_cases` has looked
-    (*_, result) = _score(case, cast("Evaluator", between), Story().trajectory(), None)  # its version is its own
-    return CaseResult(case=case, outcome=result.outcome, original=between.original)
 
 
 def _is_for_cases(evaluator: object, case: Case) -> bool:
@@ -120,6 +129,10 @@ def _is_for_cases(evaluator: object, case: Case) -> bool:
 
 
 def _score(case: Case, evaluator: Evaluator, trajectory: Trajectory, expected: Expected | None) -> tuple[Result, ...]:
+    return _results(_scorer(case, evaluator, trajectory, expected), trajectory)
+
+
+def _scorer(case: Case, evaluator: Evaluator, trajectory: Trajectory, expected: Expected | None) -> Scorer:
     criterion = Criterion(
         name=case.name,
         evaluator_name=case.evaluator,
@@ -129,8 +142,12 @@ def _score(case: Case, evaluator: Evaluator, trajectory: Trajectory, expected: E
         reference=NoReference() if expected is None else Inline(expected),
         pass_at=case.pass_at,
     )
+    return Scorer([criterion], _KINDS)
+
+
+def _results(scorer: Scorer, trajectory: Trajectory) -> tuple[Result, ...]:
     results: tuple[Result, ...] = ()
-    for scored in Scorer([criterion], ToolKinds()).score(trajectory):
+    for scored in scorer.score(trajectory):
         results = results if scored is None else scored
     return results
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.score.support import expected, finished, judge, tool_call, trajectory
@@ -133,6 +133,7 @@ def test_every_mode_scores_what_brute_force_finds(mode: Mode, calls: list[Expect
 @pytest.mark.parametrize("mode", MODES)
 @settings(max_examples=100, deadline=None)
 @given(steps(), runs())
+@example([ExpectedCall(name="b"), ExpectedCall(name="a", optional=True)], trajectory(tool_call("a"), tool_call("b")))
 def test_the_script_has_a_line_for_every_call_and_every_missing_one(
     mode: Mode, calls: list[ExpectedCall], run: Trajectory
 ):

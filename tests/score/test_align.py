@@ -141,6 +141,23 @@ def test_too_many_calls_that_all_fit_are_not_called_greedy():
     assert finished(align(same, same[::-1], constant(None), order="ordered", max_pairs=100)).is_greedy
 
 
+def test_many_kinds_together_look_at_no_more_pairs_than_a_few_of_the_greatest_size():
+    looks = 0
+
+    def counted(expected: int, actual: int) -> Generator[None, None, float | None]:  # noqa: ARG001 (constant)
+        nonlocal looks
+        looks += 1
+        yield from ()
+        return 0.5
+
+    def many(name: str) -> list[Item]:
+        return [Item(kind=f"t{at % 20}", key=(name, at)) for at in range(800)]
+
+    alignment = finished(align(many("e"), many("a"), counted, max_pairs=1000))
+    assert (len(alignment.pairs), alignment.is_greedy) == (800, True)
+    assert looks <= 4 * 1000 + 800
+
+
 def test_an_optional_call_is_not_settled_where_a_required_one_would_be_missed():
     expected = [Item(kind="t", key="x", optional=True), Item(kind="t", key="any")]
     for peel in (True, False):

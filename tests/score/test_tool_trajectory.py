@@ -184,6 +184,15 @@ def test_neighbours_that_changed_places_are_swapped():
     assert outcome.parts["out_of_order"] == 1
 
 
+def test_an_optional_call_at_the_wrong_place_costs_only_where_extra_calls_do():
+    reference = expected(expect("b"), expect("a", optional=True))
+    free = scored(IN_ORDER, made("a b"), reference)
+    assert (free.value, free.explanation) == (1.0, "1 of 1 expected calls are as expected, 2 made")
+    charged = scored(EXACT, made("a b"), reference)
+    assert charged.value == pytest.approx(2 / 3)
+    assert charged.explanation.endswith("swap `a` with `b`")
+
+
 def test_a_call_at_the_wrong_place_is_moved():
     late = scored(EXACT, made("b c a"), wanted("a b c"))
     assert late.explanation == "2 of 3 expected calls are as expected, 3 made; keep `b`, `c`; move `a` earlier"

@@ -190,7 +190,10 @@ class _Aligner:
         if self._is_small(rows, columns):
             return same + (yield from self._assigned(rows, columns, []))
         self.is_greedy = True
-        return same + (yield from greedy.in_any_order(rows, columns, self._row, self._max_pairs))
+        # One look for each row there must be, whatever the kinds before have used up.
+        looks = max(min(self._max_pairs, self._left), len(rows))
+        self._left -= min(looks, len(rows) * len(columns))
+        return same + (yield from greedy.in_any_order(rows, columns, self._row, looks))
 
     def _is_small(self, rows: Sequence[int], columns: Sequence[int]) -> bool:
         return len(rows) * len(columns) <= min(self._max_pairs, self._left)
@@ -291,7 +294,9 @@ class _Aligner:
         is_small = len(table.expected) * len(table.actual) <= self._max_pairs
         if is_small and partial_order.is_affordable(*classes):
             return (yield from partial_order.in_stages(*classes, self._row, table.pacer))
-        # Without regard to order no total is greater; it often keeps the order by itself.
+        # Without regard to order no total is greater; it often keeps the order by itself. Where it does not, it is but
+        # the beginning of the work.
+        self._left = self._max_pairs
         pairs = yield from self.any_order(peel=False)
         if _keeps_order(table, pairs):
             return pairs

@@ -58,7 +58,11 @@ def edits(
     sides: Sides, alignment: Alignment, weigh: Weigh, pacer: Pacer, *, in_order: bool, free: Free
 ) -> Generator[None, None, tuple[Edit, ...]]:
     """Make the script, in the order of the calls that were made; an insertion follows the call it comes after."""
-    moved = (yield from _moved(sides, alignment, weigh, pacer)) if in_order else {}
+    moved: dict[int, int] = {}
+    if in_order:
+        # Where calls that nobody needs cost nothing, one at the wrong place is but another of them.
+        slots = alignment.missing if free.extra else _unpaired(sides, alignment)
+        moved = yield from _moved(sides, alignment, slots, weigh, pacer)
     swaps = _swaps(alignment, moved)
     script: list[_Placed] = []
     parts = [_paired(sides, alignment, swaps), _made(sides, alignment, moved, swaps, free)]
@@ -75,10 +79,15 @@ def edits(
 _Placed: TypeAlias = tuple[tuple[int, int, int], Edit]
 
 
-def _moved(sides: Sides, alignment: Alignment, weigh: Weigh, pacer: Pacer) -> Generator[None, None, dict[int, int]]:
-    """Find calls that would be as expected at another place; return their slots."""
+def _unpaired(sides: Sides, alignment: Alignment) -> list[int]:
     paired = {pair.expected for pair in alignment.pairs}
-    slots = [slot for slot in range(len(sides.slots)) if slot not in paired]
+    return [slot for slot in range(len(sides.slots)) if slot not in paired]
+
+
+def _moved(
+    sides: Sides, alignment: Alignment, slots: Sequence[int], weigh: Weigh, pacer: Pacer
+) -> Generator[None, None, dict[int, int]]:
+    """Find calls that would be as expected at another place; return their slots."""
     calls = alignment.unexpected
 
     def whole(slot: int, call: int) -> Generator[None, None, float | None]:

@@ -3,7 +3,7 @@
 Not the best pairing: where more than one call fits, the order decides whether the last one finds a counterpart.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from typing import TypeAlias
 
 from toolgauge.score.pauses import Pacer
@@ -12,17 +12,17 @@ Fits: TypeAlias = Callable[[int, int], Generator[None, None, bool]]
 
 
 def first_without(
-    wanted: Sequence[str], offered: Sequence[str], fits: Fits, pacer: Pacer
+    wanted: Sequence[Hashable], offered: Sequence[Hashable], fits: Fits, pacer: Pacer
 ) -> Generator[None, None, int | None]:
-    """Return the first of `wanted` (names, by index) that finds no free one of its name; `None` when all do.
+    """Return the first of `wanted` (kinds, by index) that finds no free one of its kind; `None` when all do.
 
     `fits` is asked about (wanted, offered) until it agrees, and no further than the first that finds none.
     """
-    free: dict[str, list[int]] = {}
-    for place, name in enumerate(offered):
-        free.setdefault(name, []).append(place)
-    for index, name in enumerate(wanted):
-        left = free.get(name, [])
+    free: dict[Hashable, list[int]] = {}
+    for place, kind in enumerate(offered):
+        free.setdefault(kind, []).append(place)
+    for index, kind in enumerate(wanted):
+        left = free.get(kind, [])
         for position, place in enumerate(left):
             if pacer.due():
                 yield

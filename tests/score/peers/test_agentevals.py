@@ -195,6 +195,15 @@ def test_unreadable_arguments_are_an_error_before_anything_is_compared(arguments
     assert error(TrajectoryMatch(), [QUESTION], [raw(arguments)]) == raised
 
 
+def test_what_is_wrong_first_is_the_error():
+    calls: list[Json] = [{"name": "a", "arguments": "[1]"}, {"name": "a", "arguments": "{"}]
+    both: JsonObject = {"role": "assistant", "content": "", "tool_calls": calls}
+    assert error(TrajectoryMatch(), [both], [both]) == "JSONDecodeError"
+    assert error(TrajectoryMatch(), [{**both, "role": "oracle", "tool_calls": calls[:1]}], []) == "ValueError"
+    # Nobody looks at what others than the assistant call.
+    assert value(TrajectoryMatch(), [{**both, "role": "user", "tool_calls": calls[:1]}], [QUESTION]) == 1
+
+
 def test_readable_text_is_as_good_as_an_object():
     assert value(TrajectoryMatch(), [raw('{"x": "a\tb"}')], [assistant(("a", {"x": "a\tb"}))]) == 1
 
@@ -262,6 +271,14 @@ def test_hidden_calls_no_reference_and_references_of_ours_are_no_score():
     (outcome,) = judge(TrajectoryMatch(), asked(tool_call("a")), expected(expect("a", optional=True)))
     assert isinstance(outcome, Errored)
     assert outcome.error_type == "unsupported_reference"
+
+
+def test_thousands_of_calls_of_one_tool_are_told_apart_by_their_arguments():
+    made = asked(*[tool_call("a", {"x": number}) for number in range(3000)])
+    wanted = expected(*[expect("a", {"x": number}) for number in reversed(range(3000))])
+    outcomes = list(TrajectoryMatch(trajectory_match_mode="unordered").evaluate(made, wanted))
+    assert outcomes[-1] == (None, Scored(value=1.0, explanation="the calls match (unordered)"))
+    assert outcomes.count(None) < 100
 
 
 def test_deep_and_wide_arguments_are_compared_with_pauses():

@@ -22,6 +22,7 @@ from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scor
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.first_fit import first_without
+from toolgauge.score.identities import Key
 from toolgauge.score.pauses import Pacer, finished
 from toolgauge.score.plain_calls import plain_expected
 from toolgauge.score.python_equality import PythonEquality
@@ -211,8 +212,23 @@ class _Matching:
             first, second = (other.args, call.args) if swapped else (call.args, other.args)
             return (yield from self._match(call.name, first, second))
 
-        names, offered = [call.name for call in calls], [call.name for call in others]
+        names = yield from self._kinds(calls, others)
+        offered = yield from self._kinds(others, calls)
         return (yield from first_without(names, offered, fits, self._pacer))
+
+    def _kinds(
+        self, calls: Sequence[_Call], others: Sequence[_Call]
+    ) -> Generator[None, None, list[tuple[str, Key | None]]]:
+        """Tell calls apart that cannot match: where arguments have to be equal, only equal calls are ever compared."""
+        by_name = {call.name for call in (*calls, *others) if call.args is None}
+        kinds: list[tuple[str, Key | None]] = []
+        for call in calls:
+            is_exact = (self._overrides.get(call.name) or self._mode) == "exact" and call.name not in by_name
+            key = (yield from self._equality.key(call.args)) if is_exact else None
+            if self._pacer.due():
+                yield
+            kinds.append((call.name, key))
+        return kinds
 
     def _match(self, name: str, first: JsonObject | None, second: JsonObject | None) -> Generator[None, None, bool]:
         rule = self._rule(name)
@@ -331,26 +347,28 @@ def _read_message(written: Json) -> _Message:
     if not isinstance(written, dict):
         raise _OriginalRaisesError("ValueError", "a message must be an object")
     role = written.get("role", written.get("type"))
-    # All calls are read, whoever made them; only those of the assistant count.
+    # All calls are read, whoever made them; only those of the assistant count, and have to be calls.
     calls = tuple(_read_calls(written.get("tool_calls")))
     known = _ROLES.get(role) if isinstance(role, str) else None
     if known is None:
         raise _OriginalRaisesError("ValueError", f"`role` of a message must be one of `{'`, `'.join(_ROLES)}`")
-    return _Message(known, calls if known == "assistant" else ())
+    return _Message(known, tuple(_checked(name, args) for name, args in calls) if known == "assistant" else ())
 
 
-def _read_calls(written: Json) -> Iterator[_Call]:
+def _read_calls(written: Json) -> Iterator[tuple[Json, Json]]:
+    """Yield names and arguments as far as text can be read."""
     if not written:
         return
-    if not isinstance(written, list) or not all(isinstance(call, dict) for call in written):
+    if not isinstance(written, list):
         raise _OriginalRaisesError("TypeError", "`tool_calls` must be a list of objects")
     for call in written:
-        if isinstance(call, dict):
-            nested = call.get("function")
-            yield _read_call(nested if isinstance(nested, dict) else call)
+        if not isinstance(call, dict):
+            raise _OriginalRaisesError("TypeError", "`tool_calls` must be a list of objects")
+        nested = call.get("function")
+        yield _read_call(nested if isinstance(nested, dict) else call)
 
 
-def _read_call(call: JsonObject) -> _Call:
+def _read_call(call: JsonObject) -> tuple[Json, Json]:
     if "name" not in call:
         raise _OriginalRaisesError("TypeError", "a call has no `name`")
     arguments: Json = call.get("args", call.get("arguments"))
@@ -359,7 +377,10 @@ def _read_call(call: JsonObject) -> _Call:
             arguments = json.loads(arguments, strict=False)
         except ValueError:
             raise _OriginalRaisesError("JSONDecodeError", "the arguments of a call are unparsable") from None
-    name = call["name"]
-    if not isinstance(name, str) or not isinstance(arguments, dict):
+    return call["name"], arguments
+
+
+def _checked(name: Json, args: Json) -> _Call:
+    if not isinstance(name, str) or not isinstance(args, dict):
         raise _OriginalRaisesError("ValidationError", "`name` of a call must be a text and its arguments an object")
-    return _Call(name, arguments)
+    return _Call(name, args)

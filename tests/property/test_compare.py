@@ -1,6 +1,7 @@
 """What holds for comparisons of any two values."""
 
 import math
+from datetime import UTC, datetime
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,9 +9,26 @@ from hypothesis import strategies as st
 from tests.score.support import finished
 from toolgauge.model.json import Json
 from toolgauge.score.compare import Comparison, compare, describe
-from toolgauge.score.identities import canonical
+from toolgauge.score.identities import Identities, canonical
+from toolgauge.score.moments import moment
 from toolgauge.score.pauses import Pacer
-from toolgauge.score.rules import Casefold, Contains, Exact, Ignore, Numeric, Rule, SetLike, Similarity
+from toolgauge.score.rules import (
+    Casefold,
+    Contains,
+    DateTime,
+    Deeper,
+    Exact,
+    Ignore,
+    Numeric,
+    OneOf,
+    Present,
+    Rule,
+    Scope,
+    SetLike,
+    Similarity,
+    Step,
+    Subset,
+)
 
 SINGLE: st.SearchStrategy[Json] = st.one_of(
     st.none(),
@@ -29,7 +47,22 @@ def containers(inner: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
 
 VALUES: st.SearchStrategy[Json] = st.recursive(SINGLE, containers, max_leaves=12)
 RULES: st.SearchStrategy[Rule] = st.sampled_from(
-    [Exact(), Casefold(), Numeric(absolute=0.5), Numeric(relative=0.1), Contains(), Ignore(), SetLike(), Similarity()]
+    [
+        Exact(),
+        Casefold(),
+        Numeric(absolute=0.5),
+        Numeric(relative=0.1),
+        Contains(),
+        Ignore(),
+        SetLike(),
+        Similarity(),
+        DateTime(),
+        DateTime(zone=3600),
+        Present(),
+        Subset(),
+        Subset(Casefold()),
+        Subset(Similarity()),
+    ]
 )
 
 
@@ -79,3 +112,48 @@ def turned(value: Json) -> Json:
 @given(VALUES)
 def test_the_order_of_keys_does_not_matter(value: Json):
     assert finished(canonical(value, Pacer())) == finished(canonical(turned(value), Pacer()))
+
+
+KEYS = st.sampled_from([Step(), Step(key=""), Step(key="0"), Step(place=0)])
+
+
+@st.composite
+def scopes(draw: st.DrawFn) -> Scope:
+    rules = st.one_of(RULES, st.just(OneOf()), st.just(OneOf(values=(1, "1"), omissible=True)))
+    places = draw(st.lists(st.tuples(st.lists(KEYS, min_size=1, max_size=2), rules), max_size=3))
+    return Scope(draw(RULES), tuple(Deeper(tuple(steps), rule, rank) for rank, (steps, rule) in enumerate(places)))
+
+
+@settings(max_examples=400, deadline=None)
+@given(scopes(), VALUES, VALUES)
+def test_rules_of_places_never_break_a_comparison(scope: Scope, expected: Json, actual: Json):
+    comparison = finished(compare(scope, expected, actual, where="x", pacer=Pacer()))
+    assert 0 <= comparison.value <= 1
+    assert (comparison.value == 1) == (not comparison.differences)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(VALUES, max_size=5))
+def test_numbers_of_values_are_equal_for_equal_values_only(values: list[Json]):
+    identities = Identities()
+    numbers = [finished(identities.of(value, Pacer())) for value in values]
+    keys = [finished(canonical(value, Pacer())) for value in values]
+    assert [[one == other for other in numbers] for one in numbers] == [
+        [one == other for other in keys] for one in keys
+    ]
+
+
+@settings(max_examples=300, deadline=None)
+@given(VALUES, VALUES)
+def test_equal_values_are_a_subset_and_a_subset_stays_one_with_more_keys(value: Json, more: Json):
+    assert compared(Subset(), value, value).value == 1
+    if isinstance(value, dict):
+        assert compared(Subset(), value, {"more": more, **value}).value == 1
+
+
+@given(st.datetimes(timezones=st.timezones()))
+def test_a_moment_is_the_same_in_every_zone(when: datetime):
+    text = when.isoformat()
+    utc = when.astimezone(UTC).isoformat() if 1 < when.year < 9999 else text
+    if moment(text) is not None:
+        assert compared(DateTime(), text, utc).value == 1

@@ -12,7 +12,24 @@ from toolgauge.score.compare import Comparison, compare, describe
 from toolgauge.score.identities import canonical
 from toolgauge.score.patterns import Pattern
 from toolgauge.score.pauses import Pacer
-from toolgauge.score.rules import Casefold, Contains, Exact, Ignore, Numeric, Regex, Rule, SetLike, Similarity
+from toolgauge.score.rules import (
+    Casefold,
+    Contains,
+    DateTime,
+    Deeper,
+    Exact,
+    Ignore,
+    Numeric,
+    OneOf,
+    Present,
+    Regex,
+    Rule,
+    Scope,
+    SetLike,
+    Similarity,
+    Step,
+    Subset,
+)
 
 
 def compared(rule: Rule, expected: Json, actual: Json, where: str = "x") -> Comparison:
@@ -74,6 +91,36 @@ def compared(rule: Rule, expected: Json, actual: Json, where: str = "x") -> Comp
         (SetLike(), [], [], 1),
         (SetLike(), [1], [True], 0),
         (SetLike(), "a", "a", 1),
+        (Numeric(absolute=0.01), 20, 20.01, 1),
+        (DateTime(), "2025-01-31T09:00Z", "2025-01-31 10:00:00+01:00", 1),
+        (DateTime(), "2025-01-31T09:00", "2025-01-31T09:00Z", 0),
+        (DateTime(zone=0), "2025-01-31T09:00", "2025-01-31T09:00Z", 1),
+        (DateTime(), {"day": ["2025-01-31"]}, {"day": ["20250131"]}, 1),
+        (DateTime(), "2025-01-31", 20250131, 0),
+        (DateTime(), "tomorrow", "tomorrow", 1),
+        (DateTime(), "tomorrow", "Tomorrow", 0),
+        (Contains(), {"x": {"y": [1]}}, {"x": {"y": [2, 1]}}, 1),
+        (Contains(), {"x": "a"}, {"x": "cab", "z": 1}, 0),
+        (Present(), 1, None, 1),
+        (Subset(), {"a": 1}, {"a": 1, "b": 2}, 1),
+        (Subset(), {"a": {"b": [{"c": 1}]}}, {"a": {"b": [{"c": 1, "d": 2}], "e": 3}}, 1),
+        (Subset(), {"a": 1, "b": 2}, {"a": 1}, 0),
+        (Subset(), {"a": [1]}, {"a": [1, 2]}, 0),
+        (Subset(), {}, {"a": 1}, 1),
+        (Subset(), {"a": "X"}, {"a": "x", "b": 1}, 0),
+        (Subset(Casefold()), {"a": "X"}, {"a": "x", "b": 1}, 1),
+        (Subset(Similarity()), {"a": 100, "b": "x"}, {"a": 90, "b": "x", "c": 1}, 0.95),
+        (OneOf(values=(1, "a")), None, 1.0, 1),
+        (OneOf(values=(1, "a")), "b", "b", 0),
+        (OneOf(values=(1, "a")), "b", True, 0),
+        (OneOf(values=("Rome", "Roma"), by=Casefold()), "", "ROMA", 1),
+        (OneOf(values=({"a": 1},)), None, {"a": 1.0}, 1),
+        (OneOf(values=()), 1, 1, 0),
+        (OneOf(), [1, 2], 2, 1),
+        (OneOf(), [1, 2], [1, 2], 0),
+        (OneOf(), "a", "a", 1),
+        (OneOf(marker=""), ["km", ""], "", 0),
+        (OneOf(marker=""), ["km", ""], "km", 1),
         (Similarity(), "Anne", "Anna", 0.75),
         (Similarity(), 100, 90, 0.9),
         (Similarity(), 90, 100, 0.9),
@@ -91,6 +138,7 @@ def compared(rule: Rule, expected: Json, actual: Json, where: str = "x") -> Comp
         (Similarity(), [], [1, 2], 0),
         (Similarity(), math.nan, math.nan, 1),
         (Similarity(), 10**400, 1.5, 0),
+        (Similarity(), 0, math.nan, 0),
         (Similarity(), "", "abc", 0),
     ],
 )
@@ -193,3 +241,75 @@ def test_wide_values_are_compared_with_pauses():
 def test_a_path_stays_short_for_a_long_key():
     (difference,) = compared(Exact(), {"k" * 100_000: 1}, {}).differences
     assert len(difference.where) < 200
+
+
+def scope(rule: Rule, *deeper: tuple[tuple[Step, ...], Rule]) -> Scope:
+    places = (Deeper(steps, beneath, rank) for rank, (steps, beneath) in enumerate(deeper))
+    return Scope(rule, tuple(places))
+
+
+def compared_by(rules: Scope, expected: Json, actual: Json) -> Comparison:
+    return finished(compare(rules, expected, actual, where="x", pacer=Pacer()))
+
+
+NAME = (Step(key="people"), Step(), Step(key="name"))
+
+
+def test_places_within_a_value_have_rules_of_their_own():
+    rules = scope(Exact(), (NAME, Casefold()), ((Step(key="note"),), Ignore()))
+    wanted: Json = {"people": [{"name": "Ann", "age": 3}, {"name": "Bob", "age": 4}], "note": 1}
+    assert compared_by(rules, wanted, {"people": [{"name": "ANN", "age": 3}, {"name": "bob", "age": 4}]}).value == 1
+    worse = compared_by(rules, wanted, {"people": [{"name": "ANN", "age": 5}, {"name": "Eve", "age": 4}], "note": 2})
+    assert [(found.where, found.rule) for found in worse.differences] == [
+        ("x.people[0].age", "exact"),
+        ("x.people[1].name", "casefold"),
+    ]
+    assert worse.value == 0
+
+
+def test_a_graded_place_counts_by_its_share_while_all_else_is_as_expected():
+    rules = scope(Exact(), (NAME, Similarity()))
+    wanted: Json = {"people": [{"name": "Anne"}, {"name": "Bob"}], "n": 1}
+    assert compared_by(rules, wanted, {"people": [{"name": "Anna"}, {"name": "Bob"}], "n": 1}).value == 0.875
+    assert compared_by(rules, wanted, {"people": [{"name": "Anna"}, {"name": "Bob"}], "n": 2}).value == 0
+
+
+def test_under_similarity_every_leaf_counts_by_its_share():
+    rules = scope(Similarity(), ((Step(key="id"),), Exact()))
+    assert compared_by(rules, {"id": "aaaa", "name": "Anne"}, {"id": "aaab", "name": "Anna"}).value == 0.375
+
+
+def test_sets_within_a_value_are_compared_as_sets():
+    rules = scope(Exact(), ((Step(key="tags"),), SetLike()))
+    assert compared_by(rules, {"tags": [1, 2], "n": [1, 2]}, {"tags": [2, 1], "n": [1, 2]}).value == 1
+    assert compared_by(rules, {"tags": [1, 2], "n": [1, 2]}, {"tags": [2, 1], "n": [2, 1]}).value == 0
+    assert compared_by(rules, {"tags": [1, 2]}, {"tags": [2, 3]}).value == 1 / 3
+
+
+def test_what_may_be_missing_within_a_value_is_not_missed():
+    rules = scope(Exact(), ((Step(key="unit"),), OneOf(marker="")))
+    assert compared_by(rules, {"unit": ["km", ""], "n": 1}, {"n": 1}).value == 1
+    assert compared_by(rules, {"unit": ["km"], "n": 1}, {"n": 1}).value == 0
+    (difference,) = compared_by(rules, {"unit": ["km", ""]}, {"unit": "m"}).differences
+    assert (difference.where, difference.rule, sides(difference)) == ("x.unit", "one_of", (["km", ""], "m"))
+
+
+def test_a_value_that_must_be_there_is_missed():
+    rules = scope(Exact(), ((Step(key="id"),), Present()))
+    assert compared_by(rules, {"id": 1}, {"id": 2}).value == 1
+    assert compared_by(rules, {"id": 1}, {}).value == 0
+
+
+def test_places_in_a_value_are_found_whatever_its_depth():
+    value: Json = "deep"
+    other: Json = "DEEP"
+    for _ in range(20_000):
+        value, other = {"k": [value]}, {"k": [other]}
+    assert compared_by(scope(Exact(), ((Step(key="k"), Step()), Casefold())), value, other).value == 1
+
+
+def test_a_comparison_that_is_decided_ends():
+    wanted: list[Json] = list(range(500_000))
+    given: list[Json] = [None] * 500_000
+    pauses = list(compare(Exact(), wanted, given, where="x", pacer=Pacer()))
+    assert len(pauses) < 3

@@ -38,6 +38,7 @@ from toolgauge.score.rules import (
 # More than this many differences tell a reader nothing.
 MAX_DIFFERENCES = 20
 _MAX_NAME = 80
+_MAX_PATH = 400
 _UNITS_PER_WALK = 5
 _UNITS_PER_STEP = 4
 _SKIPPED_PER_PAUSE = 1000
@@ -116,7 +117,12 @@ def kind(value: Json) -> str:
 
 
 def path(where: str, name: str) -> str:
-    """Extend a path by a key: `passengers[2].last_name`; a leading `tool:` names what the path is in."""
+    """Extend a path by a key: `passengers[2].last_name`; a leading `tool:` names what the path is in.
+
+    A path that nobody would read to its end is not extended: spans decide how deep they are.
+    """
+    if len(where) > _MAX_PATH:
+        return where
     if name.isidentifier() and len(name) <= _MAX_NAME:
         return name if not where else f"{where} {name}" if where.endswith(":") else f"{where}.{name}"
     return f"{where}[{json.dumps(name[:_MAX_NAME])}]"
@@ -159,6 +165,11 @@ class _Tally:
                 )
             )
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether nothing that may come could change what is said."""
+        return self.is_refused and len(self.differences) == MAX_DIFFERENCES
+
     def comparison(self) -> Comparison:
         value = 1.0
         if self.differences:
@@ -189,7 +200,7 @@ def _walk(
     if pacer.due(_UNITS_PER_WALK):
         yield
     stack: list[_Steps] = [iter((_Pair(expected, actual, where, scope),))]
-    while stack:
+    while stack and not tally.is_decided:
         pair = next(stack[-1], stack)
         if pair is stack:
             stack.pop()
@@ -341,7 +352,7 @@ def _pairs(pair: _Pair, expected: Json | Absent, actual: Json | Absent, *, repor
         for name, value in wanted.items():
             yield _Pair(value, found.get(name, ABSENT), path(where, name), scope.below(name), reported)
         is_free = isinstance(scope.rule, Subset) and not isinstance(expected, Absent)
-        for number, (name, value) in enumerate(() if is_free else found.items()):
+        for number, (name, value) in enumerate(() if is_free else found.items(), 1):
             if name not in wanted:
                 yield _Pair(ABSENT, value, path(where, name), scope.below(name), reported)
             elif number % _SKIPPED_PER_PAUSE == 0:
@@ -351,7 +362,8 @@ def _pairs(pair: _Pair, expected: Json | Absent, actual: Json | Absent, *, repor
         expected if isinstance(expected, list) else (), actual if isinstance(actual, list) else (), fillvalue=ABSENT
     )
     for place, (wanted, found) in enumerate(items):
-        yield _Pair(wanted, found, f"{where}[{place}]", scope.below(place), reported)
+        here = where if len(where) > _MAX_PATH else f"{where}[{place}]"
+        yield _Pair(wanted, found, here, scope.below(place), reported)
 
 
 def _compare_leaves(tally: _Tally, pair: _Pair) -> int:

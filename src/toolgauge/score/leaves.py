@@ -132,6 +132,7 @@ def _is_within(expected: float, actual: float, *, absolute: float, relative: flo
 def _closeness(expected: float, actual: float) -> float:
     try:
         distance = abs(expected - actual) / max(abs(expected), abs(actual))
-    except OverflowError:
+    except (OverflowError, ZeroDivisionError):
+        # Integers beyond the range of floats; zero and NaN.
         return 0.0
     return max(0.0, 1.0 - distance) if math.isfinite(distance) else 0.0

@@ -1,0 +1,172 @@
+"""How well one call meets an expected one: what each argument comes to, and what nobody has to answer for."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pytest
+
+from tests.score.support import expect, expected, finished, scored, sides, tool_call, trajectory
+from toolgauge.model.content import Unparsed
+from toolgauge.model.expected import ExpectedCall
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import ToolCall
+from toolgauge.score.arguments import ArgumentComparer, CallAgreement
+from toolgauge.score.evaluators.tool_call_args import ToolCallArgs
+from toolgauge.score.evaluators.tool_parameter_match import ToolParameterMatch
+from toolgauge.score.pauses import Pacer
+from toolgauge.score.sides import make_sides
+
+SCHEMA: JsonObject = {
+    "properties": {"limit": {"type": "integer", "default": 10}, "sort": {"default": None}, "q": {"type": "string"}},
+    "required": ["q"],
+}
+
+
+def agreement(
+    wanted: JsonObject | None, given: Json, *, schema: JsonObject | None = None, subset: bool = False, **rules: object
+) -> CallAgreement:
+    """Compare one call of `search` with an expected one."""
+    evaluator = ToolCallArgs.model_validate(rules)
+    judged = trajectory(tool_call("search", given))
+    if schema is not None:
+        judged = replace(judged, tools_offered=(ToolDefinition(name="search", parameters=schema),))
+    terms = evaluator.terms(judged, subset=subset)
+    pacer = Pacer()
+    made = finished(
+        make_sides(
+            [expect("search", wanted)], judged.calls, names_only=False, pacer=pacer, equals_meet=terms.equals_meet
+        )
+    )
+    return finished(ArgumentComparer(made, terms, pacer).compare(0, 0))
+
+
+def words(found: CallAgreement) -> Mapping[str, str]:
+    return {verdict.name: verdict.word for verdict in found.verdicts}
+
+
+def test_every_argument_has_a_verdict_and_the_rule_that_decided():
+    found = agreement(
+        {"q": "Rome", "limit": 5, "day": "2025-01-31", "lang": "it", "note": 1},
+        {"q": "ROME", "limit": 7, "day": "20250131", "note": 2, "page": 1},
+        arguments={"*.q": "casefold", "search.day": "datetime", "*.note": "ignore"},
+    )
+    assert words(found) == {
+        "q": "met", "limit": "differs", "day": "met", "lang": "missing", "note": "ignored", "page": "invented"
+    }  # fmt: skip
+    assert found.value == 2 / 5
+    assert [(difference.where, difference.rule, sides(difference)) for difference in found.differences] == [
+        ("search: limit", "exact", (5, 7)),
+        ("search: lang", "exact", ("it", "<absent>")),
+        ("search: page", "invented", ("<absent>", 1)),
+    ]
+    assert {verdict.name: verdict.rule for verdict in found.verdicts}["q"] == "casefold"
+
+
+@pytest.mark.parametrize(
+    ("given", "word", "value"),
+    [
+        ({"q": 1, "limit": 10}, "default", 1.0),
+        ({"q": 1, "limit": 10.0}, "default", 1.0),
+        ({"q": 1, "limit": 11}, "invented", 0.5),
+        ({"q": 1, "sort": None}, "default", 1.0),
+        ({"q": 1, "request_id": 11}, "volatile", 1.0),
+        ({"q": 1, "trace": 11}, "volatile", 1.0),
+        ({"q": 1, "secret": 11}, "ignored", 1.0),
+        ({"q": 1, "other": 11}, "invented", 0.5),
+    ],
+)
+def test_unexpected_arguments_are_defaults_volatile_or_invented(given: JsonObject, word: str, value: float):
+    found = agreement(
+        {"q": 1}, given, schema=SCHEMA, volatile=["*_id", "search.trace"], arguments={"*.secret": "ignore"}
+    )
+    (name,) = given.keys() - {"q"}
+    assert words(found)[name] == word
+    assert found.value == value
+    assert bool(found.differences) == (word == "invented")
+
+
+@pytest.mark.parametrize("schema", [{}, {"properties": []}, {"properties": {"limit": 10}}, {"properties": None}])
+def test_a_schema_of_any_form_is_no_error(schema: JsonObject):
+    assert words(agreement({"q": 1}, {"q": 1, "limit": 10}, schema=schema))["limit"] == "invented"
+
+
+def test_with_subset_invented_arguments_cost_nothing_and_keep_their_verdict():
+    found = agreement({"q": 1}, {"q": 1, "x": 2}, subset=True)
+    assert (found.value, words(found), found.differences) == (1.0, {"q": "met", "x": "invented"}, ())
+
+
+def test_what_may_be_missing_is_omitted_and_does_not_count():
+    rules = {"search.unit": {"rule": "one_of", "values": ["km"], "omissible": True}}
+    found = agreement({"q": 1, "unit": "km"}, {"q": 1}, arguments=rules)
+    assert (found.value, words(found)) == (1.0, {"q": "met", "unit": "omitted"})
+    assert agreement({"q": 1, "unit": "km"}, {"q": 1, "unit": "mile"}, arguments=rules).value == 0.5
+
+
+def test_equal_values_may_still_not_be_accepted():
+    rules = {"search.q": {"rule": "regex", "pattern": "A-[0-9]+"}, "search.u": {"rule": "one_of"}}
+    assert agreement({"q": "any", "u": ["km", "m"]}, {"q": "A-1", "u": "m"}, arguments=rules).value == 1.0
+    assert agreement({"q": "any", "u": ["km", "m"]}, {"q": "any", "u": ["km", "m"]}, arguments=rules).value == 0.0
+
+
+def test_partly_alike_arguments_count_by_their_share():
+    found = agreement({"q": "Anne", "x": 1}, {"q": "Anna", "x": 1}, arguments={"*.q": "similarity"})
+    assert (found.value, words(found)) == (0.875, {"q": "partly", "x": "met"})
+
+
+def test_arguments_that_cannot_be_read_are_unread():
+    judged = trajectory(tool_call("search", arguments=Unparsed("{q")))
+    made = finished(make_sides([expect("search", {"q": 1})], judged.calls, names_only=False, pacer=Pacer()))
+    found = finished(ArgumentComparer(made, ToolCallArgs().terms(judged), Pacer()).compare(0, 0))
+    assert (found.value, words(found)) == (0.0, {"q": "unread"})
+    assert [difference.rule for difference in found.differences] == ["unparsable"]
+
+
+def test_only_the_name_matters_where_no_arguments_are_given():
+    assert agreement(None, {"q": 1}) == CallAgreement(value=1.0)
+
+
+def test_figures_tell_who_invented_what():
+    judged = trajectory(tool_call("search", {"q": 1, "x": 1, "limit": 10, "request_id": 1}))
+    judged = replace(judged, tools_offered=(ToolDefinition(name="search", parameters=SCHEMA),))
+    outcome = scored(ToolCallArgs(volatile=("request_id",)), judged, expected(expect("search", {"q": 1})))
+    assert (outcome.value, outcome.parts["recall"], outcome.parts["precision"]) == (0.5, 1.0, 0.5)
+    assert [outcome.parts[name] for name in ("invented", "defaults", "volatile")] == [1, 1, 1]
+
+
+def pauses(evaluator: ToolCallArgs | ToolParameterMatch, made: list[JsonObject], wanted: list[JsonObject]) -> int:
+    """Count the pauses, each of which stands for about a millisecond of work."""
+    reference = expected(*[expect("a", args) for args in wanted])
+    evaluations: Iterator[Evaluation] = evaluator.evaluate(
+        trajectory(*[tool_call("a", args) for args in made]), reference
+    )
+    return sum(evaluation is None for evaluation in evaluations)
+
+
+def test_many_calls_that_are_mostly_equal_take_little_work():
+    wanted: list[JsonObject] = [{"id": number, "x": number % 7} for number in range(200)]
+    made: list[JsonObject] = [{**args, "x": 9} if number % 20 == 0 else args for number, args in enumerate(wanted)]
+    assert pauses(ToolCallArgs(), made[::-1], wanted) < 20
+    assert pauses(ToolParameterMatch(match_mode="name_and_args"), made[::-1], wanted) < 20
+    assert pauses(ToolCallArgs(volatile=("*_id",)), made[::-1], wanted) < 50
+
+
+@pytest.mark.parametrize("size", [30, 2000])
+def test_any_two_hundred_calls_take_about_a_second_of_work(size: int):
+    texts = [chr(97 + number % 26) * (size - number % 9) + str(number) for number in range(400)]
+    wanted: list[JsonObject] = [{"text": text, "n": number} for number, text in enumerate(texts[:200])]
+    made: list[JsonObject] = [{"text": text, "n": 2 * number} for number, text in enumerate(texts[200:], 1000)]
+    assert pauses(ToolCallArgs(similarity="json"), made, wanted) < 1000
+
+
+def test_too_much_to_compare_says_so_and_what_it_says_of_each_pair_holds():
+    values: list[list[Json]] = [[f"{number} {index}" for index in range(99)] for number in range(100)]
+    wanted: list[ExpectedCall] = [expect("a", {"x": [*value, "a"]}) for value in values]
+    made: list[ToolCall] = [tool_call("a", {"x": [*value, "b"]}) for value in values]
+    outcome = scored(ToolCallArgs(similarity="json"), trajectory(*made), expected(*wanted))
+    assert "too much to compare all calls with all others" in outcome.explanation
+    assert outcome.value == pytest.approx(0.99)
+    few = scored(ToolCallArgs(similarity="json"), trajectory(*made[:2]), expected(*wanted[:2]))
+    assert "too much" not in few.explanation
+    assert few.value == pytest.approx(0.99)

@@ -35,6 +35,7 @@ class _StepScorer(BaseModel):
     needs_reference: ClassVar[bool] = True
     case_shapes: ClassVar[tuple[str, ...]] = ("trajectory",)
     expected_shapes: ClassVar[tuple[str, ...]] = ("trajectory",)
+    needs_hashes: ClassVar[bool] = False
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""
@@ -67,24 +68,21 @@ class _StepScorer(BaseModel):
         pacer = Pacer()
         equality = PythonEquality(pacer)
         sides: list[list[Key]] = []
+        has_containers = False
         for steps in (made, wanted):
             keys: list[Key] = []
             for step in steps:
                 if pacer.due():
                     yield
+                has_containers = has_containers or isinstance(step, list | dict)
                 keys.append((yield from equality.key(step)))
             sides.append(keys)
-        if any(isinstance(step, list | dict) for step in (*made, *wanted)):
-            problem = self._problem_of_containers(wanted)
-            if problem is not None:
-                return problem
-        return self.compared(*sides)
-
-    def _problem_of_containers(self, wanted: Sequence[Json]) -> Errored | None:  # noqa: ARG002 (for those that mind)
-        return None
+        if has_containers and wanted and self.needs_hashes:
+            return Errored(error_type="TypeError", message="a step is a list or an object")
+        return (yield from self.compared(sides[0], sides[1], pacer))
 
     @abstractmethod
-    def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
+    def compared(self, made: Sequence[Key], wanted: Sequence[Key], pacer: Pacer) -> Generator[None, None, Outcome]:
         """Compare the steps by their keys, which are equal for equal steps."""
         ...
 
@@ -92,14 +90,17 @@ class _StepScorer(BaseModel):
 class ExactMatchScorer(_StepScorer):
     """The share of expected calls that were made at the same place; more calls at the end are free."""
 
-    def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
+    def compared(self, made: Sequence[Key], wanted: Sequence[Key], pacer: Pacer) -> Generator[None, None, Outcome]:
         """Compare place by place."""
         if not wanted:
             # Wart: nothing expected is an error here and a success in the other scorers.
             return Errored(error_type="ZeroDivisionError", message="nothing is expected")
-        return _share(
-            sum(first == second for first, second in zip(made, wanted, strict=False)), len(wanted), "in place"
-        )
+        found = 0
+        for first, second in zip(made, wanted, strict=False):
+            found += first == second
+            if pacer.due():
+                yield
+        return _share(found, len(wanted), "in place")
 
 
 class InOrderMatchScorer(_StepScorer):
@@ -108,29 +109,37 @@ class InOrderMatchScorer(_StepScorer):
     What comes after the first expected call that was not made does not count, even when it was made.
     """
 
-    def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
+    def compared(self, made: Sequence[Key], wanted: Sequence[Key], pacer: Pacer) -> Generator[None, None, Outcome]:
         """Walk along the calls that were made."""
         found = 0
         for step in made:
-            if found < len(wanted) and step == wanted[found]:
-                found += 1
+            found += found < len(wanted) and step == wanted[found]
+            if pacer.due():
+                yield
         return _share(found, len(wanted), "made in order") if wanted else _NOTHING_EXPECTED
 
 
 class AnyOrderMatchScorer(_StepScorer):
     """The share of expected calls that were made, in any order; other calls are free, and repeats count once."""
 
-    def _problem_of_containers(self, wanted: Sequence[Json]) -> Errored | None:
-        # They cannot be members of a set.
-        return Errored(error_type="TypeError", message="a step is a list or an object") if wanted else None
+    # Steps become members of a set.
+    needs_hashes: ClassVar[bool] = True
 
-    def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
+    def compared(self, made: Sequence[Key], wanted: Sequence[Key], pacer: Pacer) -> Generator[None, None, Outcome]:
         """Compare as sets."""
-        if not wanted:
-            return _NOTHING_EXPECTED
-        called = set(made)
-        found = set(wanted) & called if _REPEATS_COUNT_ONCE else [step for step in wanted if step in called]
-        return _share(len(found), len(wanted), "made")
+        called: set[Key] = set()
+        for step in made:
+            called.add(step)
+            if pacer.due():
+                yield
+        found: set[Key] = set()
+        count = 0
+        for step in wanted:
+            count += step in called and not (_REPEATS_COUNT_ONCE and step in found)
+            found.add(step)
+            if pacer.due():
+                yield
+        return _share(count, len(wanted), "made") if wanted else _NOTHING_EXPECTED
 
 
 class ToolCalled(BaseModel):

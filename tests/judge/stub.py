@@ -58,11 +58,11 @@ class Stub:
                     await asyncio.sleep(0.01)
                 return False
             case _:
-                writer.write(_http(*self._reply(manner)))
+                writer.write(_http(*self._reply(manner, _offered(body))))
                 await writer.drain()
                 return True
 
-    def _reply(self, manner: Manner) -> tuple[int, bytes, str]:
+    def _reply(self, manner: Manner, tool: str) -> tuple[int, bytes, str]:
         verdict = self.verdicts.pop(0) if len(self.verdicts) > 1 else self.verdicts[0]
         match manner:
             case "garbage":
@@ -77,13 +77,22 @@ class Stub:
             case "text":
                 return 200, completion({"content": json.dumps(verdict)}), ""
             case "two":
-                return 200, completion({"tool_calls": [_call("verdict", verdict), _call("verdict", verdict)]}), ""
+                return 200, completion({"tool_calls": [_call(tool, verdict), _call(tool, verdict)]}), ""
             case "wrong_tool":
                 return 200, completion({"tool_calls": [_call("delete_all", verdict)]}), ""
             case "gzip":
                 return 200, b"\x1f\x8b", "Content-Encoding: gzip\r\n"
             case _:
-                return 200, completion({"tool_calls": [_call("verdict", verdict)]}), ""
+                return 200, completion({"tool_calls": [_call(tool, verdict)]}), ""
+
+
+def _offered(body: JsonObject) -> str:
+    """The name of the tool that takes the verdict."""
+    match body.get("tools"):
+        case [{"function": {"name": str(name)}}]:
+            return name
+        case _:
+            return ""
 
 
 def completion(message: JsonObject) -> bytes:

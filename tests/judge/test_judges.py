@@ -8,11 +8,14 @@ from typing import ClassVar
 import pytest
 
 from tests.judge.support import MAYBE, NO, YES, Bench, RightTool, WholeRun, inquiry, run, said
+from tests.score.support import tool_call, trajectory
 from toolgauge.emit.redact import Redactor
 from toolgauge.judge.client import Reply
 from toolgauge.judge.settings import JudgeSettings, Prices
+from toolgauge.judge.weight import weight
 from toolgauge.model.errors import JudgeCallError
 from toolgauge.model.expected import Expected
+from toolgauge.model.json import Json
 from toolgauge.model.judging import Asking
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import Trajectory
@@ -151,6 +154,31 @@ async def test_a_full_queue_says_so_and_takes_no_more():
     ended = [[outcome for _, outcome in judged] for answers in bench.judges.take() for _, judged in answers.answers]
     assert len(ended) == 4
     assert {outcome for outcomes in ended for outcome in outcomes} == {ENDED}
+
+
+async def test_a_few_large_trajectories_fill_the_queue_too_and_leave_it_empty_behind_them():
+    bench = Bench(YES, settings=replace(SETTINGS, max_queue_bytes=50_000))
+    large = trajectory(tool_call("find", {"text": "x" * 40_000}))
+    await bench.judges.start()
+    for _ in range(2):
+        bench.judges.put(large, (inquiry(RightTool(), large),))
+    await bench.judges.drain(5)
+    bench.judges.put(large, (inquiry(RightTool(), large),))
+    await bench.judges.drain(5)
+    outcomes = [outcome for answers in bench.judges.take() for _, judged in answers.answers for _, outcome in judged]
+    assert outcomes == [FULL, YES_SCORE, YES_SCORE]
+    await bench.judges.close()
+
+
+def test_the_weight_of_a_trajectory_is_that_of_its_texts_and_values():
+    small = trajectory(tool_call("find", {"id": 1}))
+    assert 1_000 < weight(small) < 2_000
+    deep: Json = "x"
+    for _ in range(100_000):
+        deep = [deep]
+    assert weight(trajectory(tool_call("find", deep))) < 1_000_000
+    wide: list[Json] = ["x" * 100 for _ in range(100_000)]
+    assert 10_000_000 < weight(trajectory(tool_call("find", wide))) < 20_000_000
 
 
 async def test_at_the_end_what_is_open_is_incomplete_and_what_was_answered_stays():

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -11,11 +12,12 @@ from tests.judge.stub import Manner, stub
 from tests.judge.support import NO, YES, RightTool, WholeRun
 from tests.wire.destination import attributes, receiving
 from tests.wire.support import LISTEN, SOON, free_port, post, recorded, to_http
-from toolgauge.build.criteria import default_criteria
+from toolgauge.build.criteria import default_criteria, load_configuration
 from toolgauge.build.serve import make_service
 from toolgauge.build.service import Service
 from toolgauge.config.load import load
 from toolgauge.model.delivery import Outgoing
+from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.pipeline import ScorecardSink
@@ -189,6 +191,36 @@ async def test_nobody_where_the_judge_should_be_costs_the_same():
         await until(lambda: len(seen.by_judges) == len(SCENARIOS))
     assert {type(result.outcome) for result in seen.results("right")} == {Errored}
     assert_judged_once(seen)
+
+
+async def test_an_installed_evaluator_asks_and_scores_from_a_file_to_a_scorecard(tmp_path: Path):
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "criteria:\n"
+        "- {name: tool, evaluator: tool_selection_accuracy}\n"
+        "- {name: run, evaluator: trajectory_judge, rubric: The order was found., pass_at: 0.5}\n"
+    )
+    yes: JsonObject = {"reasoning": "why not", "score": "Yes"}
+    mostly: JsonObject = {"reasoning": "mostly", "score": 0.75}
+    async with stub(yes, mostly) as serving:
+        judge = f'judge={{model: stub, base_url: "{serving.url}", max_concurrent: 1}}'
+        config, criteria = load_configuration([str(file)], [*LISTEN, *SOON, judge])
+        sinks: list[Seen] = []
+
+        def watch(sink: ScorecardSink) -> ScorecardSink:
+            sinks.append(Seen(sink))
+            return sinks[0]
+
+        service = make_service(config, criteria, watching=watch)
+        await service.start()
+        await send(service, "one_call")
+        await until(lambda: sinks[0].by_judges)
+        assert await service.stop() == 0
+    (tool,), (run,) = sinks[0].results("tool"), sinks[0].results("run")
+    assert isinstance(tool.outcome, Scored)
+    assert (tool.outcome.value, tool.outcome.passed) == (1.0, True)
+    assert isinstance(run.outcome, Scored)
+    assert (run.outcome.value, run.outcome.passed) == (0.75, True)
 
 
 async def test_a_judge_that_asks_for_patience_gets_it():

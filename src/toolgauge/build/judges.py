@@ -93,6 +93,7 @@ def judge_settings(section: JudgeSection) -> JudgeSettings:
     return JudgeSettings(
         max_concurrent=section.max_concurrent,
         max_queue=section.max_queue,
+        max_queue_bytes=section.max_queue_bytes,
         timeout_s=section.timeout / 1e9,
         calls_per_minute=section.calls_per_minute,
         max_cost_per_hour=section.max_cost_per_hour,

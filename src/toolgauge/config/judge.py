@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from toolgauge.config.fields import Url
 from toolgauge.config.listeners import Secret
 from toolgauge.config.section import Section
-from toolgauge.config.units import Count, PositiveDuration
+from toolgauge.config.units import Count, PositiveDuration, Size
 
 _SECOND = 1_000_000_000
 _Price = Annotated[float, Field(ge=0)]
@@ -29,6 +29,7 @@ class JudgeSection(Section):
     timeout: PositiveDuration = 30 * _SECOND
     max_concurrent: Annotated[Count, Field(le=1000)] = 4
     max_queue: Count = 1000
+    max_queue_bytes: Annotated[Size, Field(gt=0)] = 64 * 2**20
     calls_per_minute: Count | None = None
     max_cost_per_hour: Annotated[float, Field(gt=0)] | None = None
     prices: PricesSection | None = None

@@ -13,6 +13,7 @@ from toolgauge.judge.asker import Asker
 from toolgauge.judge.client import Client
 from toolgauge.judge.inquest import asked, concluded
 from toolgauge.judge.settings import JudgeSettings
+from toolgauge.judge.weight import weight
 from toolgauge.model.judging import Answers, Inquiry, Judged, Question
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -61,8 +62,9 @@ class _Inquest:
 class _Case:
     """All inquiries about one trajectory."""
 
-    def __init__(self, trajectory: Trajectory, inquiries: Sequence[Inquiry]) -> None:
+    def __init__(self, trajectory: Trajectory, inquiries: Sequence[Inquiry], weight: int) -> None:
         self.trajectory = trajectory
+        self.weight = weight
         self.inquests = [_Inquest(inquiry) for inquiry in inquiries]
 
     @property
@@ -84,6 +86,8 @@ class Judges:
         self._asker = asker
         self._metrics = metrics
         self._max_queue = settings.max_queue
+        self._max_bytes = settings.max_queue_bytes
+        self._bytes = 0
         self._free = asyncio.Semaphore(settings.max_concurrent)
         self._waiting: deque[_Case] = deque()
         # In order of arrival: what is cut off at the end comes out as it came in.
@@ -103,12 +107,14 @@ class Judges:
 
     def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
         """Take the inquiries; without room, or at the end, say so at once."""
-        if self._is_closed or len(self._open) >= self._max_queue:
+        case = _Case(trajectory, inquiries, weight(trajectory))
+        has_room = len(self._open) < self._max_queue and self._bytes + case.weight <= self._max_bytes
+        if self._is_closed or not has_room:
             refused = _ENDED if self._is_closed else _FULL
             self._done.append(settled(trajectory, inquiries, refused))
             return
-        case = _Case(trajectory, inquiries)
         self._open[case] = None
+        self._bytes += case.weight
         self._waiting.append(case)
         self._changed.set()
 
@@ -157,7 +163,8 @@ class Judges:
                 self._finish_if_done(case)
             except Exception as error:  # noqa: BLE001 (one case that trips over a fault would end judging for all)
                 self._metrics.failures.add(1, (type(error).__name__,))
-                self._finish(case)
+                if case in self._open:
+                    self._finish(case)
 
     async def _inquire(self, case: _Case, inquest: _Inquest) -> None:
         steps = asked(inquest.inquiry)
@@ -205,7 +212,8 @@ class Judges:
             self._finish(case)
 
     def _finish(self, case: _Case) -> None:
-        self._open.pop(case, None)
+        del self._open[case]
+        self._bytes -= case.weight
         self._done.append(case.answers())
         self._changed.set()
 

@@ -17,10 +17,14 @@ class Prices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSettings:
-    """The bounds of judging; `None` is no bound. `max_queue` counts trajectories, those being judged included."""
+    """The bounds of judging; `None` is no bound.
+
+    `max_queue` counts trajectories and `max_queue_bytes` about what they keep in memory, those being judged included.
+    """
 
     max_concurrent: int = 4
     max_queue: int = 1000
+    max_queue_bytes: int = 64 * 2**20
     timeout_s: float = 30.0
     calls_per_minute: int | None = None
     max_cost_per_hour: float | None = None

@@ -19,8 +19,9 @@ class Question:
     """One request to a judge model.
 
     `form` is the JSON Schema of the verdict (an object); a reply that does not fit is asked for again. `prompt` is the
-    user message; text from spans stands in it only where the instructions say that it is quoted material. `notes` go
-    into the explanation of the outcome, such as that history was cut.
+    user message; text from spans stands in it only where the instructions say that it is quoted material, each text on
+    one line (as JSON), because secrets are masked line by line. `notes` go into the explanation of the outcome, such as
+    that history was cut.
     """
 
     instructions: str

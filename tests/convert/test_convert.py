@@ -255,6 +255,7 @@ def test_assertions_of_promptfoo_are_for_the_case_of_their_test(tmp_path: Path):
         f"{file}: tests[1].assert[2]: repeated calls count here",
         f"{file}: tests[1].assert[3]: no counterpart of `contains`",
         f"{file}: tests[2]: tests outside of this file are not read",
+        f"{file}: tests: the case of letters in names of tools matters here, as it does not there",
     ]
 
 

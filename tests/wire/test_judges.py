@@ -223,6 +223,29 @@ async def test_an_installed_evaluator_asks_and_scores_from_a_file_to_a_scorecard
     assert (run.outcome.value, run.outcome.passed) == (0.75, True)
 
 
+async def test_a_fault_in_telling_what_judges_said_costs_one_scorecard_and_not_the_others():
+    class Fails(Seen):
+        def record(self, scorecard: Scorecard) -> None:
+            super().record(scorecard)
+            if scorecard.by_judges and len(self.by_judges) == 1:
+                raise KeyError("a secret of a span")
+
+    sinks: list[Fails] = []
+
+    def watch(sink: ScorecardSink) -> ScorecardSink:
+        sinks.append(Fails(sink))
+        return sinks[0]
+
+    async with stub(YES) as serving:
+        config = load((), (*LISTEN, *SOON, f'judge={{model: stub, base_url: "{serving.url}"}}'), {})
+        service = make_service(config, (*default_criteria(), right()), watching=watch)
+        await service.start()
+        await send(service, *SCENARIOS)
+        await until(lambda: len(sinks[0].by_judges) == len(SCENARIOS))
+        assert await service.stop() == 0
+    assert service.metrics.faults.value(("KeyError",)) == 1
+
+
 async def test_a_judge_that_asks_for_patience_gets_it():
     async with stub(YES, manner="limited") as serving, running(serving.url) as (service, seen):
         await send(service, "one_call")

@@ -29,6 +29,10 @@ def report(comparer: ArgumentComparer, alignment: Alignment) -> Generator[None, 
     differences: list[Difference] = []
     figures = Figures(expected=sum(len(sides.slot_arguments[slot] or ()) for slot in alignment.missing))
     for pair in alignment.pairs:
+        equal = comparer.equal_arguments(pair.expected, pair.actual)
+        if equal is not None:
+            figures.add_equal(equal)
+            continue
         is_asked = pair.value < 1 and len(differences) < _MAX_DIFFERENCES
         agreement = yield from comparer.compare(pair.expected, pair.actual, explain=is_asked)
         figures.add(agreement)

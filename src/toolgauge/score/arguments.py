@@ -8,7 +8,8 @@
 have the parameters `arguments` and `volatile`.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -123,6 +124,12 @@ class Figures:
             self.expected += verdict.word in _EXPECTED
             self.given += verdict.word in _ANSWERED or verdict.word == "invented"
 
+    def add_equal(self, arguments: int) -> None:
+        """Count the arguments of a pair that is equal."""
+        self.met += arguments
+        self.expected += arguments
+        self.given += arguments
+
     def parts(self) -> dict[str, float]:
         """Return `recall` (arguments met / expected), `precision` (met / given), and counts of unexpected ones."""
         parts: dict[str, float] = {}
@@ -144,13 +151,20 @@ class _Wanted:
 
     name: str
     identity: int
+    ruling: "_Ruling"
+    omissible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Ruling:
+    """The rules of one argument of one tool."""
+
     scope: Scope
     # Equality of the numbers decides.
     is_plain: bool
     equals_meet: bool
-    omissible: bool
-    # What was found out about other values of this argument of the tool, by both numbers.
-    alike: dict[tuple[int, int], float]
+    # What was found out about values, by both numbers.
+    alike: dict[tuple[int, int], float] = field(default_factory=dict["tuple[int, int]", float])
 
 
 class ArgumentComparer:
@@ -161,11 +175,11 @@ class ArgumentComparer:
     """
 
     __slots__ = (
-        "_alike",
         "_charged",
+        "_forgiving",
         "_is_limited",
         "_pacer",
-        "_scopes",
+        "_rulings",
         "_terms",
         "_units",
         "_wanted",
@@ -181,10 +195,10 @@ class ArgumentComparer:
         self._pacer = pacer
         pairs = len(sides.slots) * len(sides.calls)
         self._units = min(max(pairs * _UNITS_PER_PAIR, _MIN_UNITS), _MAX_UNITS)
-        self._scopes: dict[tuple[str, str], Scope] = {}
+        self._rulings: dict[tuple[str, str], _Ruling] = {}
+        self._forgiving: dict[str, bool] = {}
         self._wanted: dict[int, tuple[_Wanted, ...]] = {}
         self._charged: dict[int, frozenset[str]] = {}
-        self._alike: dict[tuple[str, str], dict[tuple[int, int], float]] = {}
 
     @property
     def may_peel(self) -> bool:
@@ -244,10 +258,10 @@ class ArgumentComparer:
                 counted += not argument.omissible
                 continue
             counted += 1
-            if identity == argument.identity and argument.equals_meet:
+            if identity == argument.identity and argument.ruling.equals_meet:
                 met += 1.0
-            elif not argument.is_plain:
-                known = argument.alike.get((argument.identity, identity))
+            elif not argument.ruling.is_plain:
+                known = argument.ruling.alike.get((argument.identity, identity))
                 met += (yield from self._value(slot, call, argument, identity)) if known is None else known
         if not self._terms.subset:
             counted += len((yield from self._charged_of(call)) - wanted.keys())
@@ -261,10 +275,9 @@ class ArgumentComparer:
 
     def compare(self, slot: int, call: int, *, explain: bool = True) -> Generator[None, None, CallAgreement]:
         """Compare a pair that may be; without `explain` there are no differences."""
-        value = yield from self.weigh(slot, call)
         wanted, found = self.sides.slot_arguments[slot], self.sides.call_arguments[call]
         if wanted is None:
-            return CallAgreement(value=value or 0.0)
+            return CallAgreement(value=1.0)
         tool = f"{self.sides.slots[slot].name[:_SHOWN_LENGTH]}:"
         if found is None:
             return self._unread(slot, tool)
@@ -281,7 +294,19 @@ class ArgumentComparer:
                 if explain and verdict.word == "invented" and not self._terms.subset:
                     given = Side(value=self.sides.call_values(call)[name])
                     differences.append(Difference(where=path(tool, name), rule="invented", actual=given))
-        return CallAgreement(value=value or 0.0, verdicts=tuple(verdicts), differences=tuple(differences))
+        return CallAgreement(value=self._share(verdicts), verdicts=tuple(verdicts), differences=tuple(differences))
+
+    def _share(self, verdicts: Sequence[ArgumentVerdict]) -> float:
+        costly = _EXPECTED if self._terms.subset else _EXPECTED | {"invented"}
+        counted = sum(verdict.word in costly for verdict in verdicts)
+        return min(sum(verdict.value for verdict in verdicts) / counted, 1.0) if counted else 1.0
+
+    def equal_arguments(self, slot: int, call: int) -> int | None:
+        """Return how many arguments a pair has that is equal, where no rule could think otherwise; else `None`."""
+        terms, wanted = self._terms, self.sides.slot_arguments[slot]
+        if wanted is None or wanted != self.sides.call_arguments[call]:
+            return None
+        return None if terms.rules.root or terms.required_only else len(wanted)
 
     def _unread(self, slot: int, tool: str) -> CallAgreement:
         expected = self.sides.slot_values(slot)
@@ -298,7 +323,7 @@ class ArgumentComparer:
         argument = next((argument for argument in self._of_slot(slot) if argument.name == name), None)
         if argument is None:
             return ArgumentVerdict(name=name, word="ignored", value=0.0, rule="ignore"), ()
-        rule = rule_name(argument.scope.rule)
+        rule = rule_name(argument.ruling.scope.rule)
         identity = (self.sides.call_arguments[call] or {}).get(name)
         if identity is None:
             if argument.omissible:
@@ -308,8 +333,8 @@ class ArgumentComparer:
             )
             return ArgumentVerdict(name=name, word="missing", value=0.0, rule=rule), (missing,)
         value = 1.0
-        if identity != argument.identity or not argument.equals_meet:
-            value = 0.0 if argument.is_plain else (yield from self._value(slot, call, argument, identity))
+        if identity != argument.identity or not argument.ruling.equals_meet:
+            value = 0.0 if argument.ruling.is_plain else (yield from self._value(slot, call, argument, identity))
         differences: tuple[Difference, ...] = ()
         if value < 1.0 and explain:
             differences = (yield from self._compared(slot, call, argument, path(tool, name))).differences
@@ -329,31 +354,30 @@ class ArgumentComparer:
         required = self._terms.schemas.required(expected.name) if self._terms.required_only else None
         wanted: list[_Wanted] = []
         for name, identity in (self.sides.slot_arguments[slot] or {}).items():
-            scope = self._scope(expected.name, name)
-            if isinstance(scope.rule, Ignore) or (required is not None and name not in required):
+            ruling = self._ruling(expected.name, name)
+            if isinstance(ruling.scope.rule, Ignore) or (required is not None and name not in required):
                 continue
-            wanted.append(
-                _Wanted(
-                    name=name,
-                    identity=identity,
-                    scope=scope,
-                    is_plain=isinstance(scope.rule, Exact) and not scope.deeper,
-                    equals_meet=all(map(meets_itself, scope.rules)),
-                    omissible=is_omissible(scope.rule, self.sides.slot_values(slot)[name]),
-                    alike=self._alike.setdefault((expected.name, name), {}),
-                )
-            )
+            is_spared = not ruling.is_plain and is_omissible(ruling.scope.rule, self.sides.slot_values(slot)[name])
+            wanted.append(_Wanted(name, identity, ruling, is_spared))
         self._wanted[slot] = tuple(wanted)
         return self._wanted[slot]
 
-    def _scope(self, tool: str, argument: str) -> Scope:
+    def _ruling(self, tool: str, argument: str) -> _Ruling:
         place = (tool, argument)
-        if place not in self._scopes:
-            self._scopes[place] = self._terms.rules.of(tool, argument, self._terms.default)
-        return self._scopes[place]
+        if place not in self._rulings:
+            scope = self._terms.rules.of(tool, argument, self._terms.default)
+            is_plain = isinstance(scope.rule, Exact) and not scope.deeper
+            self._rulings[place] = _Ruling(scope, is_plain, is_plain or all(map(meets_itself, scope.rules)))
+        return self._rulings[place]
 
-    def _charged_of(self, call: int) -> Generator[None, None, frozenset[str]]:
+    def _charged_of(self, call: int) -> Generator[None, None, AbstractSet[str]]:
         """Return the arguments of the call that cost something where they are not expected."""
+        tool = self.sides.calls[call].name
+        if tool not in self._forgiving:
+            terms = self._terms
+            self._forgiving[tool] = bool(terms.rules.root or terms.volatile or terms.schemas.has_defaults(tool))
+        if not self._forgiving[tool]:
+            return (self.sides.call_arguments[call] or {}).keys()
         if call not in self._charged:
             words: dict[str, Word] = {}
             for name in self.sides.call_arguments[call] or ():
@@ -364,7 +388,7 @@ class ArgumentComparer:
     def _word(self, call: int, name: str) -> Generator[None, None, Word]:
         """Say what an argument is that is not expected."""
         terms, tool = self._terms, self.sides.calls[call].name
-        if terms.rules.root and isinstance(self._scope(tool, name).rule, Ignore):
+        if terms.rules.root and isinstance(self._ruling(tool, name).scope.rule, Ignore):
             return "ignored"
         if terms.volatile is not None and (terms.volatile.match(name) or terms.volatile.match(f"{tool}.{name}")):
             return "volatile"
@@ -378,14 +402,14 @@ class ArgumentComparer:
     def _value(self, slot: int, call: int, argument: _Wanted, identity: int) -> Generator[None, None, float]:
         """Return how well a value meets its rule; many calls share values, so that the same two are compared once."""
         key = (argument.identity, identity)
-        if key in argument.alike:
-            return argument.alike[key]
+        if key in argument.ruling.alike:
+            return argument.ruling.alike[key]
         if self._is_limited and self._units <= 0:
             self.is_cut_short = True
-            return float(argument.equals_meet and argument.identity == identity)
+            return float(argument.ruling.equals_meet and argument.identity == identity)
         before = self._pacer.spent
         expected, actual = self.sides.slot_values(slot)[argument.name], self.sides.call_values(call)[argument.name]
-        quick = quick_agreement(argument.scope, expected, actual)
+        quick = quick_agreement(argument.ruling.scope, expected, actual)
         if quick is None:
             value = (yield from self._compared(slot, call, argument, "")).value
         else:
@@ -393,12 +417,12 @@ class ArgumentComparer:
             if self._pacer.due(_UNITS_PER_VALUE + units):
                 yield
         self._units -= self._pacer.spent - before
-        argument.alike[key] = value
+        argument.ruling.alike[key] = value
         return value
 
     def _compared(self, slot: int, call: int, argument: _Wanted, where: str) -> Generator[None, None, Comparison]:
         expected, actual = self.sides.slot_values(slot)[argument.name], self.sides.call_values(call)[argument.name]
-        return (yield from compare(argument.scope, expected, actual, where=where, pacer=self._pacer))
+        return (yield from compare(argument.ruling.scope, expected, actual, where=where, pacer=self._pacer))
 
     def _have_equal_sizes(self) -> bool:
         sizes: dict[str, set[int]] = {}

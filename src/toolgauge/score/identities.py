@@ -5,7 +5,7 @@ from heapq import merge
 from typing import TypeAlias
 
 from toolgauge.model.json import Json
-from toolgauge.score.leaves import tagged
+from toolgauge.score.leaves import Leaf, tagged
 from toolgauge.score.pauses import Pacer
 
 # Flat and injective.
@@ -34,6 +34,10 @@ class Identities:
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, Key], int] = {}
+
+    def of_leaf(self, value: Leaf) -> int:
+        """Return the number of a single value."""
+        return self._next(0, tuple(tagged(value)))
 
     def of(self, value: Json, pacer: Pacer) -> Generator[None, None, int]:
         """Return the number of a value."""

@@ -142,7 +142,12 @@ def _repeats(call: ExpectedCall, calls: int) -> tuple[int, int]:
 def _keyed(arguments: JsonObject, identities: Identities, pacer: Pacer) -> Generator[None, None, dict[str, int]]:
     keyed: dict[str, int] = {}
     for name, value in arguments.items():
-        keyed[name] = yield from identities.of(value, pacer)
+        if isinstance(value, list | dict):
+            keyed[name] = yield from identities.of(value, pacer)
+            continue
+        keyed[name] = identities.of_leaf(value)
+        if pacer.due():
+            yield
     return keyed
 
 

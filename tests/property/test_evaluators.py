@@ -15,9 +15,11 @@ from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import CallState, ToolCall
+from toolgauge.score.argument_rules import ArgumentRules
 from toolgauge.score.evaluators.known_tool import KnownTool
 from toolgauge.score.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.score.evaluators.tool_call_f1 import ToolCallF1
+from toolgauge.score.evaluators.tool_parameter_match import ToolParameterMatch
 from toolgauge.score.evaluators.tool_success import ToolSuccess
 from toolgauge.score.evaluators.tool_trajectory import ToolTrajectory
 
@@ -47,6 +49,14 @@ def any_expected_call(draw: st.DrawFn) -> ExpectedCall:
     return expect(draw(NAMES), draw(st.one_of(st.none(), ARGS)), optional=draw(st.booleans()), repeat=repeat)
 
 
+RULES = ArgumentRules.model_validate(
+    {
+        "pay.x": {"rule": "one_of", "values": ["secret-a", 918274], "omissible": True},
+        "*.y": {"rule": "numeric", "absolute": 1},
+        "book.*": "similarity",
+    }
+)
+
 EVALUATORS: list[Evaluator] = [
     ToolSuccess(),
     ToolSuccess(failed_calls="ignore"),
@@ -57,6 +67,10 @@ EVALUATORS: list[Evaluator] = [
     ToolCallArgs(strict=True),
     ToolCallArgs(subset=True, failed_calls="ignore"),
     ToolCallArgs(similarity="json"),
+    ToolCallArgs(arguments=RULES, volatile=("z",)),
+    ToolParameterMatch(),
+    ToolParameterMatch(match_mode="name_and_args", ordered=True),
+    ToolParameterMatch(match_mode="name_and_required_args", arguments=RULES),
     ToolTrajectory(),
     ToolTrajectory(mode="subset", match="name", strict=True),
     ToolTrajectory(mode="in_order", never_before={"b*": ("p*",)}, failed_calls="ignore"),
@@ -107,3 +121,38 @@ def test_arguments_are_paired_for_the_greatest_sum(
     (outcome,) = judge(ToolCallArgs(subset=subset), judged, expected(*[expect("pay", args) for args in wanted]))
     assert isinstance(outcome, Scored)
     assert outcome.value == pytest.approx(best_mean(wanted, made, subset=subset))
+
+
+def pair_value(evaluator: Evaluator, wanted: JsonObject, made: JsonObject) -> float:
+    (outcome,) = judge(evaluator, trajectory(tool_call("pay", made)), expected(expect("pay", wanted)))
+    assert isinstance(outcome, Scored)
+    return outcome.value
+
+
+@pytest.mark.parametrize(
+    "evaluator",
+    [
+        ToolCallArgs(volatile=("z",)),
+        ToolCallArgs(arguments=RULES),
+        ToolCallArgs(arguments=ArgumentRules.model_validate({"*.x": "ignore", "*.y": "casefold"})),
+        ToolCallArgs(arguments=ArgumentRules.model_validate({"*": "similarity"}), subset=True),
+        ToolParameterMatch(),
+        ToolParameterMatch(match_mode="name_and_args", volatile=("z",)),
+    ],
+    ids=repr,
+)
+@settings(max_examples=100, deadline=None)
+@given(st.lists(ARGS, min_size=1, max_size=3), st.lists(ARGS, max_size=4))
+def test_whatever_the_rules_calls_are_paired_for_the_greatest_sum(
+    evaluator: Evaluator, wanted: list[JsonObject], made: list[JsonObject]
+):
+    (outcome,) = judge(
+        evaluator, trajectory(*[tool_call("pay", args) for args in made]), expected(*[expect("pay", a) for a in wanted])
+    )
+    assert isinstance(outcome, Scored)
+    places = [*range(len(made)), *[-1] * len(wanted)]
+    best = max(
+        sum(pair_value(evaluator, wanted[row], made[column]) for row, column in enumerate(way) if column >= 0)
+        for way in set(permutations(places, len(wanted)))
+    )
+    assert outcome.value == pytest.approx(best / len(wanted))

@@ -51,6 +51,11 @@ def test_arguments_may_be_a_python_literal():
     ]
 
 
+def test_uipaths_own_spans_name_the_tool_by_its_id():
+    own = span({"tool.name": "add", "tool.id": "res-1", "tool_call.id": "call_1"}, scope=SCOPE)
+    assert observations(UiPath(), own) == [CallExecuted(name="add", tool_id="res-1", call_id="call_1")]
+
+
 def test_arguments_may_be_json_and_the_call_may_have_an_id():
     assert read(tool_name="add", tool_id="call_1", input_value='{"a": "\\u00fc"}', session_id="s-1") == [
         ConversationSeen(conversation_id="s-1", rank=1),

@@ -22,14 +22,15 @@ CALLED = (
 )
 
 
-def request() -> bytes:
-    """One agent run with its tool spans."""
+def request(**more: str) -> bytes:
+    """One agent run with its tool spans, which may carry more attributes."""
     sent = ExportTraceServiceRequest()
     scope = sent.resource_spans.add().scope_spans.add()
     scope.scope.name = "uipath.core.tracing.decorators"
     scope.spans.append(span(0, b"", [("span_type", "agent")]))
     for number, (name, given, output) in enumerate(CALLED, 1):
         told = [("tool.name", name), ("input.value", given), ("output.value", output)]
+        told += more.items()
         scope.spans.append(span(number, bytes([1] * 8), told))
     return sent.SerializeToString()
 
@@ -46,13 +47,13 @@ def span(number: int, parent: bytes, told: list[tuple[str, str]]) -> Span:
     )
 
 
-def live(folder: Path, evaluator: str, config: str, expected: str) -> dict[str, object]:
+def live(folder: Path, evaluator: str, config: str, expected: str, **more: str) -> dict[str, object]:
     """Send the spans through a pipeline with one criterion and return what its event says."""
     file = folder / "criteria.yaml"
     file.write_text(f"- {{name: original, evaluator: {evaluator}, {config} {expected}}}\n")
     _, criteria = load_for_replay((), (), (str(file),), {})
     walk = Walk("events=all", criteria=criteria)
-    walk.send(request())
+    walk.send(request(**more))
     walk.wait(400)
     (event,) = [told for told in map(attributes, walk.events()) if told["gen_ai.evaluation.name"] == "original"]
     return event
@@ -131,6 +132,15 @@ def test_live_outputs_come_out_of_their_envelope(tmp_path: Path, strict: str, va
     assert said["gen_ai.evaluation.score.value"] == value
     outputs = [{"name": "book_table", "output": "full"}, {"name": "book_table", "output": "booked"}]
     assert offline("uipath.tool_call_output", {"strict": strict == "true"}, {"tool_outputs": outputs}) == value
+
+
+@pytest.mark.parametrize("kind", [{}, {"openinference.span.kind": "TOOL"}])
+def test_the_id_of_a_tool_is_shared_by_its_calls_and_alone_decides(tmp_path: Path, kind: dict[str, str]):
+    by_id = "expected: [{name: anything, id: res-1, repeat: 3}]"
+    said = live(tmp_path, "uipath.tool_call_count", "", by_id, **{"tool.id": "res-1"}, **kind)
+    assert said["gen_ai.evaluation.score.value"] == 1.0
+    said = live(tmp_path, "uipath.tool_call_order", "", "expected: [book_table]", **{"tool.id": "res-1"}, **kind)
+    assert said["gen_ai.evaluation.score.value"] == 0.0
 
 
 def test_the_final_answer_of_a_real_run_is_compared(tmp_path: Path):

@@ -109,6 +109,7 @@ def _tool_call(
         end_ns=shown.end_ns,
         result_turn=result_turn,
         run=run,
+        tool_id=execution.tool_id if execution is not None else None,
     )
 
 

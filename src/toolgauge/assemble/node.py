@@ -136,6 +136,7 @@ class Execution:
     error: CallError | None
     agent: str | None
     is_protocol: bool
+    tool_id: str | None = None
     # Told by a log record, which may name the span of the run in place of the tool's own.
     from_log: bool = False
     host: "Execution | None" = None
@@ -154,6 +155,7 @@ class Execution:
             error=seen.error,
             agent=seen.agent,
             is_protocol=seen.protocol is not None,
+            tool_id=seen.tool_id,
             from_log=from_log,
         )
 
@@ -185,6 +187,7 @@ class Execution:
         self.name = self.name or other.name
         self.call_id = self.call_id if self.call_id is not None else other.call_id
         self.agent = self.agent if self.agent is not None else other.agent
+        self.tool_id = self.tool_id if self.tool_id is not None else other.tool_id
         self.error = self.error if self.error is not None else other.error
         if isinstance(self.arguments, NotRecorded):
             self.arguments = other.arguments

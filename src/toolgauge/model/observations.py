@@ -64,6 +64,8 @@ class CallExecuted:
     error: CallError | None = None
     agent: str | None = None
     protocol: Literal["mcp"] | None = None
+    # The id of the tool itself, which all its calls share, where a producer tells one.
+    tool_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,8 @@ class ToolCall:
     result_turn: int | None = None
     # The run that made the call: the span of one of the trajectory's runs.
     run: SpanRef | None = None
+    # The id of the tool itself, which all its calls share, where a producer tells one.
+    tool_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

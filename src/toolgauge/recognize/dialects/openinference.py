@@ -47,7 +47,8 @@ SESSION = "session.id"
 METADATA = "metadata"
 
 # The spec's name, the name in the JavaScript packages, and that of producers who write both conventions on one span.
-_CALL_ID_KEYS = ("tool.id", "tool_call.id", "tool.call_id", "gen_ai.tool.call.id")
+_TOOL_ID = "tool.id"
+_CALL_ID_KEYS = (_TOOL_ID, "tool_call.id", "tool.call_id", "gen_ai.tool.call.id")
 # What Google's ADK writes for an id of a call that failed.
 _NO_ID = "<not specified>"
 _METADATA_SESSIONS = ("session_id", "conversation_id", "thread_id")
@@ -153,11 +154,17 @@ def _tool(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation
         result=answer.result,
         error=answer.error,
         agent=agent_name(metadata) if source == "langchain" else None,
+        tool_id=as_str(span.attributes.get(_TOOL_ID)) if _names_tools(span) else None,
     )
 
 
+def _names_tools(span: Span) -> bool:
+    """Tell whether `tool.id` is that of the tool: UiPath types its spans in this way and means something else by it."""
+    return span.scope.name.startswith("uipath.")
+
+
 def _call_id(span: Span) -> str | None:
-    for key in _CALL_ID_KEYS:
+    for key in _CALL_ID_KEYS[1:] if _names_tools(span) else _CALL_ID_KEYS:
         value = span.attributes.get(key)
         if isinstance(value, str) and value and value != _NO_ID:
             return value

@@ -18,7 +18,8 @@ TOOL_NAME = "tool.name"
 SPAN_TYPE = "span_type"
 
 _SCOPE = "uipath."
-_CALL_IDS = ("tool.id", "tool_call.id")
+_TOOL_ID = "tool.id"
+_CALL_IDS = (_TOOL_ID, "tool_call.id")
 
 
 class UiPath:
@@ -62,11 +63,15 @@ def _tool(span: Span) -> Iterator[Observation]:
     if not name or is_synthesized(span):
         return
     answer = tool_answer(attributes.get(OUTPUT))
-    call_id = next((found for key in _CALL_IDS if (found := identifier(attributes.get(key)))), None)
+    # UiPath's own spans name the tool with it, others that write as it does name the call.
+    tool_id = identifier(attributes.get(_TOOL_ID)) if span.scope.name.startswith(_SCOPE) else None
+    keys = _CALL_IDS if tool_id is None else _CALL_IDS[1:]
+    call_id = next((found for key in keys if (found := identifier(attributes.get(key)))), None)
     yield CallExecuted(
         name=name,
         call_id=call_id or answer.call_id,
         arguments=call_arguments(span, ""),
         result=answer.result,
         error=span_error(span) or answer.error,
+        tool_id=tool_id,
     )

@@ -227,8 +227,10 @@ def _made_output(result: Content) -> str:
 
 
 def _made_id(call: MadeCall, known_ids: Collection[str]) -> str | None:
-    """Return the id where the reference speaks of it.
+    """Return the id of the tool, else that of the call where the reference speaks of it.
 
     What UiPath calls an id is that of the tool; other producers' ids name one call, and nobody can expect those.
     """
+    if call.tool_id is not None:
+        return call.tool_id
     return call.call_id if call.call_id in known_ids else None

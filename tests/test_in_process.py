@@ -209,10 +209,10 @@ class Collected:
     def __init__(self) -> None:
         self.taken: list[tuple[Signal, bytes]] = []
 
-    def consume(self, signal: Signal, body: bytes, now_ns: int) -> Answer:
+    def consuming(self, signal: Signal, body: bytes, now_ns: int) -> Iterator[Answer | None]:
         del now_ns
         self.taken.append((signal, body))
-        return Accepted()
+        yield Accepted()
 
     def names(self) -> list[str]:
         return [

@@ -6,7 +6,7 @@ costs a sender its spans: they are handed on even when looking at them failed.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -28,6 +28,8 @@ from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.scorer import Scorer
 from toolgauge.selfmetrics import SelfMetrics
 
+# Less than a slice of scoring may take: reading is not the only thing that the event loop does.
+_LONGEST_READING_NS = 3_000_000
 _RECEIVED = ("received", "", "")
 # What the spans are that scores stand on, beside the trace's root.
 _JUDGED = (CallExecuted, AgentRun)
@@ -97,7 +99,10 @@ class Pipeline:
         # A large trace is joined in steps too; it is no longer open then.
         self._closing: Iterator[Trajectory | None] | None = None
         self._released: list[tuple[Container, bytes]] = []
+        self._waiting: list[Outgoing] = []
         self._is_backed_up = False
+        # Spans of requests that are being read at this moment.
+        self._being_read = 0
         self._scorecards: list[Scorecard] = []
         self._answers: deque[Answers] = deque()
         self._now_ns = 0
@@ -111,7 +116,8 @@ class Pipeline:
     @property
     def spans_held(self) -> int:
         """Senders' spans that are neither queued for a destination nor gone."""
-        return self._hold.spans + len(self._released)
+        waiting = sum(outgoing.spans for outgoing in self._waiting)
+        return self._hold.spans + len(self._released) + self._being_read + waiting
 
     @property
     def next_due_ns(self) -> int | None:
@@ -121,19 +127,23 @@ class Pipeline:
     # -- in ---------------------------------------------------------------------------------------------------------
 
     def consume(self, signal: Signal, body: bytes, now_ns: int) -> Answer:
+        """Take one export request without a pause."""
+        return next(answer for answer in self.consuming(signal, body, now_ns) if answer is not None)
+
+    def consuming(self, signal: Signal, body: bytes, now_ns: int) -> Iterator[Answer | None]:
         """Take one export request: pass it on and read from it what the dialects understand."""
         try:
             match signal:
                 case "traces":
-                    return self._consume_traces(body, now_ns)
+                    yield (yield from self._consume_traces(body, now_ns))
                 case "logs":
-                    return self._consume_logs(body, now_ns)
+                    yield (yield from self._consume_logs(body, now_ns))
                 case "metrics":
-                    return self._consume_metrics(body)
+                    yield self._consume_metrics(body)
         except DecodeError as error:
-            return Invalid(f"cannot decode the request: {error}")
+            yield Invalid(f"cannot decode the request: {error}")
 
-    def _consume_traces(self, body: bytes, now_ns: int) -> Answer:
+    def _consume_traces(self, body: bytes, now_ns: int) -> Generator[None, None, Answer]:
         if (refused := self._refusal(body)) is not None:
             spans = count_items(body)
             self._metrics.spans.add(spans, _RECEIVED)
@@ -144,12 +154,15 @@ class Pipeline:
         if decoded.undecodable:
             self._metrics.undecodable.add(decoded.undecodable)
         held: set[tuple[int, int, int]] = set()
+        self._being_read += decoded.span_count
         try:
-            self._read_spans(decoded, held, now_ns)
+            yield from self._read_spans(decoded, held, now_ns)
         finally:
+            spans = decoded.span_count - len(held)
+            self._being_read -= spans
             rest = decoded.body(held)
             if rest is not None:
-                self._pass_on(Outgoing(signal="traces", body=rest, spans=decoded.span_count - len(held), own=False))
+                self._pass_on(Outgoing(signal="traces", body=rest, spans=spans, own=False))
         return Accepted()
 
     def _refusal(self, body: bytes) -> tuple[Refused, str] | None:
@@ -160,9 +173,15 @@ class Pipeline:
             return Refused("the queue to the destination is full"), "queue_full"
         return None
 
-    def _read_spans(self, decoded: DecodedTraces, held: set[tuple[int, int, int]], now_ns: int) -> None:
+    def _read_spans(
+        self, decoded: DecodedTraces, held: set[tuple[int, int, int]], now_ns: int
+    ) -> Generator[None, None, None]:
         unclaimed: list[SpanHead] = []
+        pause_at = self._clock() + _LONGEST_READING_NS
         for viewed in decoded.viewed:
+            if self._clock() >= pause_at:
+                yield
+                pause_at = self._clock() + _LONGEST_READING_NS
             reading = self._recognizer.read(viewed.span)
             if reading is None:
                 unclaimed.append(_head(viewed.span))
@@ -172,18 +191,23 @@ class Pipeline:
             self._assembler.add(reading, now_ns)
             if not late and self._waits_for_scores(reading) and self._held(viewed, now_ns):
                 held.add(viewed.place)
+                self._being_read -= 1
         self._assembler.add_heads(decoded.heads, now_ns)
         if unclaimed:
             self._assembler.add_heads(unclaimed, now_ns)
 
-    def _consume_logs(self, body: bytes, now_ns: int) -> Answer:
+    def _consume_logs(self, body: bytes, now_ns: int) -> Generator[None, None, Answer]:
         if (refused := self._refusal(body)) is not None:
             return refused[0]
         decoded = self._decoder.logs(body)
         if decoded.undecodable:
             self._metrics.undecodable.add(decoded.undecodable)
         try:
+            pause_at = self._clock() + _LONGEST_READING_NS
             for record in decoded.viewed:
+                if self._clock() >= pause_at:
+                    yield
+                    pause_at = self._clock() + _LONGEST_READING_NS
                 reading = self._recognizer.read(record)
                 if reading is not None:
                     self._assembler.add(reading, now_ns)
@@ -213,7 +237,9 @@ class Pipeline:
 
     def _pass_on(self, outgoing: Outgoing) -> None:
         if not self._outbox.put(outgoing):
-            self._metrics.spans.add(outgoing.spans, ("dropped", "queue_full", ""))
+            # Others took the room while the request was being read: it leaves when there is room again.
+            self._waiting.append(outgoing)
+            self._is_backed_up = True
 
     # -- time -------------------------------------------------------------------------------------------------------
 
@@ -351,6 +377,7 @@ class Pipeline:
 
     def flush(self) -> None:
         """Hand what is ready to the outbox: spans that were held, then what we say ourselves."""
+        self._flush_waiting()
         self._flush_spans()
         self._take_answers()
         if not self._scorecards:
@@ -359,6 +386,10 @@ class Pipeline:
         for outgoing in self._sink.requests(scorecards):
             if not self._outbox.put(outgoing):
                 self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+
+    def _flush_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._waiting.extend(outgoing for outgoing in waiting if not self._outbox.put(outgoing))
 
     def _flush_spans(self) -> None:
         # Requests of different senders are never merged; what came in one request leaves in one.
@@ -371,7 +402,7 @@ class Pipeline:
             if not self._outbox.put(Outgoing(signal="traces", body=body, spans=len(spans), own=False)):
                 # Still held: they leave when the destination has taken something.
                 self._released.extend(spans)
-        self._is_backed_up = bool(self._released)
+        self._is_backed_up = bool(self._released or self._waiting)
 
 
 def _head(span: Span) -> SpanHead:

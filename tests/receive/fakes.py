@@ -3,7 +3,7 @@
 
 import asyncio
 import gzip
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -35,13 +35,16 @@ class FakeConsumer:
     def __init__(self) -> None:
         self.answer: Answer = Accepted()
         self.fault: Exception | None = None
+        self.pauses = 0
         self.taken: list[tuple[Signal, bytes, int]] = []
 
-    def consume(self, signal: Signal, body: bytes, now_ns: int) -> Answer:
+    def consuming(self, signal: Signal, body: bytes, now_ns: int) -> Iterator[Answer | None]:
         if self.fault is not None:
             raise self.fault
+        for _ in range(self.pauses):
+            yield None
         self.taken.append((signal, body, now_ns))
-        return self.answer
+        yield self.answer
 
 
 @dataclass

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from tests.walk.support import CORPUS, Walk, attributes, key_value, spans_of
 from toolgauge.build.criteria import load_for_replay
-from toolgauge.model.delivery import Invalid, Refused, Unsupported
+from toolgauge.model.delivery import Invalid, Refused
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level
 from toolgauge.model.ports import Evaluation

@@ -3,6 +3,7 @@
 # pyright: reportUnknownMemberType=false
 
 from collections import Counter
+from collections.abc import Iterator
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -25,7 +26,7 @@ class Arrivals:
         self.events: Counter[str] = Counter()
         self.metrics: set[str] = set()
 
-    def consume(self, signal: Signal, body: bytes, now_ns: int) -> Answer:
+    def consuming(self, signal: Signal, body: bytes, now_ns: int) -> Iterator[Answer | None]:
         """Take one request."""
         del now_ns
         match signal:
@@ -35,7 +36,7 @@ class Arrivals:
                 self._take_events(ExportLogsServiceRequest.FromString(body))
             case "metrics":
                 self._take_metrics(ExportMetricsServiceRequest.FromString(body))
-        return Accepted()
+        yield Accepted()
 
     def _take_spans(self, request: ExportTraceServiceRequest) -> None:
         for group in request.resource_spans:

@@ -1,5 +1,6 @@
 """The narrow waists of the data path: what a receiver hands in and is answered, what leaves."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -39,8 +40,11 @@ Answer: TypeAlias = Accepted | Refused | Invalid | Unsupported
 class Consumer(Protocol):
     """Takes whole export requests: uncompressed protobuf bytes of an `Export*ServiceRequest`."""
 
-    def consume(self, signal: Signal, body: bytes, now_ns: int) -> Answer:
-        """Take the request or say why not. Never raises."""
+    def consuming(self, signal: Signal, body: bytes, now_ns: int) -> Iterator[Answer | None]:
+        """Yield a pause (`None`) now and then, and at last the answer: the request was taken, or why not.
+
+        Whoever stops in the middle closes the iterator: what was begun is then ended at once.
+        """
         ...
 
 

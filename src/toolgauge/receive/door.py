@@ -4,8 +4,9 @@ Nothing raised behind the door may leave it: an exception in a gRPC handler woul
 which means "do not retry", and the data would be lost.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TypeAlias
 
 from toolgauge.model.delivery import Accepted, Answer, Consumer, Signal
@@ -46,10 +47,10 @@ class Door:
         self._requests = metrics.requests
         self._faults: set[str] = set()
 
-    def take(self, signal: Signal, body: bytes, decode: Decode | None = None) -> Refusal | None:
-        """Hand the request on; `None` means that it was accepted."""
+    async def take(self, signal: Signal, body: bytes, decode: Decode | None = None) -> Refusal | None:
+        """Hand the request on; `None` means that it was accepted. Others have their turn while a large one is read."""
         try:
-            answer = self._consume(signal, decode(body, self.limit) if decode is not None and body else body)
+            answer = await self._consume(signal, decode(body, self.limit) if decode is not None and body else body)
         except TooLargeError:
             return self.refuse(signal, too_large(self.limit))
         except BrokenBodyError as error:
@@ -66,8 +67,20 @@ class Door:
         self._count(signal, told.outcome)
         return told
 
-    def _consume(self, signal: Signal, body: bytes) -> Answer:
-        return self._consumer.consume(signal, body, self._clock()) if body else _ACCEPTED
+    async def _consume(self, signal: Signal, body: bytes) -> Answer:
+        if not body:
+            return _ACCEPTED
+        steps = self._consumer.consuming(signal, body, self._clock())
+        try:
+            for answer in steps:
+                if answer is not None:
+                    return answer
+                await asyncio.sleep(0)
+        finally:
+            # A sender that went away in the middle: what was taken in is passed on all the same.
+            if isinstance(steps, Generator):
+                steps.close()
+        raise RuntimeError("the consumer ended without an answer")
 
     def fail(self, signal: Signal, error: Exception) -> Refusal:
         """Answer for an exception."""

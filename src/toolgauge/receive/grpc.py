@@ -142,7 +142,7 @@ _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 def _export(door: Door, signal: Signal) -> Callable[[bytes, _Context], Awaitable[bytes]]:
     async def export(body: bytes, context: _Context) -> bytes:
         # The first byte tells: 0x1f is no legal tag of a protobuf message, 0x78 a rare one.
-        told = door.take(signal, body, _decompress if body[:1] in (b"\x1f", b"\x78") else None)
+        told = await door.take(signal, body, _decompress if body[:1] in (b"\x1f", b"\x78") else None)
         if told is not None:
             await _abort(context, told)
         return b""

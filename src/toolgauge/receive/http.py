@@ -162,7 +162,7 @@ class _Requests:
         if media is JSON:
             told = await self._take_json(signal, body, decode)
         else:
-            told = self._door.take(signal, body, decode)
+            told = await self._door.take(signal, body, decode)
         if told is not None:
             return _told(told, media)
         return web.Response(body=media.success, headers={"Content-Type": media.content_type, "Server": _SERVER})
@@ -180,7 +180,7 @@ class _Requests:
             return self._door.refuse(signal, invalid(str(error)))
         except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
             return self._door.fail(signal, error)
-        return self._door.take(signal, encoded)
+        return await self._door.take(signal, encoded)
 
     def _preflight(self, request: web.BaseRequest) -> web.Response | None:
         """Answer a browser that asks whether it may send; `None` when it is none, or may not."""

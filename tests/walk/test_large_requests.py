@@ -1,0 +1,75 @@
+"""Large requests are read in turns; nothing is lost and the books balance in between."""
+
+from collections.abc import Generator
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
+
+from tests.walk.support import Walk, key_value
+from toolgauge.model.delivery import Accepted
+
+
+def agent_spans(count: int) -> bytes:
+    """One request of tool calls, each in a trace of its own."""
+    spans = [
+        Span(
+            trace_id=number.to_bytes(16),
+            span_id=number.to_bytes(8),
+            name="execute_tool look",
+            start_time_unix_nano=1,
+            end_time_unix_nano=2,
+            attributes=[key_value("gen_ai.operation.name", "execute_tool"), key_value("gen_ai.tool.name", "look")],
+        )
+        for number in range(1, count + 1)
+    ]
+    return ExportTraceServiceRequest(
+        resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])]
+    ).SerializeToString()
+
+
+def test_a_large_request_is_read_in_turns_and_the_books_balance_at_each():
+    walk = Walk()
+    body = agent_spans(4000)
+    pauses = 0
+    for answer in walk.pipeline.consuming("traces", body, walk.now_ns):
+        assert walk.books()["balance"] == 0
+        if answer is None:
+            pauses += 1
+        else:
+            assert answer == Accepted()
+    assert pauses > 3
+    walk.wait(60)
+    assert len(walk.arrived()) == 4000
+
+
+def test_another_request_that_comes_in_between_is_taken():
+    walk = Walk()
+    large = walk.pipeline.consuming("traces", agent_spans(2000), walk.now_ns)
+    assert next(large) is None
+    assert walk.pipeline.consume("traces", agent_spans(3), walk.now_ns) == Accepted()
+    assert [answer for answer in large if answer is not None] == [Accepted()]
+    walk.wait(60)
+    assert len(walk.arrived()) == 2003
+
+
+def test_room_that_others_took_in_between_costs_no_span():
+    walk = Walk("annotate=off")
+    large = walk.pipeline.consuming("traces", agent_spans(2000), walk.now_ns)
+    assert next(large) is None
+    walk.bag.room = 0
+    assert [answer for answer in large if answer is not None] == [Accepted()]
+    assert (walk.books()["held"], walk.books()["balance"]) == (2000, 0)
+    walk.bag.room = 10
+    walk.pipeline.flush()
+    assert (walk.books()["held"], walk.books()["balance"]) == (0, 0)
+    assert len(walk.arrived()) == 2000
+
+
+def test_a_sender_that_goes_away_in_the_middle_loses_nothing():
+    walk = Walk("annotate=off")
+    large = walk.pipeline.consuming("traces", agent_spans(2000), walk.now_ns)
+    assert next(large) is None
+    assert isinstance(large, Generator)
+    large.close()
+    assert len(walk.arrived()) == 2000
+    assert walk.books()["balance"] == 0

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import pytest
 
-from tests.judge.support import MAYBE, NO, YES, Bench, RightTool, WholeRun, inquiry, run, said
+from tests.judge.support import MAYBE, NO, YES, Bench, RightTool, Script, WholeRun, inquiry, run, said
 from tests.score.support import tool_call, trajectory
 from toolgauge.emit.redact import Redactor
-from toolgauge.judge.client import Reply
+from toolgauge.judge.client import Reply, Request
 from toolgauge.judge.settings import JudgeSettings, Prices
 from toolgauge.judge.weight import weight
 from toolgauge.model.errors import JudgeCallError
@@ -84,6 +84,17 @@ async def test_what_a_client_raises_is_told_by_its_type_alone():
     bench = Bench(KeyError("the key sk-secret"))
     (outcome,) = await bench.judged(inquiry(RightTool(), run("find")))
     assert outcome == Errored(error_type="KeyError", message="the client of the judge raised an exception")
+
+
+async def test_a_client_that_cancels_itself_costs_its_question():
+    class Cancels(Script):
+        async def ask(self, request: Request) -> Reply:
+            raise asyncio.CancelledError(request)
+
+    bench = Bench(YES)
+    bench.asker._client = Cancels(YES)  # pyright: ignore[reportPrivateUsage]
+    outcomes = await bench.judged(inquiry(RightTool(), run("find", "buy")))
+    assert outcomes == [Errored(error_type="cancelled", message="the call to the judge was cancelled")] * 2
 
 
 async def test_a_provider_that_is_down_is_asked_once_a_question():

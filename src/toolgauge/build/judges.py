@@ -10,6 +10,7 @@ from toolgauge.config.criteria import CriterionConfig, criterion_problem
 from toolgauge.config.judge import JudgeSection
 from toolgauge.config.model import Config
 from toolgauge.config.problems import Problem, config_error
+from toolgauge.judge.apart import Apart
 from toolgauge.judge.asker import Asker
 from toolgauge.judge.client import Client
 from toolgauge.judge.judges import Judges
@@ -83,6 +84,7 @@ def open_client(section: JudgeSection) -> Client:
 def make_judges(section: JudgeSection, client: Client, metrics: JudgeMetrics, redact: Callable[[str], str]) -> Judges:
     """Put the stage together."""
     settings = judge_settings(section)
+    client = Apart(client)
     asker = Asker(client, settings, metrics, redact=redact, clock=time.monotonic)
     return Judges(client, asker, settings, metrics)
 

@@ -15,12 +15,13 @@ from toolgauge.judge.inquest import asked, concluded
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.judge.weight import weight
 from toolgauge.model.judging import Answers, Inquiry, Judged, Question
-from toolgauge.model.outcomes import NotEvaluated, Outcome, Scored
+from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.selfmetrics import JudgeMetrics
 
 _FULL = NotEvaluated(reason="overload", explanation="the queue of the judges was full")
 _ENDED = NotEvaluated(reason="incomplete", explanation="judging was ended before it was done")
+_CANCELLED = Errored(error_type="cancelled", message="the call to the judge was cancelled")
 _CANCEL_S = 2.0
 
 
@@ -204,7 +205,14 @@ class Judges:
         self._free.release()
 
     async def _ask(self, case: _Case, inquest: _Inquest, place: int, question: Question) -> None:
-        inquest.settle(place, await self._asker.ask(inquest.inquiry.evaluator, question))
+        try:
+            outcome = await self._asker.ask(inquest.inquiry.evaluator, question)
+        except asyncio.CancelledError:
+            if self._is_closed:
+                raise
+            # A library that cancels itself must not leave the case open for ever.
+            outcome = _CANCELLED
+        inquest.settle(place, outcome)
         self._finish_if_done(case)
 
     def _finish_if_done(self, case: _Case) -> None:

@@ -1,0 +1,82 @@
+"""A client in a thread of its own: what it does there, the loop here does not feel."""
+
+import asyncio
+import threading
+
+import pytest
+
+from tests.judge.support import YES, Script, question
+from toolgauge.judge.apart import Apart
+from toolgauge.judge.client import Reply, Request
+from toolgauge.model.errors import JudgeCallError
+
+ASKED = Request(question=question())
+
+
+class Blocks(Script):
+    """Holds its own thread until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__(YES)
+        self.goes_on = threading.Event()
+        self.thread = ""
+
+    async def ask(self, request: Request) -> Reply:
+        self.thread = threading.current_thread().name
+        assert self.goes_on.wait(5)
+        return await super().ask(request)
+
+
+async def test_a_client_that_blocks_its_thread_blocks_nobody_here():
+    client = Blocks()
+    apart = Apart(client)
+    asking = asyncio.create_task(apart.ask(ASKED))
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not asking.done()
+    client.goes_on.set()
+    assert (await asking).verdict == YES
+    assert client.thread == "toolgauge-judges"
+    await apart.close()
+    await apart.close()
+    assert client.is_closed
+    assert "toolgauge-judges" not in {thread.name for thread in threading.enumerate()}
+
+
+async def test_what_the_client_raises_is_raised_here():
+    apart = Apart(Script(JudgeCallError("connection", "gone")))
+    with pytest.raises(JudgeCallError) as raised:
+        await apart.ask(ASKED)
+    assert raised.value.error_type == "connection"
+    await apart.close()
+
+
+async def test_giving_up_here_gives_up_there():
+    client = Script("hang")
+    apart = Apart(client)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await apart.ask(ASKED)
+    async with asyncio.timeout(5):
+        while client.in_flight:
+            await asyncio.sleep(0.01)
+    await apart.close()
+
+
+async def test_closing_while_a_call_hangs_ends_the_call_and_the_thread():
+    client = Script("hang")
+    apart = Apart(client)
+    asking = asyncio.create_task(apart.ask(ASKED))
+    async with asyncio.timeout(5):
+        while not client.in_flight:
+            await asyncio.sleep(0.01)
+    await apart.close()
+    await asyncio.wait([asking], timeout=5)
+    assert asking.done()
+    assert client.in_flight == 0
+
+
+async def test_a_client_that_was_never_asked_is_closed_without_a_thread():
+    client = Script(YES)
+    await Apart(client).close()
+    assert client.is_closed

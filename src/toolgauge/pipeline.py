@@ -65,7 +65,8 @@ class _Scoring:
 class Pipeline:
     """One processing pipeline; implements `model.delivery.Consumer`.
 
-    `clock` is a monotonic clock in nanoseconds that only measures how long scoring takes.
+    `clock` is a monotonic clock in nanoseconds that only measures how long scoring takes. `has_memory` tells whether
+    there is memory for a request of so many bytes.
     """
 
     def __init__(
@@ -82,7 +83,9 @@ class Pipeline:
         metrics: SelfMetrics,
         settings: PipelineSettings,
         clock: Callable[[], int],
+        has_memory: Callable[[int], bool] = lambda _size_bytes: True,
     ) -> None:
+        self._has_memory = has_memory
         self._decoder = decoder
         self._recognizer = recognizer
         self._assembler = assembler
@@ -118,6 +121,11 @@ class Pipeline:
         """Senders' spans that are neither queued for a destination nor gone."""
         waiting = sum(outgoing.spans for outgoing in self._waiting)
         return self._hold.spans + len(self._released) + self._being_read + waiting
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell that nothing is in here that could leave."""
+        return not self.spans_held and self._assembler.next_due_ns() is None
 
     @property
     def next_due_ns(self) -> int | None:
@@ -171,6 +179,8 @@ class Pipeline:
         # Small requests may still fit where what was released does not: taken in, they would pile up behind it.
         if self._is_backed_up or not self._outbox.has_room(len(body)):
             return Refused("the queue to the destination is full"), "queue_full"
+        if not self._has_memory(len(body)):
+            return Refused("memory is short"), "memory"
         return None
 
     def _read_spans(
@@ -269,6 +279,11 @@ class Pipeline:
         for span in self._hold.take_all():
             self._released.append((span.container, span.raw))
 
+    def shed(self) -> None:
+        """Let go of held spans and give up open trajectories, oldest first: memory is short."""
+        self.release()
+        self._assembler.shed(self._now_ns)
+
     # -- scoring ----------------------------------------------------------------------------------------------------
 
     def score(self, budget_ns: int) -> bool:
@@ -302,7 +317,8 @@ class Pipeline:
         return not is_fresh
 
     def _take(self, trajectory: Trajectory) -> None:
-        if self._assembler.evicted_count > self._settings.max_queue:
+        # Given up for want of memory: what is there is a part, and scoring takes memory too.
+        if trajectory.closed_because == "memory" or self._assembler.evicted_count > self._settings.max_queue:
             self._finish(trajectory, self._scorer.overloaded(trajectory))
         else:
             self._scoring = _Scoring(trajectory, self._scorer.score(trajectory))

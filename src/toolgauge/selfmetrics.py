@@ -84,7 +84,10 @@ class SelfMetrics:
             ("destination",),
         )
         self.in_flight = registry.gauge(
-            "toolgauge.send.in_flight", "{request}", "Requests that a destination has not answered yet.", ("destination",)
+            "toolgauge.send.in_flight",
+            "{request}",
+            "Requests that a destination has not answered yet.",
+            ("destination",),
         )
         self.retries = registry.counter(
             "toolgauge.send.retries",
@@ -133,6 +136,18 @@ class SelfMetrics:
             "{state}",
             "1 when most agent spans of the last minute came twice: look for a pipeline that sends our output back.",
         )
+        self.memory_state = registry.gauge(
+            "toolgauge.memory.state",
+            "{state}",
+            "1 while memory is short and senders are told to come back: raise `memory.limit`, or lower the limits of "
+            "queues, `hold` and `assemble`.",
+        )
+        self.memory_resident = registry.gauge(
+            "toolgauge.memory.resident", "By", "Memory in use; 0 where the system does not tell it."
+        )
+        self.memory_limit = registry.gauge(
+            "toolgauge.memory.limit", "By", "`memory.limit`; senders are refused at 80 %."
+        )
         self.traces_open = registry.gauge("toolgauge.traces.open", "{trace}", "Trajectories that are being assembled.")
         self.scoring_queue = registry.gauge(
             "toolgauge.queue.size", "{item}", "Trajectories that were closed for want of room and wait to be scored."
@@ -147,7 +162,10 @@ class SelfMetrics:
             ("form",),
         )
         self.send_failures = registry.counter(
-            "toolgauge.send.failures", "{request}", "Attempts to send that failed, by reason.", ("destination", "signal", "reason")
+            "toolgauge.send.failures",
+            "{request}",
+            "Attempts to send that failed, by reason.",
+            ("destination", "signal", "reason"),
         )
         self.own_dropped = registry.counter(
             "toolgauge.own.dropped",

@@ -2,7 +2,7 @@
 
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -52,7 +52,12 @@ class Bag:
 class Walk:
     """One pipeline with its clock in the test's hand."""
 
-    def __init__(self, *overrides: str, criteria: Sequence[Criterion] | None = None) -> None:
+    def __init__(
+        self,
+        *overrides: str,
+        criteria: Sequence[Criterion] | None = None,
+        has_memory: Callable[[int], bool] = lambda _size_bytes: True,
+    ) -> None:
         config = load((), overrides, {})
         registry = MetricRegistry()
         self.metrics = SelfMetrics(registry)
@@ -75,6 +80,7 @@ class Walk:
             sink=emitter,
             outbox=self.bag,
             metrics=self.metrics,
+            has_memory=has_memory,
         )
 
     def send(self, body: bytes, signal: Signal = "traces") -> None:

@@ -214,6 +214,52 @@ def test_an_evaluator_that_raises_costs_nothing_but_its_own_result():
     assert "secret" not in str(event)
 
 
+def test_when_memory_is_short_open_runs_are_given_up_unscored_and_their_spans_go_on():
+    walk = Walk()
+    walk.send_folder("pydantic-ai", "tool_error")
+    assert walk.pipeline.spans_held > 0
+    assert not walk.pipeline.is_empty
+    walk.pipeline.shed()
+    walk.wait(0.5)
+    assert walk.pipeline.is_empty
+    assert len(walk.arrived()) == len(spans_of("pydantic-ai", "tool_error"))
+    assert walk.books()["balance"] == 0
+    reasons = {attributes(record).get("toolgauge.not_evaluated.reason") for record in walk.events()}
+    assert reasons <= {None}
+    (card,) = walk.scorecards()
+    assert attributes(card)["toolgauge.closed_because"] == "memory"
+    assert not [key for span in walk.arrived() for key in attributes(span) if key.startswith("toolgauge.")]
+
+
+def test_when_memory_is_short_the_oldest_are_given_up_until_half_is_left():
+    walk = Walk()
+    scenarios = ("unknown_tool", "tool_error", "one_call")
+    for scenario in scenarios:
+        walk.send_folder("pydantic-ai", scenario)
+    assert walk.metrics.traces_open.current() == {(): 3}
+    walk.pipeline.shed()
+    assert walk.metrics.traces_open.current() == {(): 2}
+    walk.wait(60)
+    because = {card.trace_id: attributes(card)["toolgauge.closed_because"] for card in walk.scorecards()}
+    assert [because[spans_of("pydantic-ai", scenario)[0].trace_id] for scenario in scenarios] == [
+        "memory",
+        "run_ended",
+        "run_ended",
+    ]
+
+
+def test_senders_are_refused_while_memory_is_short():
+    memory = [True]
+    walk = Walk(has_memory=lambda _size_bytes: memory[0])
+    walk.send_folder("pydantic-ai", "tool_error")
+    memory[0] = False
+    body = (CORPUS / "pydantic-ai" / "one_call.otlp.pb").read_bytes()
+    assert walk.pipeline.consume("traces", body, walk.now_ns) == Refused("memory is short")
+    assert walk.pipeline.consume("logs", body, walk.now_ns) == Refused("memory is short")
+    assert walk.metrics.spans.value(("refused", "memory", "")) == len(spans_of("pydantic-ai", "one_call"))
+    assert walk.books()["balance"] == 0
+
+
 def test_what_is_open_at_the_end_is_scored_and_released():
     walk = Walk()
     walk.send_folder("pydantic-ai", "tool_error")

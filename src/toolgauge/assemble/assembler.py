@@ -95,6 +95,13 @@ class Assembler:
             self._schedule.note(trace.trace_id, trace.due()[0])
         self._evict(now_ns)
 
+    def shed(self, now_ns: int) -> None:
+        """Give up what is open, oldest first, until half is left: memory is short."""
+        now_ns = self._clock(now_ns)
+        kept = self.open_bytes // 2
+        while self.open_bytes > kept and (oldest := self._oldest()) is not None:
+            self._evict_one(oldest, "memory", now_ns)
+
     def next_due_ns(self) -> int | None:
         """Return when something may become due."""
         if self._evicted:

@@ -39,6 +39,7 @@ def make_pipeline(
     outbox: Outbox,
     metrics: SelfMetrics,
     judging: Judging | None = None,
+    has_memory: Callable[[int], bool] = lambda _size_bytes: True,
     make_recognizer: MakeRecognizer = Recognizer,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`."""
@@ -56,6 +57,7 @@ def make_pipeline(
         metrics=metrics,
         settings=PipelineSettings(annotate=config.annotate),
         clock=time.monotonic_ns,
+        has_memory=has_memory,
     )
 
 

@@ -8,6 +8,7 @@ from toolgauge.build.destination import make_outbox
 from toolgauge.build.health import make_admin, make_health
 from toolgauge.build.judges import asks_judge, make_judges, open_client
 from toolgauge.build.listeners import make_metrics_endpoint, make_receivers
+from toolgauge.build.memory import MemoryGuard
 from toolgauge.build.pipeline import VERSION, emit_settings, make_pipeline, redactor
 from toolgauge.build.service import Service
 from toolgauge.config.model import Config
@@ -45,7 +46,16 @@ def make_service(
     outbox = make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}")
     sink = emitter if watching is None else watching(emitter)
     judges = _judges(config, criteria, metrics)
-    pipeline = make_pipeline(config, criteria, sink=sink, outbox=outbox, metrics=metrics, judging=judges)
+    memory = MemoryGuard(config.memory.limit, metrics)
+    pipeline = make_pipeline(
+        config,
+        criteria,
+        sink=sink,
+        outbox=outbox,
+        metrics=metrics,
+        judging=judges,
+        has_memory=memory.admits,
+    )
     health = make_health(config, outbox)
     return Service(
         pipeline=pipeline,
@@ -56,6 +66,7 @@ def make_service(
         outbox=outbox,
         emitter=emitter,
         metrics=metrics,
+        memory=memory,
         endpoint=make_metrics_endpoint(config, registry, emitter.resource, start_ns=start_ns),
         push_interval_s=config.metrics.interval / 1e9,
         clock=clock,

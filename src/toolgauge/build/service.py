@@ -12,6 +12,7 @@ from toolgauge.admin.endpoint import AdminEndpoint
 from toolgauge.admin.health import Health
 from toolgauge.build.clock import SteadyClock
 from toolgauge.build.faults import Faults
+from toolgauge.build.memory import MemoryGuard
 from toolgauge.emit.emitter import Emitter
 from toolgauge.emit.scrape import MetricsEndpoint
 from toolgauge.forward.fan_out import FanOut
@@ -46,6 +47,7 @@ class Service:
         admin: AdminEndpoint | None,
         emitter: Emitter,
         metrics: SelfMetrics,
+        memory: MemoryGuard,
         endpoint: MetricsEndpoint | None,
         push_interval_s: float,
         clock: SteadyClock,
@@ -59,6 +61,7 @@ class Service:
         self.endpoint = endpoint
         self._emitter = emitter
         self.metrics = metrics
+        self._memory = memory
         self._faults = Faults(metrics)
         self._push_interval_s = push_interval_s
         self._clock = clock
@@ -141,6 +144,8 @@ class Service:
                 with self._faults.survived():
                     self.pipeline.tick(now)
                 with self._faults.survived():
+                    self._watch_memory(now)
+                with self._faults.survived():
                     self.pipeline.flush()
             if now >= next_push:
                 next_push = now + int(self._push_interval_s * 1e9)
@@ -150,6 +155,11 @@ class Service:
             with self._faults.survived():
                 busy = self.pipeline.score(_SLICE_NS)
             await asyncio.sleep(0 if busy else _TICK_S)
+
+    def _watch_memory(self, now_ns: int) -> None:
+        is_empty = self.pipeline.is_empty and not self.outbox.bytes_queued
+        if self._memory.look(now_ns, is_empty=is_empty):
+            self.pipeline.shed()
 
     async def _push(self, now_ns: int) -> None:
         # Encoding thousands of cells takes tens of milliseconds, which no request should wait for.

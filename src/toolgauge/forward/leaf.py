@@ -18,6 +18,11 @@ class Leaf:
         return ()
 
     @property
+    def bytes_queued(self) -> int:
+        """Nothing ever waits."""
+        return 0
+
+    @property
     def spans_queued(self) -> int:
         """Nothing ever waits."""
         return 0

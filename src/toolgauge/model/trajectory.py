@@ -12,7 +12,15 @@ from toolgauge.model.records import SpanRef
 CallState: TypeAlias = Literal["executed", "rejected", "requested_only"]
 TrajectoryScope: TypeAlias = Literal["trace", "conversation"]
 ClosedBecause: TypeAlias = Literal[
-    "run_ended", "idle", "open_idle", "conversation_idle", "max_duration", "max_open", "max_open_bytes", "shutdown"
+    "run_ended",
+    "idle",
+    "open_idle",
+    "conversation_idle",
+    "max_duration",
+    "max_open",
+    "max_open_bytes",
+    "memory",
+    "shutdown",
 ]
 
 

@@ -1,0 +1,157 @@
+"""Watches the memory of the process, and says when senders have to come back later and when state has to go.
+
+Every queue has a bound of its own, in bytes as estimated; what they cost together the system alone knows. Without
+this, a destination that is away and many open traces at once end in the kernel's kill, and with it all that was
+acknowledged. A sender that is told to come back keeps its spans.
+"""
+
+import ctypes
+import gc
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from toolgauge.selfmetrics import SelfMetrics
+
+_LOG = logging.getLogger("toolgauge")
+_MIB = 1 << 20
+_S = 1_000_000_000
+_SOFT = 0.8
+# Taking in again right below the soft limit would end in a refusal at the next request.
+_RESUME = 0.9 * _SOFT
+# Between two looks of the timer, this share of the limit may come in before there is another look.
+_UNSEEN = 0.02
+_BETWEEN_RELIEFS_NS = 1 * _S
+# Senders may have to wait this long for what ends by itself; after that, open trajectories go.
+_PATIENCE_NS = 5 * _S
+# Collecting garbage walks over every object there is.
+_BETWEEN_COLLECTIONS_NS = 30 * _S
+
+
+def resident_bytes() -> int | None:
+    """Read how much memory the process has in use; `None` where the system does not tell it this way."""
+    try:
+        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+class Allocator:
+    """Hands memory that was freed back to the system, which CPython and the C library do not do by themselves."""
+
+    def __init__(self) -> None:
+        library = ctypes.CDLL(None) if os.name == "posix" else None
+        # glibc alone has it.
+        self._malloc_trim = getattr(library, "malloc_trim", None)
+
+    def trim(self) -> None:
+        """Return what is free at this moment."""
+        if self._malloc_trim is not None:
+            self._malloc_trim(0)
+
+    def collect(self) -> None:
+        """Free what refers to itself; takes time that grows with everything that is in memory."""
+        gc.collect()
+
+
+class MemoryGuard:
+    """Refuses above 80 % of the limit, asks for relief above the limit, and ends by itself.
+
+    `resident` reads the memory in use; `None` means that it cannot be known, and nothing is refused then.
+    """
+
+    def __init__(
+        self,
+        limit_bytes: int,
+        metrics: SelfMetrics,
+        *,
+        resident: Callable[[], int | None] = resident_bytes,
+        allocator: Allocator | None = None,
+    ) -> None:
+        self._limit = limit_bytes
+        self._soft = int(limit_bytes * _SOFT)
+        self._resume = int(limit_bytes * _RESUME)
+        self._resident = resident
+        self._allocator = allocator or Allocator()
+        self._unseen = 0
+        self._is_short = False
+        self._is_told = False
+        self._short_since_ns: int | None = None
+        self._relieved_ns: int | None = None
+        self._collected_ns: int | None = None
+        self._is_known = True
+        self._is_too_small = False
+        metrics.memory_limit.set(limit_bytes)
+        metrics.memory_state.observe = lambda: {(): float(self._is_short)}
+        metrics.memory_resident.observe = lambda: {(): float(self._resident() or 0)}
+
+    def admits(self, size_bytes: int) -> bool:
+        """Tell whether there is memory for a request of this size."""
+        self._unseen += size_bytes
+        if not self._is_short and self._unseen > self._limit * _UNSEEN:
+            self._note(self._read())
+        return not self._is_short
+
+    def look(self, now_ns: int, *, is_empty: bool) -> bool:
+        """Look now; True when open state has to go. `is_empty`: there is nothing in the process that could leave it."""
+        resident = self._read()
+        self._note(resident)
+        if not self._is_short:
+            self._short_since_ns = None
+            return False
+        if self._short_since_ns is None:
+            self._short_since_ns = now_ns
+        if is_empty:
+            # Nothing would become less by waiting: what is taken in one at a time still leaves one at a time.
+            self._tell_too_small(resident)
+        elif resident >= self._resume:
+            return self._relieve(resident, now_ns)
+        self._is_short = False
+        self._short_since_ns = None
+        if resident < self._resume and self._is_told:
+            self._is_told = False
+            _LOG.info("%s in use: requests are taken again", self._share(resident))
+        return False
+
+    def _read(self) -> int:
+        self._unseen = 0
+        resident = self._resident()
+        if resident is None:
+            if self._is_known:
+                _LOG.warning("this system does not tell how much memory is in use: `memory.limit` does not hold")
+            self._is_known = False
+            return 0
+        return resident
+
+    def _note(self, resident: int) -> None:
+        if resident < self._soft or self._is_short:
+            return
+        self._is_short = True
+        if not self._is_told:
+            self._is_told = True
+            _LOG.warning("%s in use: senders are told to come back", self._share(resident))
+
+    def _relieve(self, resident: int, now_ns: int) -> bool:
+        if not _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
+            return False
+        self._relieved_ns = now_ns
+        if _is_due(self._collected_ns, now_ns, _BETWEEN_COLLECTIONS_NS):
+            self._collected_ns = now_ns
+            self._allocator.collect()
+        self._allocator.trim()
+        has_waited = self._short_since_ns is not None and now_ns - self._short_since_ns >= _PATIENCE_NS
+        return resident >= self._limit or has_waited
+
+    def _tell_too_small(self, resident: int) -> None:
+        if resident >= self._soft and not self._is_too_small:
+            self._is_too_small = True
+            _LOG.warning("more than 80 % of `memory.limit` is in use although nothing is waiting: raise it")
+
+    def _share(self, resident: int) -> str:
+        return f"{resident // _MIB} of {self._limit // _MIB} MiB of memory (`memory.limit`)"
+
+
+def _is_due(last_ns: int | None, now_ns: int, every_ns: int) -> bool:
+    return last_ns is None or now_ns - last_ns >= every_ns

@@ -1,0 +1,159 @@
+"""The guard of the memory, with a reader of memory in the test's hand."""
+
+import logging
+
+import pytest
+
+from toolgauge.build.memory import Allocator, MemoryGuard, resident_bytes
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.selfmetrics import SelfMetrics
+
+MIB = 1 << 20
+SECOND = 1_000_000_000
+
+
+class FakeAllocator(Allocator):
+    """Counts what it is asked for."""
+
+    def __init__(self) -> None:
+        self.trimmed = self.collected = 0
+
+    def trim(self) -> None:
+        self.trimmed += 1
+
+    def collect(self) -> None:
+        self.collected += 1
+
+
+class Machine:
+    """A process with 100 MiB allowed, whose memory and clock the test sets."""
+
+    def __init__(self) -> None:
+        self.used_mib: float | None = 50
+        self.now_ns = 0
+        self.looks = 0
+        self.is_empty = False
+        self.allocator = FakeAllocator()
+        self.metrics = SelfMetrics(MetricRegistry())
+        self.guard = MemoryGuard(100 * MIB, self.metrics, resident=self._resident, allocator=self.allocator)
+
+    def _resident(self) -> int | None:
+        self.looks += 1
+        return None if self.used_mib is None else int(self.used_mib * MIB)
+
+    def look(self, used_mib: float | None, after_s: float = 0.1) -> bool:
+        self.used_mib = used_mib
+        self.now_ns += int(after_s * SECOND)
+        return self.guard.look(self.now_ns, is_empty=self.is_empty)
+
+    @property
+    def admits(self) -> bool:
+        return self.guard.admits(1000)
+
+
+def test_requests_are_taken_below_80_percent_and_refused_from_there_on():
+    machine = Machine()
+    assert (machine.look(79.9), machine.admits) == (False, True)
+    assert (machine.look(80), machine.admits) == (False, False)
+
+
+def test_requests_are_taken_again_well_below_the_soft_limit_and_not_right_below_it():
+    machine = Machine()
+    machine.look(85)
+    machine.look(79)
+    assert not machine.admits
+    machine.look(71.9)
+    assert machine.admits
+
+
+def test_above_the_limit_open_state_goes_at_most_once_a_second():
+    machine = Machine()
+    assert machine.look(101)
+    assert [machine.look(101) for _ in range(12)] == [False] * 9 + [True] + [False] * 2
+    assert not machine.admits
+
+
+def test_open_state_goes_too_when_memory_stays_short_because_nothing_ends_by_itself():
+    machine = Machine()
+    assert [machine.look(85, after_s=1) for _ in range(7)] == [False] * 5 + [True] * 2
+
+
+def test_patience_starts_anew_with_each_shortage():
+    machine = Machine()
+    assert [machine.look(85, after_s=1) for _ in range(4)] == [False] * 4
+    machine.look(50)
+    assert [machine.look(85, after_s=1) for _ in range(4)] == [False] * 4
+
+
+def test_memory_is_given_back_to_the_system_while_it_is_short_and_garbage_is_collected_seldom():
+    machine = Machine()
+    machine.look(50)
+    assert (machine.allocator.trimmed, machine.allocator.collected) == (0, 0)
+    for _ in range(31):
+        machine.look(85, after_s=1)
+    assert (machine.allocator.trimmed, machine.allocator.collected) == (31, 2)
+
+
+def test_a_process_with_nothing_to_let_go_takes_requests_and_says_once_that_the_limit_is_too_small(
+    caplog: pytest.LogCaptureFixture,
+):
+    machine = Machine()
+    machine.is_empty = True
+    assert [machine.look(90) for _ in range(3)] == [False] * 3
+    assert machine.admits
+    assert [record.getMessage() for record in caplog.records] == [
+        "90 of 100 MiB of memory (`memory.limit`) in use: senders are told to come back",
+        "more than 80 % of `memory.limit` is in use although nothing is waiting: raise it",
+    ]
+
+
+def test_a_flood_between_two_looks_is_seen():
+    machine = Machine()
+    machine.look(50)
+    machine.used_mib = 90
+    assert machine.guard.admits(2 * MIB)
+    assert not machine.guard.admits(1)
+
+
+def test_small_requests_cost_no_look():
+    machine = Machine()
+    machine.look(50)
+    assert all(machine.guard.admits(1000) for _ in range(1000))
+    assert machine.looks == 1
+
+
+def test_where_memory_cannot_be_read_nothing_is_refused_and_that_is_said_once(caplog: pytest.LogCaptureFixture):
+    machine = Machine()
+    assert [machine.look(None) for _ in range(3)] == [False] * 3
+    assert machine.guard.admits(10 * MIB)
+    assert [record.getMessage() for record in caplog.records] == [
+        "this system does not tell how much memory is in use: `memory.limit` does not hold"
+    ]
+
+
+def test_a_shortage_is_told_when_it_begins_and_when_it_ends(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO)
+    machine = Machine()
+    for used in (50, 85, 90, 85, 60, 50):
+        machine.look(used)
+    assert [record.getMessage() for record in caplog.records] == [
+        "85 of 100 MiB of memory (`memory.limit`) in use: senders are told to come back",
+        "60 of 100 MiB of memory (`memory.limit`) in use: requests are taken again",
+    ]
+
+
+def test_the_state_is_a_metric():
+    machine = Machine()
+    machine.look(50)
+    assert machine.metrics.memory_state.current() == {(): 0}
+    machine.look(85)
+    assert machine.metrics.memory_state.current() == {(): 1}
+    assert machine.metrics.memory_resident.current() == {(): 85 * MIB}
+    assert machine.metrics.memory_limit.current() == {(): 100 * MIB}
+
+
+def test_this_process_uses_some_memory_and_can_give_some_back():
+    resident = resident_bytes()
+    assert resident is None or 10 * MIB < resident < 1 << 40
+    Allocator().trim()
+    Allocator().collect()

@@ -17,7 +17,11 @@ from toolgauge.cases.case import Case, Line, parse
 from toolgauge.cases.run import Cases
 from toolgauge.model.outcomes import Errored, NotEvaluated, Scored
 
-PAGES = sorted((Path(__file__).parent.parent / "docs" / "evaluators").glob("*.md"))
+FOLDER = Path(__file__).parent.parent / "docs" / "evaluators"
+ORIGINALS = FOLDER / "originals.md"
+PAGES = [page for page in sorted(FOLDER.glob("*.md")) if page != ORIGINALS]
+NATIVE = [name for name in plugins.names(plugins.EVALUATORS) if "." not in name]
+PREFIXED = [name for name in plugins.names(plugins.EVALUATORS) if "." in name]
 
 
 def blocks(page: Path, fence: str) -> list[str]:
@@ -30,6 +34,31 @@ def documented() -> Iterator[tuple[str, float | str]]:
             for line in block.splitlines():
                 score: float | str = json.loads(line).pop("score")
                 yield line, score
+
+
+def parameters(name: str) -> list[str]:
+    fields: dict[str, object] = getattr(plugins.evaluator(name), "model_fields", {})
+    return list(fields)
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_every_evaluator_of_ours_has_a_page_that_the_readme_links_to(name: str):
+    assert (FOLDER / f"{name}.md") in PAGES
+    assert f"docs/evaluators/{name}.md" in (FOLDER.parent.parent / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", PREFIXED)
+def test_every_original_is_on_their_page_with_its_parameters(name: str):
+    text = ORIGINALS.read_text()
+    told = [part for part in text.split("\n## ")[1:] if re.search(rf"^\|.*`{re.escape(name)}`", part, re.MULTILINE)]
+    assert len(told) == 1
+    assert [field for field in parameters(name) if f"`{field}`" not in told[0]] == []
+
+
+@pytest.mark.parametrize("page", [ORIGINALS, *PAGES], ids=lambda page: page.stem)
+def test_links_of_a_page_lead_somewhere(page: Path):
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+    assert [link for link in links if not (FOLDER / link).exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -50,8 +79,7 @@ def test_the_criteria_of_a_page_are_valid(page: Path, tmp_path: Path):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_names_every_parameter(page: Path):
-    fields: dict[str, object] = getattr(plugins.evaluator(page.stem), "model_fields", {})
-    assert [field for field in fields if f"`{field}`" not in page.read_text()] == []
+    assert [field for field in parameters(page.stem) if f"`{field}`" not in page.read_text()] == []
 
 
 @pytest.mark.parametrize(("line", "score"), list(documented()), ids=lambda value: str(value)[:50])

@@ -11,6 +11,7 @@ from toolgauge.cases.problems import CaseError
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import Message
 
 
@@ -283,3 +284,17 @@ def test_every_shape_is_what_evaluators_compare_with(written: JsonObject, expect
 def test_what_no_evaluator_could_compare_with_is_a_problem(written: JsonObject):
     with pytest.raises(CaseError):
         expected_of(json.loads(json.dumps(written)))
+
+
+# -- calls that failed ------------------------------------------------------------------------------------------------
+
+
+def test_a_call_may_have_failed():
+    calls: Json = [{"name": "a", "error": "too late"}, {"name": "b", "error": True}, {"name": "c", "error": False}]
+    errors = [call.error for call in trajectory_of({"calls": calls}).calls]
+    assert errors == [CallError(kind="", message="too late"), CallError(kind="", message=""), None]
+
+
+def test_an_error_of_another_kind_is_refused():
+    with pytest.raises(CaseError, match="`error` of a call must be a text, or true"):
+        trajectory_of({"calls": [{"name": "a", "error": {"type": "x"}}]})

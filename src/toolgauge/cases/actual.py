@@ -10,6 +10,7 @@ from toolgauge.cases.problems import CaseError
 from toolgauge.cases.traces import trajectory_of_traces
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.observations import CallError
 from toolgauge.model.records import Resource, Scope, Span, SpanRef
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.openinference.tools import call_answer, call_arguments, is_synthesized
@@ -124,6 +125,7 @@ def _calls(story: Story, written: Json) -> None:
                 call_id=identifier(item.get("id")),
                 arguments=given_arguments(item),
                 result=output,
+                error=_error(item.get("error")),
             )
         )
 
@@ -154,6 +156,15 @@ def call_name(call: JsonObject) -> str:
 
 def _output(value: Json) -> Content:
     return result(value) if isinstance(value, str) else Recorded(value)
+
+
+def _error(written: Json) -> CallError | None:
+    """Read why a call failed: a text, or true where there is none."""
+    if written is None or written is False:
+        return None
+    if written is not True and not isinstance(written, str):
+        raise CaseError("invalid_case", "`error` of a call must be a text, or true")
+    return CallError(kind="", message="" if written is True else written)
 
 
 def _objects(key: str, written: Json) -> list[JsonObject]:

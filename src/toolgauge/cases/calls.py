@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json
-from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.recognize.values import arguments as read_arguments
@@ -23,6 +23,7 @@ class Made:
     name: str
     arguments: Content = NOT_RECORDED
     result: Content = NOT_RECORDED
+    error: CallError | None = None
     call_id: str | None = None
     agent: str | None = None
     start_ns: int | None = None
@@ -62,7 +63,7 @@ class Story:
                 name=made.name,
                 arguments=made.arguments,
                 result=made.result,
-                error=None,
+                error=made.error,
                 call_id=made.call_id,
                 agent=made.agent,
                 agent_path=() if made.agent is None else (made.agent,),

@@ -18,9 +18,8 @@ FINISH_REASONS = "gen_ai.response.finish_reasons"
 # How providers say that a model stopped in order to have tools called.
 TOOL_FINISHES = ("tool_call", "tool_calls", "tool_use", "function_call")
 
-MODEL_OPERATIONS = frozenset(
-    ("chat", "generate_content", "text_completion", "chat.completions", "completion", "responses")
-)
+# A tuple: what is looked for in it may be a list or an object, which no set can be asked for.
+MODEL_OPERATIONS = ("chat", "generate_content", "text_completion", "chat.completions", "completion", "responses")
 EXECUTE = "execute_tool"
 INVOKE = "invoke_agent"
 TOOLS_CALL = "tools/call"

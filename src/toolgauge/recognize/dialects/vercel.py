@@ -33,7 +33,7 @@ _ARGUMENTS = ("ai.toolCall.args", "ai.toolCall.input")
 _RESULTS = ("ai.toolCall.result", "ai.toolCall.output")
 
 _TOOL_CALL = "ai.toolCall"
-_RUNS = frozenset(("ai.generateText", "ai.streamText"))
+_RUNS = ("ai.generateText", "ai.streamText")
 _MODEL_CALLS = (".doGenerate", ".doStream")
 # Applications choose the key; these are the names that tracing services ask them for.
 _CONVERSATION_KEYS = tuple(

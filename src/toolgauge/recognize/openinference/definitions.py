@@ -23,7 +23,8 @@ _MAX_INDEX_DIGITS = 6
 _MAX_KNOWN = 256
 _MAX_KNOWN_TEXT = 16_384
 # Gemini writes the types of JSON Schema in capitals.
-_CAPITAL_TYPES = frozenset({"OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "NULL"})
+# A tuple: what is looked for in it may be a list or an object, which no set can be asked for.
+_CAPITAL_TYPES = ("OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "NULL")
 
 _Reader: TypeAlias = Callable[[Json], Iterator[ToolDefinition]]
 

@@ -16,9 +16,10 @@ from toolgauge.recognize.messages import Message
 # Calls in one output and messages in one history; of more the first and the newest are read.
 _MAX_CALLS = 1_000
 _MAX_MESSAGES = 10_000
-_ANSWER_TYPES = frozenset(("tool-result", "tool-error"))
-_FAILED = frozenset(("error-text", "error-json", "execution-denied"))
-_ENVELOPES = frozenset(("text", "json", "content", *_FAILED))
+# Tuples: what is looked for in them may be a list or an object, which no set can be asked for.
+_ANSWER_TYPES = ("tool-result", "tool-error")
+_FAILED = ("error-text", "error-json", "execution-denied")
+_ENVELOPES = ("text", "json", "content", *_FAILED)
 
 
 def requested(value: Value, agent: str | None) -> Iterator[CallRequested]:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.walk.support import Walk
 from toolgauge import plugins
@@ -15,6 +16,7 @@ from toolgauge.cli.main import commands
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
 from toolgauge.config.show import shown
+from toolgauge.model.json import Json
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -43,10 +45,25 @@ def test_every_parameter_of_an_evaluator_is_in_its_row():
         assert [field for field in fields if f"`{field}`" not in row] == []
 
 
-def test_the_configuration_in_the_readme_is_the_default_one():
+def test_the_configuration_in_the_readme_holds_defaults():
     block = re.search(r"<!-- defaults -->\n```yaml\n(.*?)```", README, re.DOTALL)
     assert block is not None
+    written: Json = yaml.safe_load(block[1])
+    assert _shared(yaml.safe_load(shown(Config())), written) == written
+
+
+def test_the_reference_of_the_configuration_is_complete():
+    """When it is not: paste what `toolgauge print-config` says."""
+    block = re.search(r"```yaml\n(.*?)```", (ROOT / "docs" / "configuration.md").read_text(), re.DOTALL)
+    assert block is not None
     assert block[1] == shown(Config())
+
+
+def _shared(whole: Json, part: Json) -> Json:
+    """Leave of a configuration only the keys that a part of it names."""
+    if not isinstance(whole, dict) or not isinstance(part, dict):
+        return whole
+    return {key: _shared(whole.get(key), below) for key, below in part.items()}
 
 
 @pytest.mark.parametrize("name", ["tests", "src", "deploy", "examples"])

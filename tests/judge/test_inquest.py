@@ -15,8 +15,6 @@ from toolgauge.model.judging import Asking, Question
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import Trajectory
 
-INVALID = Errored(error_type="invalid_verdict", message="the judge gave no verdict of the form that was asked for")
-
 
 def test_a_verdict_that_fits_is_taken_at_once():
     assert scripted([YES, NO])(question()) == YES
@@ -28,13 +26,27 @@ def test_a_verdict_that_does_not_fit_is_asked_for_again_and_the_next_one_counts(
 
 
 def test_three_verdicts_that_do_not_fit_are_an_error_and_the_fourth_is_never_asked_for():
-    answer = scripted([MAYBE, MAYBE, MAYBE, YES])
-    assert [answer(question()), answer(question())] == [INVALID, YES]
+    answer = scripted([NO, MAYBE, MAYBE, MAYBE, YES])
+    said = [answer(question()) for _ in range(3)]
+    unfit = Errored(
+        error_type="invalid_verdict",
+        message="verdict 4 has not the form that was asked for: score: 'Maybe' is not one of ['Yes', 'No']",
+    )
+    assert said == [NO, unfit, YES]
 
 
 def test_a_script_that_has_ended_is_an_error_of_its_own():
-    assert scripted([MAYBE])(question()) == Errored(
-        error_type="no_verdict", message="there are no verdicts left to answer with"
+    answer = scripted([YES])
+    assert [answer(question()), answer(question())] == [
+        YES,
+        Errored(error_type="no_verdict", message="there are no verdicts left to answer with"),
+    ]
+
+
+def test_a_script_that_ends_with_a_verdict_that_does_not_fit_says_what_is_wrong_with_it():
+    assert scripted([{}])(question()) == Errored(
+        error_type="invalid_verdict",
+        message="verdict 1 has not the form that was asked for: the verdict: 'score' is a required property",
     )
 
 

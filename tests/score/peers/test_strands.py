@@ -1,13 +1,16 @@
 """`strands.*`: what strands-agents-evals 1.7.0 gave for these cases, and the same from trajectories."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from tests.score.support import expect, expected, judge, not_evaluated, scored, tool_call, trajectory
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.judging import Question
 from toolgauge.model.outcomes import Errored, Scored
 from toolgauge.score.peers.strands import AnyOrderMatchScorer, ExactMatchScorer, InOrderMatchScorer, ToolCalled
+from toolgauge.score.peers.strands_judges import TrajectoryJudge
 
 Scorer = ExactMatchScorer | InOrderMatchScorer | AnyOrderMatchScorer
 EXACT, IN_ORDER, ANY_ORDER = ExactMatchScorer(), InOrderMatchScorer(), AnyOrderMatchScorer()
@@ -77,3 +80,14 @@ def test_no_call_is_a_zero_and_calls_that_cannot_be_seen_are_none():
         (outcome,) = judge(scorer, trajectory(), expected(expect("a", repeat=(0, 2))))
         assert isinstance(outcome, Errored)
         assert outcome.error_type == "unsupported_reference"
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf, 10**400])
+def test_a_score_that_is_no_number_of_finite_size_is_no_verdict(score: Json):
+    judge_of_rubric = TrajectoryJudge(rubric="short")
+    (_, asked), *_ = [asking for asking in judge_of_rubric.questions(trajectory(), None) if asking is not None]
+    assert isinstance(asked, Question)
+    verdict: JsonObject = {"score": score, "test_pass": True, "reason": "r"}
+    assert judge_of_rubric.outcome(asked, verdict) == Errored(
+        error_type="invalid_verdict", message="the judge gave no verdict of the form that was asked for"
+    )

@@ -4,6 +4,7 @@ The prompts are our own (`score/prompts.py`); what the judge is shown and what i
 original's.
 """
 
+import sys
 from collections.abc import Generator, Iterator, Sequence
 from typing import ClassVar
 
@@ -193,6 +194,8 @@ class TrajectoryJudge(_Judge):
         """Score what the judge says."""
         score, passed = verdict.get("score"), verdict.get("test_pass")
         if not isinstance(score, int | float) or isinstance(score, bool) or not isinstance(passed, bool):
+            return unusable()
+        if not abs(score) <= sys.float_info.max:  # NaN, an infinity, or an integer that no figure can hold
             return unusable()
         return _output(float(score), passed=passed, label=verdict.get("label"), reason=verdict.get("reason"))
 

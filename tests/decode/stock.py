@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from google.protobuf.message import Message
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
@@ -98,3 +99,21 @@ def varint(number: int) -> bytes:
 def request(*scope_groups: ScopeSpans) -> ExportTraceServiceRequest:
     """A stock request with one resource."""
     return ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=scope_groups)])
+
+
+def back_to_front(message: Message) -> bytes:
+    """Write a message as the Collector does: the last field first, at every depth; repeated elements keep their order."""
+    written = b""
+    for descriptor, value in reversed(message.ListFields()):
+        repeated = descriptor.is_repeated
+        for element in value if repeated else (value,):
+            if descriptor.message_type is not None:
+                written += field(descriptor.number, back_to_front(element))
+                continue
+            alone = type(message)()
+            if repeated:
+                getattr(alone, descriptor.name).append(element)
+            else:
+                setattr(alone, descriptor.name, element)
+            written += alone.SerializeToString()
+    return written

@@ -1,6 +1,7 @@
 """What is viewed, what gives only its ids, what is left alone."""
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue, KeyValueList
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
@@ -68,6 +69,17 @@ def test_every_recorded_span_is_viewed_or_gives_its_ids():
         assert decoded.undecodable == 0
         assert decoded.span_count == len(decoded.viewed) + len(decoded.heads)
     assert marks.undecodable_values == 0
+
+
+def test_recorded_requests_read_the_same_after_a_collector_has_written_them_back_to_front():
+    for path in stock.recorded_traces():
+        body = path.read_bytes()
+        whole = decoder().traces(body)
+        other = decoder().traces(stock.back_to_front(ExportTraceServiceRequest.FromString(body)))
+        assert other.span_count == whole.span_count
+        seen = {one.span.ref: dict(one.span.attributes) for one in other.viewed}
+        assert seen == seen | {one.span.ref: dict(one.span.attributes) for one in whole.viewed}
+        assert {head.span_id for head in other.heads} <= {head.span_id for head in whole.heads}
 
 
 def test_more_scopes_and_resources_than_are_remembered_are_still_told_apart():

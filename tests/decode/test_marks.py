@@ -14,8 +14,8 @@ SIZES = [127, 128, 16_383, 16_384, 2_097_151, 2_097_152]
 
 
 def is_found(marks: Marks, raw: bytes) -> bool:
-    found = marks.found_in(raw) is not None
-    assert marks.found_in_request(raw) is found
+    found = marks.found_in(raw)
+    assert marks.found_in_request(raw, [raw]) is found
     return found
 
 
@@ -75,14 +75,37 @@ def test_padded_lengths_are_seen():
     assert is_found(span_marks(["session."]), padded)
 
 
-def test_padded_tag_and_value_in_front_of_the_key_are_not_seen():
+def test_records_that_are_written_back_to_front_are_seen():
+    spans, logs = span_marks(MARKS, WANTED), log_marks(("gen_ai.",), ("session.id",))
+    missed = [raw for raw in stock.recorded_spans() if is_found(spans, raw) and not is_found(spans, swapped(raw, Span))]
+    for path in stock.recorded_logs():
+        records = stock.raw_items(path.read_bytes())
+        missed += [raw for raw in records if is_found(logs, raw) and not is_found(logs, swapped(raw, LogRecord))]
+    assert missed == []
+
+
+def test_uninteresting_records_that_are_written_back_to_front_are_left_alone():
+    plain = stock.span(stock.key_value("http.route", "/a\nb"), stock.key_value("note", "gen_ai and llm."))
+    assert not is_found(span_marks(MARKS, WANTED), stock.back_to_front(plain))
+    record = LogRecord(time_unix_nano=1, event_name="http.request", attributes=[stock.key_value("a", "session.id")])
+    assert not is_found(log_marks(MARKS, ["session.key"]), stock.back_to_front(record))
+
+
+def swapped(raw: bytes, kind: type[Span] | type[LogRecord]) -> bytes:
+    return stock.back_to_front(kind.FromString(raw))
+
+
+def test_padded_tag_and_value_in_front_of_the_key_are_not_seen_in_a_span_that_begins_with_its_ids():
+    ids = stock.span().SerializeToString()
     entry = stock.key_value("gen_ai.a").SerializeToString()
-    padded = b"\xca\x00" + stock.varint(len(entry)) + entry
+    padded = ids + b"\xca\x00" + stock.varint(len(entry)) + entry
     assert "gen_ai.a" in stock.plain_attributes(Span.FromString(padded).attributes)
     assert not is_found(span_marks(MARKS), padded)
-    swapped = stock.field(9, stock.field(2, AnyValue(int_value=1).SerializeToString()) + stock.field(1, b"gen_ai.a"))
-    assert stock.plain_attributes(Span.FromString(swapped).attributes) == {"gen_ai.a": 1}
-    assert not is_found(span_marks(MARKS), swapped)
+    twisted = ids + stock.field(
+        9, stock.field(2, AnyValue(int_value=1).SerializeToString()) + stock.field(1, b"gen_ai.a")
+    )
+    assert stock.plain_attributes(Span.FromString(twisted).attributes) == {"gen_ai.a": 1}
+    assert not is_found(span_marks(MARKS), twisted)
 
 
 def test_mark_in_text_is_no_mark():

@@ -52,7 +52,7 @@ def _written(attributes: Mapping[str, Value]) -> bytes:
 
 
 def _without_ours(raw: bytes) -> bytes:
-    if _OUR_MARKS.found_in(raw) is None:
+    if not _OUR_MARKS.found_in(raw):
         return raw
     try:
         message = parse(SPAN_ATTRIBUTES, raw)

@@ -5,14 +5,14 @@ once and alone. Of all other spans the ids are read. A broken span costs nobody 
 unread. Nothing that leaves here, but for the request itself, keeps the request alive: spans wait, requests must not.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from toolgauge.decode.envelope import Container, container, parse_request, remove_items
 from toolgauge.decode.heads import read_head
 from toolgauge.decode.marks import log_marks, span_marks
-from toolgauge.decode.messages import ResourceGroupMessage, ScopeGroupMessage
+from toolgauge.decode.messages import RequestMessage, ResourceGroupMessage, ScopeGroupMessage
 from toolgauge.decode.views import KnownScope, Views
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import LogRecord, Span, SpanHead
@@ -58,6 +58,14 @@ class DecodedLogs:
     undecodable: int
 
 
+def _samples(request: RequestMessage) -> Iterator[bytes]:
+    """Take one raw span or log record of each scope group: a group has one writer."""
+    for resource_group in request.resource_groups:
+        for group in resource_group.scope_groups:
+            if group.items:
+                yield group.items[0]
+
+
 @dataclass(slots=True, eq=False)
 class _Reading:
     """What was read of a request of spans so far."""
@@ -94,7 +102,7 @@ class Decoder:
     def traces(self, body: bytes) -> DecodedTraces:
         """Decode a request of spans; raise `DecodeError` when its envelope is broken (cut off, trailing bytes)."""
         request = parse_request(body)
-        has_mark = self._span_marks.found_in_request(body)
+        has_mark = self._span_marks.found_in_request(body, _samples(request))
         reading = _Reading()
         for resource_index, resource_group in enumerate(request.resource_groups):
             for scope_index, group in enumerate(resource_group.scope_groups):
@@ -120,7 +128,7 @@ class Decoder:
     def logs(self, body: bytes) -> DecodedLogs:
         """Decode a request of log records; raise `DecodeError` when its envelope is broken."""
         request = parse_request(body)
-        has_mark = self._log_marks.found_in_request(body)
+        has_mark = self._log_marks.found_in_request(body, _samples(request))
         count = undecodable = 0
         viewed: list[LogRecord] = []
         for resource_group in request.resource_groups:
@@ -141,7 +149,7 @@ class Decoder:
         known: KnownScope,
         reading: _Reading,
     ) -> None:
-        bears_mark = self._span_marks.found_in
+        bears_mark = self._span_marks.search_like(group.items[0])
         resource = self._views.resource(resource_group.resource)
         around: Container | None = None
         for index, raw in enumerate(group.items):
@@ -164,7 +172,7 @@ class Decoder:
         known: KnownScope,
         viewed: list[LogRecord],
     ) -> int:
-        bears_mark = self._log_marks.found_in
+        bears_mark = self._log_marks.search_like(group.items[0])
         resource = self._views.resource(resource_group.resource)
         undecodable = 0
         for raw in group.items:

@@ -1,12 +1,14 @@
 """Every test of the wire leaves nothing behind: no process, no thread, no listening socket."""
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.wire.support import threads_beside_main, until
+from tests.wire.sink import SINK, Sink
+from tests.wire.support import Process, free_port, threads_beside_main, until
 
 
 @pytest.fixture(autouse=True)
@@ -17,6 +19,29 @@ def leaves_nothing_behind() -> Iterator[None]:
     until(lambda: threads_beside_main() <= threads, f"no more threads than {threads}")
     until(lambda: _children() <= processes, "all processes to have ended")
     until(lambda: _listening() <= sockets, "all ports to be closed")
+
+
+@pytest.fixture(scope="module")
+def one_sink(tmp_path_factory: pytest.TempPathFactory) -> Generator[Sink]:
+    ports = {kind: free_port() for kind in ("grpc", "http", "admin")}
+    command = [sys.executable, str(SINK), "--unique", "--proxy"]
+    for kind, port in ports.items():
+        command += [f"--{kind}-port", str(port)]
+    process = Process(command, tmp_path_factory.mktemp("sink") / "sink.log")
+    try:
+        until(lambda: '"ready": true' in process.said(), "the destination to be ready")
+        yield Sink(process, ports)
+    finally:
+        process.close()
+
+
+@pytest.fixture
+def sink(one_sink: Sink) -> Sink:
+    """A destination without faults that has seen nothing."""
+    one_sink.tell("/up")
+    one_sink.tell("/fault")
+    one_sink.tell("/reset")
+    return one_sink
 
 
 @pytest.fixture(autouse=True)

@@ -4,29 +4,24 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from tests.wire.destination import Destination, receiving, without_scores
+from tests.wire.sink import LOADGEN, Sink, onward_to
 from tests.wire.support import (
-    Process,
     Toolgauge,
     Transport,
     free_port,
-    get,
     post,
     recorded,
-    request,
     serving,
     to_grpc,
     to_http,
     until,
 )
 
-SINK = Path(__file__).parent.parent / "bench" / "tools" / "sink.py"
-LOADGEN = SINK.with_name("loadgen.py")
 TRANSPORTS: tuple[Transport, ...] = ("grpc", "grpc+gzip", "http", "http+gzip")
 # Recorded runs of four frameworks, in two dialects.
 RUNS = (
@@ -111,43 +106,6 @@ def test_metrics_of_senders_are_refused_plainly_and_logs_go_on(tmp_path: Path):
 # -- a destination with faults ------------------------------------------------------------------------------------------
 
 
-class Sink:
-    """The counting destination of the benchmarks, as a process, with faults on demand."""
-
-    def __init__(self, process: Process, ports: dict[str, int]) -> None:
-        self.process = process
-        self.ports = ports
-
-    def tell(self, path: str, body: str = "") -> None:
-        assert request(self.ports["admin"], "POST", path, body.encode(), {})[0] == 200
-
-    def counted(self, key: str) -> int:
-        return int(json.loads(get(self.ports["admin"], "/stats"))[key])
-
-
-@pytest.fixture(scope="module")
-def one_sink(tmp_path_factory: pytest.TempPathFactory) -> Generator[Sink]:
-    ports = {kind: free_port() for kind in ("grpc", "http", "admin")}
-    command = [sys.executable, str(SINK), "--unique", "--proxy"]
-    for kind, port in ports.items():
-        command += [f"--{kind}-port", str(port)]
-    process = Process(command, tmp_path_factory.mktemp("sink") / "sink.log")
-    try:
-        until(lambda: '"ready": true' in process.said(), "the destination to be ready")
-        yield Sink(process, ports)
-    finally:
-        process.close()
-
-
-@pytest.fixture
-def sink(one_sink: Sink) -> Sink:
-    """A destination without faults that has seen nothing."""
-    one_sink.tell("/up")
-    one_sink.tell("/fault")
-    one_sink.tell("/reset")
-    return one_sink
-
-
 FAULTS = {
     "refuses most requests": "unavailable:p=0.7@0-1",
     "is overloaded and says when to come back": "exhausted:retry=0.2,first=4",
@@ -171,10 +129,6 @@ def test_nothing_is_lost_when_the_destination(tmp_path: Path, sink: Sink, fault:
         books = toolgauge.settled(spans_in_runs())
         assert books["forwarded"] == spans_in_runs()
         assert sink.counted("unique_spans") == spans_in_runs()
-
-
-def onward_to(sink: Sink, protocol: str) -> str:
-    return to_grpc(sink.ports["grpc"]) if protocol == "grpc" else to_http(sink.ports["http"])
 
 
 def send_all(toolgauge: Toolgauge) -> None:

@@ -1,0 +1,206 @@
+"""Senders go on while the destination misbehaves: nothing that was acknowledged is lost, and nothing is scored twice."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+import contextlib
+import http.client
+import signal
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+
+from tests.wire.sink import Load, Report, Sink, onward_to
+from tests.wire.support import TRACES, Toolgauge, post, recorded, serving, until
+
+BATCH = 64
+
+
+def assert_all_arrived(toolgauge: Toolgauge, sink: Sink, sent: Report, deadline_s: float = 40) -> None:
+    """All that was acknowledged is there, every tool span is scored once, and the books say so."""
+    toolgauge.settled(sent["acked_spans"], deadline_s)
+    until(lambda: toolgauge.total("toolgauge_traces_open") == 0, "all trajectories to be closed", deadline_s)
+    books = toolgauge.assert_books_balance()
+    assert books["forwarded"] == books["received"] - books["refused"] == sent["acked_spans"]
+    assert sink.counted("unique_spans") == sent["acked_spans"]
+    closed = toolgauge.total("toolgauge_trajectories_total")
+    until(lambda: sink.scores("scorecard_spans") >= closed, "all scorecards")
+    assert sink.scores("scorecard_spans") == closed
+    assert_every_score_came_once(toolgauge, sink)
+
+
+def assert_every_score_came_once(toolgauge: Toolgauge, sink: Sink) -> None:
+    scored = sum(
+        value
+        for (name, labels), value in toolgauge.samples().items()
+        if name == "toolgauge_evaluations_total" and dict(labels)["toolgauge_outcome"] in ("pass", "fail", "error")
+    )
+    assert scored > 0
+    until(lambda: sink.events() >= scored, "all events")
+    assert sink.events() == scored
+
+
+def load(toolgauge: Toolgauge, *, seconds: float, rate: int = 1500) -> Load:
+    # No planted faults: two invented calls of one model span would look like one score that came twice.
+    return Load(
+        toolgauge,
+        "--fault-share",
+        "0",
+        "--duration",
+        str(seconds),
+        "--rate",
+        str(rate),
+        "--batch",
+        str(BATCH),
+        "--timeout",
+        "30",
+    )
+
+
+def test_under_load_a_destination_that_refuses_most_requests_gets_everything_once(tmp_path: Path, sink: Sink):
+    with serving(tmp_path, onward_to(sink, "grpc")) as toolgauge:
+        sink.tell("/fault", "unavailable:p=0.7@0-3")
+        with load(toolgauge, seconds=3) as running:
+            sent = running.report()
+        assert_all_arrived(toolgauge, sink, sent)
+        assert sink.counted("duplicate_spans") == 0
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_two_cuts_after_the_data_was_taken_make_duplicates_of_those_requests_alone(
+    tmp_path: Path, sink: Sink, protocol: str
+):
+    with serving(tmp_path, onward_to(sink, protocol)) as toolgauge:
+        sink.tell("/fault", "lost_ack:first=2,signal=traces")
+        with load(toolgauge, seconds=2) as running:
+            sent = running.report()
+        toolgauge.settled(sent["acked_spans"], 40)
+        until(lambda: toolgauge.total("toolgauge_traces_open") == 0, "all trajectories to be closed", 40)
+        assert sink.counted("unique_spans") == sent["acked_spans"]
+        assert toolgauge.assert_books_balance()["dropped"] == 0
+        if protocol == "http":
+            assert 0 < sink.counted("duplicate_spans") <= 2 * BATCH
+            assert_every_score_came_once(toolgauge, sink)
+        else:
+            # A cut takes the answers of all that is on the way over the same connection, events among it.
+            assert 0 < sink.counted("duplicate_spans") <= 32 * BATCH
+
+
+def test_six_seconds_without_a_destination_lose_nothing(tmp_path: Path, sink: Sink):
+    with serving(tmp_path, onward_to(sink, "grpc")) as toolgauge, load(toolgauge, seconds=8, rate=800) as running:
+        until(lambda: sink.counted("unique_spans") > 0, "the first spans")
+        sink.tell("/down")
+        ends = time.monotonic() + 6
+        while time.monotonic() < ends:
+            toolgauge.assert_books_balance()
+            time.sleep(0.3)
+        sink.tell("/up")
+        assert_all_arrived(toolgauge, sink, running.report())
+        assert toolgauge.said().count("does not take requests") == 1
+        assert sink.counted("duplicate_spans") <= 32 * BATCH
+
+
+@pytest.mark.parametrize(
+    ("protocol", "fault", "fate"),
+    [
+        ("grpc", "exhausted", "dropped"),
+        ("grpc", "exhausted:retry=0.2,first=3", "sent again"),
+        ("http", "exhausted:first=3", "sent again"),
+        ("grpc", "invalid", "dropped"),
+        ("http", "invalid", "dropped"),
+        ("grpc", "unauth", "dropped"),
+        ("http", "code:code=BAD_GATEWAY,http=502,first=3", "sent again"),
+    ],
+)
+def test_what_is_to_be_sent_again_is_and_what_is_not_is_dropped_at_once(
+    tmp_path: Path, sink: Sink, protocol: str, fault: str, fate: str
+):
+    (body,) = recorded("pydantic-ai", "tool_error")
+    with serving(tmp_path, onward_to(sink, protocol), "annotate=off") as toolgauge:
+        separator = "," if ":" in fault else ":"
+        sink.tell("/fault", f"{fault}{separator}signal=traces")
+        toolgauge.send(body, "http")
+        books = toolgauge.settled(3)
+        assert (books["dropped"], books["forwarded"]) == ((3, 0) if fate == "dropped" else (0, 3))
+        assert sink.counted("unique_spans") == books["forwarded"]
+        retried = toolgauge.total("toolgauge_send_retries_total")
+        assert (retried > 0) == (fate == "sent again")
+
+
+def test_a_slow_destination_delays_senders_by_nothing_until_the_queue_is_full(tmp_path: Path, sink: Sink):
+    (body,) = recorded("pydantic-ai", "tool_error")
+    onward = onward_to(sink, "http", "queue: {max_bytes: 256KiB}")
+    with serving(tmp_path, onward, "annotate=off") as toolgauge:
+        sink.tell("/fault", "slow:ms=300@0-3")
+        slowest = 0.0
+        taken = 0
+        for _ in range(150):
+            began = time.monotonic()
+            status, _ = post(toolgauge.http_port, body)
+            slowest = max(slowest, time.monotonic() - began)
+            assert status in (200, 503)
+            taken += status == 200
+        assert slowest < 0.3
+        assert taken > 0
+        books = toolgauge.settled(450, 40)
+        assert books["forwarded"] == 3 * taken == sink.counted("unique_spans") + sink.counted("duplicate_spans")
+
+
+def test_a_long_outage_under_load_stays_within_memory_and_ends_by_itself(tmp_path: Path, sink: Sink):
+    limit_mib = 180
+    onward = onward_to(sink, "grpc", "queue: {max_bytes: 1GiB}")
+    settings = (f"memory.limit={limit_mib}MiB", "hold.max_bytes=1GiB", "assemble.max_open_bytes=1GiB")
+    with serving(tmp_path, onward, *settings) as toolgauge:
+        sink.tell("/down")
+        with load(toolgauge, seconds=8, rate=0) as running:
+            until(lambda: toolgauge.total("toolgauge_memory_state"), "memory to be short", 30)
+            books = toolgauge.assert_books_balance()
+            (body,) = recorded("pydantic-ai", "tool_error")
+            assert post(toolgauge.http_port, body)[0] == 503
+            most = 0.0
+            for _ in range(20):
+                most = max(most, toolgauge.memory_mib())
+                time.sleep(0.1)
+            assert most < limit_mib
+            sink.tell("/up")
+            sent = running.report(90)
+        until(lambda: not toolgauge.total("toolgauge_memory_state"), "memory to suffice again", 40)
+        assert_all_arrived(toolgauge, sink, sent)
+        assert toolgauge.books()["refused"] > books["refused"] >= 0
+        reasons = {
+            dict(labels)["reason"]
+            for (name, labels) in toolgauge.samples()
+            if name == "toolgauge_spans_total" and dict(labels)["outcome"] == "refused"
+        }
+        assert reasons == {"memory"}
+        assert "senders are told to come back" in toolgauge.said()
+        assert "requests are taken again" in toolgauge.said()
+
+
+def test_memory_that_is_short_is_told_with_the_time_to_come_back(tmp_path: Path, sink: Sink):
+    # Less than the process itself needs, and something to wait for: it stays short.
+    sink.tell("/down")
+    (body,) = recorded("pydantic-ai", "tool_error")
+    with serving(tmp_path, onward_to(sink, "http"), "memory.limit=32MiB", "annotate=off") as toolgauge:
+        until(lambda: post(toolgauge.http_port, body)[0] == 200, "one request to be taken")
+        until(lambda: post(toolgauge.http_port, body)[0] == 503, "the next one to be refused")
+        headers = {"Content-Type": "application/x-protobuf"}
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", toolgauge.http_port, timeout=10)) as connection:
+            connection.request("POST", "/v1/traces", body, headers)
+            answer = connection.getresponse()
+            assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+            assert Status.FromString(answer.read()).message == "memory is short"
+        with grpc.insecure_channel(f"127.0.0.1:{toolgauge.grpc_port}") as channel:
+            call = channel.unary_unary(TRACES).future(body, timeout=10)
+            assert call.code() is grpc.StatusCode.UNAVAILABLE
+            (packed,) = [value for key, value in call.trailing_metadata() if key == "grpc-status-details-bin"]
+            assert isinstance(packed, bytes)
+            (detail,) = Status.FromString(packed).details
+            assert RetryInfo.FromString(detail.value).retry_delay.seconds == 1
+        assert toolgauge.total("toolgauge_memory_state") == 1
+        # There is nothing to wait for.
+        toolgauge.signal(signal.SIGKILL)
+        toolgauge.ended(5)

@@ -23,6 +23,7 @@ CORE_SCALARS = (
     (_TAG + "float", re.compile(r"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\Z")),
 )
 _REPEATED_NODES = 10_000
+_MAX_FLOW_DEPTH = 200
 _SUBSTITUTION = re.compile(r"\$\$|\$\{(?P<inside>[^{}]*)\}|\$\{")
 _VARIABLE = re.compile(r"env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?\Z", re.DOTALL)
 
@@ -31,6 +32,12 @@ class _Loader(yaml.SafeLoader):
     """The libyaml loader is faster and overflows the C stack on deep nesting; this one raises."""
 
     yaml_implicit_resolvers = {None: list(CORE_SCALARS)}  # noqa: RUF012 (PyYAML wants a plain class attribute)
+
+    def fetch_flow_collection_start(self, TokenClass: type[yaml.Token]) -> None:  # noqa: N803 - PyYAML's name
+        """Begin `[` or `{`; the time for each is as long as their depth, so that there is an end to it."""
+        if self.flow_level >= _MAX_FLOW_DEPTH:
+            raise RecursionError
+        super().fetch_flow_collection_start(TokenClass)  # pyright: ignore[reportUnknownMemberType]  # not in the stubs
 
 
 def parse_yaml(text: str | bytes, source: str, environment: Mapping[str, str], *, first_line: int | None = 1) -> Node:

@@ -10,6 +10,7 @@ import heapq
 import io
 import lzma
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ _ENDINGS = (".otlp.pb", ".otlp", ".json", ".jsonl")
 _COMPRESSIONS = {".gz": gzip.open, ".xz": lzma.open}
 _MAX_REQUEST_BYTES = 1 << 30
 _STDIN = "-"
+_UNREADABLE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 _TELLING_BYTES = 1 << 16
 _TELLING_KEYS = (b'"resourceSpans"', b'"resourceLogs"', b'"resourceMetrics"')
 
@@ -86,7 +88,7 @@ def _is_recording(file: Path) -> bool:
     try:
         with closing(_open(str(file))) as stream:
             beginning = stream.read(_TELLING_BYTES)
-    except (OSError, EOFError, lzma.LZMAError):
+    except _UNREADABLE:
         return True  # reading it will say what is wrong
     return any(key in beginning for key in _TELLING_KEYS)
 
@@ -120,7 +122,7 @@ def _bodies(file: str) -> Iterator[tuple[Signal, bytes]]:
                 yield from _delimited(file, signal, stream)
             else:
                 yield from _sniffed(file, stream)
-    except (OSError, EOFError, lzma.LZMAError) as error:
+    except _UNREADABLE as error:
         raise RecordingError(f"cannot read `{file}`: {error}") from error
 
 

@@ -1,0 +1,1 @@
+"""Fuzzing of whatever reads bytes of strangers."""

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.seen_twice import SeenTwice
+from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.decode.annotate import Annotator
 from toolgauge.decode.decoder import Container, DecodedTraces, Decoder, ViewedSpan
 from toolgauge.decode.envelope import count_items, encode_spans
@@ -55,10 +56,29 @@ class PipelineSettings:
     max_queue: int = 1000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What may change while a pipeline runs, without losing anything that is in it.
+
+    `reading` is `None` when what has to be read stays the same. Open trajectories keep the times they were opened with.
+    """
+
+    scorer: Scorer
+    reading: tuple[Decoder, Recognizer] | None
+    assemble: AssembleSettings
+    hold_timeout_ns: int
+    hold_max_bytes: int
+    settings: PipelineSettings
+
+
 @dataclass(slots=True)
 class _Scoring:
     trajectory: Trajectory
+    scorer: Scorer
     steps: Iterator[tuple[Result, ...] | None]
+    # How long it had been due, and when it was taken up.
+    waited_ns: int
+    taken_ns: int
     spent_ns: int = 0
 
 
@@ -112,6 +132,11 @@ class Pipeline:
         self._seen_twice = SeenTwice()
         self._is_closing = False
         self._closes_all = False
+        self._is_interrupted = False
+        self._interrupted = 0
+        self._due_ns: int | None = None
+        self._broken_before = 0.0
+        metrics.traces_open_bytes.observe = lambda: {(): assembler.open_bytes}
         metrics.spans_held.observe = lambda: {(): self.spans_held}
         metrics.traces_open.observe = lambda: {(): assembler.open_count}
         metrics.scoring_queue.observe = lambda: {(): assembler.evicted_count}
@@ -260,7 +285,7 @@ class Pipeline:
             self._released.append((span.container, span.raw))
         self._seen_twice.turn_over_if_due(self._now_ns)
         self._metrics.loop_suspected.set(float(self._seen_twice.loop_suspected))
-        broken = self._decoder.undecodable_values - self._metrics.undecodable_values.value()
+        broken = self._broken_before + self._decoder.undecodable_values - self._metrics.undecodable_values.value()
         if broken:
             self._metrics.undecodable_values.add(broken)
 
@@ -284,6 +309,48 @@ class Pipeline:
         self.release()
         self._assembler.shed(self._now_ns)
 
+    def interrupt(self) -> None:
+        """Score no more: the `score` calls that follow let everything go as `incomplete`."""
+        self._is_interrupted = True
+        scoring, self._scoring = self._scoring, None
+        if scoring is not None:
+            self._let_go(scoring.trajectory, scoring.scorer)
+
+    def _let_go(self, trajectory: Trajectory, scorer: Scorer) -> None:
+        self._interrupted += 1
+        self._finish(trajectory, scorer.interrupted(trajectory), scorer)
+
+    @property
+    def interrupted(self) -> int:
+        """How many trajectories left unscored because of `interrupt`."""
+        return self._interrupted
+
+    @property
+    def trajectories_open(self) -> int:
+        """Trajectories that are being assembled or wait to be joined."""
+        return self._assembler.open_count + self._assembler.evicted_count
+
+    # -- change -----------------------------------------------------------------------------------------------------
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """Attributes that the criteria ask for."""
+        return self._scorer.wanted
+
+    def adopt(self, rules: Rules) -> None:
+        """Go on by other rules: what closes from here on is scored by them, what is being scored ends as it began."""
+        self._scorer = rules.scorer
+        self._settings = rules.settings
+        if rules.reading is not None:
+            self._broken_before += self._decoder.undecodable_values
+            self._decoder, self._recognizer = rules.reading
+        self._assembler.adopt(rules.assemble, conversations=rules.scorer.wants_conversations)
+        self._hold.limit(rules.hold_timeout_ns, rules.hold_max_bytes)
+
+    def ask(self, judging: Judging) -> None:
+        """Put what judges are to be asked to `judging` from here on."""
+        self._judging = judging
+
     # -- scoring ----------------------------------------------------------------------------------------------------
 
     def score(self, budget_ns: int) -> bool:
@@ -304,6 +371,7 @@ class Pipeline:
         is_fresh = steps is None
         if steps is None:
             close = self._assembler.closing_all if self._is_closing or self._closes_all else self._assembler.closing
+            self._due_ns = self._assembler.next_due_ns()
             steps = close(self._now_ns)
         for trajectory in steps:
             if trajectory is None:
@@ -319,9 +387,13 @@ class Pipeline:
     def _take(self, trajectory: Trajectory) -> None:
         # Given up for want of memory: what is there is a part, and scoring takes memory too.
         if trajectory.closed_because == "memory" or self._assembler.evicted_count > self._settings.max_queue:
-            self._finish(trajectory, self._scorer.overloaded(trajectory))
+            self._finish(trajectory, self._scorer.overloaded(trajectory), self._scorer)
+        elif self._is_interrupted:
+            self._let_go(trajectory, self._scorer)
         else:
-            self._scoring = _Scoring(trajectory, self._scorer.score(trajectory))
+            waited_ns = max(0, self._now_ns - (self._due_ns or self._now_ns))
+            steps = self._scorer.score(trajectory)
+            self._scoring = _Scoring(trajectory, self._scorer, steps, waited_ns=waited_ns, taken_ns=self._clock())
 
     def _is_done(self, scoring: _Scoring, until: int) -> bool:
         started = self._clock()
@@ -329,7 +401,8 @@ class Pipeline:
             now = self._clock()
             if results is not None:
                 self._metrics.scoring_duration.record((scoring.spent_ns + now - started) / 1e9)
-                self._finish(scoring.trajectory, results)
+                self._metrics.scoring_delay.record((scoring.waited_ns + now - scoring.taken_ns) / 1e9)
+                self._finish(scoring.trajectory, results, scoring.scorer)
                 return True
             if now >= until:
                 break
@@ -338,7 +411,7 @@ class Pipeline:
         scoring.spent_ns += self._clock() - started
         return False
 
-    def _finish(self, trajectory: Trajectory, results: tuple[Result, ...]) -> None:
+    def _finish(self, trajectory: Trajectory, results: tuple[Result, ...], scorer: Scorer) -> None:
         scorecard = Scorecard(trajectory=trajectory, results=results, scored_at_ns=self._now_ns)
         try:
             self._sink.record(scorecard)
@@ -347,7 +420,7 @@ class Pipeline:
                 self._annotate(scorecard)
         finally:
             # Judges answer late; nothing waits for them.
-            inquiries = self._scorer.inquiries(trajectory)
+            inquiries = scorer.inquiries(trajectory)
             if inquiries:
                 self._judging.put(trajectory, inquiries)
 

@@ -8,6 +8,8 @@ from toolgauge.model.metrics import MetricRegistry
 
 _DURATION_BOUNDS_S = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 _JUDGE_BOUNDS_S = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
+_DELAY_BOUNDS_S = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_LAG_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 _LATE_BOUNDS_S = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
 
 
@@ -148,12 +150,45 @@ class SelfMetrics:
         self.memory_limit = registry.gauge(
             "toolgauge.memory.limit", "By", "`memory.limit`; senders are refused at 80 %."
         )
-        self.traces_open = registry.gauge("toolgauge.traces.open", "{trace}", "Trajectories that are being assembled.")
+        self.traces_open = registry.gauge(
+            "toolgauge.traces.open",
+            "{trace}",
+            "Trajectories that are being assembled; above `assemble.max_open` the oldest are closed early.",
+        )
+        self.traces_open_bytes = registry.gauge(
+            "toolgauge.traces.open.bytes",
+            "By",
+            "About how much memory open trajectories take; above `assemble.max_open_bytes` the oldest are closed early.",
+        )
         self.scoring_queue = registry.gauge(
             "toolgauge.queue.size", "{item}", "Trajectories that were closed for want of room and wait to be scored."
         )
         self.scoring_duration = registry.histogram(
-            "toolgauge.scoring.duration", "s", "Time to score one trajectory.", _DURATION_BOUNDS_S
+            "toolgauge.scoring.duration",
+            "s",
+            "Time to score one trajectory. When it rises, look for a criterion that is costly on long runs.",
+            _DURATION_BOUNDS_S,
+        )
+        self.scoring_delay = registry.histogram(
+            "toolgauge.scoring.delay",
+            "s",
+            "Time from when a trajectory was due to close to its scores. When it rises, scoring cannot keep up: sample "
+            "costly criteria, or run more processes.",
+            _DELAY_BOUNDS_S,
+        )
+        self.loop_lag = registry.histogram(
+            "toolgauge.loop.lag",
+            "s",
+            "How long what was ready had to wait for its turn. When it rises, senders wait as long: look at "
+            "process.cpu.time and toolgauge.scoring.duration.",
+            _LAG_BOUNDS_S,
+        )
+        self.reloads = registry.counter(
+            "toolgauge.reloads",
+            "{reload}",
+            "Reloads on SIGHUP: `applied`, `partly` (a port or a file could not be had, the log says which), `refused` "
+            "(the configuration is wrong and the running one stays: see the log).",
+            ("outcome",),
         )
         self.annotations = registry.counter(
             "toolgauge.annotations",

@@ -39,6 +39,7 @@ class Assembler:
         self._schedule = Schedule(self._due_ns)
         self._recent = RecentSpans(_RECENT_SPANS)
         self._closed = ClosedIds(settings.late_traces, settings.late_for_ns)
+        self._gathers_conversations = conversations
         self._conversations = Conversations(settings, self._open_until_ns) if conversations else None
         self._open_by_conversation: dict[str, set[str]] = {}
         self._loose = LooseAnswers()
@@ -58,6 +59,17 @@ class Assembler:
     def evicted_count(self) -> int:
         """Evicted traces and conversations that wait to be asked for."""
         return len(self._evicted)
+
+    def adopt(self, settings: AssembleSettings, *, conversations: bool) -> None:
+        """Go on with other settings; what is open keeps its times, and how much is remembered of the closed stays."""
+        self._settings = settings
+        self._gathers_conversations = conversations
+        if self._conversations is not None:
+            self._conversations.adopt(settings)
+        elif conversations:
+            self._conversations = Conversations(settings, self._open_until_ns)
+            for trace in self._open.values():
+                self._index(trace, None)
 
     def is_closed(self, trace_id: str) -> bool:
         """Tell whether a span of this trace comes too late."""
@@ -266,7 +278,10 @@ class Assembler:
 
     def _pass_on(self, trace: OpenTrace, conversation_id: str, now_ns: int) -> None:
         """Hand a closed trace to its conversation."""
-        if self._conversations is None:
+        # Where no criterion asks for them any more, those that are open end, and none begins.
+        if self._conversations is None or not (
+            self._gathers_conversations or self._conversations.holds(conversation_id)
+        ):
             return
         late_ns = self._conversations.add(conversation_id, trace.gathered(), trace.size_bytes, now_ns)
         if late_ns is not None:

@@ -21,6 +21,14 @@ class Conversations:
         self._closed = ClosedIds(settings.late_traces, settings.late_for_ns)
         self._schedule = Schedule(self._due_ns)
 
+    def adopt(self, settings: AssembleSettings) -> None:
+        """Go on with other settings; open conversations keep theirs."""
+        self._settings = settings
+
+    def holds(self, conversation_id: str) -> bool:
+        """Tell whether the conversation is open."""
+        return conversation_id in self._open
+
     def __len__(self) -> int:
         return len(self._open)
 

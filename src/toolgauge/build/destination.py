@@ -29,6 +29,23 @@ def fan_out(exporters: Sequence[OtlpExporter], metrics: SelfMetrics, *, hop_id: 
     return FanOut(destinations, metrics)
 
 
+def renewed_outbox(
+    config: Config, metrics: SelfMetrics, in_use: Sequence[Destination], *, hop_id: str, user_agent: str
+) -> FanOut | Leaf:
+    """Make what `make_outbox` makes, with those of the destinations in use that stay as they are."""
+    if not config.exporters.otlp:
+        return Leaf(metrics)
+    by_name = {destination.name: destination for destination in in_use}
+    destinations: list[Destination] = []
+    for number, exporter in enumerate(config.exporters.otlp, 1):
+        settings = destination_settings(exporter, number)
+        known = by_name.get(settings.name)
+        if known is None or known.settings != settings:
+            known = Destination(settings, metrics, hop_id, user_agent)
+        destinations.append(known)
+    return FanOut(destinations, metrics)
+
+
 def destination_settings(exporter: OtlpExporter, number: int = 1) -> DestinationSettings:
     """Read one entry of `exporters.otlp`; those without a name are numbered."""
     retry = exporter.retry

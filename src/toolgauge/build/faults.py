@@ -1,4 +1,4 @@
-"""Faults of our own in timed work: counted, told once a kind, and survived.
+"""Faults of our own in timed work: counted, told once a minute by kind and place, and survived.
 
 Without this, one trajectory that trips a bug would end closing and scoring for everybody until the restart,
 while receivers go on taking spans as if all were well.
@@ -11,6 +11,7 @@ from pathlib import Path
 from traceback import extract_tb
 
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.throttle import Throttle, times
 
 _LOG = logging.getLogger("toolgauge")
 
@@ -20,7 +21,7 @@ class Faults:
 
     def __init__(self, metrics: SelfMetrics) -> None:
         self._count = metrics.faults
-        self._told: set[str] = set()
+        self._throttle = Throttle()
 
     @contextmanager
     def survived(self) -> Generator[None]:
@@ -37,6 +38,11 @@ class Faults:
         places = extract_tb(error.__traceback__)
         place = f"{Path(places[-1].filename).name}, line {places[-1].lineno}" if places else "an unknown place"
         told = f"{kind} in {place}"
-        if told not in self._told:
-            self._told.add(told)
-            _LOG.error("a fault of ours, survived and counted in toolgauge.faults: %s; please report it", told)
+        unsaid = self._throttle.unsaid(told)
+        if unsaid is not None:
+            _LOG.error(
+                "a fault of ours, survived and counted in toolgauge.faults: %s; please report it%s",
+                told,
+                times(unsaid),
+                extra={"error.type": kind},
+            )

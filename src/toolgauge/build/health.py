@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from toolgauge.admin.endpoint import AdminEndpoint
 from toolgauge.admin.health import ComponentHealth, ErrorPolicy, Health
 from toolgauge.build.listeners import guard, server_tls
+from toolgauge.build.outlet import Outlet
 from toolgauge.config.model import Config
 from toolgauge.forward.destination import Destination
-from toolgauge.forward.fan_out import FanOut
-from toolgauge.forward.leaf import Leaf
 
 
-def make_health(config: Config, outbox: FanOut | Leaf) -> Health:
+def make_health(config: Config, outbox: Outlet) -> Health:
     """Make what knows the phase and asks the destinations; receivers are well as long as the process takes requests."""
     started_ns = time.time_ns()
 

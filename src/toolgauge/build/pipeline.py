@@ -19,7 +19,7 @@ from toolgauge.model.delivery import Outbox
 from toolgauge.model.judging import Judging
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.ports import Dialect
-from toolgauge.pipeline import Pipeline, PipelineSettings, ScorecardSink
+from toolgauge.pipeline import Pipeline, PipelineSettings, Rules, ScorecardSink
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.scorer import Scorer
@@ -43,7 +43,7 @@ def make_pipeline(
     make_recognizer: MakeRecognizer = Recognizer,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`."""
-    scorer = Scorer(criteria, ToolKinds(read_only=config.tools.read_only, writes=config.tools.writes))
+    scorer = _scorer(config, criteria)
     recognizer = make_recognizer(plugins.dialects(), metrics, scorer.wanted)
     return Pipeline(
         decoder=Decoder(recognizer.marks, recognizer.scopes, scorer.wanted),
@@ -59,6 +59,27 @@ def make_pipeline(
         clock=time.monotonic_ns,
         has_memory=has_memory,
     )
+
+
+def make_rules(config: Config, criteria: Sequence[Criterion], metrics: SelfMetrics, *, read: Collection[str]) -> Rules:
+    """Make what a running pipeline may go on by; `read` are the attributes that it looks for by now."""
+    scorer = _scorer(config, criteria)
+    reading = None
+    if scorer.wanted != frozenset(read):
+        recognizer = Recognizer(plugins.dialects(), metrics, scorer.wanted)
+        reading = (Decoder(recognizer.marks, recognizer.scopes, scorer.wanted), recognizer)
+    return Rules(
+        scorer=scorer,
+        reading=reading,
+        assemble=assemble_settings(config),
+        hold_timeout_ns=config.hold.timeout,
+        hold_max_bytes=config.hold.max_bytes,
+        settings=PipelineSettings(annotate=config.annotate),
+    )
+
+
+def _scorer(config: Config, criteria: Sequence[Criterion]) -> Scorer:
+    return Scorer(criteria, ToolKinds(read_only=config.tools.read_only, writes=config.tools.writes))
 
 
 def offline_pipeline(

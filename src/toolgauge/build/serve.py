@@ -3,13 +3,16 @@
 import uuid
 from collections.abc import Callable, Sequence
 
+from toolgauge.build.bench import Bench
 from toolgauge.build.clock import SteadyClock
 from toolgauge.build.destination import make_outbox
 from toolgauge.build.health import make_admin, make_health
 from toolgauge.build.judges import asks_judge, make_judges, open_client
 from toolgauge.build.listeners import make_metrics_endpoint, make_receivers
 from toolgauge.build.memory import MemoryGuard
+from toolgauge.build.outlet import Outlet
 from toolgauge.build.pipeline import VERSION, emit_settings, make_pipeline, redactor
+from toolgauge.build.process import measure_process
 from toolgauge.build.service import Service
 from toolgauge.config.model import Config
 from toolgauge.emit.emitter import Emitter
@@ -43,9 +46,10 @@ def make_service(
         resource_attributes=resource_from_environment(),
         start_ns=start_ns,
     )
-    outbox = make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}")
+    measure_process(registry)
+    outbox = Outlet(make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}"), metrics)
     sink = emitter if watching is None else watching(emitter)
-    judges = _judges(config, criteria, metrics)
+    judges = Bench(_judges(config, criteria, metrics), metrics.judge)
     memory = MemoryGuard(config.memory.limit, metrics)
     pipeline = make_pipeline(
         config,
@@ -70,6 +74,7 @@ def make_service(
         endpoint=make_metrics_endpoint(config, registry, emitter.resource, start_ns=start_ns),
         push_interval_s=config.metrics.interval / 1e9,
         clock=clock,
+        hop_id=hop_id,
     )
 
 

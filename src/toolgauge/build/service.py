@@ -10,15 +10,17 @@ from collections.abc import Awaitable, Callable
 
 from toolgauge.admin.endpoint import AdminEndpoint
 from toolgauge.admin.health import Health
+from toolgauge.build.bench import Bench
 from toolgauge.build.clock import SteadyClock
 from toolgauge.build.faults import Faults
+from toolgauge.build.lag import LoopLag
 from toolgauge.build.memory import MemoryGuard
+from toolgauge.build.outlet import Outlet
 from toolgauge.emit.emitter import Emitter
+from toolgauge.emit.redact import Redactor
 from toolgauge.emit.scrape import MetricsEndpoint
-from toolgauge.forward.fan_out import FanOut
-from toolgauge.forward.leaf import Leaf
-from toolgauge.judge.judges import Judges
-from toolgauge.pipeline import Pipeline
+from toolgauge.emit.settings import EmitSettings
+from toolgauge.pipeline import Pipeline, Rules
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.selfmetrics import SelfMetrics
@@ -26,11 +28,13 @@ from toolgauge.selfmetrics import SelfMetrics
 _LOG = logging.getLogger("toolgauge")
 _TICK_S = 0.1
 _SLICE_NS = 5_000_000
+# Orchestrators kill after 30 s. Beside these, judges take 2 s to be cancelled and the endpoints 3 s to close.
 _RECEIVER_GRACE_S = 2.0
-# Orchestrators kill after 30 s.
-_SCORING_DEADLINE_S = 8.0
+_SCORING_DEADLINE_S = 5.0
+# For saying of what is then still open that it was not scored.
+_TELLING_DEADLINE_S = 2.0
 _JUDGING_DEADLINE_S = 7.0
-_DRAIN_TIMEOUT_S = 10.0
+_DRAIN_TIMEOUT_S = 8.0
 
 
 class Service:
@@ -41,8 +45,8 @@ class Service:
         *,
         pipeline: Pipeline,
         receivers: tuple[GrpcReceiver | HttpReceiver, ...],
-        judges: Judges | None,
-        outbox: FanOut | Leaf,
+        judges: Bench,
+        outbox: Outlet,
         health: Health,
         admin: AdminEndpoint | None,
         emitter: Emitter,
@@ -51,20 +55,23 @@ class Service:
         endpoint: MetricsEndpoint | None,
         push_interval_s: float,
         clock: SteadyClock,
+        hop_id: str,
     ) -> None:
         self.pipeline = pipeline
         self.receivers = receivers
-        self._judges = judges
+        self.judges = judges
         self.outbox = outbox
         self.health = health
         self.admin = admin
         self.endpoint = endpoint
-        self._emitter = emitter
+        self.emitter = emitter
         self.metrics = metrics
         self._memory = memory
         self._faults = Faults(metrics)
         self._push_interval_s = push_interval_s
-        self._clock = clock
+        self.clock = clock
+        self.hop_id = hop_id
+        self._lag = LoopLag(metrics.loop_lag)
         self._timers: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -86,23 +93,23 @@ class Service:
             for stop in reversed(started):
                 await stop()
             raise
-        if self._judges is not None:
-            await self._judges.start()
+        await self.judges.start()
+        self._lag.start()
         self._timers = asyncio.create_task(self._run_timers())
         self.health.enter("running")
 
     async def stop(self) -> int:
         """Stop in order, within 30 s; return how many spans and requests of our own could not be delivered."""
         self.health.enter("stopping")
-        for receiver in self.receivers:
-            await receiver.stop(_RECEIVER_GRACE_S)
+        await asyncio.gather(*(receiver.stop(_RECEIVER_GRACE_S) for receiver in self.receivers))
+        await self._lag.stop()
         if self._timers is not None:
             self._timers.cancel()
             await asyncio.gather(self._timers, return_exceptions=True)
-        await self._score_what_is_open()
+        lost = await self._score_what_is_open()
         await self._hear_judges_out()
-        self.outbox.put(self._emitter.metrics(self._clock()))
-        lost = await self.outbox.drain(_DRAIN_TIMEOUT_S)
+        self.outbox.put(self.emitter.metrics(self.clock()))
+        lost += await self.outbox.drain(_DRAIN_TIMEOUT_S)
         lost += self.pipeline.spans_held
         await self.outbox.close()
         if self.endpoint is not None:
@@ -112,33 +119,58 @@ class Service:
             await self.admin.stop()
         return lost
 
-    async def _score_what_is_open(self) -> None:
+    def adopt(self, rules: Rules, settings: EmitSettings, redactor: Redactor, push_interval_s: float) -> None:
+        """Go on by other rules, and say what comes of them by other settings."""
+        self.pipeline.adopt(rules)
+        self.emitter.adopt(settings, redactor)
+        self._push_interval_s = push_interval_s
+
+    async def _score_what_is_open(self) -> int:
+        """Score what is open, then let go of it; return how many trajectories there was no time to say anything of."""
         with self._faults.survived():
-            self.pipeline.close(self._clock())
-        deadline = self._clock() + int(_SCORING_DEADLINE_S * 1e9)
-        busy = True
-        while busy and self._clock() < deadline:
+            self.pipeline.close(self.clock())
+        if not await self._score_for(_SCORING_DEADLINE_S):
             with self._faults.survived():
-                busy = self.pipeline.score(_SLICE_NS)
-            await asyncio.sleep(0)
+                self.pipeline.interrupt()
+            await self._score_for(_TELLING_DEADLINE_S)
+        unscored, untold = self.pipeline.interrupted, self.pipeline.trajectories_open
+        if unscored or untold:
+            _LOG.error(
+                "no time to score all that was open: %d trajectories are `not_evaluated` (`incomplete`), and of %d "
+                "nothing is said",
+                unscored,
+                untold,
+                extra={"incomplete": unscored, "lost": untold},
+            )
         with self._faults.survived():
             self.pipeline.release()
             self.pipeline.flush()
+        return untold
+
+    async def _score_for(self, seconds: float) -> bool:
+        """Score for so long at most; True when all is done."""
+        deadline = self.clock() + int(seconds * 1e9)
+        busy = True
+        while busy and self.clock() < deadline:
+            with self._faults.survived():
+                busy = self.pipeline.score(_SLICE_NS)
+            with self._faults.survived():
+                self.pipeline.flush()
+            await asyncio.sleep(0)
+        return not busy
 
     async def _hear_judges_out(self) -> None:
-        if self._judges is None:
-            return
         with self._faults.survived():
-            await self._judges.drain(_JUDGING_DEADLINE_S)
+            await self.judges.drain(_JUDGING_DEADLINE_S)
         with self._faults.survived():
-            await self._judges.close()
+            await self.judges.close()
         with self._faults.survived():
             self.pipeline.flush()
 
     async def _run_timers(self) -> None:
-        next_tick = next_push = self._clock()
+        next_tick = next_push = self.clock()
         while True:
-            now = self._clock()
+            now = self.clock()
             if now >= next_tick:
                 next_tick = now + int(_TICK_S * 1e9)
                 with self._faults.survived():
@@ -163,6 +195,6 @@ class Service:
 
     async def _push(self, now_ns: int) -> None:
         # Encoding thousands of cells takes tens of milliseconds, which no request should wait for.
-        outgoing = await asyncio.to_thread(self._emitter.metrics_request, self._emitter.snapshot(), now_ns)
+        outgoing = await asyncio.to_thread(self.emitter.metrics_request, self.emitter.snapshot(), now_ns)
         if not self.outbox.put(outgoing):
             self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))

@@ -11,8 +11,10 @@ import click
 
 from toolgauge.build.criteria import load_configuration
 from toolgauge.build.pipeline import VERSION
+from toolgauge.build.reload import Load, Reloader
 from toolgauge.build.serve import make_service
 from toolgauge.build.service import Service
+from toolgauge.cli.logs import log_to_stderr
 from toolgauge.cli.options import configuration_options
 from toolgauge.config.model import Config
 from toolgauge.score.criterion import Criterion
@@ -27,23 +29,23 @@ def command(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
 
     Without `--config` it receives on localhost:4317 (gRPC) and localhost:4318 (HTTP), scores what needs no reference,
     serves metrics on localhost:9464/metrics and forwards nothing. SIGTERM and SIGINT stop it in order: open
-    trajectories are scored, queued data is sent; a second signal ends it at once.
+    trajectories are scored, queued data is sent; a second signal ends it at once. SIGHUP reloads configuration,
+    criteria and references; where they are wrong, the running ones stay.
 
     Exit codes: 0 stopped in order, 1 could not start or lost data at the end, 2 bad configuration.
     """
-    config, criteria = load_configuration(config_paths, overrides)
-    _log_to_stderr(config)
-    sys.exit(asyncio.run(_serve(config, criteria)))
+
+    def load() -> tuple[Config, tuple[Criterion, ...]]:
+        return load_configuration(config_paths, overrides)
+
+    config, criteria = load()
+    log_to_stderr(config.log)
+    sys.exit(asyncio.run(_serve(config, criteria, load)))
 
 
-def _log_to_stderr(config: Config) -> None:
-    logging.basicConfig(
-        stream=sys.stderr, level=config.log.level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-
-
-async def _serve(config: Config, criteria: Sequence[Criterion]) -> int:
+async def _serve(config: Config, criteria: Sequence[Criterion], load: Load) -> int:
     service = make_service(config, criteria)
+    reloader = Reloader(service, config, criteria, load=load, adopt_log=lambda reloaded: log_to_stderr(reloaded.log))
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -56,9 +58,12 @@ async def _serve(config: Config, criteria: Sequence[Criterion]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     await service.start()
+    loop.add_signal_handler(signal.SIGHUP, reloader.ask)
     _announce(service, config, criteria)
     await stopping.wait()
     _LOG.info("stopping: scoring what is open and sending what is queued")
+    service.health.enter("stopping")
+    await reloader.stop()
     lost = await service.stop()
     if lost:
         _LOG.error("stopped; %d spans or requests could not be delivered and are lost", lost)

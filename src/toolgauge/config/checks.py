@@ -17,7 +17,6 @@ _NOT_YET: tuple[tuple[str, ...], ...] = (
     ("watch", "false_alarms_per_week"),
     ("web", "endpoint"),
     ("state", "directory"),
-    ("log", "format"),
 )
 _ANY_HOST = ("", "0.0.0.0", "::")  # noqa: S104 (compared with, never bound)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1", *_ANY_HOST)

@@ -5,7 +5,7 @@ Nothing here sends: requests leave through the same queue and retry as the sende
 
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
@@ -48,10 +48,18 @@ class Emitter:
         self._registry = registry
         self._selfmetrics = selfmetrics
         self._scores = ScoreMetrics(settings, registry)
+        self.adopt(settings, redactor)
+
+    def adopt(self, settings: EmitSettings, redactor: Redactor) -> None:
+        """Say what comes from here on by these settings; the caps of labels stay as they were at the start."""
         writer = ResultWriter(redactor)
         self._events = EventEncoder(settings.events, writer, self._resource, self._scope, _MAX_REQUEST_BYTES)
         self._writes_spans = settings.annotate in {"both", "scorecard"}
         self._spans = ScorecardSpanEncoder(redactor, writer, self._resource, self._scope, _MAX_REQUEST_BYTES)
+
+    def keep(self, streams: Collection[tuple[str, str]]) -> None:
+        """Drop the score metrics of all criteria but these (name and revision), or reloads would add up."""
+        self._scores.keep(streams)
 
     def record(self, scorecard: Scorecard) -> None:
         """Move the metric cells."""

@@ -39,6 +39,11 @@ class Hold(Generic[C]):
         self._in_order: OrderedDict[SpanRef, HeldSpan[C]] = OrderedDict()
         self._by_trace: dict[str, dict[SpanRef, None]] = {}
 
+    def limit(self, timeout_ns: int, max_bytes: int) -> None:
+        """Set other bounds; what is held by now stays until its time, or for want of room nothing is added."""
+        self._timeout_ns = timeout_ns
+        self._max_bytes = max_bytes
+
     @property
     def spans(self) -> int:
         """Number of waiting spans."""

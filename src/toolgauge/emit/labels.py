@@ -4,6 +4,7 @@ Tool, agent and service names come from clients: without caps one hostile or car
 an id in it) fills the metrics store. What is over a cap becomes `_other` and is counted.
 """
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 from toolgauge.emit import names
@@ -78,6 +79,10 @@ class LabelCaps:
         self._capped.add(1, (LABEL_SETS,))
         service_label, agent_label, tool_label = fitted
         return (_folded(service_label), _folded(agent_label), _folded(tool_label))
+
+    def forget(self, is_gone: Callable[[Labels], bool]) -> None:
+        """Give back the label sets of streams that are gone."""
+        self._label_sets = {label_set for label_set in self._label_sets if not is_gone(label_set[1])}
 
 
 def _folded(label: str) -> str:

@@ -36,7 +36,8 @@ def _copy(metric: Registered) -> Registered:
     match metric:
         case Counter():
             # A counter without labels that has not counted yet is 0, not absent.
-            return replace(metric, cells=dict(metric.cells) if metric.cells or metric.labels else {(): 0})
+            counted = metric.current()
+            return replace(metric, cells=dict(counted) if counted or metric.labels else {(): 0}, observe=None)
         case Gauge():
             finite = {labels: value for labels, value in metric.current().items() if math.isfinite(value)}
             return replace(metric, cells=finite, observe=None)

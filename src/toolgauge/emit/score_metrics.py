@@ -3,6 +3,8 @@
 A result that is no score goes to the counter and never into the histogram: its mean would move.
 """
 
+from collections.abc import Collection
+
 from toolgauge.emit import names
 from toolgauge.emit.annotations import sound
 from toolgauge.emit.attributes import judged_agent
@@ -23,6 +25,7 @@ _STREAM_LABELS = (
     names.LEVEL,
     names.ENFORCE,
 )
+_CRITERION = slice(_STREAM_LABELS.index(names.CRITERION), _STREAM_LABELS.index(names.REVISION) + 1)
 
 
 class ScoreMetrics:
@@ -56,6 +59,14 @@ class ScoreMetrics:
             self._count_trajectory(scorecard.trajectory)
         for result in scorecard.results:
             self._count_result(scorecard, result, sound(result.outcome))
+
+    def keep(self, streams: Collection[tuple[str, str]]) -> None:
+        """Drop the cells of all criteria but these, given by name and revision."""
+        kept = {(fit_label(name), fit_label(revision)) for name, revision in streams}
+        for cells in (self._scores.cells, self._evaluations.cells):
+            for labels in [labels for labels in cells if labels[_CRITERION] not in kept]:
+                del cells[labels]
+        self._caps.forget(lambda stream: bool(stream) and stream[:2] not in kept)
 
     def _count_trajectory(self, trajectory: Trajectory) -> None:
         self._trajectories.add(1, (trajectory.closed_because,))

@@ -6,7 +6,7 @@ observed, so each measurement is made twice: in our cell and in the instrument.
 
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
@@ -84,7 +84,7 @@ class SdkMetrics:
     def _callback(self, name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def observe(_options: CallbackOptions) -> Iterable[Observation]:
             metric = self._observed[name]
-            cells: Mapping[Labels, float] = metric.cells if isinstance(metric, Counter) else metric.current()
+            cells = metric.current()
             # Copied first: the cells move on in another thread.
             return [Observation(value, dict(present(metric.labels, labels))) for labels, value in dict(cells).items()]
 

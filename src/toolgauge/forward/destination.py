@@ -62,6 +62,11 @@ class Destination:
         return self._settings.name
 
     @property
+    def settings(self) -> DestinationSettings:
+        """What it was told to be."""
+        return self._settings
+
+    @property
     def queue_capacity_bytes(self) -> int:
         """How many bytes of senders' requests may wait."""
         return self._settings.queue_max_bytes
@@ -194,7 +199,8 @@ class Destination:
         try:
             verdict = await self._sender.send(outgoing.signal, outgoing.body)
         except Exception as error:  # noqa: BLE001 - a sender task must outlive whatever one request does to it
-            _log.debug("sending failed inside: %r", error)
+            # Not the message, which may quote what was to be sent.
+            _log.debug("destination %s: sending failed inside: %s", self.name, type(error).__name__)
             verdict = Permanent(f"internal_{type(error).__name__}")
         finally:
             self._in_flight -= 1

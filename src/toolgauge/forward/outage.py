@@ -4,8 +4,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from toolgauge.throttle import QUIET_S, Throttle, times
+
 _log = logging.getLogger("toolgauge.forward")
-_QUIET_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class OutageLog:
         self._reason = ""
         self._warned = False
         self._last_warned_s: float | None = None
-        self._dropped_said: dict[str, float] = {}
+        self._dropped = Throttle(QUIET_S, clock)
 
     def now(self) -> Outage | None:
         """Tell of an outage that lasts."""
@@ -39,11 +40,12 @@ class OutageLog:
         self._reason = reason
         if self._failing_since is None:
             self._failing_since = now_s
-        if self._warned or (self._last_warned_s is not None and now_s - self._last_warned_s < _QUIET_S):
+        if self._warned or (self._last_warned_s is not None and now_s - self._last_warned_s < QUIET_S):
             return
         self._warned = True
         self._last_warned_s = now_s
-        _log.warning("destination %s does not take requests (%s); trying again", self._name, reason)
+        extra = {"destination": self._name, "reason": reason}
+        _log.warning("destination %s does not take requests (%s); trying again", self._name, reason, extra=extra)
 
     def succeeded(self) -> None:
         """An attempt worked."""
@@ -54,14 +56,14 @@ class OutageLog:
 
     def dropped(self, reason: str, spans: int) -> None:
         """A request was given up."""
-        now_s = self._clock()
-        said_s = self._dropped_said.get(reason)
-        if said_s is not None and now_s - said_s < _QUIET_S:
-            return
-        self._dropped_said[reason] = now_s
-        _log.warning(
-            "destination %s: a request with %d spans was dropped (%s); toolgauge.spans and toolgauge.own.dropped count",
-            self._name,
-            spans,
-            reason,
-        )
+        unsaid = self._dropped.unsaid(reason)
+        if unsaid is not None:
+            _log.warning(
+                "destination %s: a request with %d spans was dropped (%s); toolgauge.spans and toolgauge.own.dropped "
+                "count%s",
+                self._name,
+                spans,
+                reason,
+                times(unsaid),
+                extra={"destination": self._name, "reason": reason},
+            )

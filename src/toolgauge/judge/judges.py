@@ -106,6 +106,11 @@ class Judges:
         """Trajectories that wait or are being judged."""
         return len(self._open)
 
+    @property
+    def in_flight(self) -> int:
+        """Questions that are being asked."""
+        return len(self._calls)
+
     def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
         """Take the inquiries; without room, or at the end, say so at once."""
         case = _Case(trajectory, inquiries, weight(trajectory))

@@ -40,7 +40,7 @@ class HistogramCell:
 class Counter:
     """A sum that only grows. `labels` are attribute names in OTel spelling; a cell's key holds their values.
 
-    An empty label value means that the label is absent.
+    An empty label value means that the label is absent. Either added to, or read through `observe` when written out.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Counter:
     description: str
     labels: tuple[str, ...] = ()
     cells: dict[Labels, float] = field(default_factory=dict[Labels, float])
+    observe: Callable[[], Mapping[Labels, float]] | None = None
 
     def add(self, amount: float = 1, labels: Labels = ()) -> None:
         """Add to one cell."""
@@ -56,6 +57,10 @@ class Counter:
     def value(self, labels: Labels = ()) -> float:
         """Read one cell; 0 when nothing was added."""
         return self.cells.get(labels, 0)
+
+    def current(self) -> Mapping[Labels, float]:
+        """Read all cells."""
+        return self.observe() if self.observe is not None else self.cells
 
 
 @dataclass(slots=True, kw_only=True)

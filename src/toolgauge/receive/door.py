@@ -13,6 +13,7 @@ from toolgauge.model.delivery import Accepted, Answer, Consumer, Signal
 from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError
 from toolgauge.receive.refusal import Outcome, Refusal, failed, invalid, refusal, too_large
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.throttle import Throttle, times
 
 _log = logging.getLogger("toolgauge.receive")
 
@@ -45,7 +46,7 @@ class Door:
         self._transport = transport
         self._clock = clock
         self._requests = metrics.requests
-        self._faults: set[str] = set()
+        self._throttle = Throttle()
 
     async def take(self, signal: Signal, body: bytes, decode: Decode | None = None) -> Refusal | None:
         """Hand the request on; `None` means that it was accepted. Others have their turn while a large one is read."""
@@ -84,11 +85,18 @@ class Door:
 
     def fail(self, signal: Signal, error: Exception) -> Refusal:
         """Answer for an exception."""
-        # The log names each kind once, and shows nothing of the request.
+        # The log names each kind once a minute, and shows nothing of the request.
         kind = type(error).__name__
-        if kind not in self._faults:
-            self._faults.add(kind)
-            _log.error("a %s request over %s failed inside: %s", signal, self._transport, kind)
+        unsaid = self._throttle.unsaid(f"{signal} {kind}")
+        if unsaid is not None:
+            _log.error(
+                "a %s request over %s failed inside: %s%s",
+                signal,
+                self._transport,
+                kind,
+                times(unsaid),
+                extra={"signal": signal, "transport": self._transport, "error.type": kind},
+            )
         return self.refuse(signal, failed(error))
 
     def _count(self, signal: Signal, outcome: Outcome) -> None:

@@ -5,7 +5,7 @@ ends is cut off. A generator that yields `None` as pauses, so that scoring never
 """
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Answers, Inquiry, Judged, JudgeEvaluator
@@ -23,11 +23,18 @@ from toolgauge.score.applying import (
     with_writing_tools,
 )
 from toolgauge.score.criterion import Criterion, ToolKinds
-from toolgauge.score.seen import share_of_values_seen
+from toolgauge.score.seen import Conversation
 from toolgauge.score.verdicts import Checker
 
 # Room for rounding: a mean of thirds must be able to reach a threshold of 1.
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Registered(Inquiry):
+    """An inquiry that knows its criterion: another one may have that name when the answers come."""
+
+    registered: Criterion
 
 
 class Scorer:
@@ -50,11 +57,12 @@ class Scorer:
     def score(self, trajectory: Trajectory) -> Iterator[tuple[Result, ...] | None]:
         """Yield pauses (`None`) and at the end all results, in the order of the criteria and of the calls."""
         trajectory = with_writing_tools(trajectory, (), self._kinds)
+        conversation = Conversation(trajectory)
         results: list[Result] = []
         for registered in applying(self._scoring, trajectory):
             if results:
                 yield None
-            results.extend((yield from self._results(registered, trajectory)))
+            results.extend((yield from self._results(registered, trajectory, conversation)))
         yield tuple(results)
 
     def overloaded(self, trajectory: Trajectory) -> tuple[Result, ...]:
@@ -71,9 +79,7 @@ class Scorer:
             return ()
         trajectory = with_writing_tools(trajectory, (), self._kinds)
         return tuple(
-            _inquiry(
-                registered.criterion.name, registered.judge, trajectory, seen_by(registered, trajectory, self._kinds)
-            )
+            _inquiry(registered.criterion, registered.judge, trajectory, seen_by(registered, trajectory, self._kinds))
             for registered in applying(self._asking, trajectory)
             if registered.judge is not None
         )
@@ -83,8 +89,11 @@ class Scorer:
         return tuple(
             result
             for inquiry, judged in answers.answers
-            for result in _judged_results(self._asking_by_name[inquiry.criterion], inquiry, answers.trajectory, judged)
+            for result in _judged_results(self._asked(inquiry), inquiry, answers.trajectory, judged)
         )
+
+    def _asked(self, inquiry: Inquiry) -> Criterion:
+        return inquiry.registered if isinstance(inquiry, _Registered) else self._asking_by_name[inquiry.criterion]
 
     def _unscored(self, trajectory: Trajectory, reason: Reason, explanation: str) -> tuple[Result, ...]:
         outcome = NotEvaluated(reason=reason, explanation=explanation)
@@ -94,7 +103,9 @@ class Scorer:
             for criterion in (registered.criterion,)
         )
 
-    def _results(self, registered: Registered, trajectory: Trajectory) -> Generator[None, None, list[Result]]:
+    def _results(
+        self, registered: Registered, trajectory: Trajectory, conversation: Conversation
+    ) -> Generator[None, None, list[Result]]:
         criterion, evaluator = registered.criterion, registered.evaluator
         seen = seen_by(registered, trajectory, self._kinds)
         if evaluator is None:
@@ -103,7 +114,7 @@ class Scorer:
             return [_result(criterion, trajectory, None, seen)]
         judged = yield from self._judged(evaluator, seen.trajectory, seen.expected)
         if seen.expected is not None:
-            judged = yield from _with_values_seen(judged, seen.trajectory, seen.expected)
+            judged = yield from _with_values_seen(judged, conversation, seen.expected)
         return [_result(criterion, trajectory, call, _passed(outcome, criterion.pass_at)) for call, outcome in judged]
 
     def _judged(
@@ -135,10 +146,16 @@ class Scorer:
         return judged or [(None, checker.silence())]
 
 
-def _inquiry(name: str, judge: JudgeEvaluator, trajectory: Trajectory, seen: Seen | NotEvaluated) -> Inquiry:
-    if isinstance(seen, NotEvaluated):
-        return Inquiry(criterion=name, evaluator=judge, trajectory=trajectory, expected=None, settled=seen)
-    return Inquiry(criterion=name, evaluator=judge, trajectory=seen.trajectory, expected=seen.expected)
+def _inquiry(criterion: Criterion, judge: JudgeEvaluator, trajectory: Trajectory, seen: Seen | NotEvaluated) -> Inquiry:
+    settled = seen if isinstance(seen, NotEvaluated) else None
+    return _Registered(
+        criterion=criterion.name,
+        evaluator=judge,
+        trajectory=trajectory if isinstance(seen, NotEvaluated) else seen.trajectory,
+        expected=None if isinstance(seen, NotEvaluated) else seen.expected,
+        settled=settled,
+        registered=criterion,
+    )
 
 
 def _judged_results(
@@ -165,12 +182,12 @@ def _close(evaluations: Iterator[Evaluation]) -> None:
 
 
 def _with_values_seen(
-    judged: list[Judged], trajectory: Trajectory, expected: Expected
+    judged: list[Judged], conversation: Conversation, expected: Expected
 ) -> Generator[None, None, list[Judged]]:
     """Flag a reference that belongs to another conversation; a wrong join is silent otherwise."""
     if not any(call is None and isinstance(outcome, Scored) for call, outcome in judged):
         return judged
-    share = yield from share_of_values_seen(trajectory, expected)
+    share = yield from conversation.share_of(expected)
     if share is None:
         return judged
     return [(call, outcome if call is not None else _flagged(outcome, share)) for call, outcome in judged]

@@ -124,6 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _drop_output()
         _complain(str(error), None)
         return 1
+    finally:
+        _drop_what_stderr_cannot_take()
     return returned if isinstance(returned, int) else 0
 
 
@@ -157,6 +159,14 @@ def _drop_output() -> None:
 def _usage_hint(error: click.UsageError) -> str:
     path = error.ctx.command_path if error.ctx is not None else "toolgauge"
     return f"`{path} --help` lists what there is"
+
+
+def _drop_what_stderr_cannot_take() -> None:
+    """Keep a log on a full disk from becoming the exit code: Python flushes once more at the end, and minds."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _complain(message: str, hint: str | None) -> None:

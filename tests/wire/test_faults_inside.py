@@ -1,0 +1,223 @@
+"""Evaluators that fail or never end, clocks that jump, a disk that is full: behind real sockets, with a destination."""
+
+import asyncio
+import subprocess
+import time
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from pydantic import BaseModel
+
+from tests.wire.destination import Destination, attributes, receiving
+from tests.wire.support import (
+    LISTEN,
+    SOON,
+    environment,
+    free_port,
+    get,
+    post,
+    recorded,
+    to_http,
+    toolgauge_command,
+    until,
+)
+from toolgauge.build.criteria import default_criteria
+from toolgauge.build.serve import make_service
+from toolgauge.build.service import Service
+from toolgauge.config.load import load
+from toolgauge.model.expected import Expected
+from toolgauge.model.outcomes import Level
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.criterion import Criterion
+
+DAY_NS = 86_400_000_000_000
+
+
+class Raises(BaseModel):
+    """Fails on everything."""
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        raise KeyError(f"secret of {trajectory.trace_id} {expected}")
+        yield None
+
+
+class NeverEnds(BaseModel):
+    """Pauses for ever."""
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        del trajectory, expected
+        while True:
+            yield None
+
+
+class RunsAway(BaseModel):
+    """Takes a millisecond between its pauses, of which there is no end."""
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        del trajectory, expected
+        while True:
+            ends = time.perf_counter() + 0.001
+            while time.perf_counter() < ends:
+                pass
+            yield None
+
+
+def criterion(evaluator: Raises | NeverEnds | RunsAway) -> Criterion:
+    return Criterion(name="broken", evaluator_name="broken", evaluator=evaluator, revision="0" * 12)
+
+
+@asynccontextmanager
+async def running(destination: Destination, *criteria: Criterion) -> AsyncGenerator[Service]:
+    config = load((), (*LISTEN, *SOON, "hold.timeout=1s", to_http(destination.http_port)), {})
+    service = make_service(config, (*default_criteria(), *criteria))
+    await service.start()
+    try:
+        yield service
+    finally:
+        assert await service.stop() == 0
+
+
+async def send(service: Service, *scenarios: str) -> int:
+    """Send recorded runs and return how many spans there were."""
+    sent = Destination()
+    for scenario in scenarios:
+        for body in recorded("pydantic-ai", scenario):
+            sent.take("traces", body)
+            assert await asyncio.to_thread(post, service.receivers[1].port, body) == (200, b"")
+    return len(sent.spans())
+
+
+async def wait_for(wanted: object, seconds: float = 15) -> None:
+    async with asyncio.timeout(seconds):
+        while callable(wanted) and not wanted():
+            await asyncio.sleep(0.02)
+
+
+def assert_books_balance(service: Service) -> None:
+    spans = service.metrics.spans.cells
+    by_outcome: dict[str, float] = {}
+    for labels, value in spans.items():
+        by_outcome[labels[0]] = by_outcome.get(labels[0], 0) + value
+    received = by_outcome.pop("received")
+    assert received == sum(by_outcome.values()) + service.pipeline.spans_held + service.outbox.spans_queued
+
+
+def outcomes(destination: Destination, name: str) -> list[object]:
+    told = [attributes(event) for event in destination.events()]
+    return [event["toolgauge.outcome"] for event in told if event["gen_ai.evaluation.name"] == name]
+
+
+SCENARIOS: Sequence[str] = ("tool_error", "unknown_tool", "one_call")
+
+
+@pytest.mark.parametrize("evaluator", [Raises(), NeverEnds()], ids=["raises", "never ends"])
+async def test_a_broken_evaluator_is_an_error_for_itself_and_nothing_for_spans_and_other_scores(
+    evaluator: Raises | NeverEnds,
+):
+    with receiving() as destination:
+        async with running(destination, criterion(evaluator)) as service:
+            sent = await send(service, *SCENARIOS)
+            await wait_for(lambda: len(destination.scorecards()) == len(SCENARIOS))
+            await wait_for(lambda: len(outcomes(destination, "broken")) == len(SCENARIOS))
+            assert_books_balance(service)
+        assert outcomes(destination, "broken") == ["error"] * len(SCENARIOS)
+        assert len(outcomes(destination, "default.known_tool")) >= 3
+        assert len(destination.spans()) == sent
+        assert not any("secret" in str(event) for event in destination.events())
+
+
+async def test_an_evaluator_that_runs_away_delays_no_span_and_no_sender():
+    with receiving() as destination:
+        async with running(destination, criterion(RunsAway())) as service:
+            sent = await send(service, *SCENARIOS)
+            await wait_for(lambda: service.pipeline.spans_held == 0)
+            slowest = 0.0
+            for _ in range(20):
+                began = time.monotonic()
+                sent += await send(service, "one_call")
+                slowest = max(slowest, time.monotonic() - began)
+            assert slowest < 0.5
+            await wait_for(lambda: service.pipeline.spans_held == 0)
+            await wait_for(lambda: len(destination.spans()) == sent)
+            assert_books_balance(service)
+
+
+@pytest.mark.parametrize("jump_ns", [DAY_NS, -DAY_NS, -400 * DAY_NS], ids=["a day on", "a day back", "a year back"])
+async def test_a_wall_clock_that_jumps_ends_no_run_early_and_keeps_none_open(
+    jump_ns: int, monkeypatch: pytest.MonkeyPatch
+):
+    real_ns, real_s = time.time_ns, time.time
+    with receiving() as destination:
+        async with running(destination) as service:
+            sent = await send(service, "tool_error")
+            monkeypatch.setattr(time, "time_ns", lambda: real_ns() + jump_ns)
+            monkeypatch.setattr(time, "time", lambda: real_s() + jump_ns / 1e9)
+            sent += await send(service, "unknown_tool", "one_call")
+            await wait_for(lambda: len(destination.scorecards()) == 3)
+            await wait_for(lambda: len(destination.spans()) == sent)
+            assert_books_balance(service)
+        because = [attributes(card)["toolgauge.closed_because"] for card in destination.scorecards()]
+        assert because == ["run_ended"] * 3
+        times = [event.time_unix_nano for event in destination.events()]
+        assert max(times) - min(times) < 60_000_000_000
+        points = [
+            point
+            for metric in destination.metrics().values()
+            for point in (*metric.sum.data_points, *metric.histogram.data_points)
+        ]
+        assert points
+        assert all(point.start_time_unix_nano <= point.time_unix_nano for point in points)
+
+
+def test_a_full_disk_under_the_log_costs_the_log_and_nothing_else(tmp_path: Path):
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("there is no /dev/full on this system")
+    ports = {name: free_port() for name in ("grpc", "http", "metrics")}
+    listen = (
+        f"receivers.otlp.protocols.grpc.endpoint=127.0.0.1:{ports['grpc']}",
+        f"receivers.otlp.protocols.http.endpoint=127.0.0.1:{ports['http']}",
+        f"exporters.prometheus.endpoint=127.0.0.1:{ports['metrics']}",
+        "admin.endpoint=127.0.0.1:0",
+        "log.level=debug",
+    )
+    (body,) = recorded("pydantic-ai", "tool_error")
+    with receiving() as destination, full.open("wb") as disk:
+        arguments = [
+            part for setting in (*listen, *SOON, to_http(destination.http_port)) for part in ("--set", setting)
+        ]
+        process = subprocess.Popen(
+            toolgauge_command("serve", *arguments), stdin=subprocess.DEVNULL, stdout=disk, stderr=disk,
+            env=environment(), cwd=tmp_path,
+        )  # fmt: skip
+        try:
+            until(lambda: is_up(ports["metrics"]), "the metrics")
+            assert post(ports["http"], body) == (200, b"")
+            until(lambda: len(destination.scorecards()) == 1, "the scorecard")
+            assert len(destination.spans()) == 3
+            process.terminate()
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+            process.wait()
+    assert list(tmp_path.iterdir()) == []
+
+
+def is_up(port: int) -> bool:
+    try:
+        return bool(get(port, "/metrics"))
+    except OSError:
+        return False

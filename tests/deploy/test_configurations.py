@@ -1,0 +1,96 @@
+"""What is to be pasted is valid, and the two halves of every topology fit together."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.deploy.files import COLLECTORS, CONFIGURATIONS, DEPLOY, ROOT, document, ports, variables
+from tests.wire.support import environment, toolgauge_command
+
+TOPOLOGIES = sorted(folder.name for folder in (DEPLOY / "collector").iterdir())
+README = (ROOT / "README.md").read_text()
+
+
+def name(file: Path) -> str:
+    return str(file.relative_to(DEPLOY))
+
+
+def validate(file: Path, **more: str) -> str:
+    command = toolgauge_command("validate", "--config", str(file))
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=60, env=environment(**more), cwd=file.parent
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("file", CONFIGURATIONS, ids=name)
+def test_every_configuration_of_toolgauge_is_valid(file: Path):
+    assert validate(file).startswith("the configuration is valid; ")
+
+
+def test_the_configuration_and_the_environment_of_the_service_go_together():
+    service = DEPLOY / "systemd"
+    assert validate(service / "toolgauge.yaml", **variables(service / "toolgauge.env"))
+
+
+def test_the_configmap_is_a_valid_configuration(tmp_path: Path):
+    for key, text in document(DEPLOY / "kubernetes" / "configmap.yaml")["data"].items():
+        (tmp_path / key).write_text(text.replace("/etc/toolgauge/", f"{tmp_path}/"))
+    assert "no-endless-search" in validate(tmp_path / "toolgauge.yaml")
+
+
+def test_every_topology_is_there_with_both_halves():
+    assert TOPOLOGIES == ["both-sides", "copy", "in-front", "load-balancing"]
+    for topology in TOPOLOGIES:
+        files = {file.name for file in (DEPLOY / "collector" / topology).iterdir()}
+        assert files == {"collector.yaml", "toolgauge.yaml"}
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_the_halves_of_a_topology_send_to_where_the_other_listens(topology: str):
+    toolgauge = document(DEPLOY / "collector" / topology / "toolgauge.yaml")
+    collector = document(DEPLOY / "collector" / topology / "collector.yaml")
+    assert ports(toolgauge["exporters"]["otlp"]) <= ports(collector["receivers"])
+    towards = {port for exporter in exporters_to_toolgauge(collector) for port in targets(collector, exporter)}
+    assert towards <= ports(toolgauge["receivers"])
+    assert towards or topology == "in-front"
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_what_comes_back_has_a_receiver_that_feeds_nothing_to_toolgauge(topology: str):
+    toolgauge = document(DEPLOY / "collector" / topology / "toolgauge.yaml")
+    collector = document(DEPLOY / "collector" / topology / "collector.yaml")
+    back = ports(toolgauge["exporters"]["otlp"])
+    way_back = {receiver for receiver, section in collector["receivers"].items() if ports(section) & back}
+    assert len(way_back) == 1
+    for pipeline in collector["service"]["pipelines"].values():
+        if exporters_to_toolgauge(collector) & set(pipeline["exporters"]):
+            assert not way_back & set(pipeline["receivers"])
+
+
+@pytest.mark.parametrize("file", COLLECTORS, ids=name)
+def test_every_component_of_a_collector_is_used(file: Path):
+    collector = document(file)
+    pipelines = collector["service"]["pipelines"].values()
+    for kind in ("receivers", "processors", "exporters"):
+        used = {component for pipeline in pipelines for component in pipeline.get(kind, [])}
+        assert used == set(collector[kind])
+
+
+def exporters_to_toolgauge(collector: dict[str, Any]) -> set[str]:
+    return {exporter for exporter in collector["exporters"] if exporter in ("otlp/toolgauge", "loadbalancing")}
+
+
+def targets(collector: dict[str, Any], exporter: str) -> set[int]:
+    section = collector["exporters"][exporter]
+    if exporter == "loadbalancing":
+        return {int(host.rpartition(":")[2]) for host in section["resolver"]["static"]["hostnames"]}
+    return ports(section)
+
+
+def test_the_readme_names_every_topology_and_folder():
+    for folder in (*(f"deploy/collector/{topology}" for topology in TOPOLOGIES), "docker", "kubernetes", "systemd"):
+        assert folder in README

@@ -1,0 +1,129 @@
+"""The image and the compose file, as far as they can be checked without an engine."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.files import DEPLOY, ROOT, document, ports
+from tests.wire.support import environment
+
+DOCKER = DEPLOY / "docker"
+DOCKERFILE = DOCKER / "Dockerfile"
+CONFIGURATION = document(DOCKER / "toolgauge.yaml")
+COMPOSE = document(DOCKER / "compose.yaml")
+
+
+def instructions(text: str) -> list[tuple[str, str]]:
+    """Read instructions and what follows them, continued lines joined."""
+    joined = re.sub(r"\\\n\s*", "", re.sub(r"(?m)^#.*\n", "", text))
+    return [(word, rest.strip()) for line in joined.splitlines() if line for word, _, rest in [line.partition(" ")]]
+
+
+def last_stage() -> dict[str, str]:
+    found = instructions(DOCKERFILE.read_text())
+    start = max(number for number, (word, _) in enumerate(found) if word == "FROM")
+    return dict(found[start:])
+
+
+def copied() -> list[str]:
+    sources = [rest.split() for word, rest in instructions(DOCKERFILE.read_text()) if word == "COPY"]
+    return [source for words in sources if not words[0].startswith("--from") for source in words[:-1]]
+
+
+def test_everything_that_is_copied_is_there_and_reaches_the_engine():
+    let_in = [line[1:] for line in (DOCKER / "Dockerfile.dockerignore").read_text().splitlines() if line[:1] == "!"]
+    assert "deploy/requirements.txt" in copied()
+    for source in copied():
+        assert (ROOT / source).exists()
+        assert any(fnmatch(source, pattern) for pattern in let_in)
+    assert sorted(let_in) == sorted(copied())
+
+
+def test_what_the_image_installs_is_pinned_and_complete():
+    (install,) = [rest for word, rest in instructions(DOCKERFILE.read_text()) if word == "RUN" and "-r /tmp" in rest]
+    assert "--require-hashes" in install
+    pins = (DEPLOY / "requirements.txt").read_text().lower()
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    for requirement in wanted:
+        package = re.split(r"[<>=\[]", requirement.lower())[0]
+        assert re.search(rf"(?m)^{re.escape(package)}(\[.*\])?==", pins), requirement
+
+
+def test_the_image_runs_as_nobody_in_particular_and_stops_on_sigterm():
+    stage = last_stage()
+    assert "RUN" not in stage
+    assert stage["USER"] == "10001:10001"
+    assert stage["STOPSIGNAL"] == "SIGTERM"
+    assert stage["ENTRYPOINT"] == '["/opt/toolgauge/bin/toolgauge"]'
+    assert stage["CMD"] == '["serve", "--config", "/etc/toolgauge/toolgauge.yaml"]'
+
+
+def test_the_image_exposes_the_ports_of_its_configuration():
+    assert {int(port) for port in last_stage()["EXPOSE"].split()} == ports(CONFIGURATION) == {4317, 4318, 9464, 13133}
+
+
+def test_hadolint_finds_nothing():
+    hadolint = shutil.which("hadolint", path=f"{Path(sys.executable).parent}") or shutil.which("hadolint")
+    if hadolint is None:
+        pytest.skip("no hadolint on this machine")
+    done = subprocess.run([hadolint, str(DOCKERFILE)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+# -- compose ------------------------------------------------------------------------------------------------------------
+
+
+def test_compose_mounts_and_builds_what_is_there():
+    for service in COMPOSE["services"].values():
+        for volume in service.get("volumes", []):
+            assert (DOCKER / volume.split(":")[0]).is_file()
+    build = COMPOSE["services"]["toolgauge"]["build"]
+    assert (DOCKER / build["context"]).resolve() == ROOT
+    assert (ROOT / build["dockerfile"]) == DOCKERFILE
+
+
+def test_the_services_of_compose_send_to_where_the_others_listen():
+    collector = document(DOCKER / "collector.yaml")
+    onward = COMPOSE["services"]["toolgauge"]["environment"]["OTEL_EXPORTER_OTLP_ENDPOINT"]
+    assert onward == "http://collector:14317"
+    assert ports(collector["receivers"]["otlp/scored"]) == {14317}
+    assert collector["exporters"]["otlp/toolgauge"]["endpoint"] == "toolgauge:4317"
+    assert 4317 in ports(CONFIGURATION["receivers"])
+    published = {port.rpartition(":")[2] for port in COMPOSE["services"]["collector"]["ports"]}
+    assert published == {"4317", "4318"}
+    assert ports(collector["receivers"]["otlp/agents"]) == {4317, 4318}
+    (job,) = document(DOCKER / "prometheus.yml")["scrape_configs"]
+    assert job["static_configs"] == [{"targets": ["toolgauge:9464"]}]
+    assert ports(CONFIGURATION["exporters"]) == {9464}
+    assert "--enable-feature=exemplar-storage" in COMPOSE["services"]["prometheus"]["command"]
+
+
+def test_the_container_is_given_time_to_stop():
+    service = COMPOSE["services"]["toolgauge"]
+    assert int(service["stop_grace_period"].removesuffix("s")) > 30
+    assert f":{next(iter(ports(CONFIGURATION['admin'])))}/" in service["healthcheck"]["test"][-1]
+
+
+def test_compose_itself_accepts_the_file():
+    docker = shutil.which("docker")
+    known = docker and subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode == 0
+    if not docker or not known:
+        pytest.skip("no `docker compose` on this machine")
+    command = [docker, "compose", "-f", str(DOCKER / "compose.yaml"), "config", "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
+    assert done.returncode == 0, done.stderr
+
+
+def test_prometheus_accepts_its_configuration():
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("no promtool on this machine")
+    command = [promtool, "check", "config", str(DOCKER / "prometheus.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

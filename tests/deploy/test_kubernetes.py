@@ -1,0 +1,100 @@
+"""The manifests, against the published schemas of Kubernetes (kept beside this file) and against each other."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from tests.deploy.files import DEPLOY, documents, ports
+
+MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+SCHEMAS = json.loads((Path(__file__).parent / "kubernetes-1.34.json").read_text())
+OBJECTS = [one for file in MANIFESTS for one in documents(file)]
+
+
+def of_kind(kind: str) -> list[dict[str, Any]]:
+    return [one for one in OBJECTS if one["kind"] == kind]
+
+
+def identity(manifest: dict[str, Any]) -> str:
+    return f"{manifest['kind']} {manifest['metadata']['name']}"
+
+
+def errors(manifest: dict[str, Any]) -> list[str]:
+    definition = SCHEMAS["kinds"][f"{manifest['apiVersion']} {manifest['kind']}"]
+    schema = {"$schema": SCHEMAS["$schema"], "$defs": SCHEMAS["$defs"], "$ref": f"#/$defs/{definition}"}
+    found = jsonschema.Draft202012Validator(schema).iter_errors(manifest)  # pyright: ignore[reportUnknownMemberType]
+    return [f"{error.json_path}: {error.message}" for error in found]
+
+
+DEPLOYMENT = of_kind("Deployment")[0]["spec"]
+POD = DEPLOYMENT["template"]["spec"]
+CONTAINER = POD["containers"][0]
+PORTS = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
+CONFIGURATION = yaml.safe_load(of_kind("ConfigMap")[0]["data"]["toolgauge.yaml"])
+
+
+@pytest.mark.parametrize("manifest", OBJECTS, ids=identity)
+def test_every_manifest_follows_the_schema_of_its_kind(manifest: dict[str, Any]):
+    assert errors(manifest) == []
+
+
+def test_the_schemas_notice_what_is_misspelled():
+    broken = json.loads(json.dumps(of_kind("Deployment")[0]))
+    broken["spec"]["template"]["spec"]["containers"][0]["readinesProbe"] = {}
+    broken["spec"]["replicas"] = "one"
+    assert len(errors(broken)) == 2
+
+
+def test_every_kind_is_there():
+    assert sorted(one["kind"] for one in OBJECTS) == [
+        "ConfigMap",
+        "Deployment",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "Service",
+        "Service",
+    ]
+    assert {one["metadata"]["namespace"] for one in OBJECTS} == {"toolgauge"}
+
+
+def test_everything_selects_the_pods_of_the_deployment():
+    labels = {"app.kubernetes.io/name": "toolgauge"}
+    assert DEPLOYMENT["template"]["metadata"]["labels"] == labels
+    assert DEPLOYMENT["selector"]["matchLabels"] == labels
+    assert [one["spec"]["selector"] for one in of_kind("Service")] == [labels, labels]
+    assert of_kind("NetworkPolicy")[0]["spec"]["podSelector"]["matchLabels"] == labels
+    assert of_kind("PodDisruptionBudget")[0]["spec"]["selector"]["matchLabels"] == labels
+
+
+def test_ports_are_those_of_the_configuration():
+    assert set(PORTS.values()) == ports(CONFIGURATION["receivers"]) | ports(CONFIGURATION["admin"]) | {9464}
+    assert CONFIGURATION["exporters"]["prometheus"]["endpoint"] == "0.0.0.0:9464"
+    named = [port["targetPort"] for service in of_kind("Service") for port in service["spec"]["ports"]]
+    policy = of_kind("NetworkPolicy")[0]["spec"]["ingress"]
+    named += [port["port"] for rule in policy for port in rule["ports"]]
+    assert set(named) <= set(PORTS)
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert CONTAINER[probe]["httpGet"] == {"path": "/", "port": "health"}
+    assert PORTS["health"] in ports(CONFIGURATION["admin"])
+
+
+def test_the_way_out_is_let_through():
+    (onward,) = ports(CONFIGURATION["exporters"]["otlp"])
+    egress = of_kind("NetworkPolicy")[0]["spec"]["egress"]
+    assert onward in {port["port"] for rule in egress for port in rule["ports"]}
+
+
+def test_the_container_may_do_nothing_but_serve():
+    assert CONTAINER["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert POD["securityContext"]["runAsNonRoot"] is True
+    assert POD["automountServiceAccountToken"] is False
+    assert POD["terminationGracePeriodSeconds"] > 30
+    assert CONTAINER["resources"]["limits"] == {"memory": "1Gi"}

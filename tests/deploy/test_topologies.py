@@ -1,0 +1,284 @@
+"""The configurations of `deploy/collector`, pasted: a real Collector and a running toolgauge between a real SDK and a backend.
+
+Only ports are changed, and toolgauge closes trajectories sooner.
+"""
+
+# pyright: reportUnknownMemberType=false
+
+import contextlib
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+from tests.deploy.collector import built, collecting, pasted
+from tests.deploy.files import DEPLOY
+from tests.wire.destination import Destination, attributes, receiving
+from tests.wire.support import LISTEN, SOON, Process, Toolgauge, environment, free_port, toolgauge_command, until
+from tests.wire.test_producers import (
+    HAPPENED,
+    SPANS,
+    assert_metrics_arrive,
+    assert_one_scorecard_links_to,
+    judged,
+    run_pydantic_ai,
+    scores,
+)
+
+PASTED = DEPLOY / "collector"
+# While the Collector is not up, toolgauge asks again sooner than it would in production.
+RETRY_SOON = ("exporters.otlp.retry.initial_interval=100ms", "exporters.otlp.retry.max_interval=300ms")
+RIGHT = {
+    "execute_tool get_weather": {"default.tool_success": 1.0, "default.known_tool": 1.0},
+    "execute_tool book_hotel": {"default.tool_success": 0.0, "default.known_tool": 1.0},
+}
+
+
+class Pasted(Toolgauge):
+    """`toolgauge serve --config` with a pasted file, listening where there is room."""
+
+    def __init__(
+        self, folder: Path, file: Path, addresses: Mapping[str, str], settings: Sequence[str] = (), **variables: str
+    ) -> None:
+        own = folder / f"toolgauge-{free_port()}.yaml"
+        own.write_text(pasted(file, addresses))
+        arguments = ["serve", "--config", str(own)]
+        for setting in (*LISTEN, *SOON, *RETRY_SOON, *settings):
+            arguments += ["--set", setting]
+        Process.__init__(self, toolgauge_command(*arguments), own.with_suffix(".log"), environment(**variables))
+        self.grpc_port = self.http_port = self.metrics_port = 0
+
+
+@contextlib.contextmanager
+def gauging(
+    folder: Path, file: Path, addresses: Mapping[str, str], *settings: str, **variables: str
+) -> Generator[Pasted]:
+    """Run one pasted toolgauge; it must have delivered everything at the end."""
+    toolgauge = Pasted(folder, file, addresses, settings, **variables)
+    try:
+        toolgauge.wait_until_up()
+        yield toolgauge
+        if toolgauge.is_running():
+            toolgauge.signal()
+            assert toolgauge.ended(30) == 0, toolgauge.said()
+        assert "Traceback" not in toolgauge.said()
+    finally:
+        toolgauge.close()
+
+
+def local(port: int) -> str:
+    return f"127.0.0.1:{port}"
+
+
+def exporter(protocol: str, port: int) -> GrpcExporter | HttpExporter:
+    if protocol == "grpc":
+        return GrpcExporter(endpoint=f"http://127.0.0.1:{port}", insecure=True)
+    return HttpExporter(endpoint=f"http://127.0.0.1:{port}/v1/traces")
+
+
+def assert_each_span_once(destination: Destination, count: int) -> None:
+    """Nothing was lost, nothing came twice."""
+    ids = [(span.trace_id, span.span_id) for span in destination.spans()]
+    assert len(ids) == len(set(ids)) == count
+
+
+def assert_no_loop(toolgauge: Toolgauge, spans: int) -> None:
+    """Scorecards, events and metrics have been all the way round by the time this is asked: they must not come in."""
+    books = toolgauge.settled(spans)
+    assert (books["received"], books["refused"], books["dropped"]) == (spans, 0, 0)
+    assert toolgauge.total("toolgauge_loop_suspected") == 0
+
+
+def tool_spans(destination: Destination) -> list[Span]:
+    return [span for span in destination.spans() if span.name.startswith("execute_tool")]
+
+
+def assert_scored_in_the_path(toolgauge: Toolgauge, destination: Destination) -> None:
+    assert judged(destination) == HAPPENED
+    tools = tool_spans(destination)
+    assert {span.name: scores(span) for span in tools} == RIGHT
+    assert_one_scorecard_links_to(destination, {span.span_id for span in tools})
+    assert_metrics_arrive(toolgauge, destination)
+    assert_no_loop(toolgauge, SPANS)
+    assert_each_span_once(destination, SPANS)
+    assert toolgauge.books()["forwarded"] == SPANS
+
+
+@pytest.fixture(autouse=True)
+def real_collector() -> None:
+    built()
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+async def test_toolgauge_in_front_of_the_collector(tmp_path: Path, protocol: str):
+    ports = {"localhost:14317": local(free_port()), "localhost:4317": local(0), "localhost:4318": local(0)}
+    with (
+        receiving() as backend,
+        collecting(tmp_path, PASTED / "in-front" / "collector.yaml", ports, backend=backend.grpc_port),
+        gauging(tmp_path, PASTED / "in-front" / "toolgauge.yaml", ports) as toolgauge,
+    ):
+        port = toolgauge.grpc_port if protocol == "grpc" else toolgauge.http_port
+        await run_pydantic_ai(exporter(protocol, port))
+        assert_scored_in_the_path(toolgauge, backend)
+
+
+@contextlib.contextmanager
+def around(folder: Path, topology: str, backend: Destination, *settings: str) -> Generator[tuple[Pasted, int, int]]:
+    """Run toolgauge between two receivers of one Collector; yields the agents' ports for gRPC and HTTP, too."""
+    way_back, grpc, http = free_port(), free_port(), free_port()
+    ports = {"localhost:14317": local(way_back), "localhost:4317": local(grpc), "localhost:4318": local(http)}
+    listening = {"localhost:24317": local(0), "localhost:24318": local(0)}
+    with gauging(folder, PASTED / topology / "toolgauge.yaml", {**ports, **listening}, *settings) as toolgauge:
+        ports["localhost:24317"] = local(toolgauge.grpc_port)
+        with collecting(folder, PASTED / topology / "collector.yaml", ports, backend=backend.grpc_port):
+            yield toolgauge, grpc, http
+            # toolgauge goes first: what it says at its end still has a way.
+            if toolgauge.is_running():
+                toolgauge.signal()
+                assert toolgauge.ended(30) == 0, toolgauge.said()
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+async def test_toolgauge_between_two_receivers_of_the_collector(tmp_path: Path, protocol: str):
+    with receiving() as backend, around(tmp_path, "both-sides", backend) as (toolgauge, grpc, http):
+        await run_pydantic_ai(exporter(protocol, grpc if protocol == "grpc" else http))
+        assert_scored_in_the_path(toolgauge, backend)
+
+
+async def test_a_copy_of_the_traces_is_scored_beside_the_path(tmp_path: Path):
+    with receiving() as backend, around(tmp_path, "copy", backend) as (toolgauge, grpc, _):
+        await run_pydantic_ai(exporter("grpc", grpc))
+        assert judged(backend) == HAPPENED
+        assert_metrics_arrive(toolgauge, backend)
+        assert_no_loop(toolgauge, SPANS)
+        assert_each_span_once(backend, SPANS)
+        assert not backend.scorecards()
+        assert not any(scores(span) for span in backend.spans())
+        assert toolgauge.books()["consumed"] == SPANS
+
+
+async def test_a_dead_toolgauge_beside_the_path_costs_the_backend_nothing(tmp_path: Path):
+    with receiving() as backend, around(tmp_path, "copy", backend) as (toolgauge, grpc, _):
+        toolgauge.signal()
+        assert toolgauge.ended(30) == 0
+        await run_pydantic_ai(exporter("grpc", grpc))
+        until(lambda: len(backend.spans()) >= SPANS, "all spans")
+        assert_each_span_once(backend, SPANS)
+
+
+# -- several toolgauges -------------------------------------------------------------------------------------------------
+
+TRACES = 16
+
+
+def run_conversation(port: int, traces: int) -> None:
+    """Send runs of one conversation, one trace a turn; every span is a request of its own."""
+    provider = TracerProvider(resource=Resource.create({"service.name": "trip-planner"}))
+    provider.add_span_processor(SimpleSpanProcessor(exporter("grpc", port)))
+    tracer = provider.get_tracer("trip-planner")
+    run = {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": "one"}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}
+    for _ in range(traces):
+        with (
+            tracer.start_as_current_span("invoke_agent", attributes=run),
+            tracer.start_as_current_span("execute_tool get_weather", attributes=tool),
+        ):
+            pass
+    provider.shutdown()
+
+
+@contextlib.contextmanager
+def balanced(folder: Path, backend: Destination, *settings: str) -> Generator[tuple[Pasted, Pasted, int]]:
+    """Run two toolgauges behind the Collector's load-balancing exporter; yields the agents' port as well."""
+    pair, way_back, agents = PASTED / "load-balancing", free_port(), free_port()
+    own = {f"0.0.0.0:{port}": local(0) for port in (4317, 4318, 9464)}
+    own["collector:14317"] = local(way_back)
+    with (
+        gauging(folder, pair / "toolgauge.yaml", own, *settings) as first,
+        gauging(folder, pair / "toolgauge.yaml", own, *settings) as second,
+    ):
+        ports = {
+            "0.0.0.0:4317": local(agents),
+            "0.0.0.0:4318": local(free_port()),
+            "0.0.0.0:14317": local(way_back),
+            "toolgauge-0:4317": local(first.grpc_port),
+            "toolgauge-1:4317": local(second.grpc_port),
+        }
+        with collecting(folder, pair / "collector.yaml", ports, backend=backend.grpc_port):
+            yield first, second, agents
+            for toolgauge in (first, second):
+                toolgauge.signal()
+                assert toolgauge.ended(30) == 0, toolgauge.said()
+
+
+def test_every_trace_is_scored_whole_by_one_of_several_toolgauges(tmp_path: Path):
+    with receiving() as backend, balanced(tmp_path, backend) as (first, second, agents):
+        run_conversation(agents, TRACES)
+        until(lambda: len(backend.scorecards()) >= TRACES, "a scorecard for every trace")
+        cards = backend.scorecards()
+        assert len({card.trace_id for card in cards}) == len(cards) == TRACES
+        assert {attributes(card)["toolgauge.closed_because"] for card in cards} == {"run_ended"}
+        until(lambda: len(backend.spans()) >= 2 * TRACES, "all spans")
+        assert_each_span_once(backend, 2 * TRACES)
+        assert [scores(span)["default.tool_success"] for span in tool_spans(backend)] == [1.0] * TRACES
+        shares = [int(toolgauge.settled(2)["received"]) for toolgauge in (first, second)]
+        assert min(shares) > 0
+        assert sum(shares) == 2 * TRACES
+        for toolgauge, share in zip((first, second), shares, strict=True):
+            assert_no_loop(toolgauge, share)
+            assert toolgauge.books()["forwarded"] == share
+        until(lambda: metric_producers(backend) == 2, "the metrics of both")
+
+
+def metric_producers(backend: Destination) -> int:
+    """Count the instances whose metrics arrived."""
+    resources = [
+        group.resource.attributes
+        for body in backend.bodies("metrics")
+        for group in ExportMetricsServiceRequest.FromString(body).resource_metrics
+    ]
+    return len({one.value.string_value for own in resources for one in own if one.key == "service.instance.id"})
+
+
+def test_a_conversation_is_scored_in_shares(tmp_path: Path):
+    criterion = "criteria=[{name: calls, evaluator: tool_call_count, scope: conversation, counts: {get_weather: 1}}]"
+    soon = "assemble.conversation_idle_timeout=1s"
+    with receiving() as backend, balanced(tmp_path, backend, criterion, soon) as (_, _, agents):
+        run_conversation(agents, TRACES)
+
+        def of_the_conversation() -> list[Span]:
+            return [card for card in backend.scorecards() if "toolgauge.eval.calls.score" in attributes(card)]
+
+        until(lambda: len(of_the_conversation()) >= 2, "a scorecard of each toolgauge", 20)
+        assert len(of_the_conversation()) == 2
+
+
+# -- containers ---------------------------------------------------------------------------------------------------------
+
+
+async def test_the_pair_of_the_compose_file_shows_spans_events_and_metrics_with_scores(tmp_path: Path):
+    docker, way_back, agents = DEPLOY / "docker", free_port(), free_port()
+    own = {f"0.0.0.0:{port}": local(0) for port in (4317, 4318, 9464, 13133)}
+    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{local(way_back)}", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
+    with gauging(tmp_path, docker / "toolgauge.yaml", own, **variables) as toolgauge:
+        ports = {"0.0.0.0:4317": local(agents), "0.0.0.0:4318": local(free_port())}
+        ports |= {"0.0.0.0:14317": local(way_back), "toolgauge:4317": local(toolgauge.grpc_port)}
+        with collecting(tmp_path, docker / "collector.yaml", ports) as collector:
+            await run_pydantic_ai(exporter("grpc", agents))
+            for word in (
+                "toolgauge.scorecard",
+                "EventName: gen_ai.evaluation.result",
+                "Name: toolgauge.evaluation.score",
+            ):
+                until(lambda word=word: word in collector.said(), word)
+            assert "toolgauge.eval.default.tool_success.score: Double(0)" in collector.said()
+            assert_no_loop(toolgauge, SPANS)
+            toolgauge.signal()
+            assert toolgauge.ended(30) == 0, toolgauge.said()

@@ -10,7 +10,7 @@ from toolgauge.build.criteria import load_for_replay
 from toolgauge.config.show import as_yaml
 from toolgauge.convert.criteria import Converted, convert
 from toolgauge.convert.documents import read_documents
-from toolgauge.convert.draft import criterion_name
+from toolgauge.convert.draft import Document, as_object, criterion_name
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
 
@@ -300,6 +300,66 @@ def test_what_holds_nothing_ends_with_an_error(tmp_path: Path, name: str, text: 
     file.write_text(text)
     with pytest.raises(RecordingError, match=problem):
         convert(list(read_documents(str(file))), None, "eval.case.id")
+
+
+def ragas_samples(*names: Json) -> list[Document]:
+    """Write samples with one expected call each, of the given name."""
+    samples: list[Json] = [
+        {"id": f"s{number}", "reference_tool_calls": [{"name": name}]} for number, name in enumerate(names)
+    ]
+    return [Document(name="samples.json", content=samples)]
+
+
+def test_a_case_that_no_criterion_could_hold_is_left_out_and_named(tmp_path: Path):
+    found = convert(ragas_samples("a", 5, "b"), tmp_path / "cases.jsonl", "eval.case.id")
+    written = [json.loads(line)["case"] for line in found.references[tmp_path / "cases.jsonl"]]
+    assert written == ["s0", "s2"]
+    assert found.notes[0] == (
+        "criterion `ragas-tool-call-accuracy`, case `s1`: left out: `expected[0].name` of a reference must be a valid string"
+    )
+
+
+def test_a_number_that_json_does_not_have_is_left_out_with_its_case():
+    calls: list[Json] = [{"name": "a", "args": {"x": float("nan")}}]
+    samples: list[Json] = [{"id": "s0", "reference_tool_calls": calls}, {"id": "s1", "reference_tool_calls": []}]
+    found = convert([Document(name="samples.json", content=samples)], None, "eval.case.id")
+    assert [as_object(one)["expected"] for one in found.criteria] == [[], []]
+    assert found.notes[0].startswith("criterion `ragas-tool-call-accuracy`, case `s0`: left out: not valid JSON")
+
+
+def test_where_no_case_is_left_nothing_is_written():
+    with pytest.raises(RecordingError, match=r"case `s0`: left out"):
+        convert(ragas_samples(None), None, "eval.case.id")
+
+
+def test_a_criterion_that_would_not_load_is_left_out_and_named():
+    evaluator: Json = {
+        "id": "ours",
+        "evaluatorTypeId": "uipath-tool-call-order",
+        "evaluatorConfig": {"strict": "x", "defaultEvaluationCriteria": {"toolCallsOrder": ["a"]}},
+    }
+    documents = [Document(name="order.json", content=evaluator), *ragas_samples("a")]
+    found = convert(documents, None, "eval.case.id")
+    assert [as_object(one)["name"] for one in found.criteria] == ["ragas-tool-call-accuracy", "ragas-tool-call-f1"]
+    assert found.notes == [
+        "criterion `ours`: left out: `strict` of evaluator `uipath.tool_call_order` must be a valid boolean, "
+        "unable to interpret input"
+    ]
+
+
+def test_a_threshold_that_no_score_has_is_left_out_with_its_criterion():
+    eval_set: Json = {"eval_cases": [{"conversation": [{"intermediate_data": {"tool_uses": [{"name": "a"}]}}]}]}
+    config: Json = {"criteria": {"tool_trajectory_avg_score": 80}}
+    documents = [Document(name="a.evalset.json", content=eval_set), Document(name="test_config.json", content=config)]
+    with pytest.raises(RecordingError, match=r"`pass_at` of 80 is not from 0 to 1"):
+        convert(documents, None, "eval.case.id")
+
+
+@pytest.mark.parametrize("reference", [{}, [], None, 5])
+def test_references_that_are_no_names_are_named_like_those_to_nowhere(reference: Json):
+    eval_set: Json = {"evaluatorRefs": [reference], "evaluations": []}
+    with pytest.raises(RecordingError, match=r"is in none of the files"):
+        convert([Document(name="set.json", content=eval_set)], None, "eval.case.id")
 
 
 def test_names_become_names_of_criteria():

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from toolgauge.build.evaluators import make_evaluator
+from toolgauge.config.references import read_references
 from toolgauge.convert import adk, agentevals, promptfoo, ragas, uipath
 from toolgauge.convert.draft import Document, Draft, Notes, Reader
 from toolgauge.model.errors import ConfigError, RecordingError
@@ -35,7 +37,7 @@ def convert(documents: Sequence[Document], references: Path | None, key: str) ->
     `ConfigError` when there are several cases and no file for them.
     """
     notes = Notes()
-    drafts = list(_drafts(documents, notes))
+    drafts = list(_loadable(_drafts(documents, notes), notes))
     if not drafts:
         known = ", ".join(FORMATS)
         raise RecordingError("; ".join(["nothing could be carried over", *notes.lines]), hint=f"known formats: {known}")
@@ -55,6 +57,42 @@ def _drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
     for name, found in claimed.items():
         if found:
             yield from FORMATS[name].drafts(found, notes)
+
+
+def _loadable(drafts: Iterator[Draft], notes: Notes) -> Iterator[Draft]:
+    """Yield what will load; definitions are written by hand, and what is wrong in one keeps no other back."""
+    for draft in drafts:
+        problem = _problem(draft)
+        if problem is not None:
+            notes.lines.append(f"criterion `{draft.name}`: left out: {problem}")
+            continue
+        if not draft.cases:
+            yield draft
+            continue
+        cases: dict[str, JsonObject] = {}
+        for case, expected in draft.cases.items():
+            _, problems = read_references(_line(case, expected).encode(errors="surrogatepass"), "")
+            if problems:
+                notes.lines.append(f"criterion `{draft.name}`, case `{case}`: left out: {problems[0].message}")
+            else:
+                cases[case] = expected
+        if cases:
+            yield replace(draft, cases=cases)
+
+
+def _problem(draft: Draft) -> str | None:
+    """Say why a criterion would not load, but for what it expects."""
+    if draft.pass_at is not None and not 0 <= draft.pass_at <= 1:
+        return f"`pass_at` of {draft.pass_at} is not from 0 to 1"
+    try:
+        make_evaluator(draft.evaluator, draft.parameters)
+    except ConfigError as error:
+        return " ".join(error.message.removeprefix("config: ").split())
+    return None
+
+
+def _line(case: str, expected: JsonObject) -> str:
+    return json.dumps({"case": case or "default", **expected}, ensure_ascii=False)
 
 
 class _Writer:
@@ -98,7 +136,7 @@ class _Writer:
                 f"there are {len(cases)} cases for `{name}`, and no file for what is expected in each",
                 hint="name one with `--references cases.jsonl`",
             )
-        lines = [json.dumps({"case": case, **expected}, ensure_ascii=False) for case, expected in cases.items()]
+        lines = [_line(case, expected) for case, expected in cases.items()]
         file = self._file
         if self.references.get(file, lines) != lines:
             file = file.with_name(f"{file.stem}.{name}{file.suffix}")

@@ -41,7 +41,7 @@ def drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
     known = {_id(document) for document in evaluators}
     for document in sets:
         for reference in as_list(document.entries["evaluatorRefs"]):
-            if reference not in known:
+            if not isinstance(reference, str) or reference not in known:
                 notes.add(document, "evaluatorRefs", f"evaluator `{reference}` is in none of the files")
     for document in evaluators:
         yield from _drafts_of(document, sets, notes)

@@ -84,6 +84,14 @@ def test_records_that_are_written_back_to_front_are_seen():
     assert missed == []
 
 
+def test_log_record_with_nothing_behind_its_attributes_is_seen_back_to_front():
+    attributes = [stock.key_value("event.name", "claude_code.tool_result"), stock.key_value("session.id", "s")]
+    raw = stock.back_to_front(LogRecord(time_unix_nano=1, attributes=attributes))
+    assert raw[:1] == b"2"
+    assert is_found(log_marks(["claude_code."]), raw)
+    assert is_found(log_marks([], ["session.id"]), raw)
+
+
 def test_uninteresting_records_that_are_written_back_to_front_are_left_alone():
     plain = stock.span(stock.key_value("http.route", "/a\nb"), stock.key_value("note", "gen_ai and llm."))
     assert not is_found(span_marks(MARKS, WANTED), stock.back_to_front(plain))
@@ -138,9 +146,8 @@ def test_event_name_is_found_as_field_and_as_attribute():
     assert is_found(marks, LogRecord(event_name="gen_ai.choice").SerializeToString())
     assert is_found(marks, LogRecord(attributes=[attribute]).SerializeToString())
     assert not is_found(marks, LogRecord(event_name="http.request").SerializeToString())
-    assert not is_found(
-        marks, LogRecord(attributes=[stock.key_value("other.name", "gen_ai.choice")]).SerializeToString()
-    )
+    other = LogRecord(time_unix_nano=1, attributes=[stock.key_value("other.name", "gen_ai.choice")])
+    assert not is_found(marks, other.SerializeToString())
 
 
 def test_text_full_of_capital_j_and_of_multibyte_characters_is_searched_in_linear_time():

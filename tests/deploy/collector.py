@@ -34,18 +34,25 @@ def cached() -> Path:
     return caches / "toolgauge-tests" / f"collector-{sources.hexdigest()[:16]}"
 
 
-@functools.cache
 def built() -> Path:
     """Find the binary, or build it; skip the test, saying why, where that cannot be done."""
+    found = _attempt()
+    if isinstance(found, str):
+        pytest.skip(f"no real Collector: {found}")
+    return found
+
+
+@functools.cache
+def _attempt() -> Path | str:
     binary = cached()
     if binary.exists():
         return binary
     if _GO is None:
-        pytest.skip("no real Collector: there is no Go toolchain to build it with")
+        return "there is no Go toolchain to build it with"
     # Whatever only the network can give is fetched first: after that a failure is one of ours.
     fetched = _go("list", "-deps", "-f", "{{.ImportPath}}", ".")
     if fetched.returncode:
-        pytest.skip(f"no real Collector: its modules cannot be had here: {fetched.stderr.strip()[-300:]}")
+        return f"its modules cannot be had here: {fetched.stderr.strip()[-300:]}"
     binary.parent.mkdir(parents=True, exist_ok=True)
     unfinished = binary.with_suffix(f".{os.getpid()}")
     done = _go("build", "-ldflags=-s -w", "-o", str(unfinished), ".")

@@ -21,7 +21,20 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from tests.deploy.collector import built, collecting, pasted
 from tests.deploy.files import DEPLOY
 from tests.wire.destination import Destination, attributes, receiving
-from tests.wire.support import LISTEN, SOON, Process, Toolgauge, environment, free_port, toolgauge_command, until
+from tests.wire.support import (
+    CORPUS,
+    LISTEN,
+    SOON,
+    Process,
+    Toolgauge,
+    environment,
+    free_port,
+    post,
+    serving,
+    to_grpc,
+    toolgauge_command,
+    until,
+)
 from tests.wire.test_producers import (
     HAPPENED,
     SPANS,
@@ -150,6 +163,42 @@ async def test_toolgauge_between_two_receivers_of_the_collector(tmp_path: Path, 
     with receiving() as backend, around(tmp_path, "both-sides", backend) as (toolgauge, grpc, http):
         await run_pydantic_ai(exporter(protocol, grpc if protocol == "grpc" else http))
         assert_scored_in_the_path(toolgauge, backend)
+
+
+# Requests of one trace overtake each other in the Collector.
+PATIENT = ("assemble.run_end_grace=4s", "assemble.idle_timeout=5s", "assemble.open_idle_timeout=6s")
+# Told by spans alone, by span events, by log records; in few large and in many small requests.
+RECORDED = ("openai-v2", "otel-util-genai", "openinference-langgraph", "traceloop-openai", "vercel-ai", "strands")
+
+
+def test_recorded_traffic_of_many_dialects_is_scored_as_without_a_collector(tmp_path: Path):
+    with (
+        receiving() as plain,
+        receiving() as backend,
+        serving(tmp_path, to_grpc(plain.grpc_port), *PATIENT) as direct,
+        around(tmp_path, "both-sides", backend, *PATIENT) as (toolgauge, _, http),
+    ):
+        for framework in RECORDED:
+            for file in sorted((CORPUS / framework).glob("*.otlp.pb")):
+                path = "/v1/logs" if ".logs." in file.name else "/v1/traces"
+                for port in (direct.http_port, http):
+                    assert post(port, file.read_bytes(), path=path)[0] == 200
+        expected = until(lambda: results(direct, plain), "all trajectories to close", 30)
+        assert until(lambda: results(toolgauge, backend), "all trajectories to close", 30) == expected
+        assert len(expected) > 50
+
+
+def results(toolgauge: Toolgauge, destination: Destination) -> list[tuple[str, ...]]:
+    """Collect every result once nothing is open any more: where, by which criterion, what."""
+    toolgauge.settled(1, 30)
+    if toolgauge.total("toolgauge_traces_open"):
+        return []
+    events = [event for event in destination.events() if event.event_name == "gen_ai.evaluation.result"]
+    keys = ("gen_ai.evaluation.name", "gen_ai.tool.name", "toolgauge.outcome", "toolgauge.level")
+    told = [(event, attributes(event)) for event in events]
+    return sorted(
+        (event.trace_id.hex(), event.span_id.hex(), *(str(one.get(key)) for key in keys)) for event, one in told
+    )
 
 
 async def test_a_copy_of_the_traces_is_scored_beside_the_path(tmp_path: Path):

@@ -22,8 +22,8 @@ _LENGTH = rb"[\x80-\xff]{0,4}[\x00-\x7f]"
 _KEY = rb"\n"
 _VALUE = rb"\x12"
 _EVENT_NAME_KEY = b"event.name"
-# The tag of a log record's attributes. Spans in order begin with their trace id, records with time, severity or body.
-_LAST_OF_THE_FIRST = b"2"
+# The tag of a log record's attributes. In order, spans begin with their trace id, log records with time, severity or body.
+_LATE = b"2"
 
 Search: TypeAlias = Callable[[bytes], object]
 
@@ -69,8 +69,8 @@ class Marks:
 
 
 def is_back_to_front(raw: bytes) -> bool:
-    """Tell whether a raw span or log record begins with one of its last fields: those behind a log's attributes."""
-    return raw[:1] > _LAST_OF_THE_FIRST
+    """Tell whether a raw span or log record begins with one of its later fields."""
+    return raw[:1] >= _LATE
 
 
 def span_marks(marks: Sequence[str], wanted: Collection[str] = ()) -> Marks:

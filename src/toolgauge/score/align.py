@@ -103,7 +103,8 @@ def align(
             pairs = yield from aligner.partial()
     # Equal calls may have changed places without having been weighed there.
     for row, column in pairs:
-        yield from table.of(row, (column,))
+        if column not in table.values[row]:
+            yield from table.of(row, (column,))
     return _report(table, pairs, order, is_greedy=aligner.is_greedy and not _is_perfect(table, pairs))
 
 
@@ -187,6 +188,9 @@ class _Aligner:
         columns = [column for column in columns if column not in settled_columns]
         if not rows or not columns:
             return same
+        if len(rows) == len(columns) == 1:
+            (weight,) = yield from self._table.of(rows[0], columns)
+            return [*same, (rows[0], columns[0])] if weight else same
         if self._is_small(rows, columns):
             return same + (yield from self._assigned(rows, columns, []))
         self.is_greedy = True

@@ -93,7 +93,8 @@ def with_writing_tools(trajectory: Trajectory, expected_names: tuple[str, ...], 
     """Fill in which of the called, or of the expected, tools change state."""
     called = trajectory.writing_tools if expected_names else {call.name for call in trajectory.calls}
     names = {*called, *expected_names}
-    return replace(trajectory, writing_tools=frozenset(name for name in names if kinds.writes(name)))
+    writing = frozenset([name for name in names if kinds.writes(name)])
+    return trajectory if writing == trajectory.writing_tools else replace(trajectory, writing_tools=writing)
 
 
 def _narrowed(

@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterator
 from heapq import merge
 from typing import TypeAlias
 
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.score.leaves import Leaf, tagged
 from toolgauge.score.pauses import Pacer
 
@@ -30,17 +30,42 @@ def canonical(value: Json, pacer: Pacer) -> Generator[None, None, Key]:
 class Identities:
     """Gives each value a number, and equal values the same one: what is compared often is hashed once."""
 
-    __slots__ = ("_numbers",)
+    __slots__ = ("_figures", "_numbers", "_texts")
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, Key], int] = {}
+        # Most values are texts and numbers, which need no tags among themselves. They are told by numbers below 0, odd
+        # for texts.
+        self._texts: dict[str, int] = {}
+        self._figures: dict[float, int] = {}
 
     def of_leaf(self, value: Leaf) -> int:
         """Return the number of a single value."""
+        if isinstance(value, str):
+            return self._texts.setdefault(value, -1 - 2 * len(self._texts))
+        # NaN is not equal to itself, and true is no number.
+        if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
+            return self._figures.setdefault(value, -2 - 2 * len(self._figures))
         return self._next(0, tuple(tagged(value)))
+
+    def of_leaves(self, values: JsonObject) -> dict[str, int] | None:
+        """Return the number of each value; `None` where they are too many for one go, or any is a container."""
+        if len(values) > _AT_ONCE:
+            return None
+        texts, found = self._texts, dict[str, int]()
+        for name, value in values.items():
+            if isinstance(value, str):
+                found[name] = texts.setdefault(value, -1 - 2 * len(texts))
+            elif isinstance(value, list | dict):
+                return None
+            else:
+                found[name] = self.of_leaf(value)
+        return found
 
     def of(self, value: Json, pacer: Pacer) -> Generator[None, None, int]:
         """Return the number of a value."""
+        if not isinstance(value, list | dict):
+            return self.of_leaf(value)
         number = 0
         key: list[_Token] = []
         for tokens in _tokens(value):

@@ -20,28 +20,46 @@ _CHARACTERS_PER_UNIT = 2000
 _MAX_PLACES = 10_000
 
 
-def share_of_values_seen(trajectory: Trajectory, expected: Expected) -> Generator[None, None, float | None]:
-    """Return the share of expected argument values that occur in the recorded content; `None` if there is nothing to tell.
+class Conversation:
+    """What was recorded of a trajectory, written out once for all references that are looked for in it."""
 
-    Text is looked for as it is, ignoring case; numbers between characters that do not continue a number. Values
-    that may have been in what was cut from long texts, nobody can tell any more, are left out of the share.
-    """
-    values = _expected_values(expected)
-    if not values:
-        return None
-    pacer = Pacer()
-    texts = yield from _recorded_texts(trajectory, pacer)
-    if not texts:
-        return None
-    conversation = "\n".join(texts)
-    seen = unseen = 0
-    for value in values:
-        is_seen = _occurs(value, conversation) or trajectory.left_out.holds(value)
-        seen += is_seen is True
-        unseen += is_seen is False
-        if pacer.due(1 + len(conversation) // _CHARACTERS_PER_UNIT):
-            yield
-    return seen / (seen + unseen) if seen or unseen else None
+    __slots__ = ("_shares", "_text", "_trajectory")
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self._trajectory = trajectory
+        self._text: str | None = None
+        self._shares: list[tuple[Expected, float | None]] = []
+
+    def share_of(self, expected: Expected) -> Generator[None, None, float | None]:
+        """Return the share of expected argument values that occur in it; `None` if there is nothing to tell.
+
+        Text is looked for as it is, ignoring case; numbers between characters that do not continue a number. Values
+        that may have been in what was cut from long texts, nobody can tell any more, are left out of the share.
+        """
+        for known, share in self._shares:
+            if known is expected:
+                return share
+        share = yield from self._share_of(expected)
+        self._shares.append((expected, share))
+        return share
+
+    def _share_of(self, expected: Expected) -> Generator[None, None, float | None]:
+        values = _expected_values(expected)
+        if not values:
+            return None
+        pacer = Pacer()
+        if self._text is None:
+            self._text = "\n".join((yield from _recorded_texts(self._trajectory, pacer)))
+        if not self._text:
+            return None
+        seen = unseen = 0
+        for value in values:
+            is_seen = _occurs(value, self._text) or self._trajectory.left_out.holds(value)
+            seen += is_seen is True
+            unseen += is_seen is False
+            if pacer.due(1 + len(self._text) // _CHARACTERS_PER_UNIT):
+                yield
+        return seen / (seen + unseen) if seen or unseen else None
 
 
 def _expected_values(expected: Expected) -> tuple[str, ...]:
@@ -54,11 +72,24 @@ def _recorded_texts(trajectory: Trajectory, pacer: Pacer) -> Generator[None, Non
     texts = [message.text.casefold() for message in trajectory.messages if message.role != "system"]
     for call in trajectory.calls:
         for content in (call.arguments, call.result):
-            for leaf in islice(content_leaves(content), _MAX_LEAVES):
-                text = _text(leaf)
-                texts += [text] if text else []
-                if pacer.due():
-                    yield
+            if isinstance(content, NotRecorded):
+                continue
+            # Not `content_leaves`: what is asked of every value of every trajectory goes without a generator.
+            stack = [content.value if isinstance(content, Recorded) else content.text]
+            left = _MAX_LEAVES
+            while stack and left:
+                node = stack.pop()
+                if isinstance(node, dict):
+                    stack += node.values()
+                elif isinstance(node, list):
+                    stack += node
+                else:
+                    left -= 1
+                    text = node.strip().casefold() if isinstance(node, str) else _text(node)
+                    if text:
+                        texts.append(text)
+                    if pacer.due():
+                        yield
     return texts
 
 

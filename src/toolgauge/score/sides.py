@@ -1,7 +1,7 @@
 """Both sides of a comparison made ready for `align`: expected calls as slots, actual calls with readable arguments."""
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -66,17 +66,20 @@ def make_sides(
     slot_items: list[Item] = []
     slot_arguments: list[Arguments] = []
     by_id = any(call.call_id is not None for call in expected)
-    made = Counter(call.name for call in calls)
+    made: Counter[str] | None = None
     stage, group = 0, None
     for call in expected:
         stage += call.group is None or call.group != group
         group = call.group
         arguments = None if names_only or call.args is None else (yield from _keyed(call.args, identities, pacer))
-        key = ("any",) if arguments is None else _whole(arguments)
+        key: Hashable = ("any",) if arguments is None else _whole(arguments)
         if by_id or not equals_meet:
             # Ids bind beyond names and arguments, so no call equals the slot outright: all are weighed.
             key = ("expected", call.call_id, key)
-        required, most = _repeats(call, made[call.name])
+        required, most = 1, 1
+        if call.optional or call.repeat != (1, 1):
+            made = Counter([call.name for call in calls]) if made is None else made
+            required, most = _repeats(call, made[call.name])
         for number in range(most):
             slots.append(call)
             stage += group is None and number > 0
@@ -140,7 +143,12 @@ def _repeats(call: ExpectedCall, calls: int) -> tuple[int, int]:
 
 
 def _keyed(arguments: JsonObject, identities: Identities, pacer: Pacer) -> Generator[None, None, dict[str, int]]:
-    keyed: dict[str, int] = {}
+    keyed = identities.of_leaves(arguments)
+    if keyed is not None:
+        if pacer.due(1 + len(keyed)):
+            yield
+        return keyed
+    keyed = dict[str, int]()
     for name, value in arguments.items():
         if isinstance(value, list | dict):
             keyed[name] = yield from identities.of(value, pacer)
@@ -151,11 +159,11 @@ def _keyed(arguments: JsonObject, identities: Identities, pacer: Pacer) -> Gener
     return keyed
 
 
-def _whole(arguments: dict[str, int]) -> tuple[object, ...]:
-    return ("args", *((name, arguments[name]) for name in sorted(arguments)))
+def _whole(arguments: dict[str, int]) -> Hashable:
+    return frozenset(arguments.items())
 
 
-def _key_of_call(call: ToolCall, arguments: Arguments, *, names_only: bool) -> tuple[object, ...]:
+def _key_of_call(call: ToolCall, arguments: Arguments, *, names_only: bool) -> Hashable:
     if names_only:
         return ("any",)
     # What cannot be read equals nothing, not even itself in another call.

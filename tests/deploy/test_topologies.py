@@ -165,6 +165,20 @@ async def test_toolgauge_between_two_receivers_of_the_collector(tmp_path: Path, 
         assert_scored_in_the_path(toolgauge, backend)
 
 
+async def test_what_comes_while_toolgauge_is_being_restarted_waits_in_the_collector(tmp_path: Path):
+    with receiving() as backend, around(tmp_path, "both-sides", backend) as (toolgauge, grpc, _):
+        await run_pydantic_ai(exporter("grpc", grpc))
+        toolgauge.settled(SPANS)
+        toolgauge.signal()
+        assert toolgauge.ended(30) == 0, toolgauge.said()
+        await run_pydantic_ai(exporter("grpc", grpc))
+        again = f"receivers.otlp.protocols.grpc.endpoint={local(toolgauge.grpc_port)}"
+        with serving(tmp_path, to_grpc(backend.grpc_port), again) as other:
+            until(lambda: len(backend.scorecards()) >= 2, "the scorecard of the run that waited", 40)
+            assert other.settled(SPANS)["received"] == SPANS
+        assert_each_span_once(backend, 2 * SPANS)
+
+
 # Requests of one trace overtake each other in the Collector.
 PATIENT = ("assemble.run_end_grace=4s", "assemble.idle_timeout=5s", "assemble.open_idle_timeout=6s")
 # Told by spans alone, by span events, by log records; in few large and in many small requests.

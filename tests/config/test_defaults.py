@@ -135,7 +135,6 @@ def test_every_key_can_be_set(key: str, value: str, read: object):
         ("watch.false_alarms_per_week", "2"),
         ("web.endpoint", "localhost:1"),
         ("state.directory", "/var/lib"),
-        ("log.format", "json"),
     ],
 )
 def test_what_does_not_exist_yet_is_refused_rather_than_ignored(key: str, value: str):

@@ -6,6 +6,7 @@ held spans, queues, metrics and questions to judges are not touched.
 """
 
 import asyncio
+import gc
 import logging
 import sys
 import threading
@@ -26,11 +27,13 @@ from toolgauge.config.model import Config
 from toolgauge.judge.client import Client
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
 from toolgauge.pipeline import Rules
-from toolgauge.score.criterion import Criterion
+from toolgauge.score.criterion import Criterion, Lookup
 
 _LOG = logging.getLogger("toolgauge")
 # While a thread loads, the event loop gets its turn this often.
 _TURN_S = 0.001
+_FREED_AT_ONCE = 1000
+_FREE_PAUSE_S = 0.005
 Load: TypeAlias = Callable[[], tuple[Config, tuple[Criterion, ...]]]
 Outcome: TypeAlias = Literal["applied", "partly", "refused"]
 _T = TypeVar("_T")
@@ -67,6 +70,7 @@ class Reloader:
         self._adopt_log = adopt_log
         self._faults = Faults(service.metrics)
         self._task: asyncio.Task[None] | None = None
+        self._freeing: asyncio.Task[None] | None = None
         self._is_asked = False
         self._is_loading = False
         self._is_stopped = False
@@ -83,6 +87,8 @@ class Reloader:
     async def stop(self) -> None:
         """Reload no more; what is being put in place is put in place. Works twice."""
         self._is_stopped = True
+        if self._freeing is not None:
+            self._freeing.cancel()
         if self._task is None:
             return
         if self._is_loading:
@@ -110,9 +116,13 @@ class Reloader:
         turn_s = sys.getswitchinterval()
         self._is_loading = True
         sys.setswitchinterval(_TURN_S)
+        # Collecting garbage stops all threads for as long as it takes to walk over every reference there is.
+        gc.disable()
         try:
             return await _beside(self._prepare)
         finally:
+            gc.freeze()
+            gc.enable()
             sys.setswitchinterval(turn_s)
             self._is_loading = False
 
@@ -137,7 +147,9 @@ class Reloader:
         # Trajectories that are being scored, and judges, may still speak of the criteria that went.
         self._service.emitter.keep({(each.name, each.revision) for each in (*self._criteria, *loaded.criteria)})
         self._adopt_log(config)
-        self._criteria = loaded.criteria
+        gone, self._criteria = self._criteria, loaded.criteria
+        self._freeing = asyncio.create_task(_free(gone))
+        del gone
         self._config = config.model_copy(update={"receivers": receivers, "exporters": exporters})
         self._tell(changes, kept, changed_keys(self._at_start, config))
         return "partly" if kept else "applied"
@@ -209,6 +221,18 @@ def _changed_criteria(old: Sequence[Criterion], new: Sequence[Criterion]) -> Ite
 
 def _meaning(criterion: Criterion) -> tuple[object, ...]:
     return criterion.revision, criterion.sample, criterion.enforce
+
+
+async def _free(criteria: Sequence[Criterion]) -> None:
+    """Let go of references bit by bit: freeing hundreds of thousands of them at once takes as long as it sounds."""
+    cases: list[object] = []
+    for criterion in criteria:
+        if isinstance(criterion.reference, Lookup):
+            cases.extend(criterion.reference.cases.values())
+    del criteria
+    while cases:
+        del cases[-_FREED_AT_ONCE:]
+        await asyncio.sleep(_FREE_PAUSE_S)
 
 
 async def _beside(work: Callable[[], _T]) -> _T:

@@ -1,6 +1,7 @@
 """`toolgauge serve`: the processor itself."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -38,6 +39,8 @@ def command(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
     def load() -> tuple[Config, tuple[Criterion, ...]]:
         return load_configuration(config_paths, overrides)
 
+    # Who hangs up before we can reload is answered when we can, and who does at the very end ends nothing.
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
     config, criteria = load()
     log_to_stderr(config.log)
     sys.exit(asyncio.run(_serve(config, criteria, load)))
@@ -45,6 +48,8 @@ def command(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
 
 async def _serve(config: Config, criteria: Sequence[Criterion], load: Load) -> int:
     service = make_service(config, criteria)
+    # What is there now stays: walking over it at every collection of garbage would keep senders waiting.
+    gc.freeze()
     reloader = Reloader(service, config, criteria, load=load, adopt_log=lambda reloaded: log_to_stderr(reloaded.log))
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -59,12 +64,14 @@ async def _serve(config: Config, criteria: Sequence[Criterion], load: Load) -> i
         loop.add_signal_handler(number, stop)
     await service.start()
     loop.add_signal_handler(signal.SIGHUP, reloader.ask)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
     _announce(service, config, criteria)
     await stopping.wait()
     _LOG.info("stopping: scoring what is open and sending what is queued")
     service.health.enter("stopping")
     await reloader.stop()
     lost = await service.stop()
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
     if lost:
         _LOG.error("stopped; %d spans or requests could not be delivered and are lost", lost)
         return 1

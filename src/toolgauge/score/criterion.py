@@ -3,12 +3,12 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import JsonObject
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Enforce
 from toolgauge.model.ports import Evaluator
@@ -54,6 +54,8 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # MCP servers, agents and namespaces stand in front of a tool's own name.
 _NAMESPACE = re.compile(r"__|[./:]")
 _READ_LENGTH = 256
+# How deep the cases of a reference stand in a canonical criterion: below `reference` and `cases`.
+_REFERENCE_DEPTH = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +112,28 @@ class Criterion:
 
 def revision(canonical: JsonObject, evaluator_version: str) -> str:
     """Name what a criterion means: 12 hex characters that do not depend on the order of keys."""
-    text = json.dumps([canonical, evaluator_version], sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).hexdigest()[:12]
+    digest = hashlib.sha256(b"[")
+    for piece in _pieces(canonical, _REFERENCE_DEPTH):
+        digest.update(piece.encode("ascii"))
+    digest.update(f",{_compact(evaluator_version)}]".encode("ascii"))
+    return digest.hexdigest()[:12]
+
+
+def _pieces(value: Json, depth: int) -> Iterator[str]:
+    """Write compact JSON with sorted keys bit by bit: the encoder does not let other threads run meanwhile."""
+    if depth == 0 or not isinstance(value, dict):
+        yield _compact(value)
+        return
+    before = "{"
+    for key in sorted(value):
+        yield f"{before}{_compact(key)}:"
+        yield from _pieces(value[key], depth - 1)
+        before = ","
+    yield "}" if value else "{}"
+
+
+def _compact(value: Json) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 class ToolKinds:

@@ -1,0 +1,362 @@
+"""SIGHUP on a real process: what is wrong leaves everything as it was, and what is right loses nothing."""
+
+# pyright: reportUnknownMemberType=false
+
+import json
+import signal
+import socket
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.wire.destination import Destination, attributes, receiving
+from tests.wire.support import (
+    SOON,
+    Process,
+    Toolgauge,
+    environment,
+    free_port,
+    post,
+    recorded,
+    toolgauge_command,
+    until,
+)
+from toolgauge.model.json import Json
+
+# Ports that do not change when a receiver is made anew; the others are picked by the system.
+_ANY = "127.0.0.1:0"
+
+
+class Reloadable(Toolgauge):
+    """`toolgauge serve` with a configuration file that tests write anew."""
+
+    def __init__(self, folder: Path, config: Mapping[str, Json]) -> None:
+        self.file = folder / "toolgauge.yaml"
+        self._http = f"127.0.0.1:{free_port()}"
+        self._grpc = f"127.0.0.1:{free_port()}"
+        self.write(config)
+        command = toolgauge_command("serve", "--config", str(self.file))
+        for setting in (*SOON, "assemble.idle_timeout=60s", "assemble.open_idle_timeout=60s"):
+            command += ["--set", setting]
+        Process.__init__(self, command, folder / "said.log", environment())
+        self.grpc_port = self.http_port = self.metrics_port = 0
+
+    def write(self, config: Mapping[str, Json], **protocols: Json) -> None:
+        """Write the file; `grpc` and `http` take the place of the receivers' usual sections."""
+        sections: dict[str, Json] = {"grpc": {"endpoint": self._grpc}, "http": {"endpoint": self._http}, **protocols}
+        listening: dict[str, dict[str, Json]] = {
+            "receivers": {"otlp": {"protocols": sections}},
+            "admin": {"endpoint": _ANY},
+            "exporters": {"prometheus": {"endpoint": _ANY}},
+        }
+        exporters = config.get("exporters")
+        if isinstance(exporters, dict):
+            listening["exporters"].update(exporters)
+        self.file.write_text(json.dumps({**config, **listening}, indent=1))
+
+    def hang_up(self) -> None:
+        self.signal(signal.SIGHUP)
+
+    def reload(self, config: Mapping[str, Json], outcome: str = "applied", **protocols: Json) -> str:
+        """Write the file, hang up, wait for the outcome, and return what was said meanwhile."""
+        before, said = self.reloads(outcome), len(self.said())
+        self.write(config, **protocols)
+        self.hang_up()
+        until(lambda: self.reloads(outcome) == before + 1, f"a reload that ends `{outcome}`", 30)
+        return self.said()[said:]
+
+    def reloads(self, outcome: str) -> float:
+        return self.samples().get(("toolgauge_reloads_total", frozenset({("outcome", outcome)})), 0)
+
+
+@contextmanager
+def running(folder: Path, config: Mapping[str, Json]) -> Generator[Reloadable]:
+    toolgauge = Reloadable(folder, config)
+    try:
+        toolgauge.wait_until_up()
+        yield toolgauge
+        if toolgauge.is_running():
+            toolgauge.signal()
+            assert toolgauge.ended(30) == 0, toolgauge.said()
+        assert "Traceback" not in toolgauge.said()
+    finally:
+        toolgauge.close()
+
+
+def sending_to(*destinations: Destination) -> dict[str, Json]:
+    retry: Json = {"initial_interval": "100ms", "max_interval": "300ms"}
+    return {
+        "otlp": [
+            {"name": f"to-{destination.http_port}", "endpoint": f"127.0.0.1:{destination.grpc_port}", "retry": retry}
+            for destination in destinations
+        ]
+    }
+
+
+def success(name: str, **more: Json) -> dict[str, Json]:
+    return {"name": name, "evaluator": "tool_success", **more}
+
+
+def split(body: bytes) -> tuple[bytes, bytes]:
+    """Split a request into all spans but the root, and the root."""
+    parts: list[bytes] = []
+    for is_root in (False, True):
+        request = ExportTraceServiceRequest.FromString(body)
+        for group in request.resource_spans:
+            for scope in group.scope_spans:
+                kept = [span for span in scope.spans if (not span.parent_span_id) == is_root]
+                del scope.spans[:]
+                scope.spans.extend(kept)
+        parts.append(request.SerializeToString())
+    return parts[0], parts[1]
+
+
+def test_a_wrong_configuration_is_told_with_file_line_and_hint_and_leaves_the_running_one(tmp_path: Path):
+    with running(tmp_path, {"criteria": [success("first")]}) as toolgauge:
+        said = toolgauge.reload({"criteria": [success("second"), {**success("third"), "evaluator": "x"}]}, "refused")
+        assert "the running one stays" in said
+        assert "toolgauge.yaml:" in said
+        assert "no evaluator called `x`" in said
+        assert "hint:" in said
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        assert scored_by(toolgauge) == {"default.tool_success", "default.known_tool", "first"}
+
+
+def scored_by(toolgauge: Toolgauge) -> set[str]:
+    def names() -> set[str]:
+        return {
+            dict(labels)["gen_ai_evaluation_name"]
+            for name, labels in toolgauge.samples()
+            if name == "toolgauge_evaluations_total"
+        }
+
+    return until(names, "results")
+
+
+def test_a_criteria_file_that_breaks_leaves_the_criteria_that_are_valid(tmp_path: Path):
+    file = tmp_path / "criteria.yaml"
+    file.write_text("criteria:\n  - {name: first, evaluator: tool_success}\n")
+    config: dict[str, Json] = {"criteria_files": [str(file)]}
+    with running(tmp_path, config) as toolgauge:
+        file.write_text("criteria:\n  - {name: first, evaluator: [\n")
+        assert "criteria.yaml:" in toolgauge.reload(config, "refused")
+        file.unlink()
+        assert "criteria.yaml" in toolgauge.reload(config, "refused")
+        file.write_text("criteria:\n  - {name: second, evaluator: tool_success}\n")
+        said = toolgauge.reload(config)
+        assert "criterion second is new" in said
+        assert "criterion first is gone" in said
+
+
+def test_a_trace_with_spans_before_and_after_is_one_trajectory_scored_by_what_holds_at_its_end(tmp_path: Path):
+    (body,) = recorded("pydantic-ai", "tool_error")
+    before, after = split(body)
+    with receiving() as destination:
+        exporters = sending_to(destination)
+        first: dict[str, Json] = {"exporters": exporters, "criteria": [success("early")]}
+        with running(tmp_path, first) as toolgauge:
+            toolgauge.send(before)
+            held = toolgauge.books()["held"]
+            assert held > 0
+            toolgauge.reload({"exporters": exporters, "criteria": [success("late")]})
+            assert toolgauge.books()["held"] == held
+            toolgauge.send(after)
+            (scorecard,) = until(destination.scorecards, "the scorecard")
+            books = toolgauge.settled(3)
+            assert books["forwarded"] == 3
+        scored = {key.split(".")[-2] for key in attributes(scorecard) if key.startswith("toolgauge.eval.")}
+        on_spans = {key for span in destination.spans() for key in attributes(span) if ".eval." in key}
+        assert len(destination.scorecards()) == 1
+        assert "early" not in scored
+        assert any(".late." in key for key in on_spans)
+        assert not any(".early." in key for key in on_spans)
+
+
+def test_a_reference_that_changes_is_another_revision_and_the_metrics_of_the_old_one_stand_still(tmp_path: Path):
+    cases = tmp_path / "cases.jsonl"
+    criterion: dict[str, Json] = {
+        "name": "named",
+        "evaluator": "tool_call_f1",
+        "reference": {"file": str(cases), "key": "service.name"},
+    }
+    config: dict[str, Json] = {"criteria": [criterion]}
+    (body,) = recorded("pydantic-ai", "tool_error")
+    case = service_of(body)
+
+    def write(tool: str) -> None:
+        cases.write_text(json.dumps({"case": case, "expected": [{"name": tool}]}) + "\n")
+
+    write("no_such_tool")
+    with running(tmp_path, config) as toolgauge:
+        toolgauge.send(body)
+        (first,) = until(lambda: sums(toolgauge), "a score").items()
+        write("another_tool")
+        assert "criterion named has changed" in toolgauge.reload(config)
+        toolgauge.send(other_trace(body))
+        both = until(lambda: sums(toolgauge) if len(sums(toolgauge)) == 2 else None, "a score of the other revision")
+        assert both[first[0]] == first[1] == 1
+
+
+def service_of(body: bytes) -> str:
+    (group,) = ExportTraceServiceRequest.FromString(body).resource_spans
+    return next(pair.value.string_value for pair in group.resource.attributes if pair.key == "service.name")
+
+
+def other_trace(body: bytes, number: int = 1) -> bytes:
+    """The same run with ids of its own."""
+    request = ExportTraceServiceRequest.FromString(body)
+    for group in request.resource_spans:
+        for scope in group.scope_spans:
+            for span in scope.spans:
+                span.trace_id = number.to_bytes(8, "big") + span.trace_id[8:]
+    return request.SerializeToString()
+
+
+def sums(toolgauge: Toolgauge) -> dict[str, float]:
+    """Scores of the criterion `named` by revision."""
+    return {
+        labels["toolgauge_criterion_revision"]: value
+        for (name, pairs), value in toolgauge.samples().items()
+        for labels in (dict(pairs),)
+        if name == "toolgauge_evaluation_score_count" and labels["gen_ai_evaluation_name"] == "named"
+    }
+
+
+class Load:
+    """Senders that send runs with ids of their own until they are told to stop, and again until they are taken."""
+
+    def __init__(self, send: Callable[[bytes], bool]) -> None:
+        (self._body,) = recorded("pydantic-ai", "tool_error")
+        self._send = send
+        self._is_over = threading.Event()
+        self._lock = threading.Lock()
+        self._number = 0
+        self.taken: set[int] = set()
+        # Raised in a thread, told by the test.
+        self.unexpected: list[AssertionError] = []
+        self._threads = [threading.Thread(target=self._work) for _ in range(3)]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join()
+        assert self.unexpected == []
+
+    def _work(self) -> None:
+        while not self._is_over.is_set():
+            with self._lock:
+                self._number += 1
+                number = self._number
+            body = other_trace(self._body, number)
+            try:
+                until(lambda body=body: self._send(body), "the request to be taken", 20)
+            except AssertionError as error:
+                self.unexpected.append(error)
+                return
+            self.taken.add(number)
+
+
+def test_reloads_under_load_that_change_receivers_and_destinations_lose_nothing(tmp_path: Path):
+    with receiving() as one, receiving() as two:
+        config: dict[str, Json] = {"exporters": sending_to(one)}
+        with running(tmp_path, config) as toolgauge:
+
+            def send(body: bytes) -> bool:
+                try:
+                    return post(toolgauge.http_port, body)[0] == 200
+                except OSError:  # the door is shut for a moment
+                    return False
+
+            load = Load(send)
+            http = f"127.0.0.1:{toolgauge.http_port}"
+            try:
+                for number in range(4):
+                    there = two if number % 2 == 0 else one
+                    toolgauge.reload(
+                        {"exporters": sending_to(there), "criteria": [success(f"of-{number}")]},
+                        http={"endpoint": http, "max_request_body_size": f"{number + 1}MiB"},
+                    )
+                    taken = len(load.taken)
+                    until(lambda taken=taken: len(load.taken) > taken + 3, "requests to be taken again")
+            finally:
+                load.stop()
+            books = toolgauge.settled(3 * len(load.taken), 30)
+            assert books["received"] == 3 * len(load.taken)
+            assert books["forwarded"] == books["received"]
+            assert toolgauge.reloads("applied") == 4
+        arrived = [(span.trace_id, span.span_id) for span in (*one.spans(), *two.spans())]
+        assert len(arrived) == len(set(arrived)) == 3 * len(load.taken)
+        cards = [card.trace_id for card in (*one.scorecards(), *two.scorecards())]
+        assert len(cards) == len(set(cards)) == len(load.taken)
+
+
+def test_a_port_that_cannot_be_had_leaves_the_receivers_and_all_else_changes(tmp_path: Path):
+    with running(tmp_path, {}) as toolgauge, socket.create_server(("127.0.0.1", 0)) as taken:
+        endpoint = f"127.0.0.1:{taken.getsockname()[1]}"
+        said = toolgauge.reload({"criteria": [success("late")]}, "partly", http={"endpoint": endpoint})
+        assert f"`receivers` stays as it was: cannot listen on `{endpoint}`: the port is in use" in said
+        assert "criterion late is new" in said
+        assert post(toolgauge.http_port, b"")[0] == 200
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        assert "late" in scored_by(toolgauge)
+
+
+def test_a_receiver_moves_to_another_port_and_asks_for_a_token(tmp_path: Path):
+    with running(tmp_path, {}) as toolgauge:
+        old, new = toolgauge.http_port, free_port()
+        said = toolgauge.reload({}, http={"endpoint": f"127.0.0.1:{new}", "auth": {"token": "hidden-token"}})
+        assert "receivers.otlp.protocols.http.endpoint, receivers.otlp.protocols.http.auth" in said
+        assert "hidden-token" not in said
+        assert post(new, b"")[0] == 401
+        with socket.socket() as client:
+            assert client.connect_ex(("127.0.0.1", old)) != 0
+        toolgauge.send_recorded("pydantic-ai", "tool_error", "grpc")
+
+
+def test_what_waits_for_a_start_is_named_and_the_log_changes_at_once(tmp_path: Path):
+    with running(tmp_path, {}) as toolgauge:
+        said = toolgauge.reload({"memory": {"limit": "600MiB"}, "log": {"format": "json"}})
+        (line,) = [line for line in said.splitlines() if "next start" in line]
+        assert json.loads(line)["keys"] == ["memory.limit"]
+        assert json.loads(line)["level"] == "warning"
+        assert "log.format" in said
+        assert "memory.limit" in toolgauge.reload({"memory": {"limit": "600MiB"}, "log": {"level": "warning"}})
+        quiet = toolgauge.reload({"memory": {"limit": "512MiB"}, "log": {"level": "warning"}})
+        assert quiet == ""
+
+
+def test_two_at_once_end_with_the_last_configuration(tmp_path: Path):
+    with running(tmp_path, {}) as toolgauge:
+        toolgauge.write({"criteria": [success("first")]})
+        toolgauge.hang_up()
+        toolgauge.write({"criteria": [success("second")]})
+        for _ in range(5):
+            toolgauge.hang_up()
+        until(lambda: "criterion second is new" in toolgauge.said(), "the last configuration")
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        assert scored_by(toolgauge) == {"default.tool_success", "default.known_tool", "second"}
+
+
+def test_hanging_up_before_and_during_the_end_changes_nothing_about_it(tmp_path: Path):
+    (body,) = recorded("pydantic-ai", "tool_error")
+    with receiving() as destination:
+        with running(tmp_path, {"exporters": sending_to(destination)}) as toolgauge:
+            for number in range(20):
+                toolgauge.send(other_trace(body, number), "http")
+            toolgauge.hang_up()
+            toolgauge.signal()
+
+            def ended() -> bool:
+                toolgauge.hang_up()
+                return not toolgauge.is_running()
+
+            until(ended, "the end", 30)
+            assert toolgauge.ended(1) == 0
+            assert "everything was delivered" in toolgauge.said()
+        assert len(destination.spans()) == 60
+        assert len(destination.scorecards()) == 20

@@ -15,7 +15,7 @@ _FEWEST = 1024
 _CONTENT_PER_TOKEN = 256
 _MOST_MERGED = 16_384
 # So many tokens of one text are looked at: a hostile text of megabytes may hold one in every two characters.
-_MAX_LOOKED_AT = 200_000
+_MAX_LOOKED_AT = 20_000
 
 
 class LeftOutIndex:

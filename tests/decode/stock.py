@@ -102,9 +102,9 @@ def request(*scope_groups: ScopeSpans) -> ExportTraceServiceRequest:
 
 
 def back_to_front(message: Message) -> bytes:
-    """Write a message as the Collector does: the last field first, at every depth; repeated elements keep their order."""
+    """Write a message as the Collector does: what is declared last comes first, at every depth; repeats keep their order."""
     written = b""
-    for descriptor, value in reversed(message.ListFields()):
+    for descriptor, value in sorted(message.ListFields(), key=lambda item: -item[0].index):
         repeated = descriptor.is_repeated
         for element in value if repeated else (value,):
             if descriptor.message_type is not None:

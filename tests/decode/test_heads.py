@@ -1,6 +1,7 @@
 """Ids of spans that nobody views, by fixed offsets or through the message class."""
 
 import struct
+from collections.abc import Callable
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -25,9 +26,11 @@ def child(flags: int = 0, kind: Span.SpanKind.ValueType = Span.SPAN_KIND_INTERNA
     return span.SerializeToString()
 
 
-def test_heads_of_all_recorded_spans_equal_the_stock_class():
-    for raw in stock.recorded_spans():
-        expected = Span.FromString(raw)
+@pytest.mark.parametrize("written", [Span.SerializeToString, stock.back_to_front], ids=["in order", "back to front"])
+def test_heads_of_all_recorded_spans_equal_the_stock_class(written: Callable[[Span], bytes]):
+    for recorded in stock.recorded_spans():
+        expected = Span.FromString(recorded)
+        raw = written(expected)
         remote = bool(expected.flags & 0x200) if expected.flags & 0x100 else expected.kind in KINDS_WITH_REMOTE_PARENT
         assert facts(read_head(raw)) == (
             expected.trace_id,
@@ -70,6 +73,13 @@ def test_span_without_a_parent_has_an_empty_one_and_nothing_remote():
 def test_flags_in_front_of_other_fields_are_found():
     raw = b"\x85\x01" + struct.pack("<I", 0x300) + child()
     assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, stock.PARENT_ID, True)
+
+
+def test_the_ids_that_a_collector_writes_last_are_read_whatever_the_flags_are():
+    for flags in (0, 0x100, 0x300, 0x1FF, 0x10100):
+        raw = stock.back_to_front(Span.FromString(child(flags, Span.SPAN_KIND_CLIENT)))
+        assert raw.endswith(b"\x12\x08" + stock.SPAN_ID + b"\x0a\x10" + stock.TRACE_ID)
+        assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, stock.PARENT_ID, flags & 0x300 == 0x300)
 
 
 def test_trace_state_between_the_ids_is_stepped_over():

@@ -1,11 +1,13 @@
 """Heads of spans that nobody views: ids, parent, and whether the parent lives in another process.
 
-Read by fixed offsets where the span begins as every known SDK writes it, otherwise through a message class. A fixed
-slice alone would be wrong for spans with other field orders, so each tag and length byte is checked first.
+Read by fixed offsets where the span begins as every known SDK writes it or ends as the Collector does, which writes
+fields back to front; otherwise through a message class. A fixed slice alone would be wrong for spans with other field
+orders, so each tag and length byte is checked first.
 """
 
 import struct
 
+from toolgauge.decode.marks import is_back_to_front
 from toolgauge.decode.messages import HEAD, HeadMessage, parse
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import SpanHead
@@ -17,6 +19,8 @@ _PLAIN_TAGS = (0x100A, 0x0812, 0x0822, 0x0185)
 _PLAIN_BYTES = 44
 _FLAGS_BYTES = 6
 _RESERVED_FLAGS = 0x10000
+_BACK_TAGS = (0x0185, 0x0822, 0x0812, 0x100A)
+_read_end = struct.Struct("<HIH8sH8sH16s").unpack_from
 _read_ids = struct.Struct("<H16sH8sH8s").unpack_from
 _read_flags = struct.Struct("<HI").unpack_from
 _NO_TRACE_ID, _NO_SPAN_ID = bytes(16), bytes(8)
@@ -49,6 +53,26 @@ def read_head(raw: bytes) -> SpanHead | None:
             and flags & _HAS_IS_REMOTE
         ):
             return _head(trace_id, span_id, parent_span_id, remote=flags & _IS_REMOTE != 0)
+        if is_back_to_front(raw):
+            return _read_back_to_front(raw)
+    return _parse_head(raw)
+
+
+def _read_back_to_front(raw: bytes) -> SpanHead | None:
+    # The Collector goes by the order of declaration: the flags stand behind the parent.
+    flags_tag, flags, parent_tag, parent_span_id, span_tag, span_id, trace_tag, trace_id = _read_end(
+        raw, len(raw) - _PLAIN_BYTES
+    )
+    if (
+        (flags_tag, parent_tag, span_tag, trace_tag) == _BACK_TAGS
+        and flags < _RESERVED_FLAGS
+        and flags & _HAS_IS_REMOTE
+    ):
+        return _head(trace_id, span_id, parent_span_id, remote=flags & _IS_REMOTE != 0)
+    return _parse_head(raw)
+
+
+def _parse_head(raw: bytes) -> SpanHead | None:
     try:
         message = parse(HEAD, raw)
     except DecodeError:

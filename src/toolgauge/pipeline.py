@@ -182,7 +182,7 @@ class Pipeline:
             self._metrics.spans.add(spans, _RECEIVED)
             self._metrics.spans.add(spans, ("refused", refused[1], ""))
             return refused[0]
-        decoded = self._decoder.traces(body)
+        decoded = yield from self._decoder.reading_traces(body)
         self._metrics.spans.add(decoded.span_count, _RECEIVED)
         if decoded.undecodable:
             self._metrics.undecodable.add(decoded.undecodable)

@@ -5,20 +5,23 @@ once and alone. Of all other spans the ids are read. A broken span costs nobody 
 unread. Nothing that leaves here, but for the request itself, keeps the request alive: spans wait, requests must not.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from toolgauge.decode.envelope import Container, container, parse_request, remove_items
 from toolgauge.decode.heads import read_head
 from toolgauge.decode.marks import log_marks, span_marks
-from toolgauge.decode.messages import RequestMessage, ResourceGroupMessage, ScopeGroupMessage
+from toolgauge.decode.messages import Repeated, RequestMessage, ResourceGroupMessage, ScopeGroupMessage
 from toolgauge.decode.views import KnownScope, Views
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import LogRecord, Span, SpanHead
 
 # Where a span stands in its request: index of the resource group, of the scope group, of the span.
 Place: TypeAlias = tuple[int, int, int]
+
+# About three milliseconds of work.
+_SPANS_AT_A_TIME = 256
 
 
 @dataclass(slots=True, eq=False)
@@ -66,6 +69,13 @@ def _samples(request: RequestMessage) -> Iterator[bytes]:
                 yield group.items[0]
 
 
+def _few(group: ScopeGroupMessage, first: int) -> Repeated[bytes] | Sequence[bytes]:
+    """Take the next items of a group: all of a small one."""
+    if len(group.items) <= _SPANS_AT_A_TIME:
+        return group.items
+    return group.items[first : first + _SPANS_AT_A_TIME]
+
+
 @dataclass(slots=True, eq=False)
 class _Reading:
     """What was read of a request of spans so far."""
@@ -75,6 +85,8 @@ class _Reading:
     heads: list[SpanHead] = field(default_factory=list[SpanHead])
     undecodable: int = 0
     origin: object = field(default_factory=object)
+    # What stands around the spans of the group that is being read, once one of them is viewed.
+    around: Container | None = None
 
     def add_head(self, raw: bytes) -> None:
         head = read_head(raw)
@@ -100,23 +112,43 @@ class Decoder:
         return self._views.undecodable_values
 
     def traces(self, body: bytes) -> DecodedTraces:
-        """Decode a request of spans; raise `DecodeError` when its envelope is broken (cut off, trailing bytes)."""
+        """Decode a request of spans without a pause; raise as `reading_traces`."""
+        steps = self.reading_traces(body)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                decoded: DecodedTraces = end.value
+                return decoded
+
+    def reading_traces(self, body: bytes) -> Generator[None, None, DecodedTraces]:
+        """Decode a request of spans with pauses; raise `DecodeError` when its envelope is broken (cut off, trailing bytes)."""
         request = parse_request(body)
         has_mark = self._span_marks.found_in_request(body, _samples(request))
         reading = _Reading()
+        since_pause = 0
         for resource_index, resource_group in enumerate(request.resource_groups):
             for scope_index, group in enumerate(resource_group.scope_groups):
-                if not group.items:
+                count = len(group.items)
+                if not count:
                     continue
-                reading.span_count += len(group.items)
+                reading.span_count += count
                 known = self._views.scope(group.scope)
                 if known.is_own:
                     continue
-                if has_mark or known.is_named:
-                    self._read_spans((resource_index, scope_index), resource_group, group, known, reading)
-                    continue
-                for raw in group.items:
-                    reading.add_head(raw)
+                reading.around = None
+                for first in range(0, count, _SPANS_AT_A_TIME):
+                    if since_pause >= _SPANS_AT_A_TIME:
+                        yield
+                        since_pause = 0
+                    items = _few(group, first)
+                    since_pause += len(items)
+                    if has_mark or known.is_named:
+                        place = (resource_index, scope_index, first)
+                        self._read_spans(items, place, resource_group, group, known, reading)
+                        continue
+                    for raw in items:
+                        reading.add_head(raw)
         return DecodedTraces(
             span_count=reading.span_count,
             viewed=tuple(reading.viewed),
@@ -143,7 +175,8 @@ class Decoder:
 
     def _read_spans(
         self,
-        place: tuple[int, int],
+        items: Iterable[bytes],
+        place: Place,
         resource_group: ResourceGroupMessage,
         group: ScopeGroupMessage,
         known: KnownScope,
@@ -151,8 +184,8 @@ class Decoder:
     ) -> None:
         bears_mark = self._span_marks.search_like(group.items[0])
         resource = self._views.resource(resource_group.resource)
-        around: Container | None = None
-        for index, raw in enumerate(group.items):
+        resource_index, scope_index, first = place
+        for index, raw in enumerate(items, first):
             if not known.is_named and bears_mark(raw) is None:
                 reading.add_head(raw)
                 continue
@@ -162,8 +195,9 @@ class Decoder:
                 reading.undecodable += 1
                 reading.add_head(raw)
                 continue
-            around = around or container(resource_group, group, reading.origin)
-            reading.viewed.append(ViewedSpan(span=span, raw=raw, container=around, place=(*place, index)))
+            around = reading.around = reading.around or container(resource_group, group, reading.origin)
+            where = (resource_index, scope_index, index)
+            reading.viewed.append(ViewedSpan(span=span, raw=raw, container=around, place=where))
 
     def _read_records(
         self,

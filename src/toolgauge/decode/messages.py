@@ -5,8 +5,8 @@ text that a sender might have filled with broken UTF-8 (one bad byte must not re
 are those of opentelemetry-proto; the pool is our own, so nothing clashes with the stock classes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, Protocol, TypeVar, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, Protocol, TypeVar, cast, overload
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError as ProtobufError
@@ -96,7 +96,10 @@ class Repeated(Protocol[Element]):
 
     def __iter__(self) -> Iterator[Element]: ...
     def __len__(self) -> int: ...
+    @overload
     def __getitem__(self, index: int) -> Element: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Element]: ...
     def __delitem__(self, index: slice) -> None: ...
     def extend(self, elements: Iterable[Element]) -> None:
         """Append all."""

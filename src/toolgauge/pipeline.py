@@ -182,7 +182,11 @@ class Pipeline:
             self._metrics.spans.add(spans, _RECEIVED)
             self._metrics.spans.add(spans, ("refused", refused[1], ""))
             return refused[0]
-        decoded = yield from self._decoder.reading_traces(body)
+        try:
+            decoded = yield from self._decoder.reading_traces(body)
+        except GeneratorExit:
+            self._pass_on_unread(body)
+            raise
         self._metrics.spans.add(decoded.span_count, _RECEIVED)
         if decoded.undecodable:
             self._metrics.undecodable.add(decoded.undecodable)
@@ -197,6 +201,11 @@ class Pipeline:
             if rest is not None:
                 self._pass_on(Outgoing(signal="traces", body=rest, spans=spans, own=False))
         return Accepted()
+
+    def _pass_on_unread(self, body: bytes) -> None:
+        spans = count_items(body)
+        self._metrics.spans.add(spans, _RECEIVED)
+        self._pass_on(Outgoing(signal="traces", body=body, spans=spans, own=False))
 
     def _refusal(self, body: bytes) -> tuple[Refused, str] | None:
         if self._is_closing:
@@ -324,6 +333,11 @@ class Pipeline:
     def interrupted(self) -> int:
         """How many trajectories left unscored because of `interrupt`."""
         return self._interrupted
+
+    @property
+    def is_scoring(self) -> bool:
+        """Tell whether a trajectory has been taken up and is not scored yet."""
+        return self._scoring is not None
 
     @property
     def trajectories_open(self) -> int:

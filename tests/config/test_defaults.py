@@ -118,6 +118,7 @@ def _without_rarer_keys(written: Json, wanted: Json) -> Json:
         ("metrics.interval", "1s", 1_000_000_000),
         ("redact.values", "show", "show"),
         ("log.level", "debug", "debug"),
+        ("log.format", "json", "json"),
     ],
 )
 def test_every_key_can_be_set(key: str, value: str, read: object):

@@ -70,6 +70,19 @@ def test_a_score_is_counted_under_its_stream():
     }
 
 
+def test_only_the_criteria_that_are_kept_keep_their_cells_and_their_room_under_the_cap():
+    registry = MetricRegistry()
+    recorder = emitter(EmitSettings(max_label_sets=5), registry=registry)
+    for number in range(50):
+        old = replace(call_result(failed(0.25)), revision=f"revision-{number}")
+        recorder.record(scorecard(old))
+        recorder.keep({("refund-arguments", f"revision-{number}"), ("another", "x")})
+        (stream,) = scores(registry).cells
+        assert stream == (*CALL_STREAM[:4], f"revision-{number}", *CALL_STREAM[5:])
+        assert set(counts(registry, "toolgauge.evaluations")) == {(*stream, "fail", "")}
+    assert counts(registry, "toolgauge.labels.capped") == {}
+
+
 def test_the_exemplar_names_the_judged_span():
     registry = MetricRegistry()
     rootless = replace(trajectory_result(passed(0.5)), target=None)

@@ -24,9 +24,10 @@ _HANDOVER_S = 30.0
 class Outlet:
     """An outbox in front of the one that is in use. Implements `model.delivery.Outbox`; belongs to one event loop."""
 
-    def __init__(self, outbox: FanOut | Leaf, metrics: SelfMetrics) -> None:
+    def __init__(self, outbox: FanOut | Leaf, metrics: SelfMetrics, *, handover_s: float = _HANDOVER_S) -> None:
         self._outbox = outbox
         self._metrics = metrics
+        self._handover_s = handover_s
         self._leaving: dict[Destination, asyncio.Task[None]] = {}
         self._observe()
 
@@ -97,7 +98,7 @@ class Outlet:
         self._leaving.clear()
 
     async def _let_go(self, destination: Destination) -> None:
-        lost = await destination.drain(_HANDOVER_S)
+        lost = await destination.drain(self._handover_s)
         if lost:
             _LOG.error(
                 "destination %s is gone from the configuration; %d spans or requests could not be delivered to it and "

@@ -5,7 +5,6 @@ Of too many, those with the smallest hashes are kept: which they are does not de
 
 from collections.abc import Iterable
 from heapq import nsmallest
-from itertools import islice
 
 from toolgauge.model.left_out import HASH_BYTES, NOTHING_LEFT_OUT, LeftOut, token_hash, tokens
 
@@ -14,8 +13,8 @@ _ENTRY_SIZE = 100
 _FEWEST = 1024
 _CONTENT_PER_TOKEN = 256
 _MOST_MERGED = 16_384
-# So many tokens of one text are looked at: a hostile text of megabytes may hold one in every two characters.
-_MAX_LOOKED_AT = 20_000
+# So many characters of one text are looked at: one of megabytes would keep everybody waiting.
+_MAX_LOOKED_AT = 1 << 17
 
 
 class LeftOutIndex:
@@ -35,14 +34,13 @@ class LeftOutIndex:
 
     def add(self, text: str) -> None:
         """Take the ids and numbers of a text."""
-        found = tokens(text)
-        for token in islice(found, _MAX_LOOKED_AT):
+        for token in tokens(text[:_MAX_LOOKED_AT]):
             hashed = token_hash(token)
             if hashed < self._limit:
                 self._hashes.add(hashed)
                 if len(self._hashes) > 2 * self._max:
                     self._drop_largest()
-        if next(found, None) is not None:
+        if len(text) > _MAX_LOOKED_AT:
             self._is_complete = False
 
     def left_out(self, texts: int) -> LeftOut:

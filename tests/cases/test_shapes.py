@@ -237,7 +237,15 @@ SHAPES: list[tuple[JsonObject, Expected | None]] = [
             )
         ),
     ),
-    ({"expected_output": {"x": 1}}, Expected(turns=((),), answer=ExpectedOutput(value={"x": 1}))),
+    ({"expected_output": {"x": 1}}, Expected(turns=(), answer=ExpectedOutput(value={"x": 1}))),
+    (
+        {"calls": [{"name": "a", "input_parameters": {"x": 1}, "type": "MCP", "reasoning": "r"}]},
+        Expected(turns=((ExpectedCall(name="a", args={"x": 1}),),)),
+    ),
+    (
+        {"messages": [{"tool_calls": [{"function": {"name": "a", "arguments": '{"x": 1}'}}, {"name": "b"}]}]},
+        Expected(turns=((ExpectedCall(name="a", args={"x": 1}, group=0), ExpectedCall(name="b", group=0)),)),
+    ),
     (
         {"trajectory": ["a"], "output": "o"},
         Expected(turns=((ExpectedCall(name="a"),),), answer=ExpectedOutput(value="o")),
@@ -284,6 +292,32 @@ def test_every_shape_is_what_evaluators_compare_with(written: JsonObject, expect
 def test_what_no_evaluator_could_compare_with_is_a_problem(written: JsonObject):
     with pytest.raises(CaseError):
         expected_of(json.loads(json.dumps(written)))
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        (
+            {"tool_calls": [{"name": "a", "argss": {"x": 1}}]},
+            "unknown key `argss` of expected call `a` (did you mean `args`?)",
+        ),
+        (
+            {"invocations": [{"calls": [{"name": "a", "Args": {"x": 1}}]}]},
+            "unknown key `Args` of expected call `a` (did you mean `args`?)",
+        ),
+        ({"calls": [{"name": "a", "optional": "yes"}]}, "`optional` of expected call `a` must be true or false"),
+        (
+            {"messages": [{"role": "assistant", "tool_calls": [{"name": "a", "arguments": "{x"}]}]},
+            "the arguments of expected call `a` are no JSON object",
+        ),
+        ({"trajectory": [{"name": "a", "args": [1]}]}, "the arguments of expected call `a` are no JSON object"),
+        ({"tool_calls": [], "calls": []}, "`expected` has `tool_calls` and `calls`, of which only one can hold"),
+    ],
+)
+def test_what_would_be_met_by_any_call_or_never_looked_at_is_refused(written: JsonObject, problem: str):
+    with pytest.raises(CaseError) as raised:
+        expected_of(written)
+    assert raised.value.message == problem
 
 
 # -- calls that failed ------------------------------------------------------------------------------------------------

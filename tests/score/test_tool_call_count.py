@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from tests.score.support import not_evaluated, scored, sides, tool_call, trajectory
+from tests.score.support import expect, expected, not_evaluated, scored, sides, tool_call, trajectory
 from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.evaluators.tool_call_count import ToolCallCount
@@ -112,6 +112,42 @@ def test_tools_that_are_not_named_are_free_unless_others_are_counted():
 
 def test_without_a_rule_nothing_is_expected():
     assert not_evaluated(ToolCallCount(), called(a=1)) == "nothing_expected"
+
+
+def test_without_a_rule_expected_calls_say_how_many_there_may_be():
+    wanted = expected(expect("a"), expect("b", repeat=(2, 1_000_000)), expect("a"), expect("c", optional=True))
+    outcome = scored(ToolCallCount(), called(a=2, b=1), wanted)
+    assert outcome.value == pytest.approx(2 / 3)
+    assert outcome.explanation == "2 of 3 counts are right; `b`: 1 call instead of at least 2"
+    assert scored(ToolCallCount(strict=True), called(a=2, b=7, c=1), wanted).value == 1.0
+    too_many = scored(ToolCallCount(), called(a=1, b=7, c=2, d=9), wanted)
+    assert too_many.explanation == (
+        "1 of 3 counts are right; `a`: 1 call instead of exactly 2; `c`: 2 calls instead of 0 to 1"
+    )
+
+
+def test_expected_calls_that_must_not_be_made_are_a_rule_of_a_run_without_calls():
+    wanted = expected(expect("delete_all", optional=True, repeat=(0, 0)))
+    assert scored(ToolCallCount(), trajectory(), wanted).value == 1.0
+    assert scored(ToolCallCount(), called(delete_all=1), wanted).value == 0.0
+
+
+def test_counts_go_before_expected_calls_and_tools_say_which_of_those_count():
+    wanted = expected(expect("a"), expect("b"))
+    assert scored(evaluator(counts={"a": 2}), called(a=2), wanted).value == 1.0
+    assert scored(evaluator(tools=["a"]), called(a=1), wanted).value == 1.0
+    assert not_evaluated(evaluator(tools=["x"]), called(a=1), wanted) == "nothing_expected"
+
+
+def test_the_name_of_an_expected_call_is_no_glob():
+    assert scored(ToolCallCount(), called(ab=1), expected(expect("a*"))).value == 0.0
+
+
+def test_of_a_hundred_thousand_expected_names_few_are_told():
+    wanted = expected(*[expect(f"tool_{number}") for number in range(100_000)])
+    outcome = scored(ToolCallCount(), called(tool_7=1), wanted)
+    assert outcome.value == pytest.approx(1 / 100_000)
+    assert (len(outcome.parts), len(outcome.differences)) == (102, 50)
 
 
 def test_calls_that_were_not_recorded_cannot_be_counted():

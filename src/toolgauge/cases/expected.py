@@ -1,16 +1,20 @@
 """What a case expects, in any of the documented shapes, as what evaluators compare with."""
 
 from collections.abc import Callable
+from difflib import get_close_matches
 
 from toolgauge.cases.actual import call_name, item_call, message_calls
+from toolgauge.cases.calls import Made
 from toolgauge.cases.problems import CaseError
-from toolgauge.model.content import Recorded
+from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.recognize.values import as_object, identifier
 
 _MANY = 1_000_000
 _ANSWERS = ("expected_output", "output")
+_ARGUMENTS = ("args", "arguments", "input_parameters")
+_KEYS = ("name", "id", *_ARGUMENTS, "output", "optional", "repeat")
 
 
 def expected_of(written: JsonObject) -> Expected | None:
@@ -24,8 +28,11 @@ def expected_of(written: JsonObject) -> Expected | None:
                 raise CaseError("invalid_case", f"`expected` has none of the known keys: `{known}`")
             return _invocations(written["invocations"])
         return None
-    calls = tuple(call for key in shapes[:1] for call in _SHAPES[key](written[key]))
-    return Expected(turns=(calls,), answer=answers[0] if answers else None)
+    if len(shapes) > 1:
+        given = "` and `".join(shapes)
+        raise CaseError("invalid_case", f"`expected` has `{given}`, of which only one can hold")
+    turns = tuple(_SHAPES[key](written[key]) for key in shapes)
+    return Expected(turns=turns, answer=answers[0] if answers else None)
 
 
 def _invocations(written: Json) -> Expected | None:
@@ -48,18 +55,32 @@ def _calls(written: Json) -> tuple[ExpectedCall, ...]:
 
 
 def _call(item: JsonObject, group: int | None = None) -> ExpectedCall:
-    arguments = item.get("args", item.get("arguments"))
+    name = call_name(item)
+    _refuse_misspelt(name, item)
+    arguments = next((item[key] for key in _ARGUMENTS if key in item), None)
     if arguments is not None and not isinstance(arguments, dict):
         raise CaseError("invalid_case", "`args` of an expected call must be an object")
+    optional = item.get("optional", False)
+    if not isinstance(optional, bool):
+        raise CaseError("invalid_case", f"`optional` of expected call `{name}` must be true or false")
     return ExpectedCall(
-        name=call_name(item),
+        name=name,
         call_id=identifier(item.get("id")),
         args=arguments,
         output=ExpectedOutput(value=item["output"]) if "output" in item else None,
-        optional=item.get("optional") is True,
+        optional=optional,
         repeat=_repeat(item.get("repeat", 1)),
         group=group,
     )
+
+
+def _refuse_misspelt(name: str, item: JsonObject) -> None:
+    """Raise `CaseError` for a key that is nearly one of ours: without its arguments a call is met by any."""
+    for key in item:
+        meant = [] if key in _KEYS else get_close_matches(key.lower(), _KEYS, n=1, cutoff=0.8)
+        if meant:
+            problem = f"unknown key `{key}` of expected call `{name}` (did you mean `{meant[0]}`?)"
+            raise CaseError("invalid_case", problem)
 
 
 def _repeat(written: Json) -> tuple[int, int]:
@@ -121,31 +142,20 @@ def _messages(written: Json) -> tuple[ExpectedCall, ...]:
     expected: list[ExpectedCall] = []
     for number, message in enumerate(_list("messages", written)):
         calls = tuple(message_calls(as_object(message)))
-        for call in calls:
-            arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
-            expected.append(
-                ExpectedCall(
-                    name=call.name,
-                    call_id=call.call_id,
-                    args=arguments if isinstance(arguments, dict) else None,
-                    group=number if len(calls) > 1 else None,
-                )
-            )
+        expected += [_made(call, number if len(calls) > 1 else None) for call in calls]
     return tuple(expected)
 
 
 def _trajectory(written: Json) -> tuple[ExpectedCall, ...]:
-    made = (item_call(item) for item in _list("trajectory", written))
-    return tuple(
-        ExpectedCall(
-            name=call.name,
-            call_id=call.call_id,
-            args=call.arguments.value
-            if isinstance(call.arguments, Recorded) and isinstance(call.arguments.value, dict)
-            else None,
-        )
-        for call in made
-    )
+    return tuple(_made(item_call(item)) for item in _list("trajectory", written))
+
+
+def _made(call: Made, group: int | None = None) -> ExpectedCall:
+    """Expect a call that is written as one that was made."""
+    arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
+    if isinstance(call.arguments, Unparsed) or not isinstance(arguments, dict | None):
+        raise CaseError("invalid_case", f"the arguments of expected call `{call.name}` are no JSON object")
+    return ExpectedCall(name=call.name, call_id=call.call_id, args=arguments, group=group)
 
 
 def _list(key: str, written: Json) -> list[Json]:

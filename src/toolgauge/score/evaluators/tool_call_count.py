@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, ClassVar, TypeGuard, cast
@@ -20,6 +20,9 @@ from toolgauge.score.selection import CallSelection, hidden_calls, shown
 _WRITTEN = re.compile(r"\s*(>=|<=|==|!=|=|>|<|)\s*(\d{1,9})\s*")
 _ALLOWED = 'a whole number, a text such as "<= 3", `[">=", 1]`, or `{min: 1, max: 3}`'
 _MOST = 1_000_000_000
+_MAX_RULES = 100
+# A repeat that is this long has no end.
+_ANY_NUMBER = 1_000_000
 _DESCRIBED = 5
 _MAX_DIFFERENCES = 50
 
@@ -91,6 +94,13 @@ def _between(bounds: dict[object, object]) -> Count:
     return Count(f"{least} to {most}", least=least, most=most)
 
 
+def _from_to(least: int, most: int) -> Count:
+    """Make the count of expected calls."""
+    if most >= _ANY_NUMBER:
+        return Count(f"at least {least}", least=least)
+    return Count(f"exactly {most}" if least == most else f"{least} to {most}", least=least, most=most)
+
+
 def _is_number(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
 
@@ -106,7 +116,8 @@ class ToolCallCount(CallSelection):
     together; a call counts for every rule that it matches. `others` is one more rule, for the calls that no rule
     matches; without it these are free.
 
-    Needs no reference. A run without any call is scored too: `delete_all: 0` is met by it, `search: ">= 1"` is not.
+    Without `counts` and `others`, each tool of the expected calls is a rule: as many calls of it as are expected, with
+    what `optional` and `repeat` leave open. With them no reference is needed. A run without any call is scored too: `delete_all: 0` is met by it, `search: ">= 1"` is not.
     Calls that failed count unless `failed_calls: ignore`.
 
     Parts: `rules`, `met`, and for each rule `calls of <name>`.
@@ -115,7 +126,7 @@ class ToolCallCount(CallSelection):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
 
-    counts: Annotated[Mapping[str, Written], Field(max_length=100)] = {}
+    counts: Annotated[Mapping[str, Written], Field(max_length=_MAX_RULES)] = {}
     others: Written | None = None
     strict: bool = False
 
@@ -123,13 +134,13 @@ class ToolCallCount(CallSelection):
     def _rules(self) -> tuple[tuple[str, Globs, Count], ...]:
         return tuple((name, Globs((name,)), count) for name, count in self.counts.items())
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (rules are parameters)
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""
         if trajectory.hidden_turns:
             yield None, hidden_calls(trajectory)
             return
         if not self.counts and self.others is None:
-            yield None, NotEvaluated(reason="nothing_expected", explanation="neither `counts` nor `others` is given")
+            yield None, (yield from self._as_expected(trajectory, expected))
             return
         pacer = Pacer()
         made = Counter(call.name for call in self.calls(trajectory))
@@ -148,6 +159,27 @@ class ToolCallCount(CallSelection):
             tallies.append(_Tally("other tools", _other(other), self.others, sum(made[name] for name in other)))
         yield None, self._outcome(tallies)
 
+    def _as_expected(self, trajectory: Trajectory, expected: Expected | None) -> Generator[None, None, Outcome]:
+        """Count the calls of each tool that is expected."""
+        pacer = Pacer()
+        bounds: dict[str, tuple[int, int]] = {}
+        for call in self.expected_calls(() if expected is None else expected.calls, trajectory):
+            least, most = bounds.get(call.name, (0, 0))
+            bounds[call.name] = least + (0 if call.optional else call.repeat[0]), most + call.repeat[1]
+            if pacer.due():
+                yield
+        if not bounds:
+            return NotEvaluated(
+                reason="nothing_expected", explanation="neither `counts` nor `others` nor an expected call is given"
+            )
+        made = Counter(call.name for call in self.calls(trajectory))
+        tallies: list[_Tally] = []
+        for name, (least, most) in bounds.items():
+            tallies.append(_Tally(name, shown(name), _from_to(least, most), made[name]))
+            if pacer.due():
+                yield
+        return self._outcome(tallies)
+
     def _outcome(self, tallies: Sequence["_Tally"]) -> Outcome:
         broken = [tally for tally in tallies if not tally.is_met]
         met = len(tallies) - len(broken)
@@ -156,10 +188,11 @@ class ToolCallCount(CallSelection):
             notes.append(f"{len(broken) - _DESCRIBED} more")
         if self.strict and broken:
             notes.append("strict: all of them have to be")
+        figures = {f"calls of {tally.rule}": tally.calls for tally in tallies[:_MAX_RULES]}
         return Scored(
             value=float(not broken) if self.strict else met / len(tallies),
             explanation="; ".join(notes),
-            parts={"rules": len(tallies), "met": met, **{f"calls of {tally.rule}": tally.calls for tally in tallies}},
+            parts={"rules": len(tallies), "met": met, **figures},
             differences=tuple(tally.difference() for tally in broken[:_MAX_DIFFERENCES]),
         )
 

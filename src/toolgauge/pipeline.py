@@ -16,6 +16,7 @@ from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.decode.annotate import Annotator
 from toolgauge.decode.decoder import Container, DecodedTraces, Decoder, ViewedSpan
 from toolgauge.decode.envelope import count_items, encode_spans
+from toolgauge.decode.heads import head_of
 from toolgauge.emit.annotations import span_attributes
 from toolgauge.emit.hold import Hold
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Refused, Signal, Unsupported
@@ -23,7 +24,7 @@ from toolgauge.model.errors import DecodeError
 from toolgauge.model.judging import Answers, Judging
 from toolgauge.model.observations import AgentRun, CallExecuted, Reading
 from toolgauge.model.outcomes import Result, Scorecard
-from toolgauge.model.records import Span, SpanHead, SpanRef
+from toolgauge.model.records import SpanHead, SpanRef
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.scorer import Scorer
@@ -133,7 +134,8 @@ class Pipeline:
         self._is_closing = False
         self._closes_all = False
         self._is_interrupted = False
-        self._interrupted = 0
+        # Trajectories that left unscored because of `interrupt`.
+        self.interrupted = 0
         self._due_ns: int | None = None
         self._broken_before = 0.0
         metrics.traces_open_bytes.observe = lambda: {(): assembler.open_bytes}
@@ -228,7 +230,7 @@ class Pipeline:
                 pause_at = self._clock() + _LONGEST_READING_NS
             reading = self._recognizer.read(viewed.span)
             if reading is None:
-                unclaimed.append(_head(viewed.span))
+                unclaimed.append(head_of(viewed.span))
                 continue
             self._seen_twice.add(reading.ref, now_ns)
             late = self._assembler.is_closed(reading.ref.trace_id)
@@ -326,18 +328,8 @@ class Pipeline:
             self._let_go(scoring.trajectory, scoring.scorer)
 
     def _let_go(self, trajectory: Trajectory, scorer: Scorer) -> None:
-        self._interrupted += 1
+        self.interrupted += 1
         self._finish(trajectory, scorer.interrupted(trajectory), scorer)
-
-    @property
-    def interrupted(self) -> int:
-        """How many trajectories left unscored because of `interrupt`."""
-        return self._interrupted
-
-    @property
-    def is_scoring(self) -> bool:
-        """Tell whether a trajectory has been taken up and is not scored yet."""
-        return self._scoring is not None
 
     @property
     def trajectories_open(self) -> int:
@@ -506,15 +498,3 @@ class Pipeline:
                 # Still held: they leave when the destination has taken something.
                 self._released.extend(spans)
         self._is_backed_up = bool(self._released or self._waiting)
-
-
-def _head(span: Span) -> SpanHead:
-    return SpanHead(
-        trace_id=bytes.fromhex(span.ref.trace_id),
-        span_id=bytes.fromhex(span.ref.span_id),
-        parent_span_id=bytes.fromhex(span.parent_span_id or ""),
-        # Where the producer does not say, the parent of an incoming request is a remote one.
-        parent_is_remote=span.kind in ("server", "consumer")
-        if span.parent_is_remote is None
-        else span.parent_is_remote,
-    )

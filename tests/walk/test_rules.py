@@ -40,6 +40,12 @@ def adopt(walk: Walk, *criteria: Criterion, **overrides: str) -> None:
     walk.pipeline.adopt(make_rules(config, criteria, walk.metrics, read=walk.pipeline.wanted))
 
 
+def take_up(walk: Walk) -> None:
+    """Close a trajectory and begin to score it: more steps than joining takes, and fewer than `Slow` pauses."""
+    for _ in range(20):
+        assert walk.pipeline.score(1)
+
+
 def results(walk: Walk) -> dict[tuple[str, str, str], float]:
     """Evaluations by criterion, outcome and reason."""
     (metric,) = (metric for metric in walk.registry if metric.name == "toolgauge.evaluations")
@@ -55,8 +61,7 @@ def test_what_is_being_scored_ends_as_it_began_and_what_closes_later_is_scored_b
     walk.send_folder(*TRACE_ONLY)
     walk.now_ns += 60 * 1_000_000_000
     walk.pipeline.tick(walk.now_ns)
-    while not walk.pipeline.is_scoring:
-        walk.pipeline.score(1)
+    take_up(walk)
     adopt(walk, slow("late"))
     walk.send_folder("pydantic-ai", "one_call")
     walk.wait(60)
@@ -104,8 +109,7 @@ def test_what_is_unscored_when_there_is_no_more_time_leaves_as_incomplete_and_is
     walk.send_folder(*TRACE_ONLY)
     walk.send_folder("pydantic-ai", "one_call")
     walk.pipeline.close(walk.now_ns)
-    while not walk.pipeline.is_scoring:
-        walk.pipeline.score(1)
+    take_up(walk)
     walk.pipeline.interrupt()
     while walk.pipeline.score(1_000_000_000):
         pass

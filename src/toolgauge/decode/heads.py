@@ -10,7 +10,7 @@ import struct
 from toolgauge.decode.marks import is_back_to_front
 from toolgauge.decode.messages import HEAD, HeadMessage, parse
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.records import SpanHead
+from toolgauge.model.records import Span, SpanHead
 
 _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _SERVER, _CONSUMER = 2, 5
@@ -92,3 +92,16 @@ def _head(trace_id: bytes, span_id: bytes, parent_span_id: bytes, *, remote: boo
     if len(parent_span_id) != 8 or parent_span_id == _NO_SPAN_ID:
         return SpanHead(trace_id=trace_id, span_id=span_id, parent_span_id=b"", parent_is_remote=None)
     return SpanHead(trace_id=trace_id, span_id=span_id, parent_span_id=parent_span_id, parent_is_remote=remote)
+
+
+def head_of(span: Span) -> SpanHead:
+    """Give the ids of a span that was viewed."""
+    return SpanHead(
+        trace_id=bytes.fromhex(span.ref.trace_id),
+        span_id=bytes.fromhex(span.ref.span_id),
+        parent_span_id=bytes.fromhex(span.parent_span_id or ""),
+        # Where the producer does not say, the parent of an incoming request is a remote one.
+        parent_is_remote=span.kind in ("server", "consumer")
+        if span.parent_is_remote is None
+        else span.parent_is_remote,
+    )

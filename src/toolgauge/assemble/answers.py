@@ -11,8 +11,10 @@ from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair
 from toolgauge.model.observations import CallAnswered
+from toolgauge.model.quick import quick
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Told:
     """The answers with one call id that one span holds, and when they were known."""

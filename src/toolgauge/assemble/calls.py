@@ -10,10 +10,12 @@ from toolgauge.assemble.pairing import Pair
 from toolgauge.assemble.runs import Runs
 from toolgauge.assemble.states import Fate, Offers, fate
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded
+from toolgauge.model.quick import quick
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """The calls of one model output; a call that no seen model asked for is a turn of its own."""

@@ -10,12 +10,14 @@ from toolgauge.assemble.rejections import Rejection, misfits, rejection
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import CallAnswered, CallError
+from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import CallState
 
 # A refusal says at once what it is; what comes later may be the answer of a tool that ran.
 _MAX_WORDS = 300
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fate:
     """What became of a call. `error` is why its tool failed, or why it was turned down."""

@@ -18,7 +18,7 @@ C = TypeVar("C")
 ENTRY_BYTES = 512
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HeldSpan(Generic[C]):
     """One waiting span: `raw` are its own bytes, never a view into a request."""
 

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from toolgauge.model.json import Json
+from toolgauge.model.quick import quick
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """The value, decoded. For arguments it is an object when the producer kept to the rules."""
@@ -13,6 +15,7 @@ class Recorded:
     value: Json
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Unparsed:
     """Text that should have been structured and is not (broken JSON, or cut off by a limit)."""

@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
+from toolgauge.model.quick import quick
+
 Labels: TypeAlias = tuple[str, ...]
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exemplar:
     """One measurement with the span it was made for; `time_ns` is wall-clock time."""

@@ -5,9 +5,11 @@ from typing import Literal, TypeAlias
 
 from toolgauge.model.content import NOT_RECORDED, Content
 from toolgauge.model.json import JsonObject
+from toolgauge.model.quick import quick
 from toolgauge.model.records import SpanRef, StatusCode
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallError:
     """Why a call failed. `kind` is `error.type` or the exception's class; `message` may hold argument values."""
@@ -16,6 +18,7 @@ class CallError:
     message: str
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRun:
     """The span is one run of an agent; its end is the run's end."""
@@ -23,6 +26,7 @@ class AgentRun:
     agent: str | None
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
     """The span is one call of a model. All calls it requests are one turn.
@@ -34,6 +38,7 @@ class ModelCall:
     stopped_for_tools: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRequested:
     """A tool call in a model's output. `position` counts from 0 within this output."""
@@ -49,6 +54,7 @@ class CallRequested:
     output: int | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallExecuted:
     """The span is the execution of a tool call.
@@ -68,6 +74,7 @@ class CallExecuted:
     tool_id: str | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAnswered:
     """The answer to a call as the model saw it, from the history in a model's input: never a call of its own."""
@@ -87,6 +94,7 @@ class ToolDefinition:
     parameters: JsonObject | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsOffered:
     """The tools a model or agent could choose from."""
@@ -94,6 +102,7 @@ class ToolsOffered:
     tools: tuple[ToolDefinition, ...]
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageSeen:
     """Text that the model saw or wrote. Dialects report the system prompt and the newest user text, no history."""
@@ -102,6 +111,7 @@ class MessageSeen:
     text: str
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationSeen:
     """A conversation id. The lowest rank wins: 0 `gen_ai.conversation.id`, 1 `session.id`, 2 a framework's key."""
@@ -115,6 +125,7 @@ Observation: TypeAlias = (
 )
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """All that was read from one span or log record.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from toolgauge.model.json import Json
+from toolgauge.model.quick import quick
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
@@ -54,6 +55,7 @@ class Difference:
     actual: Side | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
     """A score: `value` in [0, 1]; `parts` are named figures in [0, 1] or counts that make it up.
@@ -69,6 +71,7 @@ class Scored:
     passed: bool | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotEvaluated:
     """There was nothing to judge, or it could not be seen."""
@@ -88,6 +91,7 @@ class Errored:
 Outcome: TypeAlias = Scored | NotEvaluated | Errored
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """What one criterion says about one target. `call` is `None` at level `trajectory`.
@@ -106,6 +110,7 @@ class Result:
     outcome: Outcome
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorecard:
     """All results of one trajectory. `scored_at_ns` is wall-clock time since the epoch.

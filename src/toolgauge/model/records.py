@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from toolgauge.model.json import Value
+from toolgauge.model.quick import quick
 
 SpanKind: TypeAlias = Literal["unspecified", "internal", "server", "client", "producer", "consumer"]
 StatusCode: TypeAlias = Literal["unset", "ok", "error"]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class SpanRef:
     """Names one span. Both ids are lower-case hex: 32 and 16 characters."""

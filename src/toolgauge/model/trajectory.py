@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from toolgauge.model.content import Content
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import CallError, ToolDefinition
+from toolgauge.model.quick import quick
 from toolgauge.model.records import SpanRef
 
 CallState: TypeAlias = Literal["executed", "rejected", "requested_only"]
@@ -24,6 +25,7 @@ ClosedBecause: TypeAlias = Literal[
 ]
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
     """One tool call after its requested and executed views are joined.
@@ -59,6 +61,7 @@ class ToolCall:
     tool_id: str | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """Text of the conversation. `turn` is the first turn of calls that could know it."""
@@ -68,6 +71,7 @@ class Message:
     turn: int
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One run of an agent; a trace in which no agent run was seen is one run as a whole.
@@ -87,6 +91,7 @@ class Run:
     end_ns: int
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory:
     """A closed trajectory. For scope `conversation`, `trace_id` is the trace of the last turn.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import CallAnswered, CallError, ToolDefinition
+from toolgauge.model.quick import quick
 from toolgauge.recognize import values
 
 _CALL_TYPES = frozenset(("tool_call", "function_call", "tool_use", "tool-call", "function"))
@@ -39,6 +40,7 @@ _MAX_KNOWN_TEXT = 65_536
 _PARAMETERS = ("parameters", "inputSchema", "input_schema", "parameters_json_schema")
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallPart:
     """A call that the message asks for."""

@@ -105,7 +105,7 @@ def align(
     for row, column in pairs:
         if column not in table.values[row]:
             yield from table.of(row, (column,))
-    return _report(table, pairs, order, is_greedy=aligner.is_greedy and not _is_perfect(table, pairs))
+    return (yield from _report(table, pairs, order, is_greedy=aligner.is_greedy and not _is_perfect(table, pairs)))
 
 
 class _Weights:
@@ -174,10 +174,12 @@ class _Aligner:
         pairs: Pairs = []
         for rows, columns in _by_kind(self._table.expected, self._table.actual):
             pairs += yield from self._of_kind(rows, columns, peel=peel)
-        return _stable(self._table, pairs)
+        return (yield from _stable(self._table, pairs))
 
     def _of_kind(self, rows: list[int], columns: list[int], *, peel: bool) -> Generator[None, None, Pairs]:
         same = _equal_keys(self._table, rows, columns)
+        if self._table.pacer.due(len(rows) + len(columns)):
+            yield
         is_small = self._is_small(rows, columns)
         peel = peel and not _compete(self._table, rows)
         if is_small and not peel:
@@ -256,7 +258,7 @@ class _Aligner:
 
         if len(expected) * len(actual) > self._max_pairs:
             self.is_greedy = True
-            pairs = yield from greedy.in_order(expected, actual, weights)
+            pairs = yield from greedy.in_order(expected, actual, weights, table.pacer)
         else:
             pairs = yield from monotone.in_order(expected, actual, weights, table.pacer)
         return sorted((rows[row], columns[place]) for row, place in pairs)
@@ -272,7 +274,7 @@ class _Aligner:
             return (yield from monotone.in_groups(rows, groups, self._row, table.pacer))
         # Without regard to order no total is greater; it often keeps the order of the turns by itself.
         pairs = yield from self.any_order(peel=False)
-        if len(_longest_run(table, pairs)) == len(pairs):
+        if len((yield from _longest_run(table, pairs))) == len(pairs):
             return pairs
         self.is_greedy = True
         partner = {column: row for row, column in pairs}
@@ -373,27 +375,35 @@ def _equal_keys(table: _Weights, rows: list[int], columns: list[int]) -> Pairs:
     return pairs
 
 
-def _stable(table: _Weights, pairs: Pairs) -> Pairs:
+def _stable(table: _Weights, pairs: Pairs) -> Generator[None, None, Pairs]:
     """Let equal expected calls take theirs in order, and of equal actual calls the earliest be the paired ones."""
     by_expected: dict[Hashable, Pairs] = {}
     for row, column in sorted(pairs):
         item = table.expected[row]
         by_expected.setdefault((item.kind, item.key, item.optional), []).append((row, column))
+        if table.pacer.due():
+            yield
     row_of: dict[int, int] = {}
     for same in by_expected.values():
         columns = sorted(column for _, column in same)
         row_of.update((column, row) for (row, _), column in zip(same, columns, strict=True))
+        if table.pacer.due(len(same)):
+            yield
     by_actual: dict[Hashable, list[int]] = {}
     for column, item in enumerate(table.actual):
         by_actual.setdefault((item.kind, item.key), []).append(column)
+        if table.pacer.due():
+            yield
     stable: Pairs = []
     for columns in by_actual.values():
         rows = [row_of[column] for column in columns if column in row_of]
         stable += zip(rows, columns, strict=False)
+        if table.pacer.due(len(columns)):
+            yield
     return sorted(stable)
 
 
-def _longest_run(table: _Weights, pairs: Pairs) -> set[int]:
+def _longest_run(table: _Weights, pairs: Pairs) -> Generator[None, None, set[int]]:
     """Find the most pairs whose turns do not decrease in the order of the expected calls; return their actual calls."""
     tails: list[int] = []
     last: list[int] = []
@@ -404,6 +414,8 @@ def _longest_run(table: _Weights, pairs: Pairs) -> set[int]:
         before[column] = last[place - 1] if place else None
         tails[place : place + 1] = [group]
         last[place : place + 1] = [column]
+        if table.pacer.due():
+            yield
     run: set[int] = set()
     column = last[-1] if last else None
     while column is not None:
@@ -412,24 +424,47 @@ def _longest_run(table: _Weights, pairs: Pairs) -> set[int]:
     return run
 
 
-def _report(table: _Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> Alignment:
+def _report(table: _Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> Generator[None, None, Alignment]:
     expected, actual = table.expected, table.actual
     rows, columns = {row for row, _ in pairs}, {column for _, column in pairs}
     missing = [row for row, item in enumerate(expected) if row not in rows and not item.optional]
     unexpected = [column for column in range(len(actual)) if column not in columns]
-    paired = {(actual[column].kind, actual[column].key) for column in columns}
+    if table.pacer.due(len(expected) + len(actual)):
+        yield
+    misplaced: set[int] = set()
     if order == "any":
-        misplaced = columns - _longest_run(table, pairs)
-    else:
-        missed = {(expected[row].kind, expected[row].key) for row in missing}
+        misplaced = columns - (yield from _longest_run(table, pairs))
+    elif missing and unexpected:
+        missed = yield from _identities(table, expected, missing)
         misplaced = {column for column in unexpected if (actual[column].kind, actual[column].key) in missed}
+    repeated: list[int] = []
+    if unexpected:
+        paired = yield from _identities(table, actual, columns)
+        repeated = [column for column in unexpected if (actual[column].kind, actual[column].key) in paired]
+        if table.pacer.due(len(unexpected)):
+            yield
+    found: list[Pair] = []
+    for row, column in sorted(pairs):
+        found.append(Pair(expected=row, actual=column, value=table.values[row][column] or 0.0))
+        if table.pacer.due(_UNITS_PER_PAIR):
+            yield
     return Alignment(
-        pairs=tuple(
-            Pair(expected=row, actual=column, value=table.values[row][column] or 0.0) for row, column in sorted(pairs)
-        ),
+        pairs=tuple(found),
         missing=tuple(missing),
         unexpected=tuple(unexpected),
-        repeated=tuple(column for column in unexpected if (actual[column].kind, actual[column].key) in paired),
+        repeated=tuple(repeated),
         out_of_order=tuple(sorted(misplaced)),
         is_greedy=is_greedy,
     )
+
+
+def _identities(
+    table: _Weights, items: Sequence[Item], indices: Iterable[int]
+) -> Generator[None, None, set[tuple[str, Hashable]]]:
+    """Return what makes these calls the same as others."""
+    found: set[tuple[str, Hashable]] = set()
+    for index in indices:
+        found.add((items[index].kind, items[index].key))
+        if table.pacer.due():
+            yield
+    return found

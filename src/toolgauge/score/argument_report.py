@@ -12,6 +12,7 @@ from toolgauge.score.summary import counts, cut_short_note, greedy_note, leftove
 
 _MAX_DIFFERENCES = 20
 _DESCRIBED = 4
+_UNITS_PER_PAIR = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,18 +26,22 @@ class Report:
 
 def report(comparer: ArgumentComparer, alignment: Alignment) -> Generator[None, None, Report]:
     """Look at the arguments of all pairs; those of expected calls that were not made count as not met."""
-    sides = comparer.sides
+    sides, pacer = comparer.sides, comparer.pacer
     differences: list[Difference] = []
     figures = Figures(expected=sum(len(sides.slot_arguments[slot] or ()) for slot in alignment.missing))
     for pair in alignment.pairs:
         equal = comparer.equal_arguments(pair.expected, pair.actual)
         if equal is not None:
             figures.add_equal(equal)
+            if pacer.due():
+                yield
             continue
         is_asked = pair.value < 1 and len(differences) < _MAX_DIFFERENCES
         agreement = yield from comparer.compare(pair.expected, pair.actual, explain=is_asked)
         figures.add(agreement)
         differences += agreement.differences
+        if pacer.due(_UNITS_PER_PAIR):
+            yield
     notes = [describe(difference) for difference in differences[:_DESCRIBED]]
     if len(differences) > _DESCRIBED:
         notes.append(f"{len(differences) - _DESCRIBED} more differences")
@@ -48,5 +53,5 @@ def report(comparer: ArgumentComparer, alignment: Alignment) -> Generator[None, 
 
 
 def _missing(sides: Sides, alignment: Alignment) -> list[Difference]:
-    slots = (sides.slots[slot] for slot in alignment.missing)
+    slots = (sides.slots[slot] for slot in alignment.missing[:_MAX_DIFFERENCES])
     return [Difference(where=slot.name, rule="missing call", expected=Side(value=slot.args)) for slot in slots]

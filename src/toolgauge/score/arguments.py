@@ -178,12 +178,12 @@ class ArgumentComparer:
         "_charged",
         "_forgiving",
         "_is_limited",
-        "_pacer",
         "_rulings",
         "_terms",
         "_units",
         "_wanted",
         "is_cut_short",
+        "pacer",
         "sides",
     )
 
@@ -192,7 +192,7 @@ class ArgumentComparer:
         self.is_cut_short = False
         self._is_limited = True
         self._terms = terms
-        self._pacer = pacer
+        self.pacer = pacer
         pairs = len(sides.slots) * len(sides.calls)
         self._units = min(max(pairs * _UNITS_PER_PAIR, _MIN_UNITS), _MAX_UNITS)
         self._rulings: dict[tuple[str, str], _Ruling] = {}
@@ -227,7 +227,7 @@ class ArgumentComparer:
             order=order,
             peel=self.may_peel,
             max_pairs=max_pairs,
-            pacer=self._pacer,
+            pacer=self.pacer,
         )
         self._is_limited = False
         if not self.is_cut_short:
@@ -265,7 +265,7 @@ class ArgumentComparer:
                 met += (yield from self._value(slot, call, argument, identity)) if known is None else known
         if not self._terms.subset:
             counted += len((yield from self._charged_of(call)) - wanted.keys())
-        if self._pacer.due(len(arguments) // 4):
+        if self.pacer.due(len(arguments) // 4):
             yield
         return min(met / counted, 1.0) if counted else 1.0
 
@@ -396,7 +396,7 @@ class ArgumentComparer:
         if isinstance(default, Absent):
             return "invented"
         given = self.sides.call_values(call)[name]
-        comparison = yield from compare(Exact(), default, given, where="", pacer=self._pacer)
+        comparison = yield from compare(Exact(), default, given, where="", pacer=self.pacer)
         return "default" if comparison.value == 1.0 else "invented"
 
     def _value(self, slot: int, call: int, argument: _Wanted, identity: int) -> Generator[None, None, float]:
@@ -407,22 +407,22 @@ class ArgumentComparer:
         if self._is_limited and self._units <= 0:
             self.is_cut_short = True
             return float(argument.ruling.equals_meet and argument.identity == identity)
-        before = self._pacer.spent
+        before = self.pacer.spent
         expected, actual = self.sides.slot_values(slot)[argument.name], self.sides.call_values(call)[argument.name]
         quick = quick_agreement(argument.ruling.scope, expected, actual)
         if quick is None:
             value = (yield from self._compared(slot, call, argument, "")).value
         else:
             value, units = quick
-            if self._pacer.due(_UNITS_PER_VALUE + units):
+            if self.pacer.due(_UNITS_PER_VALUE + units):
                 yield
-        self._units -= self._pacer.spent - before
+        self._units -= self.pacer.spent - before
         argument.ruling.alike[key] = value
         return value
 
     def _compared(self, slot: int, call: int, argument: _Wanted, where: str) -> Generator[None, None, Comparison]:
         expected, actual = self.sides.slot_values(slot)[argument.name], self.sides.call_values(call)[argument.name]
-        return (yield from compare(argument.ruling.scope, expected, actual, where=where, pacer=self._pacer))
+        return (yield from compare(argument.ruling.scope, expected, actual, where=where, pacer=self.pacer))
 
     def _have_equal_sizes(self) -> bool:
         sizes: dict[str, set[int]] = {}

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Generator, Hashable, Sequence
 
 from toolgauge.score.monotone import Pairs, Weights
+from toolgauge.score.pauses import Pacer
 
 
 def in_any_order(
@@ -30,12 +31,13 @@ def in_any_order(
 
 
 def in_order(
-    expected: Sequence[Hashable], actual: Sequence[Hashable], weights: Weights
+    expected: Sequence[Hashable], actual: Sequence[Hashable], weights: Weights, pacer: Pacer
 ) -> Generator[None, None, Pairs]:
     """Anchor the longest run of equal keys that is in order; pair what lies between anchors place by place."""
     pairs: Pairs = []
     row = column = 0
-    for anchor in [*_anchors(expected, actual), (len(expected), len(actual))]:
+    anchors = yield from _anchors(expected, actual, pacer)
+    for anchor in [*anchors, (len(expected), len(actual))]:
         while row < anchor[0] and column < anchor[1]:
             (weight,) = yield from weights(row, (column,))
             if weight:
@@ -48,12 +50,19 @@ def in_order(
     return pairs
 
 
-def _anchors(expected: Sequence[Hashable], actual: Sequence[Hashable]) -> Pairs:
+def _anchors(expected: Sequence[Hashable], actual: Sequence[Hashable], pacer: Pacer) -> Generator[None, None, Pairs]:
     """Pair the first of equal keys with the first, the second with the second; keep the longest increasing run."""
     places: dict[Hashable, list[int]] = {}
     for column in reversed(range(len(actual))):
         places.setdefault(actual[column], []).append(column)
-    twins = [(row, places[key].pop()) for row, key in enumerate(expected) if places.get(key)]
+        if pacer.due():
+            yield
+    twins: Pairs = []
+    for row, key in enumerate(expected):
+        if places.get(key):
+            twins.append((row, places[key].pop()))
+        if pacer.due():
+            yield
     tails: list[int] = []
     last: list[int] = []
     before: list[int] = []
@@ -62,6 +71,8 @@ def _anchors(expected: Sequence[Hashable], actual: Sequence[Hashable]) -> Pairs:
         before.append(last[place - 1] if place else -1)
         tails[place : place + 1] = [column]
         last[place : place + 1] = [index]
+        if pacer.due():
+            yield
     run: Pairs = []
     index = last[-1] if last else -1
     while index >= 0:

@@ -21,6 +21,7 @@ Arguments: TypeAlias = dict[str, int] | None
 
 # A call that must occur more often than this was not meant.
 _MAX_REPEATS = 10_000
+_UNITS_PER_ITEM = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,8 @@ def make_sides(
             stage += group is None and number > 0
             slot_items.append(Item(kind=call.name, key=key, optional=number >= required, group=stage))
             slot_arguments.append(arguments)
+            if pacer.due(_UNITS_PER_ITEM):
+                yield
     call_items: list[Item] = []
     call_arguments: list[Arguments] = []
     for call in calls:
@@ -93,6 +96,8 @@ def make_sides(
         key = _key_of_call(call, arguments, names_only=names_only)
         call_items.append(Item(kind=call.name, key=(key, call.call_id) if by_id else key, group=call.turn))
         call_arguments.append(arguments)
+        if pacer.due(_UNITS_PER_ITEM):
+            yield
     return Sides(
         slots=tuple(slots),
         slot_items=tuple(slot_items),

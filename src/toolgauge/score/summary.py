@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 
 from toolgauge.score.align import Alignment
 from toolgauge.score.arguments import ArgumentComparer
 from toolgauge.score.selection import shown
-from toolgauge.score.sides import Sides, readable_arguments
+from toolgauge.score.sides import Sides
 
 _SHOWN_NAMES = 5
 
@@ -35,13 +36,17 @@ def leftovers(sides: Sides, alignment: Alignment) -> list[str]:
 
 def unparsable_note(sides: Sides, alignment: Alignment) -> list[str]:
     """Name the calls whose arguments should have been compared and could not be read."""
+    # Where only names are compared nobody asks; elsewhere what has no arguments could not be read.
+    unread = [index for index, arguments in enumerate(sides.call_arguments) if arguments is None]
+    if not unread:
+        return []
     compared = {call.name for call in sides.slots if call.args is not None}
     paired = {pair.actual for pair in alignment.pairs if sides.slot_arguments[pair.expected] is not None}
     unexpected = set(alignment.unexpected)
     names = [
-        call.name
-        for index, call in enumerate(sides.calls)
-        if (index in paired or index in unexpected) and call.name in compared and readable_arguments(call) is None
+        sides.calls[index].name
+        for index in unread
+        if (index in paired or index in unexpected) and sides.calls[index].name in compared
     ]
     return [f"unparsable arguments: {listed(names)}"] if names else []
 
@@ -62,6 +67,8 @@ def cut_short_note(comparer: ArgumentComparer) -> list[str]:
 
 def listed(names: Sequence[str]) -> str:
     """Name calls with how often each occurs, the first few of them."""
-    parts = [shown(name) if count == 1 else f"{shown(name)} x{count}" for name, count in Counter(names).items()]
-    more = f" and {len(parts) - _SHOWN_NAMES} more" if len(parts) > _SHOWN_NAMES else ""
-    return ", ".join(parts[:_SHOWN_NAMES]) + more
+    counted = Counter(names)
+    first = islice(counted.items(), _SHOWN_NAMES)
+    parts = [shown(name) if count == 1 else f"{shown(name)} x{count}" for name, count in first]
+    more = f" and {len(counted) - _SHOWN_NAMES} more" if len(counted) > _SHOWN_NAMES else ""
+    return ", ".join(parts) + more

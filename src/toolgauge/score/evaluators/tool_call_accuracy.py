@@ -116,8 +116,8 @@ def _compared(
 
 def _leftovers(comparer: ArgumentComparer, alignment: Alignment) -> list[Difference]:
     sides = comparer.sides
-    missing = [sides.slots[slot] for slot in alignment.missing]
-    extra = [sides.calls[index] for index in alignment.unexpected]
+    missing = [sides.slots[slot] for slot in alignment.missing[:_MAX_DIFFERENCES]]
+    extra = [sides.calls[index] for index in alignment.unexpected[:_MAX_DIFFERENCES]]
     return [
         *(Difference(where=slot.name, rule="missing call", expected=Side(value=slot.args)) for slot in missing),
         *(

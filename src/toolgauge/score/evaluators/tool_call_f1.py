@@ -1,6 +1,7 @@
 """`tool_call_f1`: were the expected calls made, and no others?"""
 
 from collections.abc import Generator, Iterator, Sequence
+from itertools import islice
 from typing import ClassVar, Literal
 
 from toolgauge.model.expected import ExpectedCall
@@ -74,7 +75,7 @@ def _outcome(sides: Sides, alignment: Alignment, match: str, notes: Sequence[str
         value=2 * matched / (wanted + made),
         explanation="; ".join([summary, *notes]),
         parts=parts,
-        differences=tuple(_differences(sides, alignment, match))[:_MAX_DIFFERENCES],
+        differences=tuple(islice(_differences(sides, alignment, match), _MAX_DIFFERENCES)),
     )
 
 

@@ -1,6 +1,7 @@
 """`tool_call_order`: were the tools called in the expected order?"""
 
 from collections.abc import Generator, Iterator, Sequence
+from itertools import islice
 from typing import ClassVar
 
 from toolgauge.model.expected import ExpectedCall
@@ -76,7 +77,7 @@ class ToolCallOrder(CallComparison):
             value=float(is_whole) if self.strict else value,
             explanation="; ".join(notes),
             parts=parts,
-            differences=tuple(_differences(sides, alignment))[:_MAX_DIFFERENCES],
+            differences=tuple(islice(_differences(sides, alignment), _MAX_DIFFERENCES)),
         )
 
 

@@ -1,11 +1,14 @@
 """`tool_call_args`: partial credit by argument, one to one, and what cannot be seen is no score."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.score.support import (
     expect,
     expected,
     expected_turns,
+    judge,
     not_evaluated,
     scored,
     sides,
@@ -13,9 +16,10 @@ from tests.score.support import (
     trajectory,
     user,
 )
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.score.evaluators.tool_call_args import ToolCallArgs
 
 BOOKING: JsonObject = {"flight": "LH1", "date": "2025-01-01", "seats": 2}
@@ -201,6 +205,28 @@ def test_user_turns_are_scored_apart_and_those_with_nothing_expected_stay_out():
     assert outcome.value == 0.5
     assert (outcome.parts["turns"], outcome.parts["turns_scored"]) == (3, 2)
     assert outcome.explanation.startswith("mean over 2 of 3 user turns; turn 3: ")
+
+
+def test_calls_of_user_turns_with_nothing_expected_are_told_and_those_that_cannot_be_read_are_not_among_them():
+    reference = expected_turns((expect("a", {"x": 1}),), (), (expect("b", {"y": 1}),))
+    calls = (
+        tool_call("a", {"x": 1}, turn=0),
+        tool_call("delete_all", {}, turn=1),
+        tool_call("b", None, turn=2),
+    )  # fmt: skip
+    calls = (*calls[:2], replace(calls[2], arguments=NOT_RECORDED))
+    messages = (user("first", 0), user("second", 1), user("third", 2))
+    outcome = scored(ToolCallArgs(), trajectory(*calls, messages=messages), reference)
+    assert (outcome.value, outcome.parts["turns_scored"], outcome.parts["unexpected"]) == (1.0, 1, 1)
+    assert outcome.explanation == "mean over 1 of 3 user turns; 1 calls in user turns without expected ones"
+
+
+def test_calls_are_told_where_no_user_turn_has_expected_ones():
+    called = trajectory(tool_call("delete_all", {}, turn=1), messages=(user("first", 0), user("second", 1)))
+    (outcome,) = judge(ToolCallArgs(), called, expected_turns((), ()))
+    assert isinstance(outcome, NotEvaluated)
+    assert outcome.reason == "nothing_expected"
+    assert outcome.explanation == ("no call was expected; none was made; 1 calls in user turns without expected ones")
 
 
 def test_a_call_in_the_wrong_user_turn_does_not_count():

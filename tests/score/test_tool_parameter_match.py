@@ -15,7 +15,7 @@ from tests.score.support import (
     trajectory,
     user,
 )
-from toolgauge.model.content import NotRecorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, NotRecorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.trajectory import Trajectory
@@ -131,6 +131,13 @@ def test_turns_are_means_over_those_with_expected_calls_and_no_call_gets_lost():
     assert outcome.value == 0.75
     assert (outcome.parts["turns"], outcome.parts["turns_scored"], outcome.parts["unexpected"]) == (3, 2, 1)
     assert outcome.explanation.endswith("; 1 calls in user turns without expected ones")
+
+
+def test_calls_of_a_turn_that_cannot_be_read_are_not_counted_as_unexpected():
+    reference = expected_turns((expect("a", {"x": 1}),), (expect("b", {"x": 1}),))
+    calls = (tool_call("a", {"x": 1}, turn=0), replace(tool_call("b", turn=1), arguments=NOT_RECORDED))
+    outcome = scored(match(), trajectory(*calls, messages=(user("one", 0), user("two", 1))), reference)
+    assert (outcome.value, outcome.parts["turns_scored"], outcome.parts["unexpected"]) == (1.0, 1, 0)
 
 
 def test_nothing_to_compare_with_is_no_score():

@@ -1,11 +1,12 @@
 """Which calls answer which user turn, and how scores of turns become one."""
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias
 
 from toolgauge.model.expected import Expected, ExpectedCall
-from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored
+from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.score.selection import hidden_calls
 
@@ -32,9 +33,14 @@ def score_turns(
             explanation=f"{len(expected.turns)} user turns are expected and cannot be told apart in what was recorded",
         )
     outcomes: list[Outcome] = []
+    unseen = 0
     for wanted, made in zip(expected.turns, turns, strict=True):
-        outcomes.append((yield from score(wanted, made)))
-    return mean_of_turns(outcomes)
+        outcome = yield from score(wanted, made)
+        if isinstance(outcome, NotEvaluated) and outcome.reason == "nothing_expected":
+            names = {call.name for call in wanted}
+            unseen += sum(call.name not in names for call in made)
+        outcomes.append(outcome)
+    return _with_unseen(mean_of_turns(outcomes), unseen)
 
 
 def calls_by_turn(trajectory: Trajectory, calls: Sequence[ToolCall], turns: int) -> list[list[ToolCall]] | None:
@@ -87,6 +93,16 @@ def mean_of_turns(outcomes: Sequence[Outcome]) -> Outcome:
         parts={**_parts(scores), "turns": len(outcomes), "turns_scored": len(scores)},
         differences=tuple(differences)[:_MAX_DIFFERENCES],
     )
+
+
+def _with_unseen(outcome: Outcome, calls: int) -> Outcome:
+    """Tell of calls in turns that stay out of the mean because nothing was expected in them."""
+    if not calls or isinstance(outcome, Errored):
+        return outcome
+    told = replace(outcome, explanation=f"{outcome.explanation}; {calls} calls in user turns without expected ones")
+    if isinstance(told, Scored):
+        return replace(told, parts={**told.parts, "unexpected": told.parts.get("unexpected", 0) + calls})
+    return told
 
 
 def _in_turn(number: int, difference: Difference) -> Difference:

@@ -3,16 +3,15 @@
 After the proposal for Google ADK (google/adk-python issue 5643), with its open points decided.
 """
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, field_validator
 
-from toolgauge.model.expected import Expected, ExpectedCall
+from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Scored
-from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment
 from toolgauge.score.argument_report import report
@@ -61,26 +60,6 @@ class ToolParameterMatch(ArgumentComparison):
         for key in strategies:
             check_key(_place(key))
         return strategies
-
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Yield one outcome for the trajectory."""
-        for evaluation in super().evaluate(trajectory, expected):
-            if evaluation is None or not isinstance(evaluation[1], Scored):
-                yield evaluation
-            else:
-                yield None, self._with_all_unexpected(evaluation[1], trajectory)
-
-    def _with_all_unexpected(self, scored: Scored, trajectory: Trajectory) -> Scored:
-        """Count the calls of turns in which none was expected, too."""
-        counted = scored.parts["matched"] + scored.parts["unexpected"]
-        unseen = len(self.calls(trajectory)) - counted
-        if not unseen:
-            return scored
-        return replace(
-            scored,
-            explanation=f"{scored.explanation}; {unseen:.0f} calls in user turns without expected ones",
-            parts={**scored.parts, "unexpected": scored.parts["unexpected"] + unseen},
-        )
 
     def compared(
         self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory, pacer: Pacer

@@ -6,7 +6,7 @@ counts, then with more required, then with more pairs at all. Generators: they y
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import fsum
@@ -172,7 +172,7 @@ class _Aligner:
     def any_order(self, *, peel: bool) -> Generator[None, None, Pairs]:
         """Pair kind by kind: pairs of different kinds may not be, so the kinds do not touch each other."""
         pairs: Pairs = []
-        for rows, columns in _by_kind(self._table.expected, self._table.actual):
+        for rows, columns in (yield from _by_kind(self._table)):
             pairs += yield from self._of_kind(rows, columns, peel=peel)
         return (yield from _stable(self._table, pairs))
 
@@ -337,14 +337,19 @@ def _keeps_order(table: _Weights, pairs: Pairs) -> bool:
     return all(earlier[1] <= later[1] for earlier, later in pairwise(places))
 
 
-def _by_kind(expected: Sequence[Item], actual: Sequence[Item]) -> Iterator[tuple[list[int], list[int]]]:
+def _by_kind(table: _Weights) -> Generator[None, None, list[tuple[list[int], list[int]]]]:
+    """Find the calls of each kind that is on both sides."""
     kinds: dict[str, tuple[list[int], list[int]]] = {}
-    for index, item in enumerate(expected):
+    for index, item in enumerate(table.expected):
         kinds.setdefault(item.kind, ([], []))[0].append(index)
-    for index, item in enumerate(actual):
+        if table.pacer.due():
+            yield
+    for index, item in enumerate(table.actual):
         if item.kind in kinds:
             kinds[item.kind][1].append(index)
-    return (sides for sides in kinds.values() if sides[1])
+        if table.pacer.due():
+            yield
+    return [sides for sides in kinds.values() if sides[1]]
 
 
 def _is_perfect(table: _Weights, pairs: Pairs) -> bool:

@@ -29,6 +29,8 @@ class Schemas:
 
     def has_defaults(self, tool: str) -> bool:
         """Tell whether any argument of the tool has a declared default."""
+        if tool not in self._by_tool:
+            return False
         properties = self._by_tool.get(tool, {}).get("properties")
         declared = properties.values() if isinstance(properties, dict) else ()
         return any(isinstance(argument, dict) and "default" in argument for argument in declared)

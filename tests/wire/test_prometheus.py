@@ -74,6 +74,7 @@ def test_scores_exemplars_and_the_books_are_stored(tmp_path: Path):
         assert prometheus.value('up{job="toolgauge"}') == 1
         assert_exemplars_lead_to_spans(prometheus)
         assert_metadata_is_there(prometheus)
+        assert_the_process_is_measured(prometheus)
 
 
 def assert_exemplars_lead_to_spans(prometheus: Prometheus) -> None:
@@ -86,3 +87,24 @@ def assert_exemplars_lead_to_spans(prometheus: Prometheus) -> None:
 def assert_metadata_is_there(prometheus: Prometheus) -> None:
     targets = prometheus.ask("targets/metadata", metric="toolgauge_evaluation_score")
     assert [target["type"] for target in targets] == ["histogram"]
+
+
+def assert_the_process_is_measured(prometheus: Prometheus) -> None:
+    at_least = {
+        "sum(process_cpu_time_seconds_total)": 0.1,
+        "process_memory_usage_bytes": 10_000_000,
+        "process_uptime_seconds": 0.1,
+        "time() - process_start_time_seconds": 0.1,
+        "toolgauge_loop_lag_seconds_count": 1,
+        "toolgauge_scoring_delay_seconds_count": 2,
+        'sum(toolgauge_requests_total{outcome="accepted",transport="grpc"})': 2,
+    }
+    values = {query: prometheus.value(query) for query in at_least}
+    assert [query for query, value in values.items() if value is None or value < at_least[query]] == []
+    assert prometheus.value("toolgauge_traces_open_bytes") == 0
+    assert {
+        series["metric"]["cpu_mode"] for series in prometheus.ask("query", query="process_cpu_time_seconds_total")
+    } == {
+        "user",
+        "system",
+    }

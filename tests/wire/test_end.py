@@ -1,0 +1,131 @@
+"""How it ends while there is work: under load, with more to score than there is time for; and what the log tells."""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from tests.wire.destination import attributes, receiving
+from tests.wire.support import LISTEN, SOON, free_port, post, recorded, request, serving, to_grpc, to_http, until
+from tests.wire.test_reload import other_trace
+from toolgauge.build.serve import make_service
+from toolgauge.config.load import load
+from toolgauge.model.expected import Expected
+from toolgauge.model.outcomes import Level, Scored
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.criterion import Criterion
+
+
+def test_under_load_it_sends_all_that_was_taken_and_ends_with_0(tmp_path: Path):
+    (body,) = recorded("pydantic-ai", "tool_error")
+    taken: set[bytes] = set()
+    unexpected: set[int] = set()
+
+    def work(first: int) -> None:
+        number = first
+        while True:
+            number += 1
+            sent = other_trace(body, number)
+            try:
+                status, _ = post(toolgauge.http_port, sent)
+            except OSError:  # the end
+                return
+            if status == 200:
+                taken.add(number.to_bytes(8, "big"))
+            elif status != 503:
+                unexpected.add(status)
+
+    with receiving() as destination:
+        with serving(tmp_path, to_grpc(destination.grpc_port)) as toolgauge:
+            senders = [threading.Thread(target=work, args=(first,)) for first in (0, 1_000_000, 2_000_000)]
+            for sender in senders:
+                sender.start()
+            until(lambda: len(taken) > 100, "requests to be taken", 30)
+            toolgauge.signal()
+            code = toolgauge.ended(30)
+            for sender in senders:
+                sender.join()
+            assert code == 0, toolgauge.said()
+            assert "everything was delivered" in toolgauge.said()
+        assert not unexpected
+        arrived = [span.trace_id[:8] for span in destination.spans()]
+        assert [number for number in taken if arrived.count(number) != 3] == []
+        cards = [card.trace_id[:8] for card in destination.scorecards()]
+        assert taken <= set(cards)
+        assert len(cards) == len(set(cards))
+
+
+class Endless(BaseModel):
+    """Takes longer than an end may."""
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        del trajectory, expected
+        for _ in range(15_000):
+            time.sleep(0.002)  # the work of an evaluator that is too slow
+            yield None
+        yield None, Scored(value=1.0, explanation="too late")
+
+
+async def test_what_there_is_no_time_to_score_is_told_as_incomplete():
+    (body,) = recorded("pydantic-ai", "tool_error")
+    endless = Criterion(name="endless", evaluator_name="endless", evaluator=Endless(), revision="r1")
+    with receiving() as destination:
+        settings = (*LISTEN, *SOON, "events=all", "assemble.run_end_grace=1h", "assemble.idle_timeout=1h")
+        config = load((), (*settings, to_http(destination.http_port)), {})
+        service = make_service(config, (endless,))
+        await service.start()
+        for number in range(5):
+            assert await asyncio.to_thread(post, service.receivers[1].port, other_trace(body, number)) == (200, b"")
+        began = time.monotonic()
+        assert await service.stop() == 0
+        assert time.monotonic() - began < 15
+        said = [attributes(event) for event in destination.events()]
+        assert [event["toolgauge.outcome"] for event in said] == ["not_evaluated"] * 5
+        assert {event["toolgauge.not_evaluated.reason"] for event in said} == {"incomplete"}
+        assert len(destination.spans()) == 15
+        assert len(destination.scorecards()) == 5
+
+
+HIDDEN = "do-not-tell-4111"
+
+
+def hostile_bodies() -> Iterator[tuple[str, bytes]]:
+    (body,) = recorded("pydantic-ai", "tool_error")
+    yield "application/x-protobuf", body.replace(b"tool", HIDDEN[:4].encode())
+    yield "application/x-protobuf", HIDDEN.encode() * 20
+    yield "application/x-protobuf", b"\x0a\x05" + HIDDEN.encode()
+    yield "application/json", b'{"resourceSpans": [{"' + HIDDEN.encode() + b'": '
+    yield "application/json", json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [{"name": HIDDEN}]}]}]}).encode()
+    yield HIDDEN, b"x"
+
+
+def test_at_debug_the_log_is_one_object_a_line_and_tells_neither_content_nor_secrets(tmp_path: Path):
+    settings = (
+        "log={level: debug, format: json}",
+        f"receivers.otlp.protocols.http.auth.token={HIDDEN}-token",
+        to_http(free_port(), f"headers: {{x-key: {HIDDEN}-key}}", "timeout: 200ms"),
+    )
+    with serving(tmp_path, *settings) as toolgauge:
+        bearer = {"Authorization": f"Bearer {HIDDEN}-token"}
+        for content_type, body in hostile_bodies():
+            for more in (bearer, {"Authorization": f"Bearer {HIDDEN}"}, {f"x-{HIDDEN}": "\x01"}):
+                request(toolgauge.http_port, "POST", "/v1/traces", body, {"Content-Type": content_type, **more})
+        request(toolgauge.http_port, "GET", f"/{HIDDEN}", None, {})
+        until(lambda: "does not take requests" in toolgauge.said(), "the outage in the log")
+        toolgauge.signal()
+        assert toolgauge.ended(30) == 1
+        lines = toolgauge.said().splitlines()
+        assert HIDDEN not in toolgauge.said()
+        events: list[dict[str, object]] = [json.loads(line) for line in lines]
+        assert [event for event in events if not {"time", "level", "logger", "message"} <= set(event)] == []
+        (outage,) = [event for event in events if "does not take requests" in str(event["message"])]
+        assert (outage["destination"], outage["reason"]) == ("otlp", "connection")

@@ -109,10 +109,11 @@ def hostile_bodies() -> Iterator[tuple[str, bytes]]:
 
 
 def test_at_debug_the_log_is_one_object_a_line_and_tells_neither_content_nor_secrets(tmp_path: Path):
+    port = free_port()
     settings = (
         "log={level: debug, format: json}",
         f"receivers.otlp.protocols.http.auth.token={HIDDEN}-token",
-        to_http(free_port(), f"headers: {{x-key: {HIDDEN}-key}}", "timeout: 200ms"),
+        to_http(port, f"headers: {{x-key: {HIDDEN}-key}}", "timeout: 200ms").replace("http://", f"http://me:{HIDDEN}@"),
     )
     with serving(tmp_path, *settings) as toolgauge:
         bearer = {"Authorization": f"Bearer {HIDDEN}-token"}
@@ -125,6 +126,7 @@ def test_at_debug_the_log_is_one_object_a_line_and_tells_neither_content_nor_sec
         assert toolgauge.ended(30) == 1
         lines = toolgauge.said().splitlines()
         assert HIDDEN not in toolgauge.said()
+        assert f"@127.0.0.1:{port}" in toolgauge.said()
         events: list[dict[str, object]] = [json.loads(line) for line in lines]
         assert [event for event in events if not {"time", "level", "logger", "message"} <= set(event)] == []
         (outage,) = [event for event in events if "does not take requests" in str(event["message"])]

@@ -17,6 +17,7 @@ from toolgauge.build.serve import make_service
 from toolgauge.build.service import Service
 from toolgauge.cli.logs import log_to_stderr
 from toolgauge.cli.options import configuration_options
+from toolgauge.config.fields import redacted_url
 from toolgauge.config.model import Config
 from toolgauge.score.criterion import Criterion
 
@@ -82,12 +83,12 @@ async def _serve(config: Config, criteria: Sequence[Criterion], load: Load) -> i
 def _announce(service: Service, config: Config, criteria: Sequence[Criterion]) -> None:
     _LOG.info("toolgauge %s scores %d criteria: %s", VERSION, len(criteria), ", ".join(c.name for c in criteria))
     for receiver, name in zip(service.receivers, ("gRPC", "HTTP"), strict=True):
-        _LOG.info("receiving OTLP/%s on port %d", name, receiver.port)
+        extra = {"transport": name.lower(), "port": receiver.port}
+        _LOG.info("receiving OTLP/%s on port %d", name, receiver.port, extra=extra)
     if service.endpoint is not None:
-        _LOG.info("metrics on port %d, path /metrics", service.endpoint.port)
+        _LOG.info("metrics on port %d, path /metrics", service.endpoint.port, extra={"port": service.endpoint.port})
     if config.exporters.otlp:
-        _LOG.info(
-            "sending on to %s", ", ".join(url for exporter in config.exporters.otlp for url in exporter.endpoints)
-        )
+        urls = [redacted_url(url) or "" for exporter in config.exporters.otlp for url in exporter.endpoints]
+        _LOG.info("sending on to %s", ", ".join(urls), extra={"endpoints": urls})
     else:
         _LOG.info("sending nothing on: no `exporters.otlp` is configured")

@@ -53,7 +53,8 @@ def _redacted(headers: Mapping[str, str]) -> dict[str, str]:
     return dict.fromkeys(headers, REDACTED)
 
 
-def _redacted_url(url: str | None) -> str | None:
+def redacted_url(url: str | None) -> str | None:
+    """Hide user and password of a URL."""
     userinfo, at, rest = url.rpartition("@") if url else ("", "", "")
     return f"{userinfo.partition('//')[0]}//{REDACTED}@{rest}" if at else url
 
@@ -72,4 +73,4 @@ def _url(value: str | None) -> str | None:
 
 
 Headers = Annotated[dict[str, str], BeforeValidator(_headers), PlainSerializer(_redacted, when_used="json")]
-Url = Annotated[str, AfterValidator(_url), PlainSerializer(_redacted_url, when_used="json")]
+Url = Annotated[str, AfterValidator(_url), PlainSerializer(redacted_url, when_used="json")]

@@ -5,6 +5,7 @@ Only ports are changed, and toolgauge closes trajectories sooner.
 
 # pyright: reportUnknownMemberType=false
 
+import asyncio
 import contextlib
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
@@ -130,7 +131,7 @@ def real_collector() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
-async def test_toolgauge_in_front_of_the_collector(tmp_path: Path, protocol: str):
+def test_toolgauge_in_front_of_the_collector(tmp_path: Path, protocol: str):
     ports = {"localhost:14317": local(free_port()), "localhost:4317": local(0), "localhost:4318": local(0)}
     with (
         receiving() as backend,
@@ -138,7 +139,7 @@ async def test_toolgauge_in_front_of_the_collector(tmp_path: Path, protocol: str
         gauging(tmp_path, PASTED / "in-front" / "toolgauge.yaml", ports) as toolgauge,
     ):
         port = toolgauge.grpc_port if protocol == "grpc" else toolgauge.http_port
-        await run_pydantic_ai(exporter(protocol, port))
+        asyncio.run(run_pydantic_ai(exporter(protocol, port)))
         assert_scored_in_the_path(toolgauge, backend)
 
 
@@ -159,19 +160,19 @@ def around(folder: Path, topology: str, backend: Destination, *settings: str) ->
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
-async def test_toolgauge_between_two_receivers_of_the_collector(tmp_path: Path, protocol: str):
+def test_toolgauge_between_two_receivers_of_the_collector(tmp_path: Path, protocol: str):
     with receiving() as backend, around(tmp_path, "both-sides", backend) as (toolgauge, grpc, http):
-        await run_pydantic_ai(exporter(protocol, grpc if protocol == "grpc" else http))
+        asyncio.run(run_pydantic_ai(exporter(protocol, grpc if protocol == "grpc" else http)))
         assert_scored_in_the_path(toolgauge, backend)
 
 
-async def test_what_comes_while_toolgauge_is_being_restarted_waits_in_the_collector(tmp_path: Path):
+def test_what_comes_while_toolgauge_is_being_restarted_waits_in_the_collector(tmp_path: Path):
     with receiving() as backend, around(tmp_path, "both-sides", backend) as (toolgauge, grpc, _):
-        await run_pydantic_ai(exporter("grpc", grpc))
+        asyncio.run(run_pydantic_ai(exporter("grpc", grpc)))
         toolgauge.settled(SPANS)
         toolgauge.signal()
         assert toolgauge.ended(30) == 0, toolgauge.said()
-        await run_pydantic_ai(exporter("grpc", grpc))
+        asyncio.run(run_pydantic_ai(exporter("grpc", grpc)))
         again = f"receivers.otlp.protocols.grpc.endpoint={local(toolgauge.grpc_port)}"
         with serving(tmp_path, to_grpc(backend.grpc_port), again) as other:
             until(lambda: len(backend.scorecards()) >= 2, "the scorecard of the run that waited", 40)
@@ -215,9 +216,9 @@ def results(toolgauge: Toolgauge, destination: Destination) -> list[tuple[str, .
     )
 
 
-async def test_a_copy_of_the_traces_is_scored_beside_the_path(tmp_path: Path):
+def test_a_copy_of_the_traces_is_scored_beside_the_path(tmp_path: Path):
     with receiving() as backend, around(tmp_path, "copy", backend) as (toolgauge, grpc, _):
-        await run_pydantic_ai(exporter("grpc", grpc))
+        asyncio.run(run_pydantic_ai(exporter("grpc", grpc)))
         assert judged(backend) == HAPPENED
         assert_metrics_arrive(toolgauge, backend)
         assert_no_loop(toolgauge, SPANS)
@@ -227,11 +228,11 @@ async def test_a_copy_of_the_traces_is_scored_beside_the_path(tmp_path: Path):
         assert toolgauge.books()["consumed"] == SPANS
 
 
-async def test_a_dead_toolgauge_beside_the_path_costs_the_backend_nothing(tmp_path: Path):
+def test_a_dead_toolgauge_beside_the_path_costs_the_backend_nothing(tmp_path: Path):
     with receiving() as backend, around(tmp_path, "copy", backend) as (toolgauge, grpc, _):
         toolgauge.signal()
         assert toolgauge.ended(30) == 0
-        await run_pydantic_ai(exporter("grpc", grpc))
+        asyncio.run(run_pydantic_ai(exporter("grpc", grpc)))
         until(lambda: len(backend.spans()) >= SPANS, "all spans")
         assert_each_span_once(backend, SPANS)
 
@@ -326,7 +327,7 @@ def test_a_conversation_is_scored_in_shares(tmp_path: Path):
 # -- containers ---------------------------------------------------------------------------------------------------------
 
 
-async def test_the_pair_of_the_compose_file_shows_spans_events_and_metrics_with_scores(tmp_path: Path):
+def test_the_pair_of_the_compose_file_shows_spans_events_and_metrics_with_scores(tmp_path: Path):
     docker, way_back, agents = DEPLOY / "docker", free_port(), free_port()
     own = {f"0.0.0.0:{port}": local(0) for port in (4317, 4318, 9464, 13133)}
     variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{local(way_back)}", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
@@ -334,7 +335,7 @@ async def test_the_pair_of_the_compose_file_shows_spans_events_and_metrics_with_
         ports = {"0.0.0.0:4317": local(agents), "0.0.0.0:4318": local(free_port())}
         ports |= {"0.0.0.0:14317": local(way_back), "toolgauge:4317": local(toolgauge.grpc_port)}
         with collecting(tmp_path, docker / "collector.yaml", ports) as collector:
-            await run_pydantic_ai(exporter("grpc", agents))
+            asyncio.run(run_pydantic_ai(exporter("grpc", agents)))
             for word in (
                 "toolgauge.scorecard",
                 "EventName: gen_ai.evaluation.result",

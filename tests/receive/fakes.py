@@ -36,11 +36,13 @@ class FakeConsumer:
         self.answer: Answer = Accepted()
         self.fault: Exception | None = None
         self.pauses = 0
+        self.begun = 0
         self.taken: list[tuple[Signal, bytes, int]] = []
 
     def consuming(self, signal: Signal, body: bytes, now_ns: int) -> Iterator[Answer | None]:
         if self.fault is not None:
             raise self.fault
+        self.begun += 1
         for _ in range(self.pauses):
             yield None
         self.taken.append((signal, body, now_ns))

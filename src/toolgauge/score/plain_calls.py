@@ -108,8 +108,12 @@ def plain_calls(
     for call in calls:
         if pacer.due(_UNITS_PER_CALL):
             yield
-        args, output = _arguments(call), _output(call)
-        if looked.unexpected or call.name in names:
+        is_looked_at = looked.unexpected or call.name in names
+        args = _arguments(call)
+        # Mostly nobody asks for what was not recorded.
+        is_told = not isinstance(call.result, NotRecorded) or (looked.outputs and is_looked_at)
+        output = _output(call) if is_told else None
+        if is_looked_at:
             if looked.arguments and isinstance(args, NotEvaluated):
                 return args
             if looked.outputs and isinstance(output, NotEvaluated):

@@ -69,11 +69,15 @@ def _is_meant_by(made: ToolCall | ToolOutput, expected: ToolCall | ToolOutput) -
 def is_key_of(made: ToolCall | ToolOutput, key: str) -> bool:
     """Tell whether a call that was made is meant by an id or name."""
     # Wart: with an id on the call only the id decides, so that an expected plain name finds no such call.
-    return key == made.id if made.id is not None else sanitised(key) == sanitised(made.name)
+    if made.id is not None:
+        return key == made.id
+    return key == made.name or sanitised(key) == sanitised(made.name)
 
 
 def sanitised(name: str) -> str:
     """Write a name as UiPath's runtime does. Wart: `a.b` and `ab` become one name, `!!` and `??` none."""
+    if len(name) <= _NAME_LENGTH and name.isascii() and name.isidentifier():
+        return name
     return _DISALLOWED.sub("", "_".join(name.split()))[:_NAME_LENGTH]
 
 

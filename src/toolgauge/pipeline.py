@@ -6,7 +6,7 @@ costs a sender its spans: they are handed on even when looking at them failed.
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -32,6 +32,8 @@ from toolgauge.selfmetrics import SelfMetrics
 
 # Less than a slice of scoring may take: reading is not the only thing that the event loop does.
 _LONGEST_READING_NS = 3_000_000
+# So many spans are annotated without a pause.
+_PAUSE_EVERY = 200
 _RECEIVED = ("received", "", "")
 # What the spans are that scores stand on, beside the trace's root.
 _JUDGED = (CallExecuted, AgentRun)
@@ -44,8 +46,8 @@ class ScorecardSink(Protocol):
         """Count the scorecard in the metrics."""
         ...
 
-    def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
-        """Encode scorecard spans and events."""
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
+        """Encode scorecard spans and events, each request when it is asked for."""
         ...
 
 
@@ -81,6 +83,8 @@ class _Scoring:
     waited_ns: int
     taken_ns: int
     spent_ns: int = 0
+    # There are results, which take their way into metrics and spans.
+    is_scored: bool = False
 
 
 class Pipeline:
@@ -127,7 +131,10 @@ class Pipeline:
         self._is_backed_up = False
         # Spans of requests that are being read at this moment.
         self._being_read = 0
+        # Spans of the trajectory that was scored last.
+        self._being_annotated = 0
         self._scorecards: list[Scorecard] = []
+        self._saying: Iterator[Outgoing] | None = None
         self._answers: deque[Answers] = deque()
         self._now_ns = 0
         self._seen_twice = SeenTwice()
@@ -147,7 +154,7 @@ class Pipeline:
     def spans_held(self) -> int:
         """Senders' spans that are neither queued for a destination nor gone."""
         waiting = sum(outgoing.spans for outgoing in self._waiting)
-        return self._hold.spans + len(self._released) + self._being_read + waiting
+        return self._hold.spans + len(self._released) + self._being_read + self._being_annotated + waiting
 
     @property
     def is_empty(self) -> bool:
@@ -199,7 +206,7 @@ class Pipeline:
         finally:
             spans = decoded.span_count - len(held)
             self._being_read -= spans
-            rest = decoded.body(held)
+            rest = decoded.body(held) if decoded.span_count else None
             if rest is not None:
                 self._pass_on(Outgoing(signal="traces", body=rest, spans=spans, own=False))
         return Accepted()
@@ -324,7 +331,9 @@ class Pipeline:
         """Score no more: the `score` calls that follow let everything go as `incomplete`."""
         self._is_interrupted = True
         scoring, self._scoring = self._scoring, None
-        if scoring is not None:
+        if scoring is not None and scoring.is_scored:
+            deque(scoring.steps, maxlen=0)
+        elif scoring is not None:
             self._let_go(scoring.trajectory, scoring.scorer)
 
     def _let_go(self, trajectory: Trajectory, scorer: Scorer) -> None:
@@ -408,22 +417,28 @@ class Pipeline:
             if results is not None:
                 self._metrics.scoring_duration.record((scoring.spent_ns + now - started) / 1e9)
                 self._metrics.scoring_delay.record((scoring.waited_ns + now - scoring.taken_ns) / 1e9)
-                self._finish(scoring.trajectory, results, scoring.scorer)
-                return True
+                # What is left to do takes its turns too.
+                scoring.steps = self._finishing(scoring.trajectory, results, scoring.scorer)
+                scoring.is_scored = True
+                return self._is_done(scoring, until)
             if now >= until:
                 break
         else:
-            raise RuntimeError("the scorer ended without results")
+            return True
         scoring.spent_ns += self._clock() - started
         return False
 
     def _finish(self, trajectory: Trajectory, results: tuple[Result, ...], scorer: Scorer) -> None:
+        deque(self._finishing(trajectory, results, scorer), maxlen=0)
+
+    def _finishing(self, trajectory: Trajectory, results: tuple[Result, ...], scorer: Scorer) -> Iterator[None]:
         scorecard = Scorecard(trajectory=trajectory, results=results, scored_at_ns=self._now_ns)
         try:
             self._sink.record(scorecard)
+            yield
             self._scorecards.append(scorecard)
             if trajectory.scope == "trace":
-                self._annotate(scorecard)
+                yield from self._annotate(scorecard)
         finally:
             # Judges answer late; nothing waits for them.
             inquiries = scorer.inquiries(trajectory)
@@ -446,18 +461,28 @@ class Pipeline:
             if answers.trajectory.scope == "trace":
                 self._count_annotations(scorecard, set())
 
-    def _annotate(self, scorecard: Scorecard) -> None:
+    def _annotate(self, scorecard: Scorecard) -> Iterator[None]:
         attributes = span_attributes(scorecard)
+        yield
         held = self._hold.take(scorecard.trajectory.trace_id)
-        # Released as they are, then annotated one by one: a fault costs a span its scores, never the span.
-        first = len(self._released)
-        self._released.extend((span.container, span.raw) for span in held)
+        self._being_annotated = len(held)
         annotated: set[SpanRef] = set()
-        for place, span in enumerate(held, first):
-            added = attributes.get(span.ref)
-            if added:
-                self._released[place] = (span.container, self._annotator.annotate(span.raw, added))
-                annotated.add(span.ref)
+        ready: list[tuple[Container, bytes]] = []
+        try:
+            for span in held:
+                if len(ready) % _PAUSE_EVERY == _PAUSE_EVERY - 1:
+                    yield
+                added = attributes.get(span.ref)
+                if added:
+                    ready.append((span.container, self._annotator.annotate(span.raw, added)))
+                    annotated.add(span.ref)
+                else:
+                    ready.append((span.container, span.raw))
+        finally:
+            # A fault costs spans their scores, never the spans.
+            ready.extend((span.container, span.raw) for span in held[len(ready) :])
+            self._released.extend(ready)
+            self._being_annotated = 0
         self._count_annotations(scorecard, annotated)
 
     def _count_annotations(self, scorecard: Scorecard, annotated: set[SpanRef]) -> None:
@@ -471,16 +496,40 @@ class Pipeline:
     # -- out --------------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Hand what is ready to the outbox: spans that were held, then what we say ourselves."""
+        """Hand all that is ready to the outbox: spans that were held, then what we say ourselves."""
+        self._flush_ready()
+        while self._say():
+            pass
+
+    def flush_some(self, budget_ns: int) -> bool:
+        """Do what `flush` does for about `budget_ns`; True while there is more to do."""
+        until = self._clock() + budget_ns
+        self._flush_ready()
+        while self._say():
+            if self._clock() >= until:
+                return True
+        return False
+
+    def _flush_ready(self) -> None:
         self._flush_waiting()
         self._flush_spans()
         self._take_answers()
-        if not self._scorecards:
-            return
-        scorecards, self._scorecards = self._scorecards, []
-        for outgoing in self._sink.requests(scorecards):
+
+    def _say(self) -> bool:
+        """Hand on one request of what we say ourselves; False when there is none."""
+        # Taken out first: what fails here is not tried again, so that it stops nothing that comes after it.
+        saying, self._saying = self._saying, None
+        if saying is None:
+            if not self._scorecards:
+                return False
+            scorecards, self._scorecards = self._scorecards, []
+            saying = iter(self._sink.requests(scorecards))
+        for outgoing in saying:
             if not self._outbox.put(outgoing):
                 self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+            self._saying = saying
+            break
+        return True
 
     def _flush_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []

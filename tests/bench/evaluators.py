@@ -113,6 +113,9 @@ def compare_with(name: str, environment: Path, rounds: int) -> None:
     with running(name, environment, files) as peer:
         for file in files:
             prepared = [one for one in prepare(file) if is_alike(one, peer)]
+            if not prepared:
+                print(f"| `{file.stem}` | 0 | no case could be scored |", flush=True)
+                continue
             names = [one.case.name for one in prepared]
             figures: dict[str, list[float]] = defaultdict(list)
             for _ in range(rounds):

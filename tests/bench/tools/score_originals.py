@@ -10,6 +10,7 @@ that every line on standard input asks for one round, answered by the CPU second
 import asyncio
 import json
 import logging
+import os
 import sys
 import time
 import warnings
@@ -147,6 +148,7 @@ class Deepeval:
     """`measure` of the metric; it wants a judge and asks it nothing."""
 
     def __init__(self):
+        os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] = "YES"
         from deepeval.metrics import ToolCorrectnessMetric
         from deepeval.models import DeepEvalBaseLLM
         from deepeval.test_case import LLMTestCase, ToolCall, ToolCallParams
@@ -180,7 +182,7 @@ class Deepeval:
         return self._call(name=written["name"], input_parameters=written.get("args"), output=written.get("output"))
 
     async def score(self, evaluator, built):
-        return evaluator.measure(built, _show_indicator=False, _log_metric_to_confident=False)
+        return evaluator.measure(built, _show_indicator=False)
 
 
 def _call(written):

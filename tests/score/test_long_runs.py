@@ -1,0 +1,26 @@
+"""Runs of thousands of calls: the event loop gets its turn within the passes that look at every call."""
+
+import pytest
+
+from tests.score.support import expected
+from toolgauge.cases.actual import trajectory_of
+from toolgauge.model.expected import ExpectedCall
+from toolgauge.model.json import Json
+from toolgauge.model.ports import Evaluator
+from toolgauge.score.evaluators.tool_call_accuracy import ToolCallAccuracy
+from toolgauge.score.evaluators.tool_call_args import ToolCallArgs
+from toolgauge.score.evaluators.tool_call_f1 import ToolCallF1
+from toolgauge.score.evaluators.tool_call_order import ToolCallOrder
+
+CALLS = 5_000
+
+
+@pytest.mark.parametrize(
+    "evaluator", [ToolCallArgs(), ToolCallF1(), ToolCallOrder(), ToolCallAccuracy()], ids=lambda one: type(one).__name__
+)
+def test_calls_that_are_all_missing_and_all_unexpected_are_looked_at_with_pauses(evaluator: Evaluator):
+    made: list[Json] = [{"name": f"made{number}", "args": {"x": 1}} for number in range(CALLS)]
+    wanted = [ExpectedCall(name=f"wanted{number}", args={"x": 1}) for number in range(CALLS)]
+    said = list(evaluator.evaluate(trajectory_of({"calls": made}), expected(*wanted)))
+    # Six or more passes over both sides, and a pause every thousand steps.
+    assert said.count(None) >= 40

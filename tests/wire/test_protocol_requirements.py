@@ -103,6 +103,27 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+_ENVIRONMENT = "config/test_environment.py::test_"
+# `OTEL_EXPORTER_OTLP_<name>`, and the form of a signal, which wins.
+VARIABLES: dict[str, tuple[str, ...]] = {
+    "ENDPOINT": (
+        f"{_ENVIRONMENT}a_destination_appears_with_an_endpoint_and_speaks_http_as_specified",
+        f"{_ENVIRONMENT}a_base_with_a_path_is_kept",
+        f"{_ENVIRONMENT}each_signal_may_have_its_own_endpoint_beside_the_general_one",
+    ),
+    "INSECURE": (
+        f"{_ENVIRONMENT}grpc_without_a_scheme_means_tls_unless_told_otherwise",
+        f"{_ENVIRONMENT}a_scheme_decides_before_the_variable",
+    ),
+    "CERTIFICATE": (f"{_ENVIRONMENT}certificates_by_either_variable",),
+    "CLIENT_KEY": (f"{_ENVIRONMENT}certificates_by_either_variable",),
+    "CLIENT_CERTIFICATE": (f"{_ENVIRONMENT}certificates_by_either_variable",),
+    "HEADERS": (f"{_ENVIRONMENT}headers_are_percent_decoded_and_those_for_traces_win",),
+    "COMPRESSION": (f"{_ENVIRONMENT}compression_and_timeout_in_milliseconds",),
+    "TIMEOUT": (f"{_ENVIRONMENT}compression_and_timeout_in_milliseconds",),
+    "PROTOCOL": (f"{_ENVIRONMENT}protocol_by_either_variable",),
+}
+
 
 def test_every_requirement_is_in_the_table():
     counts = {"A": 13, "B": 7, "C": 11, "D": 9, "E": 14}
@@ -111,9 +132,10 @@ def test_every_requirement_is_in_the_table():
     ]
 
 
-@pytest.mark.parametrize("requirement", REQUIREMENTS)
+@pytest.mark.parametrize("requirement", [*REQUIREMENTS, *VARIABLES])
 def test_the_tests_of_a_requirement_exist(requirement: str):
-    assert REQUIREMENTS[requirement]
-    for test in REQUIREMENTS[requirement]:
+    tests = {**REQUIREMENTS, **VARIABLES}[requirement]
+    assert tests
+    for test in tests:
         file, _, name = test.partition("::")
         assert re.search(rf"^(async )?def {name}\(", (TESTS / file).read_text(), re.MULTILINE), test

@@ -1,8 +1,11 @@
+import asyncio
 import gzip
+import random
 import zlib
 
 import pytest
 
+from tests.receive.fakes import NOW_NS, gzipped, post, receiving
 from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate
 
 
@@ -48,3 +51,16 @@ def test_zlib_body_is_bounded_too():
         inflate(zlib.compress(b"x" * 11), 10)
     with pytest.raises(BrokenBodyError):
         inflate(zlib.compress(b"x") + b"more", 10)
+
+
+async def test_large_compressed_bodies_arrive_in_parallel():
+    chance = random.Random(3)  # noqa: S311 - not for secrets
+    bodies = [chance.randbytes(300_000) for _ in range(4)]
+    async with receiving() as receivers:
+        replies = await asyncio.gather(
+            *(post(receivers.http.port, gzipped(body), Content_Encoding="gzip") for body in bodies)
+        )
+        broken = await post(receivers.http.port, gzipped(bodies[0])[:-9], Content_Encoding="gzip")
+    assert [reply.status for reply in replies] == [200] * 4
+    assert broken.status == 400
+    assert sorted(receivers.consumer.taken) == sorted(("traces", body, NOW_NS) for body in bodies)

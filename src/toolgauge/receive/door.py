@@ -25,6 +25,8 @@ Decode: TypeAlias = Callable[[bytes, int], bytes]
 FromJson: TypeAlias = Callable[[Signal, bytes], bytes]
 
 _ACCEPTED = Accepted()
+# A body of this size may take tens of milliseconds to decompress, for which other senders should not wait.
+_LARGE_COMPRESSED_BYTES = 128 * 1024
 
 
 class Door:
@@ -51,7 +53,7 @@ class Door:
     async def take(self, signal: Signal, body: bytes, decode: Decode | None = None) -> Refusal | None:
         """Hand the request on; `None` means that it was accepted. Others have their turn while a large one is read."""
         try:
-            answer = await self._consume(signal, decode(body, self.limit) if decode is not None and body else body)
+            answer = await self._consume(signal, await self._plain(body, decode))
         except TooLargeError:
             return self.refuse(signal, too_large(self.limit))
         except BrokenBodyError as error:
@@ -67,6 +69,14 @@ class Door:
         """Count a refusal and hand it back."""
         self._count(signal, told.outcome)
         return told
+
+    async def _plain(self, body: bytes, decode: Decode | None) -> bytes:
+        if decode is None or not body:
+            return body
+        # zlib lets go of the interpreter meanwhile.
+        if len(body) > _LARGE_COMPRESSED_BYTES:
+            return await asyncio.to_thread(decode, body, self.limit)
+        return decode(body, self.limit)
 
     async def _consume(self, signal: Signal, body: bytes) -> Answer:
         if not body:

@@ -12,7 +12,7 @@ from toolgauge.model.outcomes import Errored, NotEvaluated, Scored
 
 _CLOSE = 1e-9
 # What an original says besides its score; an evaluator says the same under the same names in `original`.
-_ORIGINAL = ("details", "status", "passed")
+_ORIGINAL = ("details", "status", "passed", "key")
 _BFCL = "bfcl.jsonl"
 
 

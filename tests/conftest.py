@@ -4,6 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.leaks import leaves_no_socket_and_no_thread, leaves_no_task
+
+__all__ = ["leaves_no_socket_and_no_thread", "leaves_no_task"]
+
 
 def pytest_addoption(parser: pytest.Parser):
     parser.addoption(

@@ -208,8 +208,8 @@ def test_values_appear_only_where_they_are_shown():
 
 
 def test_no_results_make_no_requests():
-    assert emitter().requests([]) == []
-    assert emitter().requests([scorecard()]) == []
+    assert list(emitter().requests([])) == []
+    assert list(emitter().requests([scorecard()])) == []
 
 
 def test_a_burst_is_split_into_requests_that_receivers_take():

@@ -147,7 +147,7 @@ def test_judged_spans_are_counted_as_reached_by_the_scorecard():
     registry = MetricRegistry()
     selfmetrics = SelfMetrics(registry)
     card = scorecard(call_result(passed()), call_result(passed(), criterion="b"), trajectory_result(passed()))
-    emitter(registry=registry, selfmetrics=selfmetrics).requests([card])
+    list(emitter(registry=registry, selfmetrics=selfmetrics).requests([card]))
     assert selfmetrics.annotations.value(("scorecard",)) == 2
 
 

@@ -297,4 +297,6 @@ def free_port() -> int:
 
 
 def threads_beside_main() -> set[threading.Thread]:
-    return {thread for thread in threading.enumerate() if thread is not threading.main_thread()}
+    """All threads but the main one and those that a test's event loop lends work to, which end with it."""
+    threads = set(threading.enumerate()) - {threading.main_thread()}
+    return {thread for thread in threads if not thread.name.startswith("asyncio_")}

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -30,7 +30,7 @@ class FailsOnce:
         self._sink.record(scorecard)
         self.recorded += 1
 
-    def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
         self._fail_in("requests")
         return self._sink.requests(scorecards)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -37,7 +37,7 @@ class Seen:
         self.scorecards.append(scorecard)
         self._sink.record(scorecard)
 
-    def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
         return self._sink.requests(scorecards)
 
     @property

@@ -5,7 +5,7 @@ ourselves goes the ways that the application has: `Ways` tells which.
 """
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from opentelemetry._logs import Logger
@@ -86,7 +86,7 @@ class InProcess:
             with self._faults.survived():
                 self._ways.on_scorecard(scorecard)
 
-    def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
         """Encode scorecard spans and events."""
         return self._emitter.requests(scorecards)
 

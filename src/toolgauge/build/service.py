@@ -169,16 +169,19 @@ class Service:
 
     async def _run_timers(self) -> None:
         next_tick = next_push = self.clock()
+        saying = False
         while True:
             now = self.clock()
-            if now >= next_tick:
+            is_time = now >= next_tick
+            if is_time:
                 next_tick = now + int(_TICK_S * 1e9)
                 with self._faults.survived():
                     self.pipeline.tick(now)
                 with self._faults.survived():
                     self._watch_memory(now)
+            if is_time or saying:
                 with self._faults.survived():
-                    self.pipeline.flush()
+                    saying = self.pipeline.flush_some(_SLICE_NS)
             if now >= next_push:
                 next_push = now + int(self._push_interval_s * 1e9)
                 with self._faults.survived():
@@ -186,7 +189,7 @@ class Service:
             busy = False
             with self._faults.survived():
                 busy = self.pipeline.score(_SLICE_NS)
-            await asyncio.sleep(0 if busy else _TICK_S)
+            await asyncio.sleep(0 if busy or saying else _TICK_S)
 
     def _watch_memory(self, now_ns: int) -> None:
         is_empty = self.pipeline.is_empty and not self.outbox.bytes_queued

@@ -6,7 +6,7 @@ assembling are shortened, so that it ends by itself in well under half a minute.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import as_file, files
 
 import aiohttp
@@ -44,7 +44,7 @@ class Watched:
         self._sink.record(scorecard)
         self._seen.append(scorecard)
 
-    def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
         """Hand on."""
         return self._sink.requests(scorecards)
 

@@ -65,17 +65,15 @@ class Emitter:
         """Move the metric cells."""
         self._scores.record(scorecard)
 
-    def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
         """Encode scorecard spans and events: one request a signal, several when it would become too large."""
-        outgoing: list[Outgoing] = []
         places: Places = {}
         if self._writes_spans:
-            outgoing.extend(_own("traces", self._spans.encode(scorecards, places)))
+            yield from _own("traces", self._spans.encode(scorecards, places))
             judged = sum(len(judged_spans(live_results(scorecard))) for scorecard in scorecards)
             if judged:
                 self._selfmetrics.annotations.add(judged, ("scorecard",))
-        outgoing.extend(_own("logs", self._events.encode(scorecards, places)))
-        return outgoing
+        yield from _own("logs", self._events.encode(scorecards, places))
 
     def metrics(self, now_ns: int) -> Outgoing:
         """Encode the whole registry."""

@@ -26,6 +26,8 @@ from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.seen import Conversation
 from toolgauge.score.verdicts import Checker
 
+# So many results are made without a pause.
+_PAUSE_EVERY = 1000
 # Room for rounding: a mean of thirds must be able to reach a threshold of 1.
 _ROUNDING = 1e-9
 
@@ -115,7 +117,12 @@ class Scorer:
         judged = yield from self._judged(evaluator, seen.trajectory, seen.expected)
         if seen.expected is not None:
             judged = yield from _with_values_seen(judged, conversation, seen.expected)
-        return [_result(criterion, trajectory, call, _passed(outcome, criterion.pass_at)) for call, outcome in judged]
+        results: list[Result] = []
+        for call, outcome in judged:
+            if len(results) % _PAUSE_EVERY == _PAUSE_EVERY - 1:
+                yield None
+            results.append(_result(criterion, trajectory, call, _passed(outcome, criterion.pass_at)))
+        return results
 
     def _judged(
         self, evaluator: Evaluator, trajectory: Trajectory, expected: Expected | None

@@ -1,0 +1,62 @@
+"""What a test may not leave behind: tasks of its event loop, sockets, threads that keep the process from ending."""
+
+import asyncio
+import gc
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from inspect import iscoroutinefunction
+from pathlib import Path
+
+import pytest
+
+_DESCRIPTORS = Path("/proc/self/fd")
+_GRACE_S = 5.0
+
+
+@pytest.fixture
+async def leaves_no_task() -> AsyncIterator[None]:
+    """Fail the test whose tasks are still there when it is over."""
+    before = asyncio.all_tasks()
+    yield
+    deadline = time.monotonic() + _GRACE_S
+    while left := asyncio.all_tasks() - before - {asyncio.current_task()}:
+        if time.monotonic() > deadline:
+            pytest.fail(f"tasks are left: {sorted(str(task.get_coro()) for task in left)}")
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture(autouse=True)
+def leaves_no_socket_and_no_thread(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail the test that leaves more sockets or threads than there were."""
+    if iscoroutinefunction(getattr(request, "function", None)):
+        # First of all: the event loop has sockets of its own, and is closed after this.
+        request.getfixturevalue("leaves_no_task")
+    sockets, threads = _sockets(), _threads()
+    yield
+    deadline = time.monotonic() + _GRACE_S
+    while left := [*(_sockets() - sockets), *(_threads() - threads)]:
+        if time.monotonic() > deadline:
+            pytest.fail(f"sockets or threads are left: {left}")
+        gc.collect()
+        time.sleep(0.01)
+
+
+def _sockets() -> set[str]:
+    """Sockets of this process by their numbers; empty where /proc does not tell."""
+    found: set[str] = set()
+    for descriptor in _DESCRIPTORS.glob("*"):
+        try:
+            name = str(descriptor.readlink())
+        except OSError:  # the listing itself used it
+            continue
+        if name.startswith("socket:"):
+            found.add(name)
+    return found
+
+
+def _threads() -> set[str]:
+    # Those that an event loop lends work to end with the loop, which is closed after this.
+    lent = "asyncio_"
+    threads = [thread for thread in threading.enumerate() if not thread.daemon and not thread.name.startswith(lent)]
+    return {f"{thread.name} ({thread.ident})" for thread in threads}

@@ -1,0 +1,252 @@
+"""Very large traces, very many of them, senders that stop in the middle, and what an acknowledgement means at the end."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+import contextlib
+import http.client
+import signal
+import socket
+import threading
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+
+from tests.wire.destination import receiving
+from tests.wire.sink import Sink, onward_to
+from tests.wire.support import Toolgauge, free_port, post, recorded, serving, to_grpc, to_http, until
+
+START_NS = 1_800_000_000_000_000_000
+
+
+def text(key: str, value: str) -> KeyValue:
+    return KeyValue(key=key, value=AnyValue(string_value=value))
+
+
+def tool_spans(trace_number: int, numbers: range, *, with_root: bool = False) -> bytes:
+    """A part of one run: tool spans, and at last the run's own span."""
+    request = ExportTraceServiceRequest()
+    group = request.resource_spans.add()
+    group.resource.attributes.append(text("service.name", "large"))
+    spans = group.scope_spans.add().spans
+    trace_id = trace_number.to_bytes(16, "big")
+    for number in numbers:
+        span = spans.add(
+            trace_id=trace_id,
+            span_id=(number + 1).to_bytes(8, "big"),
+            parent_span_id=b"rootroot",
+            name="execute_tool",
+            start_time_unix_nano=START_NS + number,
+            end_time_unix_nano=START_NS + number + 1,
+        )
+        span.attributes.extend(
+            (
+                text("gen_ai.operation.name", "execute_tool"),
+                text("gen_ai.tool.name", f"tool_{number % 50}"),
+                text("gen_ai.tool.call.arguments", f'{{"id": {number}}}'),
+            )
+        )
+    if with_root:
+        root = spans.add(
+            trace_id=trace_id, span_id=b"rootroot", name="invoke_agent",
+            start_time_unix_nano=START_NS, end_time_unix_nano=START_NS + 1_000_000_000,
+        )  # fmt: skip
+        root.attributes.append(text("gen_ai.operation.name", "invoke_agent"))
+    return request.SerializeToString()
+
+
+class Prober(threading.Thread):
+    """Sends an empty request again and again, and keeps the longest time that an answer took."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__()
+        self.slowest_s = 0.0
+        self.answers = 0
+        self._port = port
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        while not self._over.wait(0.005):
+            began = time.monotonic()
+            assert post(self._port, b"")[0] == 200
+            self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+            self.answers += 1
+
+    def stop(self) -> None:
+        self._over.set()
+        self.join()
+
+
+@contextlib.contextmanager
+def probing(toolgauge: Toolgauge) -> Generator[Prober]:
+    prober = Prober(toolgauge.http_port)
+    prober.start()
+    try:
+        yield prober
+    finally:
+        prober.stop()
+
+
+def test_a_trace_of_a_hundred_thousand_spans_is_scored_while_others_are_answered(tmp_path: Path, sink: Sink):
+    count = 100_000
+    settings = (onward_to(sink, "grpc"), "assemble.run_end_grace=3s", "hold.timeout=10s")
+    with serving(tmp_path, *settings) as toolgauge:
+        with probing(toolgauge) as prober:
+            for first in range(0, count, 5000):
+                toolgauge.send(tool_spans(1, range(first, first + 5000), with_root=first + 5000 == count))
+            toolgauge.settled(count + 1, 90)
+            until(lambda: toolgauge.total("toolgauge_trajectories_total") >= 1, "the trajectory", 60)
+        assert prober.answers > 50
+        assert prober.slowest_s < 5
+        assert sink.counted("unique_spans") == count + 1
+        assert toolgauge.books()["forwarded"] == count + 1
+
+
+def test_fifty_thousand_open_traces_fit_and_every_span_goes_on(tmp_path: Path, sink: Sink):
+    count = 50_000
+    settings = ("assemble.max_open=50000", "assemble.idle_timeout=1h", "assemble.open_idle_timeout=1h")
+    with serving(tmp_path, onward_to(sink, "grpc"), *settings, "hold.timeout=2s") as toolgauge:
+        before = toolgauge.memory_mib()
+        send_traces(toolgauge, range(1, count + 1))
+        books = toolgauge.settled(count, 60)
+        assert books["forwarded"] == count == sink.counted("unique_spans")
+        assert toolgauge.total("toolgauge_traces_open") == count
+        assert toolgauge.memory_mib() - before < 300
+        # To score them all takes longer than anyone waits at the end.
+        toolgauge.signal(signal.SIGKILL)
+        toolgauge.ended(5)
+
+
+def test_more_traces_than_may_be_open_end_the_oldest_which_are_scored_and_counted(tmp_path: Path, sink: Sink):
+    settings = ("assemble.max_open=500", "assemble.idle_timeout=1h", "assemble.open_idle_timeout=1h")
+    with serving(tmp_path, onward_to(sink, "grpc"), *settings, "hold.timeout=1s") as toolgauge:
+        send_traces(toolgauge, range(1, 3001))
+        assert toolgauge.settled(3000, 30)["forwarded"] == 3000 == sink.counted("unique_spans")
+        evicted = ("toolgauge_trajectories_total", frozenset({("closed_because", "max_open")}))
+        until(lambda: toolgauge.samples().get(evicted) == 2500, "the oldest to be ended", 30)
+        assert toolgauge.total("toolgauge_traces_open") == 500
+
+
+def send_traces(toolgauge: Toolgauge, numbers: range) -> None:
+    """Send one tool span of each trace, a thousand a request."""
+    whole = ExportTraceServiceRequest.FromString(tool_spans(1, range(1000)))
+    for first in range(numbers.start, numbers.stop, 1000):
+        for number, span in enumerate(whole.resource_spans[0].scope_spans[0].spans, first):
+            span.trace_id = number.to_bytes(16, "big")
+        toolgauge.send(whole.SerializeToString())
+
+
+def test_half_sent_requests_and_idle_connections_take_nothing_from_others(tmp_path: Path):
+    (body,) = recorded("pydantic-ai", "tool_error")
+    head = f"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: {len(body)}"
+    openings = (b"", b"POST /v1", head.encode(), f"{head}\r\n\r\n".encode() + body[: len(body) // 2])
+    with (
+        receiving() as destination,
+        contextlib.ExitStack() as connections,
+        serving(tmp_path, to_http(destination.http_port)) as toolgauge,
+    ):
+        before = toolgauge.memory_mib()
+        for number in range(1000):
+            port = (toolgauge.http_port, toolgauge.grpc_port)[number % 5 == 4]
+            connection = connections.enter_context(socket.create_connection(("127.0.0.1", port), 10))
+            if port == toolgauge.http_port:
+                connection.sendall(openings[number % 4])
+        with probing(toolgauge) as prober:
+            toolgauge.send(body, "http")
+            toolgauge.send(body, "grpc")
+            toolgauge.settled(6)
+        assert prober.slowest_s < 2
+        assert len(destination.spans()) == 6
+        assert toolgauge.memory_mib() - before < 100
+        # They do not keep it from stopping either.
+        toolgauge.signal()
+        assert toolgauge.ended(20) == 0
+
+
+class Senders:
+    """Some senders on threads of their own, each with one run a request, until nobody answers."""
+
+    def __init__(self, toolgauge: Toolgauge, count: int = 4) -> None:
+        self.acknowledged = 0
+        self.answers: set[int] = set()
+        self._port = toolgauge.http_port
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._send, args=(number,)) for number in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def _send(self, sender: int) -> None:
+        number = sender << 32
+        while True:
+            number += 1
+            try:
+                status, _ = post(self._port, tool_spans(number, range(20), with_root=True))
+            except (OSError, http.client.HTTPException):
+                return
+            with self._lock:
+                self.answers.add(status)
+                self.acknowledged += 21 if status == 200 else 0
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_a_stop_under_load_sends_on_all_that_was_acknowledged_and_ends_with_0(
+    tmp_path: Path, sink: Sink, protocol: str
+):
+    with serving(tmp_path, onward_to(sink, protocol)) as toolgauge:
+        senders = Senders(toolgauge)
+        try:
+            until(lambda: sink.counted("unique_spans") > 1000, "load")
+        finally:
+            toolgauge.signal()
+        assert toolgauge.ended(30) == 0
+        senders.join()
+        assert "everything was delivered" in toolgauge.said()
+        assert senders.answers <= {200, 503}
+        assert senders.acknowledged > 1000
+        # Answers to what was taken last may not have reached the sender.
+        assert senders.acknowledged <= sink.counted("unique_spans") <= senders.acknowledged + 4 * 21
+
+
+def test_a_stop_under_load_without_a_destination_says_how_much_is_lost(tmp_path: Path):
+    with serving(tmp_path, to_grpc(free_port())) as toolgauge:
+        senders = Senders(toolgauge)
+        try:
+            until(lambda: toolgauge.books()["received"] > 500, "load")
+        finally:
+            toolgauge.signal()
+        assert toolgauge.ended(30) == 1
+        senders.join()
+        told = toolgauge.said().rpartition("stopped; ")[2].partition(" ")[0]
+        assert int(told) >= senders.acknowledged > 0
+
+
+ACKNOWLEDGED = "An acknowledged request is in memory and will be sent on"
+
+
+@pytest.mark.parametrize(("number", "arrives"), [(signal.SIGTERM, 3), (signal.SIGKILL, 0)])
+def test_what_is_acknowledged_is_in_memory_sent_on_at_sigterm_and_lost_at_kill(
+    tmp_path: Path, sink: Sink, number: int, arrives: int
+):
+    assert ACKNOWLEDGED in (Path(__file__).parents[2] / "README.md").read_text()
+    with serving(tmp_path, onward_to(sink, "http")) as toolgauge:
+        sink.tell("/down")
+        toolgauge.send_recorded("pydantic-ai", "tool_error", "http")
+        until(lambda: toolgauge.total("toolgauge_send_failures_total"), "an attempt to fail")
+        toolgauge.signal(number)
+        if number == signal.SIGTERM:
+            until(lambda: "stopping" in toolgauge.said(), "the signal to be seen")
+            sink.tell("/up")
+        assert toolgauge.ended(20) == (0 if number == signal.SIGTERM else -signal.SIGKILL)
+    sink.tell("/up")
+    # There is no state that a successor could find.
+    with serving(tmp_path, onward_to(sink, "http")) as successor:
+        successor.send(b"", "http")
+        successor.assert_books_balance()
+    assert sink.counted("unique_spans") == arrives

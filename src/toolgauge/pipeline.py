@@ -17,7 +17,7 @@ from toolgauge.decode.annotate import Annotator
 from toolgauge.decode.decoder import Container, DecodedTraces, Decoder, ViewedSpan
 from toolgauge.decode.envelope import count_items, encode_spans
 from toolgauge.decode.heads import head_of
-from toolgauge.emit.annotations import span_attributes
+from toolgauge.emit.annotations import collecting_span_attributes
 from toolgauge.emit.hold import Hold
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Refused, Signal, Unsupported
 from toolgauge.model.errors import DecodeError
@@ -461,9 +461,8 @@ class Pipeline:
             if answers.trajectory.scope == "trace":
                 self._count_annotations(scorecard, set())
 
-    def _annotate(self, scorecard: Scorecard) -> Iterator[None]:
-        attributes = span_attributes(scorecard)
-        yield
+    def _annotate(self, scorecard: Scorecard) -> Generator[None, None, None]:
+        attributes = yield from collecting_span_attributes(scorecard)
         held = self._hold.take(scorecard.trajectory.trace_id)
         self._being_annotated = len(held)
         annotated: set[SpanRef] = set()

@@ -6,11 +6,14 @@ one criterion for one span (calls that share the model's span), which would over
 
 import math
 from collections import Counter
+from collections.abc import Generator
 
 from toolgauge.emit import names
 from toolgauge.model.json import Value
 from toolgauge.model.outcomes import Errored, Outcome, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.records import SpanRef
+
+_PAUSE_EVERY = 500
 
 
 def sound(outcome: Outcome) -> Outcome:
@@ -22,18 +25,32 @@ def sound(outcome: Outcome) -> Outcome:
 
 def span_attributes(scorecard: Scorecard) -> dict[SpanRef, dict[str, Value]]:
     """Collect the attributes of each judged span and of the run's root; nothing for conversations."""
-    if scorecard.trajectory.scope != "trace":
-        return {}
-    live = [result for result in scorecard.results if result.enforce == "live"]
-    if not live:
-        return {}
+    collecting = collecting_span_attributes(scorecard)
+    while True:
+        try:
+            next(collecting)
+        except StopIteration as done:
+            return done.value
+
+
+def collecting_span_attributes(scorecard: Scorecard) -> Generator[None, None, dict[SpanRef, dict[str, Value]]]:
+    """Do what `span_attributes` does, with pauses: a run may have a hundred thousand calls."""
     spans: dict[SpanRef, dict[str, Value]] = {}
+    live = [result for result in scorecard.results if result.enforce == "live"]
+    if scorecard.trajectory.scope != "trace" or not live:
+        return spans
     root = scorecard.trajectory.root
     if root is not None:
         spans[root] = {names.CLOSED_BECAUSE: scorecard.trajectory.closed_because}
-    for result in without_rivals(live):
-        if result.target is not None:
+    rivals: Counter[tuple[SpanRef | None, str]] = Counter()
+    for first in range(0, len(live), _PAUSE_EVERY):
+        rivals.update((result.target, result.criterion) for result in live[first : first + _PAUSE_EVERY])
+        yield
+    for count, result in enumerate(live, 1):
+        if result.target is not None and rivals[result.target, result.criterion] == 1:
             spans.setdefault(result.target, {}).update(criterion_attributes(result))
+        if count % _PAUSE_EVERY == 0:
+            yield
     return spans
 
 

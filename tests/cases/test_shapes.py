@@ -320,6 +320,11 @@ def test_what_would_be_met_by_any_call_or_never_looked_at_is_refused(written: Js
     assert raised.value.message == problem
 
 
+def test_keys_of_other_tools_stand_beside_those_of_a_call():
+    item: JsonObject = {"name": "a", "idx": 1, "type": "FUNCTION", "description": "d", "arguments_json": "{}"}
+    assert expected_of({"calls": [item]}) == Expected(turns=((ExpectedCall(name="a"),),))
+
+
 # -- calls that failed ------------------------------------------------------------------------------------------------
 
 

@@ -77,7 +77,7 @@ def _call(item: JsonObject, group: int | None = None) -> ExpectedCall:
 def _refuse_misspelt(name: str, item: JsonObject) -> None:
     """Raise `CaseError` for a key that is nearly one of ours: without its arguments a call is met by any."""
     for key in item:
-        meant = [] if key in _KEYS else get_close_matches(key.lower(), _KEYS, n=1, cutoff=0.8)
+        meant = [] if key in _KEYS else get_close_matches(key.lower(), _KEYS, n=1, cutoff=0.85)
         if meant:
             problem = f"unknown key `{key}` of expected call `{name}` (did you mean `{meant[0]}`?)"
             raise CaseError("invalid_case", problem)

@@ -22,7 +22,8 @@ from toolgauge.config.model import Config
 from toolgauge.score.criterion import Criterion
 
 _LOG = logging.getLogger("toolgauge")
-_GARBAGE_THRESHOLDS = (10_000, 20, 50)
+# Young garbage is looked for as often as ever: a request that is refused may hang in it, with all its bytes.
+_GARBAGE_THRESHOLDS = (700, 10, 100)
 
 
 @click.command("serve")

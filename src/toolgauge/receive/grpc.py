@@ -144,6 +144,8 @@ def _export(door: Door, signal: Signal) -> Callable[[bytes, _Context], Awaitable
         # The first byte tells: 0x1f is no legal tag of a protobuf message, 0x78 a rare one.
         told = await door.take(signal, body, _decompress if body[:1] in (b"\x1f", b"\x78") else None)
         if told is not None:
+            # Raised through this frame, which then hangs in a cycle: a refused request would stay in memory with it.
+            del body
             await _abort(context, told)
         return b""
 

@@ -15,7 +15,9 @@ from toolgauge.model.records import SpanEvent
 
 Default = TypeVar("Default")
 
-_TEXT, _BOOL, _INT, _DOUBLE = 0x0A, 0x10, 0x18, 0x21
+_TEXT, _BOOL, _INT, _DOUBLE, _ARRAY = 0x0A, 0x10, 0x18, 0x21, 0x2A
+# Tag of `ArrayValue.values`.
+_ELEMENT = 0x0A
 _MEMO_VALUE_BYTES = 64
 _MEMO_ENTRIES = 4096
 _read_double = struct.Struct("<d").unpack_from
@@ -50,6 +52,10 @@ def value(raw: bytes) -> Value:
 
 
 def _slow_value(raw: bytes) -> Value:
+    size = len(raw)
+    if 5 < size < 0x80 and raw[:6] == bytes((_ARRAY, size - 2, _ELEMENT, size - 4, _TEXT, size - 6)):
+        # Finish reasons: a list of one short text on every model span.
+        return [raw[6:].decode("utf-8", "replace")]
     return _from_message(parse(ANY_VALUE, raw)) if raw else None
 
 
@@ -76,32 +82,33 @@ def _from_message(message: AnyValueMessage) -> Value:
 class Values:
     """Decodes values and remembers short ones: operation names, tool names and models repeat in every span.
 
-    `undecodable` counts the values that could not be decoded when they were looked up.
+    `undecodable` counts the values that could not be decoded when they were looked up. Of `memo`, what is not `None`
+    is the value of these bytes.
     """
 
-    __slots__ = ("_memo", "undecodable")
+    __slots__ = ("memo", "undecodable")
 
     def __init__(self) -> None:
-        self._memo: dict[bytes, Value] = {}
+        self.memo: dict[bytes, Value] = {}
         self.undecodable = 0
 
     @property
     def remembered(self) -> int:
         """Number of values in memory."""
-        return len(self._memo)
+        return len(self.memo)
 
     def decode(self, raw: bytes) -> Value:
         """Decode one AnyValue; `None` when that cannot be done."""
         if len(raw) >= _MEMO_VALUE_BYTES:  # hashing is linear
             return self._safe(raw)
-        decoded = self._memo.get(raw)
+        decoded = self.memo.get(raw)
         if decoded is not None:
             return decoded
         decoded = self._safe(raw)
         if not isinstance(decoded, (list, dict)):  # somebody might change them
-            if len(self._memo) >= _MEMO_ENTRIES:
-                self._memo.clear()
-            self._memo[raw] = decoded
+            if len(self.memo) >= _MEMO_ENTRIES:
+                self.memo.clear()
+            self.memo[raw] = decoded
         return decoded
 
     def _safe(self, raw: bytes) -> Value:
@@ -134,11 +141,18 @@ class Attributes(Mapping[str, Value]):
     def get(self, key: str, default: Value | Default, /) -> Value | Default: ...
     def get(self, key: str, default: Value | Default | None = None, /) -> Value | Default:
         """Look up a value; written out because the inherited one raises and catches for each missing key."""
-        raw = self._raw
-        return self._values.decode(raw[key]) if key in raw else default
+        if key not in self._raw:
+            return default
+        raw, values = self._raw[key], self._values
+        # Looked into here too: it is asked for ten times a span, and a call more costs as much as the memo itself.
+        known = values.memo.get(raw) if len(raw) < _MEMO_VALUE_BYTES else None
+        return known if known is not None else values.decode(raw)
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and key in self._raw
+        try:
+            return key in self._raw
+        except TypeError:  # no text, which protobuf refuses
+            return False
 
     def __iter__(self) -> Iterator[str]:
         # Dialects of flattened messages walk over the keys several times.

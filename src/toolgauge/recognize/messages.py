@@ -56,14 +56,17 @@ class Message:
     __slots__ = ("_calls_beside", "_parts", "_source", "role")
 
     def __init__(self, item: JsonObject, default_role: str) -> None:
-        inner = item.get("message")
-        if isinstance(inner, str):
-            inner = _opened(inner)
-        source = inner if isinstance(inner, dict) else item
+        source, inner = item, None
+        if "message" in item:
+            inner = item["message"]
+            if isinstance(inner, str):
+                inner = _opened(inner)
+            source = inner if isinstance(inner, dict) else item
         role = (_text(source.get("role")) or _text(item.get("role")) or default_role).lower()
         self.role = _ROLES.get(role, role)
         self._source = source
-        self._parts = _parts(_body(source, inner))
+        parts = source.get("parts")
+        self._parts = _parts(parts if parts is not None else _body(source, inner))
         self._calls_beside = source.get("tool_calls") or item.get("tool_calls")
 
     @property
@@ -80,7 +83,7 @@ class Message:
                 call = _call(part)
             if call is not None:
                 yield call
-        for part in _parts(self._calls_beside):
+        for part in _parts(self._calls_beside) if self._calls_beside else ():
             call = _call(part)
             if call is not None:
                 yield call
@@ -164,9 +167,6 @@ def _opened(message: str) -> Json:
 
 
 def _body(source: JsonObject, inner: Json) -> Json:
-    parts = source.get("parts")
-    if parts is not None:
-        return parts
     # In some lists a call or an answer stands beside the messages, not inside one.
     kind = _text(source.get("type"))
     if kind in _CALL_TYPES or kind in _ANSWER_TYPES:
@@ -228,7 +228,7 @@ def _objects(value: Value, text_key: str) -> list[JsonObject]:
     read = values.content(value)
     match read:
         case Recorded(list() as items):
-            return [_item(item, text_key) for item in items[-_MAX_ITEMS:]]
+            return [item if isinstance(item, dict) else _item(item, text_key) for item in items[-_MAX_ITEMS:]]
         case Recorded(value=found):
             return [_item(found, text_key)]
         case Unparsed(text, "unparsable") if text.strip():

@@ -27,7 +27,8 @@ _MAX_CONTAINERS = 100_000
 _MAX_ENCODINGS = 4
 
 # orjson turns integers beyond 64 bits into floats, which silently changes ids.
-_LONG_NUMBER = b"0" * 19
+_LONG = 19
+_LONG_NUMBER = b"0" * _LONG
 _DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 _REDACTED = re.compile(r"(?:[\[<(_*]{0,2}(?:redacted|elided)[\])>_*]{0,2}|\*{3,})", re.IGNORECASE)
 _MAX_REDACTED = 64
@@ -50,15 +51,12 @@ def parse_text(text: str) -> Content:
 
 def content(value: Value) -> Content:
     """Read any attribute value; `None` (missing or empty) is not recorded."""
-    match value:
-        case None:
-            return NOT_RECORDED
-        case str():
-            return parse_text(value)
-        case bytes() | bytearray():
-            return parse_text(_text(value))
-        case _:
-            return _structured(value)
+    # By far the most values are text, and many are missing.
+    if isinstance(value, str):
+        return parse_text(value)
+    if value is None:
+        return NOT_RECORDED
+    return parse_text(_text(value)) if isinstance(value, bytes | bytearray) else _structured(value)
 
 
 def arguments(value: Value) -> Content:
@@ -145,7 +143,7 @@ def _parse(text: str) -> Json:
 
 def _has_long_number(text: str) -> bool:
     # A regular expression takes ten times as long, and longer than parsing the text.
-    return _LONG_NUMBER in text.encode("utf-8", "replace").translate(_DIGITS_AS_ZEROS)
+    return len(text) >= _LONG and _LONG_NUMBER in text.encode("utf-8", "replace").translate(_DIGITS_AS_ZEROS)
 
 
 def _parse_slowly(text: str, containers: int) -> Json:

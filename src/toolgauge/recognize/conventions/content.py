@@ -11,6 +11,9 @@ from toolgauge.recognize.messages import CallPart, Message, read_messages, read_
 
 # Choices beyond the first are alternatives; their calls must not take the positions of the first one's.
 _POSITIONS_A_CHOICE = 1000
+# The distinct instructions of one process, and the text of one.
+_MAX_KNOWN = 64
+_MAX_KNOWN_TEXT = 65_536
 
 
 def conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:
@@ -30,13 +33,36 @@ def stopped_for_tools(attributes: Mapping[str, Value]) -> bool:
     if isinstance(reasons, str):
         # Some producers write the list as JSON text, or one reason without a list.
         return any(f'"{word}"' in reasons or word == reasons for word in names.TOOL_FINISHES)
-    return isinstance(reasons, list) and any(reason in names.TOOL_FINISHES for reason in reasons)
+    if isinstance(reasons, list):
+        # Asked of every model span: a loop costs half of what a generator does.
+        for reason in reasons:
+            if reason in names.TOOL_FINISHES:
+                return True
+    return False
 
 
 def system(value: Value) -> Iterator[MessageSeen]:
     """Read system instructions."""
     if value is not None and (text := read_text(value)):
         yield MessageSeen(role="system", text=text)
+
+
+class InstructionsReader:
+    """Reads system instructions. They come again with each model call: what is read once is one object in memory."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[MessageSeen, ...]] = {}
+
+    def read(self, value: Value) -> tuple[MessageSeen, ...]:
+        """Read what `system` reads."""
+        if not isinstance(value, str) or len(value) > _MAX_KNOWN_TEXT:
+            return tuple(system(value))
+        seen = self._known.get(value)
+        if seen is None:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.pop(next(iter(self._known)))
+            seen = self._known[value] = tuple(system(value))
+        return seen
 
 
 def received(messages: list[Message]) -> Iterator[Observation]:
@@ -58,8 +84,8 @@ def newest_user_text(messages: list[Message]) -> Iterator[MessageSeen]:
 
 def written(messages: list[Message], agent: str | None, first: int = 0) -> Iterator[Observation]:
     """Read a model's output: the calls that it asks for, from position `first` on, and its text."""
-    calls = _once([call for message in messages for call in message.calls()])
-    for position, call in enumerate(calls, first):
+    calls = [call for message in messages for call in message.calls()]
+    for position, call in enumerate(_once(calls) if len(calls) > 1 else calls, first):
         yield CallRequested(
             position=position, name=call.name, call_id=call.call_id, arguments=call.arguments, agent=agent
         )
@@ -71,8 +97,6 @@ def written(messages: list[Message], agent: str | None, first: int = 0) -> Itera
 
 def _once(calls: list[CallPart]) -> Iterable[CallPart]:
     """Give each call once, where a stream's output is told piece by piece and then as a whole."""
-    if len(calls) <= 1:
-        return calls
     found: dict[object, CallPart] = {}
     for place, call in enumerate(calls):
         key = (call.name, call.call_id)

@@ -17,10 +17,11 @@ from toolgauge.recognize.messages import DefinitionReader, read_messages
 
 
 class ConventionsReader:
-    """Remembers nothing of records but the tools on offer, which come again with each model call."""
+    """Remembers nothing of records but the tools on offer and the instructions, which come again with each model call."""
 
     def __init__(self) -> None:
         self._definitions = DefinitionReader()
+        self._instructions = content.InstructionsReader()
 
     def read(self, record: Record) -> Iterator[Observation]:
         """Read one span or log record."""
@@ -77,7 +78,7 @@ class ConventionsReader:
 
     def _content(self, attributes: Mapping[str, Value], agent: str | None) -> Iterator[Observation]:
         yield from self.offered(attributes.get(names.DEFINITIONS))
-        yield from content.system(attributes.get(names.SYSTEM))
+        yield from self._instructions.read(attributes.get(names.SYSTEM))
         received = attributes.get(names.INPUT)
         if received is not None:
             yield from content.received(read_messages(received, "user"))
@@ -88,7 +89,7 @@ class ConventionsReader:
     def _seen_by_agent(self, attributes: Mapping[str, Value]) -> Iterator[Observation]:
         """Read an agent's messages for their text: the calls among them repeat what its model calls say."""
         yield from self.offered(attributes.get(names.DEFINITIONS))
-        yield from content.system(attributes.get(names.SYSTEM))
+        yield from self._instructions.read(attributes.get(names.SYSTEM))
         received = attributes.get(names.INPUT)
         if received is not None:
             yield from content.newest_user_text(read_messages(received, "user"))

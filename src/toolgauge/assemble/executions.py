@@ -52,11 +52,14 @@ def _shows_same_call(outer: Execution, inner: Execution, *, crossed: bool) -> bo
     return inner.arguments_key is not None and inner.arguments_key == outer.arguments_key
 
 
-def _absorb_doubled(executions: Iterable[Execution]) -> None:
+def _absorb_doubled(executions: Sequence[Execution]) -> None:
     """Merge what two instrumentations wrote side by side: same tool and arguments at the same time.
 
     One of them alone may show several equal calls at once, so each call takes in one span of each.
     """
+    if len({execution.node.scope for execution in executions}) <= 1:
+        # A single instrumentation, as nearly always: what follows would find nothing, and keys of arguments are dear.
+        return
     alike: dict[Hashable, deque[tuple[Execution, set[str]]]] = {}
     for execution in executions:
         if execution.arguments_key is None:

@@ -62,7 +62,9 @@ def joining(
     if not planted:
         return None
     last = planted[-1]
-    nodes = sorted((node for trace in planted for node in trace.nodes), key=lambda node: node.order)
+    nodes = last.nodes
+    if len(planted) > 1:
+        nodes = tuple(sorted((node for trace in planted for node in trace.nodes), key=lambda node: node.order))
     pairs: list[Pair] = []
     for trace in planted:
         pairs += yield from _pairs(trace.nodes, pace)

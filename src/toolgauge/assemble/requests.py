@@ -80,6 +80,9 @@ def _requesting_above(node: Node) -> Iterator[Node]:
 
 def _absorb_beside(nodes: Sequence[Node]) -> None:
     """Merge what two instrumentations wrote side by side about one output."""
+    if len({node.scope for node in nodes}) <= 1:
+        # A single instrumentation, as nearly always: what follows would find nothing, and keys of arguments are dear.
+        return
     seen: dict[Hashable, Request] = {}
     for node in nodes:
         for request in _alive(node):

@@ -18,11 +18,15 @@ class Runs:
 
     def __init__(self, nodes: Sequence[Node], root: Node | None) -> None:
         self._whole = root if root is not None else nodes[0]
-        self._shown_by: dict[SpanRef, Node] = {}
-        self._parts: dict[SpanRef, tuple[Node, list[Node]]] = {}
+        # By identity: hashing the names of spans would cost more than everything else here.
+        self._shown_by: dict[int, Node] = {}
+        self._parts: dict[int, tuple[Node, list[Node]]] = {}
         for node in nodes:
             run = self._run_of(node.inside)
-            self._parts.setdefault(run.ref, (run, []))[1].append(node)
+            parts = self._parts.get(id(run))
+            if parts is None:
+                parts = self._parts[id(run)] = (run, [])
+            parts[1].append(node)
 
     def __iter__(self) -> Iterator[Run]:
         has_runs = any(run.agent_run is not None for run, _ in self._parts.values())
@@ -51,16 +55,19 @@ class Runs:
         """Return the outermost of the spans that show this run: two instrumentations nest under one name."""
         if inside is None:
             return self._whole
+        known = self._shown_by.get(id(inside))
+        if known is not None:
+            return known
         path: list[Node] = []
         run = inside
-        while run.ref not in self._shown_by:
+        while id(run) not in self._shown_by:
             path.append(run)
             outer = run.above.inside if run.above is not None else None
             if outer is None or outer.agents != run.agents:
                 break
             run = outer
-        found = self._shown_by.get(run.ref, run)
-        self._shown_by.update((node.ref, found) for node in path)
+        found = self._shown_by.get(id(run), run)
+        self._shown_by.update((id(node), found) for node in path)
         return found
 
     def _run(self, run: Node, parts: Sequence[Node]) -> Run:

@@ -63,7 +63,8 @@ def plant(
 
 
 def _node(readings: list[Reading]) -> Node:
-    readings.sort(key=_log_order)
+    if len(readings) > 1:
+        readings.sort(key=_log_order)
     first = readings[0]
     node = Node(
         ref=first.ref,
@@ -129,6 +130,9 @@ def _observe(node: Node, observations: Iterable[Observation], *, from_log: bool)
 
 def _merge_requests(node: Node, arriving: list[Request]) -> None:
     """Add requests of one reading; those that another reading of the same span has are views of the same."""
+    if not node.requests:
+        node.requests.extend(arriving)
+        return
     for twin, request in twins(node.requests, arriving):
         twin.absorb(request)
     node.requests.extend(request for request in arriving if request.alive)
@@ -136,6 +140,9 @@ def _merge_requests(node: Node, arriving: list[Request]) -> None:
 
 def _merge_executions(node: Node, arriving: list[Execution]) -> None:
     """Add executions of one reading; a log record may show the execution that its span shows."""
+    if not node.executions and len(arriving) <= 1:
+        node.executions.extend(arriving)
+        return
     by_id = {execution.call_id: execution for execution in node.executions}
     by_name = {fold_name(execution.name): execution for execution in node.executions}
     for execution in arriving:

@@ -204,3 +204,23 @@ def test_memory_that_is_short_is_told_with_the_time_to_come_back(tmp_path: Path,
         # There is nothing to wait for.
         toolgauge.signal(signal.SIGKILL)
         toolgauge.ended(5)
+
+
+def test_requests_that_are_refused_leave_nothing_in_memory(tmp_path: Path, sink: Sink):
+    sink.tell("/down")
+    (small,) = recorded("pydantic-ai", "tool_error")
+    # Unknown fields: bytes that cost nothing to read.
+    large = small + b"\xfa\x7f\x80\x80\x20" + bytes(1 << 19)
+    onward = onward_to(sink, "grpc", "queue: {max_bytes: 64KiB}")
+    with serving(tmp_path, onward, "annotate=off") as toolgauge:
+        until(lambda: post(toolgauge.http_port, small)[0] == 503, "the queue to be full")
+        with grpc.insecure_channel(f"127.0.0.1:{toolgauge.grpc_port}") as channel:
+            export = channel.unary_unary(TRACES)
+            before = 0.0
+            for number in range(400):
+                assert export.future(large, timeout=10).code() is grpc.StatusCode.UNAVAILABLE
+                if number == 50:
+                    before = toolgauge.memory_mib()
+        assert toolgauge.memory_mib() - before < 30
+        toolgauge.signal(signal.SIGKILL)
+        toolgauge.ended(5)

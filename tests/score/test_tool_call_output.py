@@ -207,3 +207,12 @@ def test_ten_thousand_outputs_are_compared_in_slices():
     hostile = trajectory(gave("a\n" * 1000, "[" * 200_000), gave("\udcff", '"' * 1000))
     outcome = scored(ToolCallOutput(), hostile, expected(want("a\n" * 1000, 1), want("\udcff", 1)))
     assert (outcome.value, "\n" in outcome.explanation) == (0.0, False)
+
+
+def test_where_arguments_and_outputs_speak_equally_for_two_calls_the_order_of_calls_decides_nothing():
+    # A third of the arguments is worth as much as the output.
+    slot = ExpectedCall(name="a", args={"z": 1}, output=ExpectedOutput(value="wanted"))
+    by_arguments = tool_call("a", {"z": 1, "x": 2, "y": 3}, result=Recorded("other"))
+    by_output = tool_call("a", {"z": 9}, result=Recorded("wanted"))
+    for calls in ((by_arguments, by_output), (by_output, by_arguments)):
+        assert scored(ToolCallOutput(), trajectory(*calls), expected(slot)).value == 1.0

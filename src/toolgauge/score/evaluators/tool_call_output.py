@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, Item, Pair, align
 from toolgauge.score.compare import Comparison, compare, describe
@@ -25,8 +26,9 @@ _QUOTE = "`"
 # Comparing outputs costs more than comparing keys; beyond this, pairs are looked for near by.
 _MAX_PAIRS = 100_000
 _UNITS_PER_OUTPUT = 10
-# Arguments say which call an expected one is; outputs decide where they leave a choice.
-_ARGUMENTS_WEIGH = 3
+# Arguments say which call an expected one is; outputs decide where they leave a choice, and where a third of the
+# arguments speaks for one call and the output for another: else the order of the calls would.
+_ARGUMENTS_WEIGH = 2.999999
 
 
 class ToolCallOutput(CallComparison):
@@ -115,6 +117,7 @@ class ToolCallOutput(CallComparison):
         )
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _Verdict:
     """What is said of one expected output."""

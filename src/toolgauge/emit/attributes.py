@@ -26,8 +26,9 @@ from toolgauge.model.trajectory import Trajectory
 
 Attribute: TypeAlias = tuple[str, AttributeValue]
 _Constant: TypeAlias = tuple[str, str, str, str, Level, Enforce, OutcomeWord]
-# What was written of judged calls, by identity of trajectory and call, while scorecards are encoded.
-Places: TypeAlias = dict[tuple[int, int], tuple[bytes, ...]]
+# What was written while scorecards are encoded: of results by their identity, and of judged calls by that of trajectory
+# and call.
+Places: TypeAlias = dict[int | tuple[int, int], tuple[bytes, ...]]
 
 _MAX_CONSTANTS = 4096
 
@@ -42,11 +43,16 @@ class ResultWriter:
 
     def attributes(self, trajectory: Trajectory, result: Result, outcome: Outcome, places: Places) -> tuple[bytes, ...]:
         """Write one result. `places` is empty at first and kept for as long as these scorecards are encoded."""
+        # A result stands in an event of the scorecard's span and in a log record.
+        written = places.get(id(result))
+        if written is not None:
+            return written
         key = (id(trajectory), id(result.call))
         place = places.get(key)
         if place is None:
             place = places[key] = tuple(self._place(trajectory, result))
-        return (*self._constant(result, outcome), *place, *self._varying(outcome))
+        written = places[id(result)] = (*self._constant(result, outcome), *place, *self._varying(outcome))
+        return written
 
     def _constant(self, result: Result, outcome: Outcome) -> tuple[bytes, ...]:
         key = (

@@ -48,7 +48,7 @@ def field(field_tag: bytes, content: bytes) -> bytes:
 
 def length(size: int) -> bytes:
     """Write the length that stands between a tag and its bytes."""
-    return _LENGTHS[size] if size < 0x80 else varint(size)
+    return _LENGTHS[size] if size < _SHORT else varint(size)
 
 
 def elements(field_tag: bytes, written: Iterable[bytes]) -> bytes:
@@ -66,7 +66,9 @@ def time_field(field_tag: bytes, time_ns: int) -> bytes:
     return field_tag + _pack_fixed64(time_ns)
 
 
-_LENGTHS = tuple(varint(size) for size in range(0x80))
+# Nearly all that is written once a result is shorter.
+_SHORT = 0x800
+_LENGTHS = tuple(varint(size) for size in range(_SHORT))
 _FIRST, _SECOND = tag(1), tag(2)
 
 

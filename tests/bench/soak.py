@@ -30,7 +30,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as running:
         folder = Path(name)
         sink = _sink(folder, running)
-        toolgauge = Toolgauge(folder, to_grpc(sink.ports["grpc"]), "assemble.run_end_grace=6s")
+        settings = ("assemble.run_end_grace=6s", *arguments.set)
+        toolgauge = Toolgauge(folder, to_grpc(sink.ports["grpc"]), *settings)
         running.callback(toolgauge.close)
         toolgauge.wait_until_up()
         load = subprocess.Popen(
@@ -54,6 +55,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--rate", type=int, default=2000, help="spans a second")
+    parser.add_argument("--set", action="append", default=[], help="a setting of toolgauge, as in `a.b=c`")
     parser.add_argument("--interval", type=float, default=10, help="seconds between two looks")
     return parser.parse_args()
 

@@ -63,6 +63,14 @@ def test_criteria_keys_may_be_spelt_as_uipath_does():
             '{"id": "c", "evaluator": "e", "actual": {}, "pass_at": 80}',
             "case `c`: `pass_at` must be a number from 0 to 1",
         ),
+        (
+            '{"id": "c", "evaluator": "e", "actual": {}, "pas_at": 0.8}',
+            "case `c`: unknown key `pas_at`; did you mean `pass_at`?",
+        ),
+        (
+            '{"id": "c", "evaluator": "e", "actual": {}, "expects": {}}',
+            "case `c`: unknown key `expects`; did you mean `expected`?",
+        ),
     ],
 )
 def test_a_line_that_is_no_case_says_why(text: str, problem: str):

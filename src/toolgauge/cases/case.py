@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, cast
 
@@ -18,6 +19,8 @@ STDIN = "-"
 
 _MAX_DEPTH = 100
 _TOO_DEEP = f"nested deeper than {_MAX_DEPTH} levels"
+# Left out without a word, these would let a case pass.
+_MISSED = ("config", "expected", "pass_at")
 # Criteria of UiPath are written either way.
 _SPELLINGS = {
     "toolCalls": "tool_calls",
@@ -137,6 +140,15 @@ def _problem(written: JsonObject) -> str | None:
     pass_at = written.get("pass_at", 1.0)
     if not isinstance(pass_at, int | float) or isinstance(pass_at, bool) or not 0 <= pass_at <= 1:
         return f"case `{name}`: `pass_at` must be a number from 0 to 1"
+    return _slip(written)
+
+
+def _slip(written: JsonObject) -> str | None:
+    """Find a key that is nearly one of ours: a case may carry what else it likes, but not `pas_at`."""
+    for key in written:
+        meant = () if key in _MISSED else get_close_matches(key, _MISSED, n=1, cutoff=0.8)
+        if meant:
+            return f"case `{written['id']}`: unknown key `{key[:80]}`; did you mean `{meant[0]}`?"
     return None
 
 

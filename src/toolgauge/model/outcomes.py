@@ -35,6 +35,7 @@ Enforce: TypeAlias = Literal["live", "shadow"]
 OutcomeWord: TypeAlias = Literal["pass", "fail", "not_evaluated", "error"]
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """One side of a difference; wraps the value so that `null` differs from absent."""
@@ -42,6 +43,7 @@ class Side:
     value: Json
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """One thing that differed. `where` names tool and argument path, `rule` the comparison that decided.

@@ -12,6 +12,7 @@ from itertools import groupby, pairwise
 from math import fsum
 from typing import Literal, TypeAlias
 
+from toolgauge.model.quick import quick
 from toolgauge.score import greedy, monotone, partial_order
 from toolgauge.score.assignment import assign
 from toolgauge.score.monotone import Pairs
@@ -26,8 +27,11 @@ _MAX_KINDS_OF_MAX_PAIRS = 4
 # Values are counted in units that thirds, sevenths, ... sixteenths fit into: their sums stay exact.
 _UNITS = 720_720_000
 _UNITS_PER_PAIR = 2
+# So many calls on both sides together are first tried in the way that suffices for runs that are nearly as expected.
+_FEW = 100
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One call on either side.
@@ -44,6 +48,7 @@ class Item:
     optional: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
     """An expected and an actual call by index, and how well they agree."""
@@ -53,6 +58,7 @@ class Pair:
     value: float
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alignment:
     """Who belongs to whom; pairs in expected order, the rest as ascending indices.
@@ -91,6 +97,10 @@ def align(
     1 - value obeys the triangle inequality, as it does for a share of equal arguments; edit distances do not.
     """
     table = _Weights(expected, actual, weigh, pacer or Pacer())
+    if len(expected) + len(actual) <= _FEW and len(expected) * len(actual) <= max_pairs:
+        plain = yield from _plainly(table, order, peel=peel)
+        if plain is not None:
+            return (yield from _report(table, plain, order, is_greedy=False))
     aligner = _Aligner(table, max_pairs)
     match order:
         case "any":
@@ -317,6 +327,75 @@ class _Aligner:
         )
 
 
+def _plainly(table: _Weights, order: Order, *, peel: bool) -> Generator[None, None, Pairs | None]:
+    """Pair runs that are nearly as expected, as the solvers would; `None` where there is more to decide."""
+    if table.pacer.due(len(table.expected) + len(table.actual)):
+        yield
+    if any(item.optional for item in table.expected):
+        return None
+    if order == "any":
+        return (yield from _by_keys(table)) if peel else None
+    return (yield from _in_step(table)) if order == "ordered" or _stand_alone(table, order) else None
+
+
+def _by_keys(table: _Weights) -> Generator[None, None, Pairs | None]:
+    """Pair equal calls, the earliest first, and of each kind at most one more, which has nothing to choose from."""
+    places: dict[tuple[str, Hashable], list[int]] = {}
+    for column in range(len(table.actual) - 1, -1, -1):
+        item = table.actual[column]
+        places.setdefault((item.kind, item.key), []).append(column)
+    pairs: Pairs = []
+    rows: list[int] = []
+    for row, item in enumerate(table.expected):
+        same = places.get((item.kind, item.key))
+        if same:
+            column = same.pop()
+            table.values[row][column] = 1.0
+            pairs.append((row, column))
+        else:
+            rows.append(row)
+    if not rows or len(pairs) == len(table.actual):
+        return pairs
+    columns = {column for same in places.values() for column in same}
+    keys = {(table.expected[row].kind, table.expected[row].key) for row, _ in pairs}
+    for row in rows:
+        kind = table.expected[row].kind
+        others = [column for column in columns if table.actual[column].kind == kind]
+        if not others:
+            continue
+        # Equal calls could change places, and several of a kind could be paired in several ways.
+        is_only = len(others) == 1 and sum(table.expected[other].kind == kind for other in rows) == 1
+        if not is_only or not keys.isdisjoint(((kind, table.expected[row].key), (kind, table.actual[others[0]].key))):
+            return None
+        (weight,) = yield from table.of(row, others)
+        pairs += [(row, others[0])] if weight else []
+    return sorted(pairs)
+
+
+def _stand_alone(table: _Weights, order: Order) -> bool:
+    """Tell whether each call has a turn of its own, and each expected one a group where groups are looked at."""
+    sides = (table.actual, table.expected) if order == "partial" else (table.actual,)
+    return all(before.group != item.group for side in sides for before, item in pairwise(side))
+
+
+def _in_step(table: _Weights) -> Generator[None, None, Pairs | None]:
+    """Pair calls that stand at the same place, where all are equal but one, or but those that one side lacks at its end."""
+    rows, columns = len(table.expected), len(table.actual)
+    odd: list[int] = []
+    for place, (item, made) in enumerate(zip(table.expected, table.actual, strict=False)):
+        if item.kind == made.kind and item.key == made.key:
+            table.values[place][place] = 1.0
+        elif odd or rows != columns:
+            return None
+        else:
+            odd.append(place)
+    for place in odd:
+        (weight,) = yield from table.of(place, (place,))
+        if not weight:
+            return None
+    return [(place, place) for place in range(min(rows, columns))]
+
+
 def _runs(items: Sequence[Item]) -> list[list[int]]:
     """Find the neighbours of one group."""
     return [list(run) for _, run in groupby(range(len(items)), key=lambda index: items[index].group)]
@@ -437,8 +516,10 @@ def _report(table: _Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> 
     if table.pacer.due(len(expected) + len(actual)):
         yield
     misplaced: set[int] = set()
+    pairs = sorted(pairs)
     if order == "any":
-        misplaced = columns - (yield from _longest_run(table, pairs))
+        if any(actual[before].group > actual[column].group for (_, before), (_, column) in pairwise(pairs)):
+            misplaced = columns - (yield from _longest_run(table, pairs))
     elif missing and unexpected:
         missed = yield from _identities(table, expected, missing)
         misplaced = {column for column in unexpected if (actual[column].kind, actual[column].key) in missed}
@@ -449,7 +530,7 @@ def _report(table: _Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> 
         if table.pacer.due(len(unexpected)):
             yield
     found: list[Pair] = []
-    for row, column in sorted(pairs):
+    for row, column in pairs:
         found.append(Pair(expected=row, actual=column, value=table.values[row][column] or 0.0))
         if table.pacer.due(_UNITS_PER_PAIR):
             yield

@@ -13,6 +13,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.ports import Evaluator
+from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, ToolKinds
 from toolgauge.score.globs import Globs
@@ -32,8 +33,11 @@ class Registered:
     service: Globs | None
     agent: Globs | None
     case: Globs | None
+    # Nothing but the scope decides which trajectories it is for.
+    is_for_all: bool
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What an evaluator gets to see."""
@@ -53,6 +57,7 @@ def register(criterion: Criterion) -> Registered:
         service=None if when.service is None else Globs((when.service,)),
         agent=None if when.agent is None else Globs((when.agent,)),
         case=None if when.case is None else Globs((when.case,)),
+        is_for_all=when.service is None and when.agent is None and when.case is None and not when.attributes,
     )
 
 
@@ -92,8 +97,7 @@ def outside_sample(criterion: Criterion, trajectory: Trajectory) -> NotEvaluated
 def with_writing_tools(trajectory: Trajectory, expected_names: tuple[str, ...], kinds: ToolKinds) -> Trajectory:
     """Fill in which of the called, or of the expected, tools change state."""
     called = trajectory.writing_tools if expected_names else {call.name for call in trajectory.calls}
-    names = {*called, *expected_names}
-    writing = frozenset([name for name in names if kinds.writes(name)])
+    writing = frozenset([name for name in {*called, *expected_names} if kinds.writes(name)])
     return trajectory if writing == trajectory.writing_tools else replace(trajectory, writing_tools=writing)
 
 
@@ -111,6 +115,8 @@ def _narrowed(
 
 def _applies(registered: Registered, trajectory: Trajectory) -> bool:
     criterion = registered.criterion
+    if criterion.scope == trajectory.scope and registered.is_for_all:
+        return True
     return (
         criterion.scope == trajectory.scope
         and (registered.service is None or registered.service.match(trajectory.service or ""))

@@ -4,6 +4,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from toolgauge.model.outcomes import Difference, Side
+from toolgauge.model.quick import quick
 from toolgauge.score.align import Alignment
 from toolgauge.score.arguments import ArgumentComparer, Figures
 from toolgauge.score.compare import describe
@@ -15,6 +16,7 @@ _DESCRIBED = 4
 _UNITS_PER_PAIR = 10
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """`notes` hold no values; `parts` are recall and precision of arguments, counts of unexpected ones and of calls."""

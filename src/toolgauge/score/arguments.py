@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from toolgauge.model.outcomes import Difference, Side
+from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.align import MAX_PAIRS, Alignment, Order, Pair, align
 from toolgauge.score.argument_rules import NO_RULES, ArgumentRules
@@ -67,6 +68,7 @@ class ArgumentComparison(CallComparison):
         )
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """What is asked of arguments.
@@ -88,6 +90,7 @@ class Terms:
         return meets_itself(self.default) and all(map(meets_itself, self.rules.rules))
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgumentVerdict:
     """What became of one argument, and the rule that decided. `value` is from 0 to 1."""
@@ -98,6 +101,7 @@ class ArgumentVerdict:
     rule: str
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAgreement:
     """How well a call meets an expected one: `value` as `weigh` returns it, and why."""
@@ -145,6 +149,7 @@ _ANSWERED = frozenset(("met", "partly", "differs"))
 _EXPECTED = frozenset(("met", "partly", "differs", "missing", "unread"))
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     """One expected argument that is looked at."""
@@ -155,6 +160,7 @@ class _Wanted:
     omissible: bool
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _Ruling:
     """The rules of one argument of one tool."""

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Difference, Side
+from toolgauge.model.quick import quick
 from toolgauge.score.identities import Key, canonical
 from toolgauge.score.leaves import agreement, same
 from toolgauge.score.pauses import Pacer
@@ -45,6 +46,7 @@ _SKIPPED_PER_PAUSE = 1000
 _JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """`value` is 1 exactly when the rules are met; only some rules know values between. `leaves` is what was compared."""

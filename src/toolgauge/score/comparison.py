@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Generator, Iterator, Sequence
+from functools import cached_property
 from typing import ClassVar
 
 from toolgauge.model.expected import Expected, ExpectedCall
@@ -10,6 +11,7 @@ from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import CallSelection
+from toolgauge.score.sides import KeptSlots
 from toolgauge.score.turns import score_turns
 
 
@@ -18,6 +20,10 @@ class CallComparison(CallSelection):
 
     level: ClassVar[Level] = "trajectory"
     needs_reference: ClassVar[bool] = True
+
+    @cached_property
+    def _kept(self) -> KeptSlots:
+        return KeptSlots()
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""

@@ -54,6 +54,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # MCP servers, agents and namespaces stand in front of a tool's own name.
 _NAMESPACE = re.compile(r"__|[./:]")
 _READ_LENGTH = 256
+_MAX_KNOWN = 1000
 # How deep the cases of a reference stand in a canonical criterion: below `reference` and `cases`.
 _REFERENCE_DEPTH = 3
 
@@ -143,14 +144,27 @@ class ToolKinds:
     `read_only` is configured, none where only `writes` is, and otherwise the verb of the name decides.
     """
 
-    __slots__ = ("_read_only", "_writes")
+    __slots__ = ("_known", "_read_only", "_writes")
 
     def __init__(self, *, read_only: Sequence[str] | None = None, writes: Sequence[str] | None = None) -> None:
         self._read_only = None if read_only is None else Globs(read_only)
         self._writes = None if writes is None else Globs(writes)
+        # Agents call the same few tools again and again.
+        self._known: dict[str, bool] = {}
 
     def writes(self, name: str) -> bool:
         """Tell whether the tool changes state."""
+        known = self._known.get(name)
+        if known is not None:
+            return known
+        writes = self._decided(name)
+        if len(name) <= _READ_LENGTH:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            self._known[name] = writes
+        return writes
+
+    def _decided(self, name: str) -> bool:
         if self._writes is not None and self._writes.match(name):
             return True
         if self._read_only is not None and self._read_only.match(name):

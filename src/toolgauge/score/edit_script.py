@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Literal, TypeAlias
 
+from toolgauge.model.quick import quick
 from toolgauge.score.align import Alignment, Pair, Weigh, align
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import shown
@@ -32,6 +33,7 @@ _MAX_PAIRS = 20_000
 _UNITS_PER_EDIT = 2
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Free:
     """What costs nothing: unexpected calls are left, missing ones not inserted."""
@@ -40,6 +42,7 @@ class Free:
     missing: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
     """One step of the script. `slot` and `call` are indices into the sides, `None` where that side has none.

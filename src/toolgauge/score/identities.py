@@ -39,6 +39,16 @@ class Identities:
         self._texts: dict[str, int] = {}
         self._figures: dict[float, int] = {}
 
+    def __len__(self) -> int:
+        """Return how many values have a number."""
+        return len(self._numbers) + len(self._texts) + len(self._figures)
+
+    def copy(self) -> "Identities":
+        """Return others that know the same values and go on by themselves."""
+        copied = Identities()
+        copied._numbers, copied._texts, copied._figures = self._numbers.copy(), self._texts.copy(), self._figures.copy()
+        return copied
+
     def of_leaf(self, value: Leaf) -> int:
         """Return the number of a single value."""
         if isinstance(value, str):
@@ -52,10 +62,12 @@ class Identities:
         """Return the number of each value; `None` where they are too many for one go, or any is a container."""
         if len(values) > _AT_ONCE:
             return None
-        texts, found = self._texts, dict[str, int]()
+        texts, figures, found = self._texts, self._figures, dict[str, int]()
         for name, value in values.items():
             if isinstance(value, str):
                 found[name] = texts.setdefault(value, -1 - 2 * len(texts))
+            elif type(value) is int:
+                found[name] = figures.setdefault(value, -2 - 2 * len(figures))
             elif isinstance(value, list | dict):
                 return None
             else:

@@ -10,6 +10,7 @@ from typing import Annotated, TypeAlias, cast
 
 from pydantic import BeforeValidator, Field
 
+from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.globs import Globs
 from toolgauge.score.pauses import Pacer
@@ -46,6 +47,7 @@ class TooEarly:
         return f"{shown(self.call.name)} before {shown(self.awaited)}"
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
     """How many calls had to wait for another, and which of them did not."""

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from toolgauge.model.json import Json
+from toolgauge.model.quick import quick
 from toolgauge.score.globs import Globs
 from toolgauge.score.patterns import Pattern
 
@@ -173,6 +174,7 @@ class Deeper:
     rank: int
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The rule of a value, which holds for all that is in it but for those places that have a rule of their own."""

@@ -5,7 +5,7 @@ ends is cut off. A generator that yields `None` as pauses, so that scoring never
 """
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Answers, Inquiry, Judged, JudgeEvaluator
@@ -23,7 +23,7 @@ from toolgauge.score.applying import (
     with_writing_tools,
 )
 from toolgauge.score.criterion import Criterion, ToolKinds
-from toolgauge.score.seen import Conversation
+from toolgauge.score.seen import Conversation, ExpectedValues
 from toolgauge.score.verdicts import Checker
 
 # So many results are made without a pause.
@@ -53,13 +53,14 @@ class Scorer:
         self._asking_by_name = {one.criterion.name: one.criterion for one in self._asking}
         self._kinds = kinds
         self._max_pauses = max_pauses
+        self._expected_values = ExpectedValues()
         self.wanted: frozenset[str] = frozenset(key for criterion in criteria for key in attribute_keys(criterion))
         self.wants_conversations = any(criterion.scope == "conversation" for criterion in criteria)
 
     def score(self, trajectory: Trajectory) -> Iterator[tuple[Result, ...] | None]:
         """Yield pauses (`None`) and at the end all results, in the order of the criteria and of the calls."""
         trajectory = with_writing_tools(trajectory, (), self._kinds)
-        conversation = Conversation(trajectory)
+        conversation = Conversation(trajectory, self._expected_values)
         results: list[Result] = []
         for registered in applying(self._scoring, trajectory):
             if results:
@@ -206,7 +207,13 @@ def _flagged(outcome: Outcome, share: float) -> Outcome:
     explanation = outcome.explanation
     if share == 0:
         explanation += "; no value of the reference occurs in the conversation: it may belong to another one"
-    return replace(outcome, explanation=explanation, parts={**outcome.parts, "reference_values_seen": share})
+    return Scored(
+        value=outcome.value,
+        explanation=explanation,
+        parts={**outcome.parts, "reference_values_seen": share},
+        differences=outcome.differences,
+        passed=outcome.passed,
+    )
 
 
 def _passed(outcome: Outcome, pass_at: float) -> Outcome:

@@ -16,17 +16,41 @@ from toolgauge.score.pauses import Pacer
 _MAX_VALUES = 200
 _MAX_LEAVES = 100_000
 _CHARACTERS_PER_UNIT = 2000
+# The values of so many references are kept.
+_MAX_KNOWN = 256
 # Where a value occurs so often only as a part of something else, it is taken for not there.
 _MAX_PLACES = 10_000
+
+
+class ExpectedValues:
+    """The argument values of references as text, the same for trajectory after trajectory."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        # By identity; references stay beside their values so that no other can take their place in memory.
+        self._known: dict[int, tuple[Expected, tuple[str, ...]]] = {}
+
+    def of(self, expected: Expected) -> tuple[str, ...]:
+        """Return the distinct values that say something, the first of them where there are many."""
+        known = self._known.get(id(expected))
+        if known is not None:
+            return known[1]
+        values = _expected_values(expected)
+        if len(self._known) >= _MAX_KNOWN:
+            self._known.clear()
+        self._known[id(expected)] = (expected, values)
+        return values
 
 
 class Conversation:
     """What was recorded of a trajectory, written out once for all references that are looked for in it."""
 
-    __slots__ = ("_shares", "_text", "_trajectory")
+    __slots__ = ("_shares", "_text", "_trajectory", "_values")
 
-    def __init__(self, trajectory: Trajectory) -> None:
+    def __init__(self, trajectory: Trajectory, values: ExpectedValues | None = None) -> None:
         self._trajectory = trajectory
+        self._values = ExpectedValues() if values is None else values
         self._text: str | None = None
         self._shares: list[tuple[Expected, float | None]] = []
 
@@ -44,7 +68,7 @@ class Conversation:
         return share
 
     def _share_of(self, expected: Expected) -> Generator[None, None, float | None]:
-        values = _expected_values(expected)
+        values = self._values.of(expected)
         if not values:
             return None
         pacer = Pacer()
@@ -137,6 +161,8 @@ def written(leaf: Json) -> str:
 
 def _occurs(value: str, conversation: str) -> bool:
     start = conversation.find(value)
+    if start >= 0 and not value[0].isdigit() and not value[-1].isdigit():
+        return True
     while start >= 0:
         end = start + len(value)
         before = conversation[start - 1 : start] if start else ""

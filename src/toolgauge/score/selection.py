@@ -38,14 +38,15 @@ class CallSelection(BaseModel):
 
     def calls(self, trajectory: Trajectory) -> tuple[ToolCall, ...]:
         """Pick the calls that count, in order."""
-        return tuple(
-            call
-            for call in trajectory.calls
-            if (self.failed_calls == "count" or not has_failed(call)) and self._counts(call.name, trajectory)
-        )
+        calls = trajectory.calls
+        if self.failed_calls != "count":
+            calls = tuple(call for call in calls if not has_failed(call))
+        return calls if self.tools is None else tuple(call for call in calls if self._counts(call.name, trajectory))
 
     def expected_calls(self, expected: Sequence[ExpectedCall], trajectory: Trajectory) -> tuple[ExpectedCall, ...]:
         """Pick the expected calls that count: what is not looked for among the calls is not missed either."""
+        if self.tools is None:
+            return tuple(expected)
         return tuple(call for call in expected if self._counts(call.name, trajectory))
 
     def _counts(self, name: str, trajectory: Trajectory) -> bool:

@@ -9,6 +9,7 @@ from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import NotEvaluated
+from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.align import Item
 from toolgauge.score.identities import Identities
@@ -22,8 +23,11 @@ Arguments: TypeAlias = dict[str, int] | None
 # A call that must occur more often than this was not meant.
 _MAX_REPEATS = 10_000
 _UNITS_PER_ITEM = 2
+# So many expected sides are kept, and none of more calls or values: these are copied for each trajectory.
+_MAX_KEPT, _MAX_KEPT_CALLS, _MAX_KEPT_VALUES = 64, 200, 2000
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
     """Expected slots and actual calls; items, arguments and calls of a side go by the same index."""
@@ -49,6 +53,44 @@ class Sides:
         return wanted is None or found is None or wanted == found
 
 
+@quick
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Slots:
+    """The expected side, and the numbers of its values."""
+
+    calls: tuple[ExpectedCall, ...]
+    items: tuple[Item, ...]
+    arguments: tuple[Arguments, ...]
+    identities: Identities
+    by_id: bool
+
+
+class KeptSlots:
+    """Expected sides of one evaluator that were made ready: mostly the same is expected of trajectory after trajectory.
+
+    They go by the identity of the expected calls, which they hold, so that no others can take their place in memory.
+    """
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, bool, bool], tuple[Sequence[ExpectedCall], _Slots]] = {}
+
+    def find(self, expected: Sequence[ExpectedCall], *, names_only: bool, equals_meet: bool) -> _Slots | None:
+        """Return the side that was made of just these calls."""
+        kept = self._kept.get((id(expected), names_only, equals_meet))
+        return None if kept is None else kept[1]
+
+    def keep(self, expected: Sequence[ExpectedCall], slots: _Slots, *, names_only: bool, equals_meet: bool) -> None:
+        """Keep a side that depends on nothing but the expected calls, unless it is large."""
+        is_large = len(expected) > _MAX_KEPT_CALLS or len(slots.identities) > _MAX_KEPT_VALUES
+        if is_large or not isinstance(expected, tuple) or any(map(_is_open, expected)):
+            return
+        if len(self._kept) >= _MAX_KEPT:
+            self._kept.clear()
+        self._kept[id(expected), names_only, equals_meet] = (expected, slots)
+
+
 def make_sides(
     expected: Sequence[ExpectedCall],
     calls: Sequence[ToolCall],
@@ -56,12 +98,50 @@ def make_sides(
     names_only: bool,
     pacer: Pacer,
     equals_meet: bool = True,
+    kept: KeptSlots | None = None,
 ) -> Generator[None, None, Sides]:
     """Make both sides ready. An expected call that may repeat becomes several slots, those beyond the least optional.
 
     Slots of one group of expected calls share a group, all others have one of their own.
     `equals_meet` is False where rules decide that even an equal call may not be what is expected.
     """
+    slots = None if kept is None else kept.find(expected, names_only=names_only, equals_meet=equals_meet)
+    if slots is None:
+        slots = yield from _slots(expected, calls, names_only=names_only, pacer=pacer, equals_meet=equals_meet)
+        if kept is not None:
+            kept.keep(expected, slots, names_only=names_only, equals_meet=equals_meet)
+    # What is kept must not grow with the values of the calls that it is compared with.
+    identities = slots.identities if kept is None else slots.identities.copy()
+    call_items: list[Item] = []
+    call_arguments: list[Arguments] = []
+    for call in calls:
+        readable = None if names_only else readable_arguments(call)
+        arguments = None if readable is None else identities.of_leaves(readable)
+        if arguments is None and readable is not None:
+            arguments = yield from _keyed(readable, identities, pacer)
+        key = _key_of_call(call, arguments, names_only=names_only)
+        call_items.append(Item(kind=call.name, key=(key, call.call_id) if slots.by_id else key, group=call.turn))
+        call_arguments.append(arguments)
+        if pacer.due(_UNITS_PER_ITEM if arguments is None else _UNITS_PER_ITEM + len(arguments)):
+            yield
+    return Sides(
+        slots=slots.calls,
+        slot_items=slots.items,
+        slot_arguments=slots.arguments,
+        calls=tuple(calls),
+        call_items=tuple(call_items),
+        call_arguments=tuple(call_arguments),
+    )
+
+
+def _slots(
+    expected: Sequence[ExpectedCall],
+    calls: Sequence[ToolCall],
+    *,
+    names_only: bool,
+    pacer: Pacer,
+    equals_meet: bool,
+) -> Generator[None, None, _Slots]:
     identities = Identities()
     slots: list[ExpectedCall] = []
     slot_items: list[Item] = []
@@ -72,13 +152,15 @@ def make_sides(
     for call in expected:
         stage += call.group is None or call.group != group
         group = call.group
-        arguments = None if names_only or call.args is None else (yield from _keyed(call.args, identities, pacer))
+        arguments = None if names_only or call.args is None else identities.of_leaves(call.args)
+        if arguments is None and call.args is not None and not names_only:
+            arguments = yield from _keyed(call.args, identities, pacer)
         key: Hashable = ("any",) if arguments is None else _whole(arguments)
         if by_id or not equals_meet:
             # Ids bind beyond names and arguments, so no call equals the slot outright: all are weighed.
             key = ("expected", call.call_id, key)
         required, most = 1, 1
-        if call.optional or call.repeat != (1, 1):
+        if _is_open(call):
             made = Counter([call.name for call in calls]) if made is None else made
             required, most = _repeats(call, made[call.name])
         for number in range(most):
@@ -88,42 +170,35 @@ def make_sides(
             slot_arguments.append(arguments)
             if pacer.due(_UNITS_PER_ITEM):
                 yield
-    call_items: list[Item] = []
-    call_arguments: list[Arguments] = []
-    for call in calls:
-        readable = None if names_only else readable_arguments(call)
-        arguments = None if readable is None else (yield from _keyed(readable, identities, pacer))
-        key = _key_of_call(call, arguments, names_only=names_only)
-        call_items.append(Item(kind=call.name, key=(key, call.call_id) if by_id else key, group=call.turn))
-        call_arguments.append(arguments)
-        if pacer.due(_UNITS_PER_ITEM):
-            yield
-    return Sides(
-        slots=tuple(slots),
-        slot_items=tuple(slot_items),
-        slot_arguments=tuple(slot_arguments),
-        calls=tuple(calls),
-        call_items=tuple(call_items),
-        call_arguments=tuple(call_arguments),
+    return _Slots(
+        calls=tuple(slots),
+        items=tuple(slot_items),
+        arguments=tuple(slot_arguments),
+        identities=identities,
+        by_id=by_id,
     )
+
+
+def _is_open(call: ExpectedCall) -> bool:
+    """Tell whether the calls that were made decide how many slots it becomes."""
+    return call.optional or call.repeat != (1, 1)
 
 
 def readable_arguments(call: ToolCall) -> JsonObject | None:
     """Return the arguments of a call; null is how some producers write that there are none."""
-    match call.arguments:
-        case Recorded(value=None):
-            return {}
-        case Recorded(value=dict() as arguments):
-            return arguments
-        case Recorded() | Unparsed() | NotRecorded():
-            return None
+    content = call.arguments
+    if not isinstance(content, Recorded):
+        return None
+    if isinstance(content.value, dict):
+        return content.value
+    return {} if content.value is None else None
 
 
 def not_observable(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> NotEvaluated | None:
     """Say why arguments cannot be judged: a call that could be an expected one was recorded without them."""
     names = {call.name for call in expected if call.args is not None}
     for call in calls:
-        if call.name not in names:
+        if isinstance(call.arguments, Recorded) or call.name not in names:
             continue
         match call.arguments:
             case NotRecorded(reason="redacted"):
@@ -135,7 +210,7 @@ def not_observable(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) 
                 )
             case Unparsed(reason="truncated"):
                 return NotEvaluated(reason="truncated", explanation=f"the arguments of {shown(call.name)} were cut off")
-            case Recorded() | Unparsed():
+            case Unparsed():
                 continue
     return None
 
@@ -148,11 +223,6 @@ def _repeats(call: ExpectedCall, calls: int) -> tuple[int, int]:
 
 
 def _keyed(arguments: JsonObject, identities: Identities, pacer: Pacer) -> Generator[None, None, dict[str, int]]:
-    keyed = identities.of_leaves(arguments)
-    if keyed is not None:
-        if pacer.due(1 + len(keyed)):
-            yield
-        return keyed
     keyed = dict[str, int]()
     for name, value in arguments.items():
         if isinstance(value, list | dict):

@@ -52,7 +52,9 @@ class ToolCallAccuracy(ArgumentComparison):
         if unobservable is not None:
             return unobservable
         terms = self.terms(trajectory)
-        sides = yield from make_sides(expected, calls, names_only=False, pacer=pacer, equals_meet=terms.equals_meet)
+        sides = yield from make_sides(
+            expected, calls, names_only=False, pacer=pacer, equals_meet=terms.equals_meet, kept=self._kept
+        )
         comparer = ArgumentComparer(sides, terms, pacer)
         alignment = yield from align(
             sides.slot_items,

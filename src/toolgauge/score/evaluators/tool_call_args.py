@@ -51,7 +51,9 @@ class ToolCallArgs(ArgumentComparison):
             return unobservable
         default = Similarity() if self.similarity == "json" else Exact()
         terms = self.terms(trajectory, default=default, subset=self.subset)
-        sides = yield from make_sides(expected, calls, names_only=False, pacer=pacer, equals_meet=terms.equals_meet)
+        sides = yield from make_sides(
+            expected, calls, names_only=False, pacer=pacer, equals_meet=terms.equals_meet, kept=self._kept
+        )
         comparer = ArgumentComparer(sides, terms, pacer)
         alignment = yield from comparer.aligned()
         if not alignment.pairs and not alignment.missing:

@@ -43,7 +43,12 @@ class ToolCallF1(ArgumentComparison):
             return unobservable
         terms = self.terms(trajectory)
         sides = yield from make_sides(
-            expected, calls, names_only=names_only, pacer=pacer, equals_meet=names_only or terms.equals_meet
+            expected,
+            calls,
+            names_only=names_only,
+            pacer=pacer,
+            equals_meet=names_only or terms.equals_meet,
+            kept=self._kept,
         )
         comparer = ArgumentComparer(sides, terms, pacer)
 

@@ -44,7 +44,7 @@ class ToolCallOrder(CallComparison):
         pacer: Pacer,
     ) -> Generator[None, None, Outcome]:
         """Compare the calls of one turn."""
-        sides = yield from make_sides(expected, calls, names_only=True, pacer=pacer)
+        sides = yield from make_sides(expected, calls, names_only=True, pacer=pacer, kept=self._kept)
 
         def weigh(slot: int, call: int) -> Generator[None, None, float | None]:
             yield from ()

@@ -67,7 +67,7 @@ class ToolCallOutput(CallComparison):
             return NotEvaluated(reason="nothing_expected", explanation="no output is expected")
         # Where no arguments are expected, calls with equal outputs are equal, and paired without looking at all pairs.
         names_only = all(call.args is None for call in expected)
-        sides = yield from make_sides(expected, calls, names_only=names_only, pacer=pacer)
+        sides = yield from make_sides(expected, calls, names_only=names_only, pacer=pacer, kept=self._kept)
         weighing = yield from _weighing(sides, Similarity() if self.similarity == "json" else Exact(), pacer)
         alignment = yield from align(
             weighing.slot_items,

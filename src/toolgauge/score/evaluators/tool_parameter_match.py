@@ -72,7 +72,9 @@ class ToolParameterMatch(ArgumentComparison):
         if unobservable is not None:
             return unobservable
         terms = self._terms(trajectory)
-        sides = yield from make_sides(expected, calls, names_only=False, pacer=pacer, equals_meet=terms.equals_meet)
+        sides = yield from make_sides(
+            expected, calls, names_only=False, pacer=pacer, equals_meet=terms.equals_meet, kept=self._kept
+        )
         comparer = ArgumentComparer(sides, terms, pacer)
         alignment = yield from comparer.aligned(
             order="partial" if self.ordered else "any", whole=self.match_mode != "name_only"

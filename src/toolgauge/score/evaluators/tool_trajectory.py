@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
@@ -120,7 +121,12 @@ class ToolTrajectory(ArgumentComparison):
     ) -> Generator[None, None, "_Story"]:
         terms = self.terms(trajectory)
         sides = yield from make_sides(
-            expected, calls, names_only=self.match == "name", pacer=pacer, equals_meet=terms.equals_meet
+            expected,
+            calls,
+            names_only=self.match == "name",
+            pacer=pacer,
+            equals_meet=terms.equals_meet,
+            kept=self._kept,
         )
         comparer = ArgumentComparer(sides, terms, pacer)
         in_order = self.mode in _ORDERED
@@ -167,6 +173,7 @@ class ToolTrajectory(ArgumentComparison):
         )
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Story:
     """What became of the calls of one turn."""

@@ -20,6 +20,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
+from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.first_fit import first_without
 from toolgauge.score.identities import Key
@@ -50,6 +51,7 @@ _ROLES = {
 _Mode: TypeAlias = Literal["exact", "ignore", "subset", "superset"]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _Call:
     """`args` is `None` where arguments are not looked at: an expected call may give only its name."""
@@ -58,6 +60,7 @@ class _Call:
     args: JsonObject | None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _Message:
     role: str

@@ -9,6 +9,7 @@ from pydantic import field_validator
 from toolgauge.model.json import JsonObject
 from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Errored, Outcome, Scored
+from toolgauge.model.quick import quick
 from toolgauge.score.align import Item, align
 from toolgauge.score.identities import Key
 from toolgauge.score.pauses import Pacer, finished
@@ -121,6 +122,7 @@ class _NullArgumentsError(Exception):
     """Null is compared with arguments, at which the original raises."""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
     """A call made ready: keys of what is compared, and of what makes calls equal to the original."""

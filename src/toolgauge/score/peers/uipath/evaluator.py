@@ -16,6 +16,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Scored
 from toolgauge.model.ports import Evaluation
+from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.pauses import Pacer, finished
 
@@ -31,6 +32,7 @@ class Criteria(BaseModel):
 CriteriaT = TypeVar("CriteriaT", bound=Criteria)
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """A score as UiPath gives it. `details` are its texts, which hold values; they are made only where they are shown."""

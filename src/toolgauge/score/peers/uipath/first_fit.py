@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from toolgauge.model.json import JsonObject
+from toolgauge.model.quick import quick
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.peers.uipath.spans import ToolCall, ToolOutput
 
@@ -18,6 +19,7 @@ Equal: TypeAlias = Callable[[int, int], bool]
 Shown: TypeAlias = Callable[[int, int], tuple[object, object]]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One comparison that was made."""

@@ -12,6 +12,7 @@ from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Value
 
 _OURS = "toolgauge."
+_OUR_TEXT = _OURS.encode()
 _OUR_MARKS = span_marks((_OURS,))
 _INT64 = range(-(2**63), 2**63)
 _MEMO_ENTRIES = 1024
@@ -52,7 +53,8 @@ def _written(attributes: Mapping[str, Value]) -> bytes:
 
 
 def _without_ours(raw: bytes) -> bytes:
-    if not _OUR_MARKS.found_in(raw):
+    # The plain test settles it for nearly all, at a tenth of what the pattern costs.
+    if _OUR_TEXT not in raw or not _OUR_MARKS.found_in(raw):
         return raw
     try:
         message = parse(SPAN_ATTRIBUTES, raw)
@@ -66,7 +68,7 @@ def _without_ours(raw: bytes) -> bytes:
 
 def _is_ours(entry: bytes) -> bool:
     try:
-        return parse(KEY, entry).key.startswith(_OURS.encode())
+        return parse(KEY, entry).key.startswith(_OUR_TEXT)
     except DecodeError:
         return False
 

@@ -26,8 +26,8 @@ from toolgauge.model.trajectory import Trajectory
 
 Attribute: TypeAlias = tuple[str, AttributeValue]
 _Constant: TypeAlias = tuple[str, str, str, str, Level, Enforce, OutcomeWord]
-# What was written while scorecards are encoded: of results by their identity, and of judged calls by that of trajectory
-# and call.
+# What was written while scorecards are encoded: of results and outcomes by their identity, and of judged calls by that
+# of trajectory and call.
 Places: TypeAlias = dict[int | tuple[int, int], tuple[bytes, ...]]
 
 _MAX_CONSTANTS = 4096
@@ -51,7 +51,11 @@ class ResultWriter:
         place = places.get(key)
         if place is None:
             place = places[key] = tuple(self._place(trajectory, result))
-        written = places[id(result)] = (*self._constant(result, outcome), *place, *self._varying(outcome))
+        # Not of `outcome`, which may be made for this call alone: an id must not come to name something new.
+        varying = places.get(id(result.outcome))
+        if varying is None:
+            varying = places[id(result.outcome)] = tuple(self._varying(outcome))
+        written = places[id(result)] = (*self._constant(result, outcome), *place, *varying)
         return written
 
     def _constant(self, result: Result, outcome: Outcome) -> tuple[bytes, ...]:

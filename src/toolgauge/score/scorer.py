@@ -118,11 +118,16 @@ class Scorer:
         judged = yield from self._judged(evaluator, seen.trajectory, seen.expected)
         if seen.expected is not None:
             judged = yield from _with_values_seen(judged, conversation, seen.expected)
+        # Evaluators say the same of many calls, mostly with the very same object.
+        passed: dict[int, Outcome] = {}
         results: list[Result] = []
         for call, outcome in judged:
             if len(results) % _PAUSE_EVERY == _PAUSE_EVERY - 1:
                 yield None
-            results.append(_result(criterion, trajectory, call, _passed(outcome, criterion.pass_at)))
+            said = passed.get(id(outcome))
+            if said is None:
+                said = passed[id(outcome)] = _passed(outcome, criterion.pass_at)
+            results.append(_result(criterion, trajectory, call, said))
         return results
 
     def _judged(

@@ -13,7 +13,7 @@ _REASONS = frozenset[str](get_args(Reason))
 class Checker:
     """Checks the outcomes of one evaluator for one trajectory, one after the other."""
 
-    __slots__ = ("_calls", "_level", "_open")
+    __slots__ = ("_calls", "_level", "_open", "_sound")
 
     def __init__(self, level: Level, calls: Sequence[ToolCall]) -> None:
         self._level = level
@@ -22,6 +22,8 @@ class Checker:
         self._open: set[int | None] = {None}
         if level == "call":
             self._open.update(id(call) for call in calls)
+        # Scores that were found right; the same object is said of many calls.
+        self._sound: dict[int, Scored] = {}
 
     def problem(self, call: object, outcome: object) -> str | None:
         """Say what is wrong with an outcome; `None` when nothing is."""
@@ -32,26 +34,26 @@ class Checker:
         if isinstance(outcome, Scored):
             if target is None and self._level == "call":
                 return "the evaluator scored the trajectory where it declares to score calls"
-            return _problem_of_score(outcome)
+            return None if id(outcome) in self._sound else self._problem_of_score(outcome)
         if isinstance(outcome, NotEvaluated):
             return None if outcome.reason in _REASONS else "the evaluator gave a reason that is not in the closed list"
         return None if isinstance(outcome, Errored) else "the evaluator yielded something that is not an outcome"
+
+    def _problem_of_score(self, scored: Scored) -> str | None:
+        if not _is_number(scored.value) or not 0 <= scored.value <= 1:
+            return "the evaluator gave a score that is not a number from 0 to 1"
+        if not _is_text(scored.explanation):
+            return "the evaluator gave a score without an explanation"
+        if not _are_parts(scored.parts) or not _are_differences(scored.differences):
+            return "the evaluator gave parts or differences of the wrong type"
+        self._sound[id(scored)] = scored
+        return None
 
     def silence(self) -> Outcome:
         """Say what it means that the evaluator yielded no outcome."""
         if self._level == "call":
             return NotEvaluated(reason="no_calls", explanation="no call to judge")
         return Errored(error_type="invalid_outcome", message="the evaluator yielded no outcome")
-
-
-def _problem_of_score(scored: Scored) -> str | None:
-    if not _is_number(scored.value) or not 0 <= scored.value <= 1:
-        return "the evaluator gave a score that is not a number from 0 to 1"
-    if not _is_text(scored.explanation):
-        return "the evaluator gave a score without an explanation"
-    if not _are_parts(scored.parts) or not _are_differences(scored.differences):
-        return "the evaluator gave parts or differences of the wrong type"
-    return None
 
 
 def _is_number(value: object) -> bool:

@@ -30,10 +30,18 @@ class ToolSuccess(CallSelection):
         calls = self.calls(trajectory)
         if not calls:
             yield None, nothing_to_judge(trajectory)
+        # Of most calls the same is to be said: one object a tool, which costs less to make, check and write.
+        succeeded: dict[str, Outcome] = {}
         for call in calls:
             if pacer.due(_WORK_OF_A_CALL):
                 yield None
-            yield call, _outcome(call)
+            if call.error is None and call.state == "executed":
+                outcome = succeeded.get(call.name)
+                if outcome is None:
+                    outcome = succeeded[call.name] = _outcome(call)
+                yield call, outcome
+            else:
+                yield call, _outcome(call)
 
 
 def _outcome(call: ToolCall) -> Outcome:

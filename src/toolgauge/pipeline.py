@@ -13,10 +13,10 @@ from typing import Literal, Protocol
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.seen_twice import SeenTwice
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.decode.annotate import Annotator
 from toolgauge.decode.decoder import Container, DecodedTraces, Decoder, ViewedSpan
-from toolgauge.decode.envelope import count_items, encode_spans
+from toolgauge.decode.envelope import count_items
 from toolgauge.decode.heads import head_of
+from toolgauge.departures import Departures
 from toolgauge.emit.annotations import collecting_span_attributes
 from toolgauge.emit.hold import Hold
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Refused, Signal, Unsupported
@@ -32,8 +32,6 @@ from toolgauge.selfmetrics import SelfMetrics
 
 # Less than a slice of scoring may take: reading is not the only thing that the event loop does.
 _LONGEST_READING_NS = 3_000_000
-# So many spans are annotated without a pause.
-_PAUSE_EVERY = 200
 _RECEIVED = ("received", "", "")
 # What the spans are that scores stand on, beside the trace's root.
 _JUDGED = (CallExecuted, AgentRun)
@@ -122,17 +120,12 @@ class Pipeline:
         self._metrics = metrics
         self._settings = settings
         self._clock = clock
-        self._annotator = Annotator()
         self._scoring: _Scoring | None = None
         # A large trace is joined in steps too; it is no longer open then.
         self._closing: Iterator[Trajectory | None] | None = None
-        self._released: list[tuple[Container, bytes]] = []
-        self._waiting: list[Outgoing] = []
-        self._is_backed_up = False
+        self._departures = Departures(outbox, metrics)
         # Spans of requests that are being read at this moment.
         self._being_read = 0
-        # Spans of the trajectory that was scored last.
-        self._being_annotated = 0
         self._scorecards: list[Scorecard] = []
         self._saying: Iterator[Outgoing] | None = None
         self._answers: deque[Answers] = deque()
@@ -153,8 +146,7 @@ class Pipeline:
     @property
     def spans_held(self) -> int:
         """Senders' spans that are neither queued for a destination nor gone."""
-        waiting = sum(outgoing.spans for outgoing in self._waiting)
-        return self._hold.spans + len(self._released) + self._being_read + self._being_annotated + waiting
+        return self._hold.spans + self._departures.spans + self._being_read
 
     @property
     def is_empty(self) -> bool:
@@ -208,19 +200,18 @@ class Pipeline:
             self._being_read -= spans
             rest = decoded.body(held) if decoded.span_count else None
             if rest is not None:
-                self._pass_on(Outgoing(signal="traces", body=rest, spans=spans, own=False))
+                self._departures.pass_on(Outgoing(signal="traces", body=rest, spans=spans, own=False))
         return Accepted()
 
     def _pass_on_unread(self, body: bytes) -> None:
         spans = count_items(body)
         self._metrics.spans.add(spans, _RECEIVED)
-        self._pass_on(Outgoing(signal="traces", body=body, spans=spans, own=False))
+        self._departures.pass_on(Outgoing(signal="traces", body=body, spans=spans, own=False))
 
     def _refusal(self, body: bytes) -> tuple[Refused, str] | None:
         if self._is_closing:
             return Refused("shutting down"), "shutdown"
-        # Small requests may still fit where what was released does not: taken in, they would pile up behind it.
-        if self._is_backed_up or not self._outbox.has_room(len(body)):
+        if not self._departures.has_room(len(body)):
             return Refused("the queue to the destination is full"), "queue_full"
         if not self._has_memory(len(body)):
             return Refused("memory is short"), "memory"
@@ -266,7 +257,7 @@ class Pipeline:
                     self._assembler.add(reading, now_ns)
         finally:
             if decoded.record_count:
-                self._pass_on(Outgoing(signal="logs", body=body, spans=0, own=False))
+                self._departures.pass_on(Outgoing(signal="logs", body=body, spans=0, own=False))
         return Accepted()
 
     def _consume_metrics(self, body: bytes) -> Answer:
@@ -275,7 +266,7 @@ class Pipeline:
         if (refused := self._refusal(body)) is not None:
             return refused[0]
         if count_items(body):
-            self._pass_on(Outgoing(signal="metrics", body=body, spans=0, own=False))
+            self._departures.pass_on(Outgoing(signal="metrics", body=body, spans=0, own=False))
         return Accepted()
 
     def _waits_for_scores(self, reading: Reading) -> bool:
@@ -288,19 +279,12 @@ class Pipeline:
     def _held(self, viewed: ViewedSpan, now_ns: int) -> bool:
         return self._hold.add(viewed.span.ref, viewed.container, viewed.raw, now_ns)
 
-    def _pass_on(self, outgoing: Outgoing) -> None:
-        if not self._outbox.put(outgoing):
-            # Others took the room while the request was being read: it leaves when there is room again.
-            self._waiting.append(outgoing)
-            self._is_backed_up = True
-
     # -- time -------------------------------------------------------------------------------------------------------
 
     def tick(self, now_ns: int) -> None:
         """Take note of the time and let go of spans that were held long enough."""
         self._now_ns = max(self._now_ns, now_ns)
-        for span in self._hold.expired(self._now_ns):
-            self._released.append((span.container, span.raw))
+        self._departures.release((span.container, span.raw) for span in self._hold.expired(self._now_ns))
         self._seen_twice.turn_over_if_due(self._now_ns)
         self._metrics.loop_suspected.set(float(self._seen_twice.loop_suspected))
         broken = self._broken_before + self._decoder.undecodable_values - self._metrics.undecodable_values.value()
@@ -319,8 +303,7 @@ class Pipeline:
 
     def release(self) -> None:
         """Let go of all spans that are still held."""
-        for span in self._hold.take_all():
-            self._released.append((span.container, span.raw))
+        self._departures.release((span.container, span.raw) for span in self._hold.take_all())
 
     def shed(self) -> None:
         """Let go of held spans and give up open trajectories, oldest first: memory is short."""
@@ -464,24 +447,7 @@ class Pipeline:
     def _annotate(self, scorecard: Scorecard) -> Generator[None, None, None]:
         attributes = yield from collecting_span_attributes(scorecard)
         held = self._hold.take(scorecard.trajectory.trace_id)
-        self._being_annotated = len(held)
-        annotated: set[SpanRef] = set()
-        ready: list[tuple[Container, bytes]] = []
-        try:
-            for span in held:
-                if len(ready) % _PAUSE_EVERY == _PAUSE_EVERY - 1:
-                    yield
-                added = attributes.get(span.ref)
-                if added:
-                    ready.append((span.container, self._annotator.annotate(span.raw, added)))
-                    annotated.add(span.ref)
-                else:
-                    ready.append((span.container, span.raw))
-        finally:
-            # A fault costs spans their scores, never the spans.
-            ready.extend((span.container, span.raw) for span in held[len(ready) :])
-            self._released.extend(ready)
-            self._being_annotated = 0
+        annotated = yield from self._departures.releasing(held, attributes)
         self._count_annotations(scorecard, annotated)
 
     def _count_annotations(self, scorecard: Scorecard, annotated: set[SpanRef]) -> None:
@@ -510,8 +476,7 @@ class Pipeline:
         return False
 
     def _flush_ready(self) -> None:
-        self._flush_waiting()
-        self._flush_spans()
+        self._departures.flush()
         self._take_answers()
 
     def _say(self) -> bool:
@@ -524,25 +489,7 @@ class Pipeline:
             scorecards, self._scorecards = self._scorecards, []
             saying = iter(self._sink.requests(scorecards))
         for outgoing in saying:
-            if not self._outbox.put(outgoing):
-                self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+            self._departures.say(outgoing)
             self._saying = saying
             break
         return True
-
-    def _flush_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        self._waiting.extend(outgoing for outgoing in waiting if not self._outbox.put(outgoing))
-
-    def _flush_spans(self) -> None:
-        # Requests of different senders are never merged; what came in one request leaves in one.
-        by_origin: dict[object, list[tuple[Container, bytes]]] = {}
-        for container, raw in self._released:
-            by_origin.setdefault(container.origin, []).append((container, raw))
-        self._released.clear()
-        for spans in by_origin.values():
-            body = encode_spans(spans)
-            if not self._outbox.put(Outgoing(signal="traces", body=body, spans=len(spans), own=False)):
-                # Still held: they leave when the destination has taken something.
-                self._released.extend(spans)
-        self._is_backed_up = bool(self._released or self._waiting)

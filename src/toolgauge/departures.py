@@ -1,0 +1,103 @@
+"""What is ready to leave: senders' spans that were held, requests that found no room, what we say ourselves.
+
+Senders' data stays here while the outbox is full, and senders are told to come back meanwhile; what we say ourselves is
+dropped and counted then.
+"""
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+
+from toolgauge.decode.annotate import Annotator
+from toolgauge.decode.decoder import Container
+from toolgauge.decode.envelope import encode_spans
+from toolgauge.emit.hold import HeldSpan
+from toolgauge.model.delivery import Outbox, Outgoing
+from toolgauge.model.json import Value
+from toolgauge.model.records import SpanRef
+from toolgauge.selfmetrics import SelfMetrics
+
+# So many spans are annotated without a pause.
+_PAUSE_EVERY = 200
+
+
+class Departures:
+    """Hands over to the outbox what there is room for."""
+
+    def __init__(self, outbox: Outbox, metrics: SelfMetrics) -> None:
+        self._outbox = outbox
+        self._metrics = metrics
+        self._released: list[tuple[Container, bytes]] = []
+        self._waiting: list[Outgoing] = []
+        self._is_backed_up = False
+        self._annotator = Annotator()
+        self._being_annotated = 0
+
+    @property
+    def spans(self) -> int:
+        """Senders' spans that have not left."""
+        return len(self._released) + self._being_annotated + sum(outgoing.spans for outgoing in self._waiting)
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Tell whether a senders' request of this size could leave now.
+
+        Small ones may still fit where what waits here does not: taken in, they would pile up behind it.
+        """
+        return not self._is_backed_up and self._outbox.has_room(size_bytes)
+
+    def release(self, spans: Iterable[tuple[Container, bytes]]) -> None:
+        """Have spans leave with the next `flush`."""
+        self._released.extend(spans)
+
+    def releasing(
+        self, held: Sequence[HeldSpan[Container]], attributes: Mapping[SpanRef, Mapping[str, Value]]
+    ) -> Generator[None, None, set[SpanRef]]:
+        """Have spans leave with what is said about them; return those that something is said about."""
+        self._being_annotated += len(held)
+        annotated: set[SpanRef] = set()
+        ready: list[tuple[Container, bytes]] = []
+        try:
+            for span in held:
+                if len(ready) % _PAUSE_EVERY == _PAUSE_EVERY - 1:
+                    yield
+                added = attributes.get(span.ref)
+                if added:
+                    ready.append((span.container, self._annotator.annotate(span.raw, added)))
+                    annotated.add(span.ref)
+                else:
+                    ready.append((span.container, span.raw))
+        finally:
+            # A fault costs spans their scores, never the spans.
+            ready.extend((span.container, span.raw) for span in held[len(ready) :])
+            self._released.extend(ready)
+            self._being_annotated -= len(held)
+        return annotated
+
+    def pass_on(self, outgoing: Outgoing) -> None:
+        """Hand over a senders' request."""
+        if not self._outbox.put(outgoing):
+            # Others took the room while the request was being read: it leaves when there is room again.
+            self._waiting.append(outgoing)
+            self._is_backed_up = True
+
+    def say(self, outgoing: Outgoing) -> None:
+        """Hand over a request of our own."""
+        if not self._outbox.put(outgoing):
+            self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+
+    def flush(self) -> None:
+        """Hand over all senders' data that there is room for."""
+        waiting, self._waiting = self._waiting, []
+        self._waiting.extend(outgoing for outgoing in waiting if not self._outbox.put(outgoing))
+        self._flush_spans()
+        self._is_backed_up = bool(self._released or self._waiting)
+
+    def _flush_spans(self) -> None:
+        # Requests of different senders are never merged; what came in one request leaves in one.
+        by_origin: dict[object, list[tuple[Container, bytes]]] = {}
+        for container, raw in self._released:
+            by_origin.setdefault(container.origin, []).append((container, raw))
+        self._released.clear()
+        for spans in by_origin.values():
+            body = encode_spans(spans)
+            if not self._outbox.put(Outgoing(signal="traces", body=body, spans=len(spans), own=False)):
+                # Still held: they leave when the destination has taken something.
+                self._released.extend(spans)

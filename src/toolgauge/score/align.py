@@ -532,7 +532,7 @@ def _report(table: _Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> 
     found: list[Pair] = []
     for row, column in pairs:
         found.append(Pair(expected=row, actual=column, value=table.values[row][column] or 0.0))
-        if table.pacer.due(_UNITS_PER_PAIR):
+        if len(found) % _FEW == 0 and table.pacer.due(_UNITS_PER_PAIR * _FEW):
             yield
     return Alignment(
         pairs=tuple(found),

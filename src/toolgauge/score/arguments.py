@@ -87,7 +87,7 @@ class Terms:
     @property
     def equals_meet(self) -> bool:
         """Whether equal calls always meet each other; where not, they have to be compared like any others."""
-        return meets_itself(self.default) and all(map(meets_itself, self.rules.rules))
+        return meets_itself(self.default) and (not self.rules.root or all(map(meets_itself, self.rules.rules)))
 
 
 @quick
@@ -215,12 +215,15 @@ class ArgumentComparer:
         and one with few can each do better with the other's counterpart.
         """
         terms = self._terms
-        tools = {slot.name for slot in self.sides.slots}
         if not all(map(is_equivalence, (terms.default, *terms.rules.rules))) or not terms.equals_meet:
             return False
         if terms.subset:
             return self._have_equal_sizes()
-        return terms.volatile is None and not terms.required_only and not any(map(terms.schemas.has_defaults, tools))
+        if terms.volatile is not None or terms.required_only:
+            return False
+        return terms.schemas.are_none or not any(
+            map(terms.schemas.has_defaults, {slot.name for slot in self.sides.slots})
+        )
 
     def aligned(
         self, *, order: Order = "any", whole: bool = False, max_pairs: int = MAX_PAIRS
@@ -326,8 +329,10 @@ class ArgumentComparer:
     def _expected(
         self, slot: int, call: int, name: str, tool: str, *, explain: bool
     ) -> Generator[None, None, tuple[ArgumentVerdict, tuple[Difference, ...]]]:
-        argument = next((argument for argument in self._of_slot(slot) if argument.name == name), None)
-        if argument is None:
+        for argument in self._of_slot(slot):
+            if argument.name == name:
+                break
+        else:
             return ArgumentVerdict(name=name, word="ignored", value=0.0, rule="ignore"), ()
         rule = rule_name(argument.ruling.scope.rule)
         identity = (self.sides.call_arguments[call] or {}).get(name)
@@ -369,7 +374,8 @@ class ArgumentComparer:
         return self._wanted[slot]
 
     def _ruling(self, tool: str, argument: str) -> _Ruling:
-        place = (tool, argument)
+        # Without rules for any of them all are compared alike.
+        place = (tool, argument) if self._terms.rules.root else ("", "")
         if place not in self._rulings:
             scope = self._terms.rules.of(tool, argument, self._terms.default)
             is_plain = isinstance(scope.rule, Exact) and not scope.deeper

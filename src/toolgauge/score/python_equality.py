@@ -18,6 +18,10 @@ _Container: TypeAlias = list[Json] | dict[str, Json]
 # Sorting or hashing more at once would keep others waiting.
 _AT_ONCE = 1000
 _UNITS_PER_CONTAINER = 4
+# So many values in all are compared at once where nothing is deeper than one container in another.
+_FEW = 60
+# Named once: a union would be made anew each time that it is asked for.
+_CONTAINERS = (list, dict)
 
 
 class PythonEquality:
@@ -33,20 +37,26 @@ class PythonEquality:
 
     def same(self, first: Json, second: Json) -> Generator[None, None, bool]:
         """Tell whether two values are equal."""
-        if not isinstance(first, list | dict) or not isinstance(second, list | dict):
+        if not isinstance(first, _CONTAINERS) or not isinstance(second, _CONTAINERS):
             return first == second
         if type(first) is not type(second) or len(first) != len(second):
             return False
+        if _is_shallow(first):
+            if self._pacer.due(_UNITS_PER_CONTAINER):
+                yield
+            return first == second
         return (yield from self.key(first)) == (yield from self.key(second))
 
     def key(self, value: Json) -> Generator[None, None, Key]:
         """Return a key that is equal for equal values only, as long as this lives."""
-        if isinstance(value, list | dict) and id(value) not in self._containers:
+        if isinstance(value, _CONTAINERS):
+            known = self._containers.get(id(value))
+            if known is not None:
+                return known[1]
             if self._pacer.due(_UNITS_PER_CONTAINER + len(value) // 4):
                 yield
             if not self._holds_none(value):
                 yield from self._number_containers(value)
-        if isinstance(value, list | dict):
             return self._containers[id(value)][1]
         return ("null",) if value is None else ("value", value)
 
@@ -54,11 +64,10 @@ class PythonEquality:
         """Number a container at once if there is no container in it, as it mostly is."""
         if len(node) > _AT_ONCE:
             return False
-        try:
-            number = self._number(("{", frozenset(node.items())) if isinstance(node, dict) else ("[", *node))
-        except TypeError:
-            # Containers cannot be hashed.
-            return False
+        for child in node.values() if isinstance(node, dict) else node:
+            if isinstance(child, _CONTAINERS):
+                return False
+        number = self._number(("{", frozenset(node.items())) if isinstance(node, dict) else ("[", *node))
         self._containers[id(node)] = (node, ("#", number))
         return True
 
@@ -70,7 +79,7 @@ class PythonEquality:
             for child in below:
                 if self._pacer.due():
                     yield
-                if not isinstance(child, list | dict) or id(child) in self._containers or self._holds_none(child):
+                if not isinstance(child, _CONTAINERS) or id(child) in self._containers or self._holds_none(child):
                     continue
                 stack.append((child, _children(child)))
                 break
@@ -102,10 +111,26 @@ class PythonEquality:
 
     def _member(self, value: Json) -> Hashable:
         """Stand for a value in its container: Python's own hash and equality decide about those that are none."""
-        return self._containers[id(value)][1] if isinstance(value, list | dict) else value
+        return self._containers[id(value)][1] if isinstance(value, _CONTAINERS) else value
 
     def _number(self, key: Hashable) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
+
+
+def _is_shallow(node: _Container) -> bool:
+    """Tell whether Python's own equality takes few steps and no deep ones: it goes no deeper than either side."""
+    left = _FEW - len(node)
+    if left < 0:
+        return False
+    for child in node.values() if isinstance(node, dict) else node:
+        if isinstance(child, _CONTAINERS):
+            left -= len(child)
+            if left < 0:
+                return False
+            for grandchild in child.values() if isinstance(child, dict) else child:
+                if isinstance(grandchild, _CONTAINERS):
+                    return False
+    return True
 
 
 def _children(node: _Container) -> Iterator[Json]:

@@ -16,6 +16,11 @@ class Schemas:
             if tool.parameters is not None:
                 self._by_tool.setdefault(tool.name, tool.parameters)
 
+    @property
+    def are_none(self) -> bool:
+        """Whether no schema was seen."""
+        return not self._by_tool
+
     def required(self, tool: str) -> frozenset[str] | None:
         """Return the arguments that the tool cannot do without; `None` where no list of them was seen."""
         names = self._by_tool.get(tool, {}).get("required")

@@ -212,6 +212,7 @@ def _flagged(outcome: Outcome, share: float) -> Outcome:
     explanation = outcome.explanation
     if share == 0:
         explanation += "; no value of the reference occurs in the conversation: it may belong to another one"
+    # Not `replace`, as below.
     return Scored(
         value=outcome.value,
         explanation=explanation,

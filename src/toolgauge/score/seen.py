@@ -15,6 +15,7 @@ from toolgauge.score.pauses import Pacer
 # Enough to tell, and a bound for references of any size.
 _MAX_VALUES = 200
 _MAX_LEAVES = 100_000
+_LEAVES_AT_ONCE = 50
 _CHARACTERS_PER_UNIT = 2000
 # The values of so many references are kept.
 _MAX_KNOWN = 256
@@ -99,7 +100,7 @@ def _recorded_texts(trajectory: Trajectory, pacer: Pacer) -> Generator[None, Non
             if isinstance(content, NotRecorded):
                 continue
             # Not `content_leaves`: what is asked of every value of every trajectory goes without a generator.
-            stack = [content.value if isinstance(content, Recorded) else content.text]
+            stack: list[Json] = [content.value if isinstance(content, Recorded) else content.text]
             left = _MAX_LEAVES
             while stack and left:
                 node = stack.pop()
@@ -112,8 +113,10 @@ def _recorded_texts(trajectory: Trajectory, pacer: Pacer) -> Generator[None, Non
                     text = node.strip().casefold() if isinstance(node, str) else _text(node)
                     if text:
                         texts.append(text)
-                    if pacer.due():
+                    if left % _LEAVES_AT_ONCE == 0 and pacer.due(_LEAVES_AT_ONCE):
                         yield
+            if pacer.due(1 + (_MAX_LEAVES - left) % _LEAVES_AT_ONCE):
+                yield
     return texts
 
 
@@ -149,7 +152,7 @@ def written(leaf: Json) -> str:
     """Write a leaf as people would; "" for what says nothing about a conversation (true, false, null)."""
     if isinstance(leaf, str):
         return leaf.strip()
-    if isinstance(leaf, bool) or not isinstance(leaf, int | float):
+    if leaf is None or isinstance(leaf, bool) or not isinstance(leaf, int | float):
         return ""
     is_whole = isinstance(leaf, float) and leaf.is_integer()
     try:

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TypeAlias
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import ExpectedCall
-from toolgauge.model.json import JsonObject
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall
@@ -23,6 +24,7 @@ Arguments: TypeAlias = dict[str, int] | None
 # A call that must occur more often than this was not meant.
 _MAX_REPEATS = 10_000
 _UNITS_PER_ITEM = 2
+_MAX_PLAIN = 50
 # So many expected sides are kept, and none of more calls or values: these are copied for each trajectory.
 _MAX_KEPT, _MAX_KEPT_CALLS, _MAX_KEPT_VALUES = 64, 200, 2000
 
@@ -53,6 +55,10 @@ class Sides:
         return wanted is None or found is None or wanted == found
 
 
+# Arguments, the numbers of their values, and the key of both.
+_Plain: TypeAlias = tuple[JsonObject, dict[str, int], Hashable]
+
+
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Slots:
@@ -63,6 +69,8 @@ class _Slots:
     arguments: tuple[Arguments, ...]
     identities: Identities
     by_id: bool
+    # What the call at the same place has where all is as expected, if Python's equality can tell that.
+    plain: tuple["_Plain | None", ...]
 
 
 class KeptSlots:
@@ -114,12 +122,15 @@ def make_sides(
     identities = slots.identities if kept is None else slots.identities.copy()
     call_items: list[Item] = []
     call_arguments: list[Arguments] = []
-    for call in calls:
+    for call, plain in zip_longest(calls, slots.plain[: len(calls)]):
         readable = None if names_only else readable_arguments(call)
-        arguments = None if readable is None else identities.of_leaves(readable)
-        if arguments is None and readable is not None:
-            arguments = yield from _keyed(readable, identities, pacer)
-        key = _key_of_call(call, arguments, names_only=names_only)
+        if plain is not None and readable == plain[0]:
+            arguments, key = plain[1], plain[2]
+        else:
+            arguments = None if readable is None else identities.of_leaves(readable)
+            if arguments is None and readable is not None:
+                arguments = yield from _keyed(readable, identities, pacer)
+            key = _key_of_call(call, arguments, names_only=names_only)
         call_items.append(Item(kind=call.name, key=(key, call.call_id) if slots.by_id else key, group=call.turn))
         call_arguments.append(arguments)
         if pacer.due(_UNITS_PER_ITEM if arguments is None else _UNITS_PER_ITEM + len(arguments)):
@@ -146,6 +157,7 @@ def _slots(
     slots: list[ExpectedCall] = []
     slot_items: list[Item] = []
     slot_arguments: list[Arguments] = []
+    plain: list[_Plain | None] = []
     by_id = any(call.call_id is not None for call in expected)
     made: Counter[str] | None = None
     stage, group = 0, None
@@ -159,6 +171,9 @@ def _slots(
         if by_id or not equals_meet:
             # Ids bind beyond names and arguments, so no call equals the slot outright: all are weighed.
             key = ("expected", call.call_id, key)
+        if arguments and pacer.due(len(arguments)):
+            yield
+        as_it_is = _plain(call, arguments)
         required, most = 1, 1
         if _is_open(call):
             made = Counter([call.name for call in calls]) if made is None else made
@@ -168,6 +183,7 @@ def _slots(
             stage += group is None and number > 0
             slot_items.append(Item(kind=call.name, key=key, optional=number >= required, group=stage))
             slot_arguments.append(arguments)
+            plain.append(as_it_is)
             if pacer.due(_UNITS_PER_ITEM):
                 yield
     return _Slots(
@@ -176,7 +192,20 @@ def _slots(
         arguments=tuple(slot_arguments),
         identities=identities,
         by_id=by_id,
+        plain=tuple(plain),
     )
+
+
+def _plain(call: ExpectedCall, numbered: Arguments) -> _Plain | None:
+    """Return arguments that equal for Python only what is the same: nothing that true or false could be taken for."""
+    if call.args is None or numbered is None or len(numbered) > _MAX_PLAIN:
+        return None
+    is_plain = all(isinstance(value, str) or _is_plain(value) for value in call.args.values())
+    return (call.args, numbered, _whole(numbered)) if is_plain else None
+
+
+def _is_plain(value: Json) -> bool:
+    return value is None or (type(value) is int and value not in (0, 1))
 
 
 def _is_open(call: ExpectedCall) -> bool:

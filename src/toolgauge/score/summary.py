@@ -24,6 +24,8 @@ def counts(alignment: Alignment) -> dict[str, float]:
 
 def leftovers(sides: Sides, alignment: Alignment) -> list[str]:
     """Name the calls that have no counterpart."""
+    if not alignment.missing and not alignment.unexpected:
+        return []
     repeated = set(alignment.repeated)
     other = [index for index in alignment.unexpected if index not in repeated]
     named = (

@@ -68,7 +68,10 @@ def _are_parts(parts: object) -> bool:
     if not isinstance(parts, Mapping):
         return False
     items = cast("Mapping[object, object]", parts)  # nothing is known about a plug-in's mapping
-    return all(isinstance(name, str) and _is_number(figure) for name, figure in items.items())
+    for name, figure in items.items():  # noqa: SIM110 (asked of each part of each score; `all` takes twice as long)
+        if not isinstance(name, str) or not _is_number(figure):
+            return False
+    return True
 
 
 def _are_differences(differences: object) -> bool:

@@ -157,16 +157,31 @@ class ToolTrajectory(_Metric):
         self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality, pacer: Pacer
     ) -> Generator[None, None, float | None]:
         """Score 1 or 0."""
+        if self.match_type == "EXACT":
+            return float((yield from self._are_equal(expected, made, equality, pacer)))
         wanted = yield from self._keys(expected, equality, pacer)
         found = yield from self._keys(made, equality, pacer)
         match self.match_type:
-            case "EXACT":
-                return float(wanted == found)
             case "IN_ORDER":
                 remaining = iter(found)
                 return float(all(key in remaining for key in wanted))
             case "ANY_ORDER":
                 return float(Counter(wanted) <= Counter(found))
+
+    def _are_equal(
+        self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality, pacer: Pacer
+    ) -> Generator[None, None, bool]:
+        """Compare place by place; the first difference decides."""
+        if len(expected) != len(made):
+            return False
+        for want, find in zip(expected, made, strict=True):
+            if pacer.due():
+                yield
+            if want.name != find.name:
+                return False
+            if not self.ignore_args and not (yield from equality.same(want.args, find.args)):
+                return False
+        return True
 
     def _keys(
         self, calls: PlainCalls, equality: PythonEquality, pacer: Pacer

@@ -17,7 +17,7 @@ from toolgauge.score.peers.uipath.evaluator import (
     both_or_one_empty,
     known_ids,
 )
-from toolgauge.score.peers.uipath.spans import ToolCall, key_of, made_calls, sanitised, written_calls
+from toolgauge.score.peers.uipath.spans import AnyCall, key_of, made_calls, sanitised, written_calls
 from toolgauge.score.selection import hidden_calls, shown
 
 _EXPLAINED = "explained_tool_calls_count"
@@ -66,7 +66,9 @@ class ToolCallCount(UiPathEvaluator[CountCriteria]):
                 error_type="unsupported_reference",
                 message=f"UiPath has no range with two ends for {shown(unspoken[0])}; `tool_call_count` has",
             )
-        return CountCriteria(tool_calls_count={key: rule for key, rule in rules.items() if rule is not None})
+        return CountCriteria.model_construct(
+            tool_calls_count={key: rule for key, rule in rules.items() if rule is not None}
+        )
 
     def judged(self, criteria: CountCriteria, trajectory: Trajectory, pacer: Pacer) -> Judging:
         """Judge a trajectory."""
@@ -79,7 +81,7 @@ class ToolCallCount(UiPathEvaluator[CountCriteria]):
         """Judge what a case says was done."""
         return (yield from self._compared(criteria, written_calls(actual, with_arguments=False), pacer))
 
-    def _compared(self, criteria: CountCriteria, calls: Sequence[ToolCall], pacer: Pacer) -> Judging:
+    def _compared(self, criteria: CountCriteria, calls: Sequence[AnyCall], pacer: Pacer) -> Judging:
         rules = criteria.tool_calls_count
         if pacer.due(len(calls) + len(rules)):
             yield

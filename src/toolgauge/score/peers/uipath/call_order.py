@@ -16,7 +16,7 @@ from toolgauge.score.peers.uipath.evaluator import (
     known_ids,
     unsupported,
 )
-from toolgauge.score.peers.uipath.spans import ToolCall, is_key_of, key_of, made_calls, written_calls
+from toolgauge.score.peers.uipath.spans import AnyCall, is_key_of, key_of, made_calls, written_calls
 from toolgauge.score.selection import hidden_calls, shown
 
 _MAX_CELLS = 4_000_000
@@ -44,7 +44,7 @@ class ToolCallOrder(UiPathEvaluator[OrderCriteria]):
 
     def criteria_of(self, expected: Expected) -> OrderCriteria | Errored:
         """Take over the ids of the expected calls, else their names."""
-        return unsupported(expected) or OrderCriteria(
+        return unsupported(expected) or OrderCriteria.model_construct(
             tool_calls_order=[call.name if call.call_id is None else call.call_id for call in expected.calls]
         )
 
@@ -62,7 +62,7 @@ class ToolCallOrder(UiPathEvaluator[OrderCriteria]):
             yield from self._compared(criteria.tool_calls_order, written_calls(actual, with_arguments=False), pacer)
         )
 
-    def _compared(self, expected: list[str], calls: list[ToolCall], pacer: Pacer) -> Judging:
+    def _compared(self, expected: list[str], calls: Sequence[AnyCall], pacer: Pacer) -> Judging:
         def details(lcs: Sequence[str]) -> JsonObject:
             return {"actual": str([key_of(call) for call in calls]), "expected": str(expected), "lcs": [*lcs]}
 
@@ -87,7 +87,7 @@ class ToolCallOrder(UiPathEvaluator[OrderCriteria]):
 
 
 def _longest_common(
-    expected: Sequence[str], calls: Sequence[ToolCall], pacer: Pacer
+    expected: Sequence[str], calls: Sequence[AnyCall], pacer: Pacer
 ) -> Generator[None, None, list[str]]:
     """Find the longest common subsequence in the expected spelling; of several the one that UiPath's walk back meets."""
     matches: dict[tuple[str, str | None], list[bool]] = {}
@@ -118,7 +118,7 @@ def _longest_common(
     return found[::-1]
 
 
-def _different(expected: Sequence[str], calls: Sequence[ToolCall]) -> Difference:
+def _different(expected: Sequence[str], calls: Sequence[AnyCall]) -> Difference:
     return Difference(
         where=shown("order"),
         rule="order",

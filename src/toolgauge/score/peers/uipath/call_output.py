@@ -1,6 +1,7 @@
 """`uipath.tool_call_output`: the expected calls were made and gave the expected outputs, compared as text."""
 
 import json
+from collections.abc import Sequence
 
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected, ExpectedCall
@@ -18,7 +19,7 @@ from toolgauge.score.peers.uipath.evaluator import (
     unsupported,
 )
 from toolgauge.score.peers.uipath.first_fit import Attempts, attempt, explained
-from toolgauge.score.peers.uipath.spans import ToolOutput, hidden_from, made_outputs, written_outputs
+from toolgauge.score.peers.uipath.spans import LiveCall, ToolOutput, hidden_from, made_outputs, written_outputs
 from toolgauge.score.selection import hidden_calls, shown
 
 _EXPLAINED = "explained_tool_calls_outputs"
@@ -49,9 +50,9 @@ class ToolCallOutput(UiPathEvaluator[OutputCriteria]):
         refusal = unsupported(expected)
         if refusal is not None:
             return refusal
-        return OutputCriteria(
+        return OutputCriteria.model_construct(
             tool_outputs=[
-                ToolOutput(name=call.name, output=_text(call), id=call.call_id)
+                ToolOutput.model_construct(name=call.name, output=_text(call), id=call.call_id)
                 for call in expected.calls
                 if call.output is not None
             ]
@@ -75,7 +76,7 @@ class ToolCallOutput(UiPathEvaluator[OutputCriteria]):
         """Judge what a case says was done."""
         return (yield from self._compared(criteria.tool_outputs, written_outputs(actual), pacer))
 
-    def _compared(self, expected: list[ToolOutput], calls: list[ToolOutput], pacer: Pacer) -> Judging:
+    def _compared(self, expected: list[ToolOutput], calls: Sequence[ToolOutput | LiveCall], pacer: Pacer) -> Judging:
         def details(explanations: JsonObject) -> JsonObject:
             return {"expected": str(expected), "actual": str(calls), _EXPLAINED: explanations}
 
@@ -97,7 +98,9 @@ class ToolCallOutput(UiPathEvaluator[OutputCriteria]):
             details=lambda: details(self._explained(attempts, expected, calls)),
         )
 
-    def _explained(self, attempts: Attempts, expected: list[ToolOutput], calls: list[ToolOutput]) -> JsonObject:
+    def _explained(
+        self, attempts: Attempts, expected: list[ToolOutput], calls: Sequence[ToolOutput | LiveCall]
+    ) -> JsonObject:
         lines = explained(attempts, calls, lambda wanted, made: (calls[made].output, expected[wanted].output))
         if not self.strict or not attempts.missing:
             return lines

@@ -10,9 +10,9 @@ from typing import TypeAlias
 from toolgauge.model.json import JsonObject
 from toolgauge.model.quick import quick
 from toolgauge.score.pauses import Pacer
-from toolgauge.score.peers.uipath.spans import ToolCall, ToolOutput
+from toolgauge.score.peers.uipath.spans import AnyCall, is_meant_by
 
-Calls: TypeAlias = Sequence[ToolCall] | Sequence[ToolOutput]
+Calls: TypeAlias = Sequence[AnyCall]
 # Whether an expected call (by index) equals a made one.
 Equal: TypeAlias = Callable[[int, int], bool]
 # What a line of the details shows of both: what was made, what was expected.
@@ -53,9 +53,11 @@ def attempt(
         if key not in candidates:
             if pacer.due(len(made)):
                 yield
-            candidates[key] = [place for place, call in enumerate(made) if call.is_meant_by(wanted)]
+            candidates[key] = [place for place, call in enumerate(made) if is_meant_by(call, wanted)]
         is_found = False
-        for place in (place for place in candidates[key] if place not in used):
+        for place in candidates[key]:
+            if place in used:
+                continue
             if pacer.due():
                 yield
             is_found = equal(index, place)

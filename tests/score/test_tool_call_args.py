@@ -253,3 +253,31 @@ def test_without_messages_each_trace_of_a_conversation_is_a_turn():
     reference = expected_turns((expect("a", {}),), (expect("b", {}),))
     calls = (tool_call("a", trace_id="1" * 32), tool_call("b", trace_id="2" * 32))
     assert scored(ToolCallArgs(), trajectory(*calls, scope="conversation"), reference).value == 1.0
+
+
+def test_an_evaluator_says_the_same_of_a_run_whatever_runs_it_has_seen_before():
+    wanted = expected(expect("book", BOOKING), expect("pay", {"amount": 1, "on": [1, 2]}), expect("note"))
+    runs = [
+        trajectory(tool_call("book", {**BOOKING, "seats": 3}), tool_call("pay", {"amount": 5, "on": [1, 3]})),
+        trajectory(
+            tool_call("book", BOOKING), tool_call("pay", {"amount": 1, "on": [1, 2]}), tool_call("note", {"a": 1})
+        ),
+        trajectory(tool_call("pay", {"amount": 5, "on": [1, 3]}), tool_call("book", {**BOOKING, "seats": 3})),
+        trajectory(),
+    ]
+    seasoned = ToolCallArgs()
+    for run in (*runs, *reversed(runs)):
+        assert scored(seasoned, run, wanted) == scored(ToolCallArgs(), run, wanted)
+
+
+@pytest.mark.parametrize(("wanted", "found"), [(1, True), (0, False), (True, 1), (False, 0), (True, 1.0)])
+def test_a_boolean_is_no_number_in_a_call_that_stands_where_it_should(wanted: Json, found: Json):
+    run, reference = trajectory(tool_call("book", {"seats": found})), expected(expect("book", {"seats": wanted}))
+    assert scored(ToolCallArgs(), run, reference).value == 0.0
+
+
+def test_what_an_evaluator_keeps_does_not_grow_with_the_references_it_has_seen():
+    evaluator, run = ToolCallArgs(), trajectory(tool_call("book", {"seats": 7}))
+    for seats in range(1000):
+        reference = expected(expect("book", {"seats": seats}))
+        assert scored(evaluator, run, reference).value == float(seats == 7)

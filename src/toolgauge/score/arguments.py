@@ -215,7 +215,9 @@ class ArgumentComparer:
         and one with few can each do better with the other's counterpart.
         """
         terms = self._terms
-        if not all(map(is_equivalence, (terms.default, *terms.rules.rules))) or not terms.equals_meet:
+        if not is_equivalence(terms.default) or not terms.equals_meet:
+            return False
+        if terms.rules.root and not all(map(is_equivalence, terms.rules.rules)):
             return False
         if terms.subset:
             return self._have_equal_sizes()

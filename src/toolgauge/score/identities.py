@@ -13,6 +13,8 @@ Key: TypeAlias = tuple[str | int | float, ...]
 
 _Token: TypeAlias = str | int | float
 _TOKENS_PER_UNIT = 3
+# Named once: a union would be made anew each time that it is asked for.
+_CONTAINERS = (list, dict)
 # Sorting or hashing more at once would keep others waiting.
 _AT_ONCE = 1000
 
@@ -68,7 +70,7 @@ class Identities:
                 found[name] = texts.setdefault(value, -1 - 2 * len(texts))
             elif type(value) is int:
                 found[name] = figures.setdefault(value, -2 - 2 * len(figures))
-            elif isinstance(value, list | dict):
+            elif isinstance(value, _CONTAINERS):
                 return None
             else:
                 found[name] = self.of_leaf(value)

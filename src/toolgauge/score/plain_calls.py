@@ -16,6 +16,7 @@ from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome
 from toolgauge.model.ports import Evaluation
+from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import hidden_calls, shown
@@ -40,6 +41,7 @@ _UNITS_PER_CALL = 5
 PlainCalls: TypeAlias = tuple[PlainCall, ...]
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
     """What an original looks at beside names; `unexpected` says that it also looks into calls that nobody expects."""
@@ -86,15 +88,15 @@ class PlainComparison(BaseModel):
 
 def plain_expected(expected: Sequence[ExpectedCall]) -> PlainCalls | Errored:
     """Take the expected calls as an original is given them."""
-    if any(call.optional or call.repeat != (1, 1) for call in expected):
-        return Errored(
-            error_type="unsupported_reference",
-            message="the original knows neither optional nor repeated calls; `tool_trajectory` does",
-        )
-    return tuple(
-        PlainCall(name=call.name, args=call.args, output=None if call.output is None else call.output.value)
-        for call in expected
-    )
+    calls: list[PlainCall] = []
+    for call in expected:
+        if call.optional or call.repeat != (1, 1):
+            return Errored(
+                error_type="unsupported_reference",
+                message="the original knows neither optional nor repeated calls; `tool_trajectory` does",
+            )
+        calls.append(PlainCall(call.name, call.args, None if call.output is None else call.output.value))
+    return tuple(calls)
 
 
 def plain_calls(
@@ -120,20 +122,20 @@ def plain_calls(
                 return output
         made.append(
             PlainCall(
-                name=call.name,
-                args=None if isinstance(args, NotEvaluated) else args,
-                output=None if isinstance(output, NotEvaluated) else output,
+                call.name,
+                None if isinstance(args, NotEvaluated) else args,
+                None if isinstance(output, NotEvaluated) else output,
             )
         )
     return tuple(made)
 
 
 def _arguments(call: ToolCall) -> JsonObject | NotEvaluated | None:
-    match call.arguments:
-        case Recorded(value=None):
-            return None
-        case Recorded(value=dict() as arguments):
-            return arguments
+    content = call.arguments
+    # Not in the `match`: this is asked of every call, and mostly they were recorded.
+    if isinstance(content, Recorded) and (content.value is None or isinstance(content.value, dict)):
+        return content.value
+    match content:
         case NotRecorded(reason="redacted"):
             return NotEvaluated(reason="redacted", explanation=f"the arguments of {shown(call.name)} were redacted")
         case NotRecorded():

@@ -140,14 +140,19 @@ def rule_name(rule: Rule) -> str:
     return _NAMES[type(rule)]
 
 
+# Named once: a union would be made anew each time that it is asked for.
+_NOT_OF_EQUALS = (Regex, OneOf)
+_EQUIVALENCES = (Exact, Casefold, DateTime, Ignore, Present)
+
+
 def meets_itself(rule: Rule) -> bool:
     """Tell whether equal values always meet the rule."""
-    return not isinstance(rule, Regex | OneOf)
+    return not isinstance(rule, _NOT_OF_EQUALS)
 
 
 def is_equivalence(rule: Rule) -> bool:
     """Tell whether what meets the same value meets each other, and nothing is met by halves."""
-    return isinstance(rule, Exact | Casefold | DateTime | Ignore | Present)
+    return isinstance(rule, _EQUIVALENCES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,11 +132,12 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
 
 def unsupported(expected: Expected) -> Errored | None:
     """Refuse what UiPath has no words for."""
-    if any(call.optional or call.repeat != (1, 1) for call in expected.calls):
-        return Errored(
-            error_type="unsupported_reference",
-            message="UiPath knows neither optional nor repeated calls; `tool_trajectory` does",
-        )
+    for call in expected.calls:
+        if call.optional or call.repeat != (1, 1):
+            return Errored(
+                error_type="unsupported_reference",
+                message="UiPath knows neither optional nor repeated calls; `tool_trajectory` does",
+            )
     return None
 
 

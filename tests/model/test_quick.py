@@ -52,6 +52,19 @@ def test_equality_hashes_and_copies_work() -> None:
     assert {Narrow(1): "here"}[Narrow(1)] == "here"
 
 
+def test_an_open_class_stays_open() -> None:
+    @quick
+    @dataclass(slots=True, kw_only=True, eq=False)
+    class Open:
+        first: int
+        second: list[int] = field(default_factory=list[int])
+
+    made = Open(first=1)
+    made.first = 2
+    made.second.append(3)
+    assert (made.first, made.second, Open(first=1).second) == (2, [3], [])
+
+
 def test_a_class_that_does_more_when_it_is_made_is_refused() -> None:
     @dataclass(frozen=True, slots=True)
     class Checked:

@@ -79,7 +79,7 @@ def joining(
         yield
     root = last.root
     seen = [node for node in nodes if not node.from_log_only] or nodes
-    return Trajectory(
+    trajectory = Trajectory(
         scope=scope,
         trace_id=last.trace_id,
         conversation_id=_conversation(last.nodes, root),
@@ -98,6 +98,10 @@ def joining(
         hidden_turns=sum(trace.hidden_turns for trace in planted),
         runs=tuple(run for trace in planted for run in runs[trace.trace_id]),
     )
+    # Nodes and calls name each other: what is left to the collection of garbage costs more than taking it apart.
+    for node in nodes:
+        node.part()
+    return trajectory
 
 
 class _Planted:

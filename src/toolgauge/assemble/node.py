@@ -16,9 +16,11 @@ from toolgauge.model.observations import (
     ModelCall,
     ToolsOffered,
 )
+from toolgauge.model.quick import quick
 from toolgauge.model.records import SpanRef
 
 
+@quick
 @dataclass(slots=True, kw_only=True, eq=False)
 class Node:
     """One span with all that was observed on it; `time_ns` is its start on the clock of the topmost service.
@@ -54,6 +56,12 @@ class Node:
     crossed: bool = False
     # The nearest span above that shows a model's own output.
     model_above: "Node | None" = None
+
+    def part(self) -> None:
+        """Let go of all that leads back here; the node is of no use from then on."""
+        self.requests = []
+        self.executions = []
+        self.inside = None
 
     @property
     def order(self) -> tuple[int, int, int, str, str]:

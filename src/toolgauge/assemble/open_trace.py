@@ -108,8 +108,11 @@ class OpenTrace:
         self._content.put(span_id, reading)
         if span_id not in self._parents:
             self._arrive(span_id, reading.parent_span_id, is_remote=reading.parent_is_remote is True, now_ns=now_ns)
-        if any(isinstance(seen, AgentRun) for seen in reading.observations):
-            self._climb(span_id, now_ns)
+        # Asked of every span: a loop costs half of what a generator does.
+        for seen in reading.observations:
+            if isinstance(seen, AgentRun):
+                self._climb(span_id, now_ns)
+                break
         return True
 
     def _add_log(self, reading: Reading) -> bool:

@@ -106,7 +106,12 @@ def _observe(node: Node, observations: Iterable[Observation], *, from_log: bool)
     executions: list[Execution] = []
     answers: list[CallAnswered] = []
     for seen in observations:
+        # The most frequent first: each case that does not fit costs a little.
         match seen:
+            case ConversationSeen():
+                node.conversations.append(seen)
+            case MessageSeen():
+                node.messages.append(seen)
             case AgentRun():
                 node.agent_run = node.agent_run or seen
             case ModelCall():
@@ -119,10 +124,6 @@ def _observe(node: Node, observations: Iterable[Observation], *, from_log: bool)
                 answers.append(seen)
             case ToolsOffered():
                 node.offers.append(seen)
-            case MessageSeen():
-                node.messages.append(seen)
-            case ConversationSeen():
-                node.conversations.append(seen)
     _merge_requests(node, requests)
     _merge_executions(node, executions)
     return answers

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import CallAnswered, CallError, CallRequested, MessageSeen
+from toolgauge.model.quick import quick
 from toolgauge.recognize.langchain.answers import OTHER_ERROR
 from toolgauge.recognize.langchain.messages import generated
 from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, result
@@ -30,6 +31,7 @@ _TASK_PREFIX = "New task:\n"
 Part: TypeAlias = dict[str, Value]
 
 
+@quick
 @dataclass(slots=True)
 class Message:
     """One message, its keys grouped: `fields` without an index, lists by index."""

@@ -49,6 +49,8 @@ class Seen:
     headers: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     times_s: list[float] = field(default_factory=list[float])
     endpoint: str = ""
+    # What hangs ends with the destination.
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def next(self, what: str, body: bytes, headers: dict[str, str]) -> Said:
         self.arrived.append((what, body))
@@ -82,7 +84,7 @@ class _Scripted(grpc.GenericRpcHandler):
             headers = {key: str(value) for key, value in context.invocation_metadata() or ()}
             said = self._seen.next(method, body, headers)
             if said.hang:
-                await asyncio.Event().wait()
+                await self._seen.over.wait()
             if said.code is not grpc.StatusCode.OK:
                 trailing = () if said.retry_s is None else (("grpc-status-details-bin", _details(said)),)
                 await context.abort(said.code, "scripted", trailing)
@@ -114,6 +116,7 @@ async def grpc_sink(
     try:
         yield seen
     finally:
+        seen.over.set()
         await server.stop(0)
 
 
@@ -125,7 +128,7 @@ async def http_sink(script: Script, context: ssl.SSLContext | None = None) -> As
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         said = seen.next(request.path, await request.read(), {k.lower(): v for k, v in request.headers.items()})
         if said.hang:
-            await asyncio.Event().wait()
+            await seen.over.wait()
         if said.cut and request.transport is not None:
             request.transport.abort()
         headers = {"Content-Type": "application/x-protobuf"}
@@ -140,6 +143,7 @@ async def http_sink(script: Script, context: ssl.SSLContext | None = None) -> As
     try:
         yield seen
     finally:
+        seen.over.set()
         listener.close()
         await server.shutdown(0.01)
 

@@ -36,6 +36,8 @@ LISTEN: tuple[str, ...] = (
     "exporters.prometheus.endpoint=127.0.0.1:0",
     "admin.endpoint=127.0.0.1:0",
 )
+# For a service inside the process of the tests: the memory guard would look at what all of them together use.
+IN_TEST = ("memory.limit=64GiB",)
 # Trajectories close soon, so that tests do not wait for what production waits for.
 SOON = (
     "assemble.run_end_grace=300ms",

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, ResourceMetrics, ScopeMetrics
 
 from tests.wire.destination import Destination, receiving, without_scores
 from tests.wire.sink import LOADGEN, Sink, onward_to
@@ -95,12 +97,21 @@ def test_without_a_destination_spans_are_consumed_and_scores_are_in_the_metrics(
         assert toolgauge.total("toolgauge_tool_calls_total") > 0
 
 
-def test_metrics_of_senders_are_refused_plainly_and_logs_go_on(tmp_path: Path):
+def test_metrics_and_logs_of_senders_go_on_as_they_were_sent(tmp_path: Path):
     with receiving() as destination, serving(tmp_path, to_http(destination.http_port)) as toolgauge:
         body = next(iter(sorted((Path(__file__).parent.parent / "corpus").glob("*/*.logs.otlp.pb")))).read_bytes()
         assert post(toolgauge.http_port, body, path="/v1/logs") == (200, b"")
-        assert post(toolgauge.http_port, b"\x0a\x00", path="/v1/metrics")[0] == 404
+        metrics = ExportMetricsServiceRequest(
+            resource_metrics=[ResourceMetrics(scope_metrics=[ScopeMetrics(metrics=[Metric(name="queue.length")])])]
+        ).SerializeToString()
+        assert post(toolgauge.http_port, metrics, path="/v1/metrics") == (200, b"")
         until(lambda: body in destination.bodies("logs"), "the log records as they were sent")
+        until(lambda: metrics in destination.bodies("metrics"), "the metrics as they were sent")
+
+
+def test_metrics_of_senders_are_refused_plainly_where_nothing_is_sent_on(tmp_path: Path):
+    with serving(tmp_path) as toolgauge:
+        assert post(toolgauge.http_port, b"\x0a\x00", path="/v1/metrics")[0] == 404
 
 
 # -- a destination with faults ------------------------------------------------------------------------------------------

@@ -11,7 +11,19 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from tests.wire.destination import attributes, receiving
-from tests.wire.support import LISTEN, SOON, free_port, post, recorded, request, serving, to_grpc, to_http, until
+from tests.wire.support import (
+    IN_TEST,
+    LISTEN,
+    SOON,
+    free_port,
+    post,
+    recorded,
+    request,
+    serving,
+    to_grpc,
+    to_http,
+    until,
+)
 from tests.wire.test_reload import other_trace
 from toolgauge.build.serve import make_service
 from toolgauge.config.load import load
@@ -79,7 +91,7 @@ async def test_what_there_is_no_time_to_score_is_told_as_incomplete():
     (body,) = recorded("pydantic-ai", "tool_error")
     endless = Criterion(name="endless", evaluator_name="endless", evaluator=Endless(), revision="r1")
     with receiving() as destination:
-        settings = (*LISTEN, *SOON, "events=all", "assemble.run_end_grace=1h", "assemble.idle_timeout=1h")
+        settings = (*LISTEN, *SOON, *IN_TEST, "events=all", "assemble.run_end_grace=1h", "assemble.idle_timeout=1h")
         config = load((), (*settings, to_http(destination.http_port)), {})
         service = make_service(config, (endless,))
         await service.start()

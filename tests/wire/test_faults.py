@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.wire.support import LISTEN, SOON, post, recorded
+from tests.wire.support import IN_TEST, LISTEN, SOON, post, recorded
 from toolgauge.build.criteria import default_criteria
 from toolgauge.build.serve import make_service
 from toolgauge.build.service import Service
@@ -48,7 +48,7 @@ async def running(where: str) -> AsyncGenerator[tuple[Service, list[FailsOnce]]]
         sinks.append(FailsOnce(sink, where))
         return sinks[0]
 
-    config = load((), (*LISTEN, *SOON, "hold.timeout=1s"), {})
+    config = load((), (*LISTEN, *SOON, *IN_TEST, "hold.timeout=1s"), {})
     service = make_service(config, default_criteria(), watching=watch)
     await service.start()
     try:

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from tests.wire.destination import Destination, attributes, receiving
 from tests.wire.support import (
+    IN_TEST,
     LISTEN,
     SOON,
     environment,
@@ -81,7 +82,7 @@ def criterion(evaluator: Raises | NeverEnds | RunsAway) -> Criterion:
 
 @asynccontextmanager
 async def running(destination: Destination, *criteria: Criterion) -> AsyncGenerator[Service]:
-    config = load((), (*LISTEN, *SOON, "hold.timeout=1s", to_http(destination.http_port)), {})
+    config = load((), (*LISTEN, *SOON, *IN_TEST, "hold.timeout=1s", to_http(destination.http_port)), {})
     service = make_service(config, (*default_criteria(), *criteria))
     await service.start()
     try:

@@ -227,7 +227,7 @@ def test_a_stop_under_load_without_a_destination_says_how_much_is_lost(tmp_path:
         assert int(told) >= senders.acknowledged > 0
 
 
-ACKNOWLEDGED = "An acknowledged request is in memory and will be sent on"
+ACKNOWLEDGED = "An acknowledgement means that the data is in memory and will be sent on"
 
 
 @pytest.mark.parametrize(("number", "arrives"), [(signal.SIGTERM, 3), (signal.SIGKILL, 0)])

@@ -11,7 +11,7 @@ import pytest
 from tests.judge.stub import Manner, stub
 from tests.judge.support import NO, YES, RightTool, WholeRun
 from tests.wire.destination import attributes, receiving
-from tests.wire.support import LISTEN, SOON, free_port, post, recorded, to_http
+from tests.wire.support import IN_TEST, LISTEN, SOON, free_port, post, recorded, to_http
 from toolgauge.build.criteria import default_criteria, load_configuration
 from toolgauge.build.serve import make_service
 from toolgauge.build.service import Service
@@ -78,7 +78,7 @@ async def running(
         return sinks[0]
 
     judge = f'judge={{model: stub, base_url: "{url}", api_key: sk-key}}'
-    config = load((), (*LISTEN, *SOON, "hold.timeout=1s", judge, *settings), {})
+    config = load((), (*LISTEN, *SOON, *IN_TEST, "hold.timeout=1s", judge, *settings), {})
     service = make_service(config, (*default_criteria(), *criteria), watching=watch)
     await service.start()
     try:
@@ -204,7 +204,7 @@ async def test_an_installed_evaluator_asks_and_scores_from_a_file_to_a_scorecard
     mostly: JsonObject = {"reasoning": "mostly", "score": 0.75}
     async with stub(yes, mostly) as serving:
         judge = f'judge={{model: stub, base_url: "{serving.url}", max_concurrent: 1}}'
-        config, criteria = load_configuration([str(file)], [*LISTEN, *SOON, judge])
+        config, criteria = load_configuration([str(file)], [*LISTEN, *SOON, *IN_TEST, judge])
         sinks: list[Seen] = []
 
         def watch(sink: ScorecardSink) -> ScorecardSink:
@@ -237,7 +237,7 @@ async def test_a_fault_in_telling_what_judges_said_costs_one_scorecard_and_not_t
         return sinks[0]
 
     async with stub(YES) as serving:
-        config = load((), (*LISTEN, *SOON, f'judge={{model: stub, base_url: "{serving.url}"}}'), {})
+        config = load((), (*LISTEN, *SOON, *IN_TEST, f'judge={{model: stub, base_url: "{serving.url}"}}'), {})
         service = make_service(config, (*default_criteria(), right()), watching=watch)
         await service.start()
         await send(service, *SCENARIOS)

@@ -93,15 +93,19 @@ class GrpcSender:
 
     async def send(self, signal: Signal, body: bytes) -> Verdict:
         """Send once."""
+        call = self._calls.get(signal)
+        if call is None:
+            return Transient("closed")
         try:
-            response = await self._calls[signal](body, timeout=self._settings.timeout_s, metadata=self._metadata)
+            response = await call(body, timeout=self._settings.timeout_s, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             return _verdict(error)
         return delivered(signal, response) if response else DELIVERED
 
     async def close(self) -> None:
-        """Close the channel."""
+        """Close the channel, and let go of it: gRPC keeps a thread and sockets for as long as there is one."""
         channel, self._channel = self._channel, None
+        self._calls = {}
         if channel is not None:
             await channel.close(None)
 

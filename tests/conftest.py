@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.leaks import leaves_no_socket_and_no_thread, leaves_no_task
+from tests.leaks import grpc_keeps_its_sockets, leaves_no_socket_and_no_thread, leaves_no_task
 
-__all__ = ["leaves_no_socket_and_no_thread", "leaves_no_task"]
+__all__ = ["grpc_keeps_its_sockets", "leaves_no_socket_and_no_thread", "leaves_no_task"]
 
 
 def pytest_addoption(parser: pytest.Parser):

@@ -8,10 +8,19 @@ from collections.abc import AsyncIterator, Iterator
 from inspect import iscoroutinefunction
 from pathlib import Path
 
+import grpc.aio
 import pytest
 
 _DESCRIPTORS = Path("/proc/self/fd")
 _GRACE_S = 5.0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def grpc_keeps_its_sockets() -> Iterator[None]:
+    """Open what all event loops of gRPC share: else the test that happens to be the first is told to have leaked it."""
+    grpc.aio.init_grpc_aio()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] - not in its stubs
+    yield
+    grpc.aio.shutdown_grpc_aio()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] - as above
 
 
 @pytest.fixture

@@ -17,12 +17,16 @@ class FakeAllocator(Allocator):
 
     def __init__(self) -> None:
         self.trimmed = self.collected = 0
+        self.machine: Machine | None = None
+        self.frees_to_mib = 0.0
 
     def trim(self) -> None:
         self.trimmed += 1
 
     def collect(self) -> None:
         self.collected += 1
+        if self.machine is not None:
+            self.machine.used_mib = self.frees_to_mib
 
 
 class Machine:
@@ -91,7 +95,23 @@ def test_memory_is_given_back_to_the_system_while_it_is_short_and_garbage_is_col
     assert (machine.allocator.trimmed, machine.allocator.collected) == (0, 0)
     for _ in range(31):
         machine.look(85, after_s=1)
-    assert (machine.allocator.trimmed, machine.allocator.collected) == (31, 2)
+    assert (machine.allocator.trimmed, machine.allocator.collected) == (32, 2)
+
+
+def test_memory_that_is_only_hoarded_turns_nobody_away():
+    machine = Machine()
+    machine.allocator.frees_to_mib = 60
+    machine.allocator.machine = machine
+    machine.used_mib = 90
+    assert all(machine.admits for _ in range(3000))
+    assert (machine.allocator.collected, machine.used_mib) == (1, 60)
+
+
+def test_garbage_is_not_collected_again_for_those_who_come_while_it_is_needed_memory():
+    machine = Machine()
+    machine.used_mib = 90
+    assert not all(machine.admits for _ in range(3000))
+    assert machine.allocator.collected == 1
 
 
 def test_a_process_with_nothing_to_let_go_takes_requests_and_says_once_that_the_limit_is_too_small(

@@ -83,6 +83,9 @@ class MemoryGuard:
         self._collected_ns: int | None = None
         self._is_known = True
         self._is_too_small = False
+        # Garbage has not been looked for of late; else, when the next look saw that it had.
+        self._may_hoard = True
+        self._tidied_ns: int | None = None
         metrics.memory_limit.set(limit_bytes)
         metrics.memory_state.observe = lambda: {(): float(self._is_short)}
         metrics.memory_resident.observe = lambda: {(): float(self._resident() or 0)}
@@ -91,12 +94,16 @@ class MemoryGuard:
         """Tell whether there is memory for a request of this size."""
         self._unseen += size_bytes
         if not self._is_short and self._unseen > self._limit * _UNSEEN:
-            self._note(self._read())
+            self._note(self._read_what_is_needed())
         return not self._is_short
 
     def look(self, now_ns: int, *, is_empty: bool) -> bool:
         """Look now; True when open state has to go. `is_empty`: there is nothing in the process that could leave it."""
-        resident = self._read()
+        resident = self._read_what_is_needed()
+        if not self._may_hoard:
+            if self._tidied_ns is None:
+                self._tidied_ns = self._collected_ns = now_ns
+            self._may_hoard = now_ns - self._tidied_ns >= _BETWEEN_COLLECTIONS_NS
         self._note(resident)
         if not self._is_short:
             self._short_since_ns = None
@@ -124,6 +131,17 @@ class MemoryGuard:
             self._is_known = False
             return 0
         return resident
+
+    def _read_what_is_needed(self) -> int:
+        """Read how much is in use; what is only hoarded is no reason to send anybody away."""
+        resident = self._read()
+        if resident < self._soft or self._is_short or not self._may_hoard:
+            return resident
+        self._may_hoard = False
+        self._tidied_ns = None
+        self._allocator.collect()
+        self._allocator.trim()
+        return self._read()
 
     def _note(self, resident: int) -> None:
         if resident < self._soft or self._is_short:

@@ -87,10 +87,6 @@ class Story:
         for call in [*named, *unnamed][:1]:
             self._calls[call.order] = replace(call, result=result)
 
-    def knows_at(self, order: int, turn: int) -> None:
-        """Say from which turn on the result of a call could be known."""
-        self._calls[order] = replace(self._calls[order], result_turn=turn)
-
     def say(self, message: Message) -> None:
         """Add a message whose turn is known."""
         self._messages.append(message)

@@ -19,7 +19,7 @@ from toolgauge.model.ports import Evaluation
 from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.pauses import Pacer
-from toolgauge.score.selection import hidden_calls, shown
+from toolgauge.score.selection import hidden_calls, shown, unseen_arguments
 
 
 class PlainCall(NamedTuple):
@@ -135,17 +135,8 @@ def _arguments(call: ToolCall) -> JsonObject | NotEvaluated | None:
     # Not in the `match`: this is asked of every call, and mostly they were recorded.
     if isinstance(content, Recorded) and (content.value is None or isinstance(content.value, dict)):
         return content.value
-    match content:
-        case NotRecorded(reason="redacted"):
-            return NotEvaluated(reason="redacted", explanation=f"the arguments of {shown(call.name)} were redacted")
-        case NotRecorded():
-            explanation = f"the arguments of {shown(call.name)} were not recorded"
-            return NotEvaluated(reason="arguments_not_recorded", explanation=explanation)
-        case Unparsed(reason="truncated"):
-            return NotEvaluated(reason="truncated", explanation=f"the arguments of {shown(call.name)} were cut off")
-        case Recorded() | Unparsed():
-            explanation = f"the arguments of {shown(call.name)} are no object, and the original takes only those"
-            return NotEvaluated(reason="unparsable", explanation=explanation)
+    explanation = f"the arguments of {shown(call.name)} are no object, and the original takes only those"
+    return unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=explanation)
 
 
 def _output(call: ToolCall) -> Json | NotEvaluated:

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
+from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -55,13 +56,6 @@ class CallSelection(BaseModel):
         return self._globs is None or self._globs.match(name)
 
 
-def counted_calls(
-    trajectory: Trajectory, tools: Tools = None, failed_calls: FailedCalls = "count"
-) -> tuple[ToolCall, ...]:
-    """Pick the calls that count, in order, for an evaluator that is not a `CallSelection`."""
-    return CallSelection(tools=tools, failed_calls=failed_calls).calls(trajectory)
-
-
 def nothing_to_judge(trajectory: Trajectory) -> NotEvaluated:
     """Say why there is no call: none was made, or those that were made cannot be seen."""
     if trajectory.hidden_turns:
@@ -73,6 +67,20 @@ def hidden_calls(trajectory: Trajectory) -> NotEvaluated:
     """Say that calls were made and not recorded."""
     asked = f"{trajectory.hidden_turns} model calls asked for tools, and which ones was not recorded"
     return NotEvaluated(reason="no_content", explanation=asked)
+
+
+def unseen_arguments(call: ToolCall) -> NotEvaluated | None:
+    """Say why nobody can tell with which arguments the call was made; `None` when they were recorded, readable or not."""
+    match call.arguments:
+        case NotRecorded(reason="redacted"):
+            return NotEvaluated(reason="redacted", explanation=f"the arguments of {shown(call.name)} were redacted")
+        case NotRecorded():
+            explanation = f"the arguments of {shown(call.name)} were not recorded"
+            return NotEvaluated(reason="arguments_not_recorded", explanation=explanation)
+        case Unparsed(reason="truncated"):
+            return NotEvaluated(reason="truncated", explanation=f"the arguments of {shown(call.name)} were cut off")
+        case Recorded() | Unparsed():
+            return None
 
 
 def has_failed(call: ToolCall) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TypeAlias
 
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import Recorded
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import NotEvaluated
@@ -15,7 +15,7 @@ from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.align import Item
 from toolgauge.score.identities import Identities
 from toolgauge.score.pauses import Pacer
-from toolgauge.score.selection import shown
+from toolgauge.score.selection import unseen_arguments
 
 # A number for each argument's value, equal for equal values on either side; `None` when only the name of the call
 # matters, or when there is nothing readable.
@@ -229,18 +229,9 @@ def not_observable(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) 
     for call in calls:
         if isinstance(call.arguments, Recorded) or call.name not in names:
             continue
-        match call.arguments:
-            case NotRecorded(reason="redacted"):
-                return NotEvaluated(reason="redacted", explanation=f"the arguments of {shown(call.name)} were redacted")
-            case NotRecorded():
-                return NotEvaluated(
-                    reason="arguments_not_recorded",
-                    explanation=f"the arguments of {shown(call.name)} were not recorded",
-                )
-            case Unparsed(reason="truncated"):
-                return NotEvaluated(reason="truncated", explanation=f"the arguments of {shown(call.name)} were cut off")
-            case Unparsed():
-                continue
+        unseen = unseen_arguments(call)
+        if unseen is not None:
+            return unseen
     return None
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import Recorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.offline import CaseOutcome
@@ -21,7 +21,7 @@ from toolgauge.score.declared_types import described
 from toolgauge.score.first_fit import first_without
 from toolgauge.score.pauses import Pacer, finished
 from toolgauge.score.plain_calls import plain_expected
-from toolgauge.score.selection import hidden_calls, shown
+from toolgauge.score.selection import hidden_calls, shown, unseen_arguments
 
 
 class AllowedCall(BaseModel):
@@ -215,16 +215,9 @@ def _unseen(trajectory: Trajectory) -> NotEvaluated | None:
     if trajectory.hidden_turns:
         return hidden_calls(trajectory)
     for call in trajectory.calls:
-        match call.arguments:
-            case NotRecorded(reason="redacted"):
-                return NotEvaluated(reason="redacted", explanation=f"the arguments of {shown(call.name)} were redacted")
-            case NotRecorded():
-                told = f"the arguments of {shown(call.name)} were not recorded"
-                return NotEvaluated(reason="arguments_not_recorded", explanation=told)
-            case Unparsed(reason="truncated"):
-                return NotEvaluated(reason="truncated", explanation=f"the arguments of {shown(call.name)} were cut off")
-            case Recorded() | Unparsed():
-                continue
+        unseen = unseen_arguments(call)
+        if unseen is not None:
+            return unseen
     return None
 
 

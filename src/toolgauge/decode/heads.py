@@ -14,15 +14,18 @@ from toolgauge.model.records import Span, SpanHead
 
 _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _SERVER, _CONSUMER = 2, 5
-# Tag and length of the three ids, tag of the flags, as little-endian numbers.
-_PLAIN_TAGS = (0x100A, 0x0812, 0x0822, 0x0185)
+# Tag and length of the three ids as little-endian numbers.
+_TRACE, _SPAN, _PARENT = 0x100A, 0x0812, 0x0822
 _PLAIN_BYTES = 44
 _FLAGS_BYTES = 6
-_RESERVED_FLAGS = 0x10000
-_BACK_TAGS = (0x0185, 0x0822, 0x0812, 0x100A)
-_read_end = struct.Struct("<HIH8sH8sH16s").unpack_from
+# The bytes of flags that tell of the parent, with their tag; the upper half of them is reserved.
+_REMOTE_BY_FLAGS = {
+    struct.pack("<HI", 0x0185, _HAS_IS_REMOTE | remote | trace_flags): remote != 0
+    for remote in (0, _IS_REMOTE)
+    for trace_flags in range(256)
+}
 _read_ids = struct.Struct("<H16sH8sH8s").unpack_from
-_read_flags = struct.Struct("<HI").unpack_from
+_read_ids_at_end = struct.Struct("<H8sH8sH16s").unpack_from
 _NO_TRACE_ID, _NO_SPAN_ID = bytes(16), bytes(8)
 
 
@@ -43,32 +46,23 @@ def remote_flag(flags: int) -> bool | None:
 
 def read_head(raw: bytes) -> SpanHead | None:
     """Read the ids of a raw span; `None` when it has none or cannot be parsed."""
-    if len(raw) >= _PLAIN_BYTES:
-        trace_tag, trace_id, span_tag, span_id, parent_tag, parent_span_id = _read_ids(raw)
-        # Flags are the last field of SDKs that write fields in order; the upper half of them is reserved.
-        flags_tag, flags = _read_flags(raw, len(raw) - _FLAGS_BYTES)
-        if (
-            (trace_tag, span_tag, parent_tag, flags_tag) == _PLAIN_TAGS
-            and flags < _RESERVED_FLAGS
-            and flags & _HAS_IS_REMOTE
-        ):
-            return _head(trace_id, span_id, parent_span_id, remote=flags & _IS_REMOTE != 0)
-        if is_back_to_front(raw):
-            return _read_back_to_front(raw)
-    return _parse_head(raw)
-
-
-def _read_back_to_front(raw: bytes) -> SpanHead | None:
-    # The Collector goes by the order of declaration: the flags stand behind the parent.
-    flags_tag, flags, parent_tag, parent_span_id, span_tag, span_id, trace_tag, trace_id = _read_end(
-        raw, len(raw) - _PLAIN_BYTES
-    )
-    if (
-        (flags_tag, parent_tag, span_tag, trace_tag) == _BACK_TAGS
-        and flags < _RESERVED_FLAGS
-        and flags & _HAS_IS_REMOTE
-    ):
-        return _head(trace_id, span_id, parent_span_id, remote=flags & _IS_REMOTE != 0)
+    size = len(raw)
+    if size < _PLAIN_BYTES:
+        return _parse_head(raw)
+    trace_tag, trace_id, span_tag, span_id, parent_tag, parent_span_id = _read_ids(raw)
+    if trace_tag == _TRACE:
+        # Flags are the last field of SDKs that write fields in order.
+        remote = _REMOTE_BY_FLAGS.get(raw[-_FLAGS_BYTES:])
+    elif is_back_to_front(raw):
+        # The Collector goes by the order of declaration: the flags stand behind the parent.
+        at = size - _PLAIN_BYTES
+        parent_tag, parent_span_id, span_tag, span_id, trace_tag, trace_id = _read_ids_at_end(raw, at + _FLAGS_BYTES)
+        remote = _REMOTE_BY_FLAGS.get(raw[at : at + _FLAGS_BYTES])
+    else:
+        return _parse_head(raw)
+    is_plain = remote is not None and trace_tag == _TRACE and span_tag == _SPAN and parent_tag == _PARENT
+    if is_plain and trace_id != _NO_TRACE_ID and span_id != _NO_SPAN_ID and parent_span_id != _NO_SPAN_ID:
+        return SpanHead(trace_id, span_id, parent_span_id, remote)
     return _parse_head(raw)
 
 
@@ -77,21 +71,18 @@ def _parse_head(raw: bytes) -> SpanHead | None:
         message = parse(HEAD, raw)
     except DecodeError:
         return None
-    return _head(message.trace_id, message.span_id, message.parent_span_id, remote=_is_remote(message))
+    trace_id, span_id, parent_span_id = message.trace_id, message.span_id, message.parent_span_id
+    if not (is_trace_id(trace_id) and is_span_id(span_id)):
+        return None
+    if not is_span_id(parent_span_id):
+        return SpanHead(trace_id, span_id, b"", None)
+    return SpanHead(trace_id, span_id, parent_span_id, _is_remote(message))
 
 
 def _is_remote(message: HeadMessage) -> bool:
     flag = remote_flag(message.flags)
     # Producers without the flag: the parent of a server or consumer span is in another process.
     return message.kind in (_SERVER, _CONSUMER) if flag is None else flag
-
-
-def _head(trace_id: bytes, span_id: bytes, parent_span_id: bytes, *, remote: bool) -> SpanHead | None:
-    if len(trace_id) != 16 or len(span_id) != 8 or trace_id == _NO_TRACE_ID or span_id == _NO_SPAN_ID:
-        return None
-    if len(parent_span_id) != 8 or parent_span_id == _NO_SPAN_ID:
-        return SpanHead(trace_id=trace_id, span_id=span_id, parent_span_id=b"", parent_is_remote=None)
-    return SpanHead(trace_id=trace_id, span_id=span_id, parent_span_id=parent_span_id, parent_is_remote=remote)
 
 
 def head_of(span: Span) -> SpanHead:

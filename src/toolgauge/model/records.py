@@ -7,7 +7,7 @@ these classes are not frozen dataclasses (twice as dear to build); nobody writes
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from toolgauge.model.json import Value
 from toolgauge.model.quick import quick
@@ -93,12 +93,12 @@ class LogRecord:
 Record: TypeAlias = Span | LogRecord
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class SpanHead:
+class SpanHead(NamedTuple):
     """The ids of a span that no dialect cares about: enough to complete a chain of parents.
 
     Ids are raw bytes (16, 8 and 8 long; `parent_span_id` is empty for a span without a parent):
-    turning them to hex for every span of a pipeline would cost more than reading them.
+    turning them to hex for every span of a pipeline would cost more than reading them. A tuple, which is built in
+    half the time of an object.
     """
 
     trace_id: bytes

@@ -88,10 +88,8 @@ class _Reading:
     # What stands around the spans of the group that is being read, once one of them is viewed.
     around: Container | None = None
 
-    def add_head(self, raw: bytes) -> None:
-        head = read_head(raw)
-        if head is not None:
-            self.heads.append(head)
+    def add_heads(self, items: Iterable[bytes]) -> None:
+        self.heads.extend(head for head in map(read_head, items) if head is not None)
 
 
 class Decoder:
@@ -147,8 +145,7 @@ class Decoder:
                         place = (resource_index, scope_index, first)
                         self._read_spans(items, place, resource_group, group, known, reading)
                         continue
-                    for raw in items:
-                        reading.add_head(raw)
+                    reading.add_heads(items)
         return DecodedTraces(
             span_count=reading.span_count,
             viewed=tuple(reading.viewed),
@@ -185,19 +182,21 @@ class Decoder:
         bears_mark = self._span_marks.search_like(group.items[0])
         resource = self._views.resource(resource_group.resource)
         resource_index, scope_index, first = place
+        unread: list[bytes] = []
         for index, raw in enumerate(items, first):
             if not known.is_named and bears_mark(raw) is None:
-                reading.add_head(raw)
+                unread.append(raw)
                 continue
             try:
                 span = self._views.span(raw, resource, known.scope)
             except DecodeError:
                 reading.undecodable += 1
-                reading.add_head(raw)
+                unread.append(raw)
                 continue
             around = reading.around = reading.around or container(resource_group, group, reading.origin)
             where = (resource_index, scope_index, index)
             reading.viewed.append(ViewedSpan(span=span, raw=raw, container=around, place=where))
+        reading.add_heads(unread)
 
     def _read_records(
         self,

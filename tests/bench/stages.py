@@ -17,6 +17,7 @@ from toolgauge.decode.decoder import DecodedTraces, Decoder
 from toolgauge.decode.envelope import parse_request
 from toolgauge.decode.messages import SPAN
 from toolgauge.decode.values import value
+from toolgauge.departures import Departures
 from toolgauge.emit.emitter import Emitter
 from toolgauge.emit.hold import Hold
 from toolgauge.recognize.recognizer import Recognizer
@@ -30,7 +31,7 @@ _FUNCTIONS: tuple[tuple[object, str, str], ...] = (
     (Assembler, "add_heads", "assemble: take ids"),
     (Hold, "add", "emit: hold"),
     (Emitter, "record", "emit: metrics"),
-    (pipeline.Pipeline, "_flush_spans", "decode: write released spans"),
+    (Departures, "flush", "decode: write released spans"),
     (Walk, "send", "pipeline: take requests, all else"),
     (Walk, "wait", "pipeline: time, all else"),
 )

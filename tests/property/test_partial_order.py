@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.score.support import finished
-from toolgauge.score.align import Alignment, Item, align
+from toolgauge.score.align import Alignment, align
+from toolgauge.score.weights import Item
 
 VALUES = st.sampled_from([None, 0.0, 1 / 6, 0.3, 1 / 3, 0.5, 2 / 3, 0.9, 1.0])
 MATRICES = st.integers(1, 5).flatmap(

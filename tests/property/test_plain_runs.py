@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from tests.score.support import finished
 from toolgauge.score import align as module
-from toolgauge.score.align import Alignment, Item, Order, align
+from toolgauge.score.align import Alignment, Order, align
+from toolgauge.score.weights import Item
 
 # Few kinds and keys, so that repeats are common.
 CALLS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 5)), max_size=7)

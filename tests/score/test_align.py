@@ -7,8 +7,9 @@ from collections.abc import Generator, Sequence
 import pytest
 
 from tests.score.support import finished
-from toolgauge.score.align import Alignment, Item, Order, Weigh, align
+from toolgauge.score.align import Alignment, Order, align
 from toolgauge.score.pauses import Pacer
+from toolgauge.score.weights import Item, Weigh
 
 
 def items(names: Sequence[str], groups: Sequence[int] = ()) -> list[Item]:

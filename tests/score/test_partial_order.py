@@ -4,7 +4,8 @@ import time
 from collections.abc import Generator, Sequence
 
 from tests.score.support import finished
-from toolgauge.score.align import Alignment, Item, align
+from toolgauge.score.align import Alignment, align
+from toolgauge.score.weights import Item
 
 
 def never(expected: int, actual: int) -> Generator[None, None, float | None]:

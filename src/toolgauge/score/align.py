@@ -6,46 +6,27 @@ counts, then with more required, then with more pairs at all. Generators: they y
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from collections.abc import Generator, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import fsum
 from typing import Literal, TypeAlias
 
 from toolgauge.model.quick import quick
-from toolgauge.score import greedy, monotone, partial_order
+from toolgauge.score import greedy, monotone, partial_order, pinned, plainly
 from toolgauge.score.assignment import assign
 from toolgauge.score.monotone import Pairs
 from toolgauge.score.pauses import Pacer
+from toolgauge.score.pinned import Pins
+from toolgauge.score.weights import Item, Weigh, Weights
 
 Order: TypeAlias = Literal["any", "ordered", "parallel", "partial"]
-# The value of pairing an expected with an actual call (by index); `None` if the two may not be paired.
-Weigh: TypeAlias = Callable[[int, int], Generator[None, None, float | None]]
 
 MAX_PAIRS = 250_000
 _MAX_KINDS_OF_MAX_PAIRS = 4
-# Values are counted in units that thirds, sevenths, ... sixteenths fit into: their sums stay exact.
-_UNITS = 720_720_000
 _UNITS_PER_PAIR = 2
 # So many calls on both sides together are first tried in the way that suffices for runs that are nearly as expected.
 _FEW = 100
-
-
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """One call on either side.
-
-    Only items of one `kind` can be paired, and items of one kind with equal keys are a whole pair (value 1).
-    Items of one side with equal kind and key must have the same values with everything. `group` is the turn of an
-    actual call: calls of one turn have no order among themselves. Likewise neighbours of one group on the expected
-    side, where order is `partial`; elsewhere their groups are not looked at. An `optional` expected item is not missed.
-    """
-
-    kind: str
-    key: Hashable
-    group: int = 0
-    optional: bool = False
 
 
 @quick
@@ -89,19 +70,21 @@ def align(
     order: Order = "any",
     peel: bool = False,
     max_pairs: int = MAX_PAIRS,
+    pins: Pins | None = None,
     pacer: Pacer | None = None,
 ) -> Generator[None, None, Alignment]:
     """Pair expected with actual calls.
 
     `peel` allows to settle equal keys first where order does not bind. That cannot lower the total where
     1 - value obeys the triangle inequality, as it does for a share of equal arguments; edit distances do not.
+    `pins` tell where to look for whole pairs of unequal keys where there are more than `max_pairs` of one kind.
     """
-    table = _Weights(expected, actual, weigh, pacer or Pacer())
+    table = Weights(expected, actual, weigh, pacer or Pacer())
     if len(expected) + len(actual) <= _FEW and len(expected) * len(actual) <= max_pairs:
         plain = yield from _plainly(table, order, peel=peel)
         if plain is not None:
             return (yield from _report(table, plain, order, is_greedy=False))
-    aligner = _Aligner(table, max_pairs)
+    aligner = _Aligner(table, max_pairs, pins)
     match order:
         case "any":
             pairs = yield from aligner.any_order(peel=peel)
@@ -118,63 +101,15 @@ def align(
     return (yield from _report(table, pairs, order, is_greedy=aligner.is_greedy and not _is_perfect(table, pairs)))
 
 
-class _Weights:
-    """Values as integers, each worked out once."""
-
-    __slots__ = ("_required_bonus", "_value_unit", "_weigh", "_whole_bonus", "actual", "expected", "pacer", "values")
-
-    def __init__(self, expected: Sequence[Item], actual: Sequence[Item], weigh: Weigh, pacer: Pacer) -> None:
-        self.expected = expected
-        self.actual = actual
-        self.pacer = pacer
-        self.values: list[dict[int, float | None]] = [{} for _ in expected]
-        self._weigh = weigh
-        most = min(len(expected), len(actual)) + 1
-        # Each place outweighs everything that all pairs together can hold in the places below it.
-        self._required_bonus = most
-        self._whole_bonus = most * (self._required_bonus + 1)
-        self._value_unit = most * (self._whole_bonus + self._required_bonus + 1)
-
-    def of(self, row: int, columns: Iterable[int]) -> Generator[None, None, list[int]]:
-        """Work out the weights of a row's pairs: 0 for those that may not be, more for all others."""
-        weights: list[int] = []
-        values, expected = self.values[row], self.expected[row]
-        for column in columns:
-            if column not in values:
-                actual = self.actual[column]
-                if expected.kind != actual.kind:
-                    values[column] = None
-                elif expected.key == actual.key:
-                    values[column] = 1.0
-                else:
-                    values[column] = yield from self._weigh(row, column)
-            value = values[column]
-            weights.append(0 if value is None else self.in_units(value, optional=expected.optional))
-            if self.pacer.due(_UNITS_PER_PAIR):
-                yield
-        return weights
-
-    def of_column(self, rows: Iterable[int], column: int) -> Generator[None, None, list[int]]:
-        """Work out the weights of a column's pairs."""
-        weights: list[int] = []
-        for row in rows:
-            weights += yield from self.of(row, (column,))
-        return weights
-
-    def in_units(self, value: float, *, optional: bool) -> int:
-        """Turn a value into an integer that also ranks equal totals."""
-        bonus = 1 + (0 if optional else self._required_bonus) + (self._whole_bonus if value == 1.0 else 0)
-        return round(value * _UNITS) * self._value_unit + bonus
-
-
 class _Aligner:
     """Picks the way to pair for the order that is asked for and for the number of calls there are."""
 
-    __slots__ = ("_left", "_max_pairs", "_table", "is_greedy")
+    __slots__ = ("_left", "_max_pairs", "_pins", "_table", "is_greedy")
 
-    def __init__(self, table: _Weights, max_pairs: int) -> None:
+    def __init__(self, table: Weights, max_pairs: int, pins: Pins | None) -> None:
         self._table = table
         self._max_pairs = max_pairs
+        self._pins = pins
         # Over all kinds; without it, many kinds of the greatest size would add up to minutes.
         self._left = _MAX_KINDS_OF_MAX_PAIRS * max_pairs
         self.is_greedy = False
@@ -195,21 +130,49 @@ class _Aligner:
         if is_small and not peel:
             return (yield from self._assigned(rows, columns, same))
         self.is_greedy = self.is_greedy or not peel
-        settled_rows, settled_columns = {row for row, _ in same}, {column for _, column in same}
-        rows = [row for row in rows if row not in settled_rows]
-        columns = [column for column in columns if column not in settled_columns]
+        rows, columns = _without(same, rows, columns)
+        if self._pins is not None and rows and columns and not self._is_small(rows, columns):
+            self.is_greedy = True
+            whole = yield from self._pinned(rows, columns, self._pins)
+            same += whole
+            rows, columns = _without(whole, rows, columns)
+        return same + (yield from self._weighed(rows, columns))
+
+    def _weighed(self, rows: list[int], columns: list[int]) -> Generator[None, None, Pairs]:
+        """Pair calls of one kind for the greatest total, or greedily where they are too many."""
         if not rows or not columns:
-            return same
+            return []
         if len(rows) == len(columns) == 1:
             (weight,) = yield from self._table.of(rows[0], columns)
-            return [*same, (rows[0], columns[0])] if weight else same
+            return [(rows[0], columns[0])] if weight else []
         if self._is_small(rows, columns):
-            return same + (yield from self._assigned(rows, columns, []))
+            return (yield from self._assigned(rows, columns, []))
         self.is_greedy = True
         # One look for each row there must be, whatever the kinds before have used up.
         looks = max(min(self._max_pairs, self._left), len(rows))
         self._left -= min(looks, len(rows) * len(columns))
-        return same + (yield from greedy.in_any_order(rows, columns, self._row, looks))
+        return (yield from greedy.in_any_order(rows, columns, self._row, looks))
+
+    def _pinned(self, rows: list[int], columns: list[int], pins: Pins) -> Generator[None, None, Pairs]:
+        """Find whole pairs, looked for only among calls that have what the expected ones pin down."""
+        table, pairs = self._table, Pairs()
+        required = [row for row in rows if not table.expected[row].optional]
+        optional = [row for row in rows if table.expected[row].optional]
+        shapes = (yield from pinned.shapes(required, pins, table.pacer)) + (
+            yield from pinned.shapes(optional, pins, table.pacer)
+        )
+        # The rest of this kind and the kinds that follow need something to look at as well.
+        kept = max(self._left - self._max_pairs, 0)
+        self._left -= kept
+        for names, alike in shapes[: max(1, self._max_pairs // len(columns))]:
+            whole: Pairs = []
+            for block in (yield from pinned.blocks(names, alike, columns, pins, table.pacer)):
+                found = yield from self._weighed(*block)
+                whole += [(row, column) for row, column in found if table.values[row][column] == 1.0]
+            pairs += whole
+            _, columns = _without(whole, [], columns)
+        self._left += kept
+        return pairs
 
     def _is_small(self, rows: Sequence[int], columns: Sequence[int]) -> bool:
         return len(rows) * len(columns) <= min(self._max_pairs, self._left)
@@ -268,7 +231,12 @@ class _Aligner:
 
         if len(expected) * len(actual) > self._max_pairs:
             self.is_greedy = True
-            pairs = yield from greedy.in_order(expected, actual, weights, table.pacer)
+            keys: list[greedy.Keys] = [(expected, actual)]
+            if self._pins is not None:
+                kinds = [(row, table.expected[row].kind) for row in rows]
+                made = [(column, table.actual[column].kind) for column in columns]
+                keys.append((yield from pinned.keys(kinds, made, self._pins, table.pacer)))
+            pairs = yield from greedy.in_order(keys, weights, table.pacer)
         else:
             pairs = yield from monotone.in_order(expected, actual, weights, table.pacer)
         return sorted((rows[row], columns[place]) for row, place in pairs)
@@ -327,73 +295,21 @@ class _Aligner:
         )
 
 
-def _plainly(table: _Weights, order: Order, *, peel: bool) -> Generator[None, None, Pairs | None]:
+def _plainly(table: Weights, order: Order, *, peel: bool) -> Generator[None, None, Pairs | None]:
     """Pair runs that are nearly as expected, as the solvers would; `None` where there is more to decide."""
     if table.pacer.due(len(table.expected) + len(table.actual)):
         yield
     if any(item.optional for item in table.expected):
         return None
     if order == "any":
-        return (yield from _by_keys(table)) if peel else None
-    return (yield from _in_step(table)) if order == "ordered" or _stand_alone(table, order) else None
+        return (yield from plainly.by_keys(table)) if peel else None
+    return (yield from plainly.in_step(table)) if order == "ordered" or _stand_alone(table, order) else None
 
 
-def _by_keys(table: _Weights) -> Generator[None, None, Pairs | None]:
-    """Pair equal calls, the earliest first, and of each kind at most one more, which has nothing to choose from."""
-    places: dict[tuple[str, Hashable], list[int]] = {}
-    for column in range(len(table.actual) - 1, -1, -1):
-        item = table.actual[column]
-        places.setdefault((item.kind, item.key), []).append(column)
-    pairs: Pairs = []
-    rows: list[int] = []
-    for row, item in enumerate(table.expected):
-        same = places.get((item.kind, item.key))
-        if same:
-            column = same.pop()
-            table.values[row][column] = 1.0
-            pairs.append((row, column))
-        else:
-            rows.append(row)
-    if not rows or len(pairs) == len(table.actual):
-        return pairs
-    columns = {column for same in places.values() for column in same}
-    keys = {(table.expected[row].kind, table.expected[row].key) for row, _ in pairs}
-    for row in rows:
-        kind = table.expected[row].kind
-        others = [column for column in columns if table.actual[column].kind == kind]
-        if not others:
-            continue
-        # Equal calls could change places, and several of a kind could be paired in several ways.
-        is_only = len(others) == 1 and sum(table.expected[other].kind == kind for other in rows) == 1
-        if not is_only or not keys.isdisjoint(((kind, table.expected[row].key), (kind, table.actual[others[0]].key))):
-            return None
-        (weight,) = yield from table.of(row, others)
-        pairs += [(row, others[0])] if weight else []
-    return sorted(pairs)
-
-
-def _stand_alone(table: _Weights, order: Order) -> bool:
+def _stand_alone(table: Weights, order: Order) -> bool:
     """Tell whether each call has a turn of its own, and each expected one a group where groups are looked at."""
     sides = (table.actual, table.expected) if order == "partial" else (table.actual,)
     return all(before.group != item.group for side in sides for before, item in pairwise(side))
-
-
-def _in_step(table: _Weights) -> Generator[None, None, Pairs | None]:
-    """Pair calls that stand at the same place, where all are equal but one, or but those that one side lacks at its end."""
-    rows, columns = len(table.expected), len(table.actual)
-    odd: list[int] = []
-    for place, (item, made) in enumerate(zip(table.expected, table.actual, strict=False)):
-        if item.kind == made.kind and item.key == made.key:
-            table.values[place][place] = 1.0
-        elif odd or rows != columns:
-            return None
-        else:
-            odd.append(place)
-    for place in odd:
-        (weight,) = yield from table.of(place, (place,))
-        if not weight:
-            return None
-    return [(place, place) for place in range(min(rows, columns))]
 
 
 def _runs(items: Sequence[Item]) -> list[list[int]]:
@@ -410,13 +326,13 @@ def _classes(items: Sequence[Item], indices: Sequence[int]) -> list[list[int]]:
     return list(classes.values())
 
 
-def _keeps_order(table: _Weights, pairs: Pairs) -> bool:
+def _keeps_order(table: Weights, pairs: Pairs) -> bool:
     """Tell whether no pair of an earlier expected group stands in a later turn than one of a later group."""
     places = sorted((table.expected[row].group, table.actual[column].group) for row, column in pairs)
     return all(earlier[1] <= later[1] for earlier, later in pairwise(places))
 
 
-def _by_kind(table: _Weights) -> Generator[None, None, list[tuple[list[int], list[int]]]]:
+def _by_kind(table: Weights) -> Generator[None, None, list[tuple[list[int], list[int]]]]:
     """Find the calls of each kind that is on both sides."""
     kinds: dict[str, tuple[list[int], list[int]]] = {}
     for index, item in enumerate(table.expected):
@@ -431,7 +347,7 @@ def _by_kind(table: _Weights) -> Generator[None, None, list[tuple[list[int], lis
     return [sides for sides in kinds.values() if sides[1]]
 
 
-def _is_perfect(table: _Weights, pairs: Pairs) -> bool:
+def _is_perfect(table: Weights, pairs: Pairs) -> bool:
     """Tell whether no other pairs could be better, however these were found."""
     most = min(len(table.expected), len(table.actual))
     if len(pairs) < most or any(table.values[row].get(column) != 1.0 for row, column in pairs):
@@ -440,13 +356,21 @@ def _is_perfect(table: _Weights, pairs: Pairs) -> bool:
     return sum(not table.expected[row].optional for row, _ in pairs) == min(required, most)
 
 
-def _compete(table: _Weights, rows: list[int]) -> bool:
+def _compete(table: Weights, rows: list[int]) -> bool:
     """Tell whether an optional call could be settled with one that a required call of another key needs."""
     items = [table.expected[row] for row in rows]
     return any(item.optional for item in items) and len({item.key for item in items}) > 1
 
 
-def _equal_keys(table: _Weights, rows: list[int], columns: list[int]) -> Pairs:
+def _without(pairs: Pairs, rows: list[int], columns: list[int]) -> tuple[list[int], list[int]]:
+    """Return the calls that are in none of the pairs."""
+    paired_rows, paired_columns = {row for row, _ in pairs}, {column for _, column in pairs}
+    return [row for row in rows if row not in paired_rows], [
+        column for column in columns if column not in paired_columns
+    ]
+
+
+def _equal_keys(table: Weights, rows: list[int], columns: list[int]) -> Pairs:
     """Pair equal keys, the earliest first and required before optional."""
     places: dict[Hashable, deque[int]] = {}
     for column in columns:
@@ -459,7 +383,7 @@ def _equal_keys(table: _Weights, rows: list[int], columns: list[int]) -> Pairs:
     return pairs
 
 
-def _stable(table: _Weights, pairs: Pairs) -> Generator[None, None, Pairs]:
+def _stable(table: Weights, pairs: Pairs) -> Generator[None, None, Pairs]:
     """Let equal expected calls take theirs in order, and of equal actual calls the earliest be the paired ones."""
     by_expected: dict[Hashable, Pairs] = {}
     for row, column in sorted(pairs):
@@ -487,7 +411,7 @@ def _stable(table: _Weights, pairs: Pairs) -> Generator[None, None, Pairs]:
     return sorted(stable)
 
 
-def _longest_run(table: _Weights, pairs: Pairs) -> Generator[None, None, set[int]]:
+def _longest_run(table: Weights, pairs: Pairs) -> Generator[None, None, set[int]]:
     """Find the most pairs whose turns do not decrease in the order of the expected calls; return their actual calls."""
     tails: list[int] = []
     last: list[int] = []
@@ -508,7 +432,7 @@ def _longest_run(table: _Weights, pairs: Pairs) -> Generator[None, None, set[int
     return run
 
 
-def _report(table: _Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> Generator[None, None, Alignment]:
+def _report(table: Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> Generator[None, None, Alignment]:
     expected, actual = table.expected, table.actual
     rows, columns = {row for row, _ in pairs}, {column for _, column in pairs}
     missing = [row for row, item in enumerate(expected) if row not in rows and not item.optional]
@@ -545,7 +469,7 @@ def _report(table: _Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> 
 
 
 def _identities(
-    table: _Weights, items: Sequence[Item], indices: Iterable[int]
+    table: Weights, items: Sequence[Item], indices: Iterable[int]
 ) -> Generator[None, None, set[tuple[str, Hashable]]]:
     """Return what makes these calls the same as others."""
     found: set[tuple[str, Hashable]] = set()

@@ -23,9 +23,19 @@ from toolgauge.score.compare import Comparison, compare, is_omissible, path, qui
 from toolgauge.score.comparison import CallComparison
 from toolgauge.score.globs import Globs
 from toolgauge.score.pauses import Pacer
-from toolgauge.score.rules import Absent, Exact, Ignore, Rule, Scope, is_equivalence, meets_itself, rule_name
+from toolgauge.score.rules import (
+    Absent,
+    Exact,
+    Ignore,
+    Rule,
+    Scope,
+    Similarity,
+    is_equivalence,
+    meets_itself,
+    rule_name,
+)
 from toolgauge.score.schemas import Schemas
-from toolgauge.score.sides import Sides
+from toolgauge.score.sides import Arguments, Sides
 
 # Of an expected argument: `met`, `partly` (a rule that knows values between), `differs`, `missing`, `omitted` (may be
 # missing and is), `unread` (the call's arguments could not be read). Of an unexpected one: `default` (as the tool's
@@ -169,6 +179,8 @@ class _Ruling:
     # Equality of the numbers decides.
     is_plain: bool
     equals_meet: bool
+    # Nothing but an equal value is worth 1.
+    is_pinned: bool
     # What was found out about values, by both numbers.
     alike: dict[tuple[int, int], float] = field(default_factory=dict["tuple[int, int]", float])
 
@@ -238,6 +250,7 @@ class ArgumentComparer:
             order=order,
             peel=self.may_peel,
             max_pairs=max_pairs,
+            pins=self,
             pacer=self.pacer,
         )
         self._is_limited = False
@@ -279,6 +292,14 @@ class ArgumentComparer:
         if self.pacer.due(len(arguments) // 4):
             yield
         return min(met / counted, 1.0) if counted else 1.0
+
+    def pinned(self, expected: int) -> dict[str, int]:
+        """Return the values, by number, that a call must have to meet the expected one in all."""
+        return {argument.name: argument.identity for argument in self._of_slot(expected) if argument.ruling.is_pinned}
+
+    def given(self, actual: int) -> Arguments:
+        """Return the values of a call by number, as far as they can be read."""
+        return self.sides.call_arguments[actual]
 
     def _weigh_whole(self, slot: int, call: int) -> Generator[None, None, float | None]:
         value = yield from self.weigh(slot, call)
@@ -381,7 +402,12 @@ class ArgumentComparer:
         if place not in self._rulings:
             scope = self._terms.rules.of(tool, argument, self._terms.default)
             is_plain = isinstance(scope.rule, Exact) and not scope.deeper
-            self._rulings[place] = _Ruling(scope, is_plain, is_plain or all(map(meets_itself, scope.rules)))
+            self._rulings[place] = _Ruling(
+                scope,
+                is_plain,
+                equals_meet=is_plain or all(map(meets_itself, scope.rules)),
+                is_pinned=is_plain or (isinstance(scope.rule, Similarity) and not scope.deeper),
+            )
         return self._rulings[place]
 
     def _charged_of(self, call: int) -> Generator[None, None, AbstractSet[str]]:

@@ -10,11 +10,12 @@ from itertools import chain, groupby
 from typing import Literal, TypeAlias
 
 from toolgauge.model.quick import quick
-from toolgauge.score.align import Alignment, Pair, Weigh, align
+from toolgauge.score.align import Alignment, Pair, align
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import shown
 from toolgauge.score.sides import Sides
 from toolgauge.score.summary import listed
+from toolgauge.score.weights import Weigh
 
 Action: TypeAlias = Literal["keep", "leave", "change", "insert", "delete", "move", "swap"]
 

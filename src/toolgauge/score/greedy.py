@@ -4,10 +4,14 @@ Equal keys are paired by their place among equals; what is left looks only at wh
 """
 
 from bisect import bisect_left
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Generator, Hashable, Iterator, Sequence
+from typing import TypeAlias
 
 from toolgauge.score.monotone import Pairs, Weights
 from toolgauge.score.pauses import Pacer
+
+# A key for each expected and for each actual call.
+Keys: TypeAlias = tuple[Sequence[Hashable], Sequence[Hashable]]
 
 
 def in_any_order(
@@ -30,37 +34,54 @@ def in_any_order(
     return pairs
 
 
-def in_order(
-    expected: Sequence[Hashable], actual: Sequence[Hashable], weights: Weights, pacer: Pacer
-) -> Generator[None, None, Pairs]:
-    """Anchor the longest run of equal keys that is in order; pair what lies between anchors place by place."""
+def in_order(keys: Sequence[Keys], weights: Weights, pacer: Pacer) -> Generator[None, None, Pairs]:
+    """Anchor the longest run of equal keys that is in order; pair what lies between anchors place by place.
+
+    Where there are several keys for each call, the next ones find anchors between those of the ones before.
+    """
+    end = len(keys[0][0]), len(keys[0][1])
+    anchors: Pairs = []
+    for sides in keys:
+        found: Pairs = []
+        for start, anchor in _gaps(anchors, end):
+            found += yield from _anchors(sides, start, anchor, weights, pacer)
+            found += [anchor] if anchor != end else []
+        anchors = found
     pairs: Pairs = []
-    row = column = 0
-    anchors = yield from _anchors(expected, actual, pacer)
-    for anchor in [*anchors, (len(expected), len(actual))]:
-        while row < anchor[0] and column < anchor[1]:
-            (weight,) = yield from weights(row, (column,))
+    for (row, column), anchor in _gaps(anchors, end):
+        for step in range(min(anchor[0] - row, anchor[1] - column)):
+            (weight,) = yield from weights(row + step, (column + step,))
             if weight:
-                pairs.append((row, column))
-            row += 1
-            column += 1
-        if anchor[0] < len(expected):
-            pairs.append(anchor)
-        row, column = anchor[0] + 1, anchor[1] + 1
+                pairs.append((row + step, column + step))
+        pairs += [anchor] if anchor != end else []
     return pairs
 
 
-def _anchors(expected: Sequence[Hashable], actual: Sequence[Hashable], pacer: Pacer) -> Generator[None, None, Pairs]:
+def _gaps(anchors: Pairs, end: tuple[int, int]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Yield where each gap between anchors begins, and the anchor that ends it."""
+    row = column = 0
+    for anchor in [*anchors, end]:
+        yield (row, column), anchor
+        row, column = anchor[0] + 1, anchor[1] + 1
+
+
+def _anchors(
+    keys: Keys, start: tuple[int, int], end: tuple[int, int], weights: Weights, pacer: Pacer
+) -> Generator[None, None, Pairs]:
     """Pair the first of equal keys with the first, the second with the second; keep the longest increasing run."""
+    expected, actual = keys
     places: dict[Hashable, list[int]] = {}
-    for column in reversed(range(len(actual))):
+    for column in reversed(range(start[1], end[1])):
         places.setdefault(actual[column], []).append(column)
         if pacer.due():
             yield
     twins: Pairs = []
-    for row, key in enumerate(expected):
-        if places.get(key):
-            twins.append((row, places[key].pop()))
+    for row in range(start[0], end[0]):
+        same = places.get(expected[row])
+        if same:
+            twin = same.pop()
+            (weight,) = yield from weights(row, (twin,))
+            twins += [(row, twin)] if weight else []
         if pacer.due():
             yield
     tails: list[int] = []

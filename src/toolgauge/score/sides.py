@@ -12,10 +12,10 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall
-from toolgauge.score.align import Item
 from toolgauge.score.identities import Identities
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import unseen_arguments
+from toolgauge.score.weights import Item
 
 # A number for each argument's value, equal for equal values on either side; `None` when only the name of the call
 # matters, or when there is nothing readable.

@@ -62,6 +62,7 @@ class ToolCallAccuracy(ArgumentComparison):
             comparer.weigh,
             order="partial" if self.ordered else "any",
             peel=comparer.may_peel,
+            pins=comparer,
             pacer=pacer,
         )
         if expected and calls and not alignment.pairs and not alignment.missing:

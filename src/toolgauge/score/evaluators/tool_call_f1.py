@@ -57,7 +57,12 @@ class ToolCallF1(ArgumentComparison):
             return value if value == 1.0 else None
 
         alignment = yield from align(
-            sides.slot_items, sides.call_items, weigh, peel=names_only or comparer.may_peel, pacer=pacer
+            sides.slot_items,
+            sides.call_items,
+            weigh,
+            peel=names_only or comparer.may_peel,
+            pins=comparer,
+            pacer=pacer,
         )
         notes = [*leftovers(sides, alignment), *greedy_note(alignment), *cut_short_note(comparer)]
         if not names_only:

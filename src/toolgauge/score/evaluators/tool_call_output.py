@@ -9,7 +9,7 @@ from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.align import Alignment, Item, Pair, align
+from toolgauge.score.align import Alignment, Pair, align
 from toolgauge.score.compare import Comparison, compare, describe
 from toolgauge.score.comparison import CallComparison
 from toolgauge.score.identities import Identities
@@ -19,6 +19,7 @@ from toolgauge.score.rules import Exact, Rule, Similarity
 from toolgauge.score.selection import shown
 from toolgauge.score.sides import Sides, make_sides
 from toolgauge.score.summary import counts, greedy_note, leftovers
+from toolgauge.score.weights import Item
 
 _MAX_DIFFERENCES = 20
 _DESCRIBED = 4

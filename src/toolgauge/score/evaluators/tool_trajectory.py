@@ -136,6 +136,7 @@ class ToolTrajectory(ArgumentComparison):
             comparer.weigh,
             order="partial" if in_order else "any",
             peel=comparer.may_peel,
+            pins=comparer,
             pacer=pacer,
         )
         script = yield from edits(sides, alignment, comparer.weigh, pacer, in_order=in_order, free=self._free)

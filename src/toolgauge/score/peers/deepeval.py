@@ -10,11 +10,12 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Errored, Outcome, Scored
 from toolgauge.model.quick import quick
-from toolgauge.score.align import Item, align
+from toolgauge.score.align import align
 from toolgauge.score.identities import Key
 from toolgauge.score.pauses import Pacer, finished
 from toolgauge.score.plain_calls import Looked, NotCallsError, PlainCalls, PlainComparison, written_calls
 from toolgauge.score.python_equality import PythonEquality
+from toolgauge.score.weights import Item
 
 _TYPES = ("FUNCTION", "MCP")
 

@@ -151,6 +151,17 @@ def test_where_memory_cannot_be_read_nothing_is_refused_and_that_is_said_once(ca
     ]
 
 
+def test_a_moment_in_which_memory_cannot_be_read_changes_nothing(caplog: pytest.LogCaptureFixture):
+    machine = Machine()
+    machine.look(50)
+    assert not machine.look(None)
+    assert machine.guard.admits(10 * MIB)
+    machine.look(90)
+    machine.look(None)
+    assert not machine.guard.admits(1)
+    assert not any("does not tell" in record.getMessage() for record in caplog.records)
+
+
 def test_a_shortage_is_told_when_it_begins_and_when_it_ends(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO)
     machine = Machine()

@@ -81,6 +81,7 @@ class MemoryGuard:
         self._short_since_ns: int | None = None
         self._relieved_ns: int | None = None
         self._collected_ns: int | None = None
+        self._last_known: int | None = None
         self._is_known = True
         self._is_too_small = False
         # Garbage has not been looked for of late; else, when the next look saw that it had.
@@ -124,7 +125,8 @@ class MemoryGuard:
 
     def _read(self) -> int:
         self._unseen = 0
-        resident = self._resident()
+        # It cannot be read either while there is no descriptor left, which is no time to stop watching.
+        resident = self._last_known = self._resident() or self._last_known
         if resident is None:
             if self._is_known:
                 _LOG.warning("this system does not tell how much memory is in use: `memory.limit` does not hold")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import click
 
 from toolgauge.build.criteria import load_configuration
+from toolgauge.build.descriptors import raise_descriptor_limit
 from toolgauge.build.pipeline import VERSION
 from toolgauge.build.reload import Load, Reloader
 from toolgauge.build.serve import make_service
@@ -46,6 +47,7 @@ def command(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
     config, criteria = load()
     log_to_stderr(config.log)
+    raise_descriptor_limit()
     sys.exit(asyncio.run(_serve(config, criteria, load)))
 
 

@@ -158,6 +158,20 @@ class Pipeline:
         """When a trajectory may become due to close; `None` when none is open."""
         return self._assembler.next_due_ns()
 
+    @property
+    def is_reading(self) -> bool:
+        """Tell that senders wait for requests that have been begun."""
+        return self._being_read > 0
+
+    def behind_ns(self, now_ns: int) -> int:
+        """Tell for how long the trajectory that is scored next has been due."""
+        due_ns = self._due_ns if self._is_scoring else self._assembler.next_due_ns()
+        return 0 if due_ns is None else max(0, now_ns - due_ns)
+
+    @property
+    def _is_scoring(self) -> bool:
+        return self._scoring is not None or self._closing is not None
+
     # -- in ---------------------------------------------------------------------------------------------------------
 
     def consume(self, signal: Signal, body: bytes, now_ns: int) -> Answer:

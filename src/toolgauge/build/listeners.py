@@ -21,6 +21,7 @@ from toolgauge.receive.cors import Cors
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.receive.settings import GrpcSettings, HttpSettings, Keepalive
+from toolgauge.receive.turns import Turns
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.tls import ServerTls
 
@@ -34,9 +35,12 @@ def make_receivers(
     """Make the OTLP receivers; raise `StartError` when a file that they need cannot be used."""
     protocols = config.receivers.otlp.protocols
     grpc, http = _grpc_settings(protocols.grpc), _http_settings(protocols.http)
+    turns = Turns()
     return (
-        GrpcReceiver(consumer, grpc, clock=clock, metrics=metrics, hop_id=hop_id),
-        HttpReceiver(consumer, http, from_json=request_from_json, clock=clock, metrics=metrics, hop_id=hop_id),
+        GrpcReceiver(consumer, grpc, clock=clock, metrics=metrics, hop_id=hop_id, turns=turns),
+        HttpReceiver(
+            consumer, http, from_json=request_from_json, clock=clock, metrics=metrics, hop_id=hop_id, turns=turns
+        ),
     )
 
 

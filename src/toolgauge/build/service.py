@@ -27,7 +27,11 @@ from toolgauge.selfmetrics import SelfMetrics
 
 _LOG = logging.getLogger("toolgauge")
 _TICK_S = 0.1
-_SLICE_NS = 5_000_000
+# In turn with reading, for scoring and for saying what came of it: together they are the lag of the loop.
+_SLICE_NS = 3_000_000
+_LEAST_SLICE_NS = 1_000_000
+# While senders wait for a request to be read, scoring waits for them; what has been due for longer has its turns too.
+_MAY_WAIT_NS = 250_000_000
 # Orchestrators kill after 30 s. Beside these, judges take 2 s to be cancelled and the endpoints 3 s to close.
 _RECEIVER_GRACE_S = 2.0
 _SCORING_DEADLINE_S = 5.0
@@ -172,6 +176,7 @@ class Service:
         saying = False
         while True:
             now = self.clock()
+            slice_ns = self._slice_ns(now)
             is_time = now >= next_tick
             if is_time:
                 next_tick = now + int(_TICK_S * 1e9)
@@ -181,15 +186,21 @@ class Service:
                     self._watch_memory(now)
             if is_time or saying:
                 with self._faults.survived():
-                    saying = self.pipeline.flush_some(_SLICE_NS)
+                    saying = self.pipeline.flush_some(slice_ns or _LEAST_SLICE_NS)
             if now >= next_push:
                 next_push = now + int(self._push_interval_s * 1e9)
                 with self._faults.survived():
                     await self._push(now)
-            busy = False
-            with self._faults.survived():
-                busy = self.pipeline.score(_SLICE_NS)
+            busy = not slice_ns
+            if slice_ns:
+                with self._faults.survived():
+                    busy = self.pipeline.score(slice_ns)
             await asyncio.sleep(0 if busy or saying else _TICK_S)
+
+    def _slice_ns(self, now_ns: int) -> int:
+        """Say for how long to score, and for how long to speak, before others have their turn; 0: not now."""
+        may_wait = self.pipeline.is_reading and self.pipeline.behind_ns(now_ns) <= _MAY_WAIT_NS
+        return 0 if may_wait else _SLICE_NS
 
     def _watch_memory(self, now_ns: int) -> None:
         is_empty = self.pipeline.is_empty and not self.outbox.bytes_queued

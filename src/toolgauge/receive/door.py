@@ -12,6 +12,7 @@ from typing import TypeAlias
 from toolgauge.model.delivery import Accepted, Answer, Consumer, Signal
 from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError
 from toolgauge.receive.refusal import Outcome, Refusal, failed, invalid, refusal, too_large
+from toolgauge.receive.turns import Turns
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.throttle import Throttle, times
 
@@ -41,6 +42,7 @@ class Door:
         clock: Callable[[], int],
         metrics: SelfMetrics,
         hop_id: str,
+        turns: Turns,
     ) -> None:
         self.hop_id = hop_id
         self.limit = limit
@@ -49,6 +51,7 @@ class Door:
         self._clock = clock
         self._requests = metrics.requests
         self._throttle = Throttle()
+        self._turns = turns
 
     async def take(self, signal: Signal, body: bytes, decode: Decode | None = None) -> Refusal | None:
         """Hand the request on; `None` means that it was accepted. Others have their turn while a large one is read."""
@@ -83,15 +86,11 @@ class Door:
             return _ACCEPTED
         steps = self._consumer.consuming(signal, body, self._clock())
         try:
-            for answer in steps:
-                if answer is not None:
-                    return answer
-                await asyncio.sleep(0)
+            return await self._turns.last_of(steps)
         finally:
             # A sender that went away in the middle: what was taken in is passed on all the same.
             if isinstance(steps, Generator):
                 steps.close()
-        raise RuntimeError("the consumer ended without an answer")
 
     def fail(self, signal: Signal, error: Exception) -> Refusal:
         """Answer for an exception."""

@@ -21,6 +21,7 @@ from toolgauge.receive.gunzip import BrokenBodyError, gunzip, inflate
 from toolgauge.receive.health import GrpcHealth
 from toolgauge.receive.refusal import Refusal, loop, unauthenticated
 from toolgauge.receive.settings import GrpcSettings
+from toolgauge.receive.turns import Turns
 from toolgauge.selfmetrics import SelfMetrics
 
 _SERVICES: dict[Signal, str] = {
@@ -33,7 +34,7 @@ _Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
 
 class GrpcReceiver:
-    """One gRPC server; `port` is known once it has started."""
+    """One gRPC server; `port` is known once it has started. Receivers of one consumer share `turns`."""
 
     def __init__(
         self,
@@ -43,9 +44,18 @@ class GrpcReceiver:
         clock: Callable[[], int],
         metrics: SelfMetrics,
         hop_id: str,
+        turns: Turns | None = None,
     ) -> None:
         limit = settings.max_recv_msg_size
-        self._door = Door(consumer, transport="grpc", limit=limit, clock=clock, metrics=metrics, hop_id=hop_id)
+        self._door = Door(
+            consumer,
+            transport="grpc",
+            limit=limit,
+            clock=clock,
+            metrics=metrics,
+            hop_id=hop_id,
+            turns=turns or Turns(),
+        )
         self._settings = settings
         self._health: GrpcHealth | None = None
         self._server: grpc.aio.Server | None = None

@@ -21,6 +21,7 @@ from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inf
 from toolgauge.receive.media import JSON, PROTOBUF, Media, media_of
 from toolgauge.receive.refusal import Refusal, invalid, loop, too_large, unauthenticated
 from toolgauge.receive.settings import HttpSettings
+from toolgauge.receive.turns import Turns
 from toolgauge.selfmetrics import SelfMetrics
 
 _SERVER = "toolgauge"
@@ -32,7 +33,10 @@ _LARGE_JSON_BYTES = 32 * 1024
 
 
 class HttpReceiver:
-    """One HTTP server; `port` is known once it has started. `from_json` makes protobuf of a JSON request."""
+    """One HTTP server; `port` is known once it has started. `from_json` makes protobuf of a JSON request.
+
+    Receivers of one consumer share `turns`.
+    """
 
     def __init__(
         self,
@@ -43,9 +47,18 @@ class HttpReceiver:
         clock: Callable[[], int],
         metrics: SelfMetrics,
         hop_id: str,
+        turns: Turns | None = None,
     ) -> None:
         limit = settings.max_request_body_size
-        door = Door(consumer, transport="http", limit=limit, clock=clock, metrics=metrics, hop_id=hop_id)
+        door = Door(
+            consumer,
+            transport="http",
+            limit=limit,
+            clock=clock,
+            metrics=metrics,
+            hop_id=hop_id,
+            turns=turns or Turns(),
+        )
         self._requests = _Requests(door, settings, from_json)
         self._settings = settings
         self._protocols: _Server | None = None

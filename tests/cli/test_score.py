@@ -1,9 +1,17 @@
 """`toolgauge score` as people run it in CI."""
 
+import gzip
 import json
+import lzma
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command import Ended, run
+from toolgauge.cases.files import lines
 
 GOOD: dict[str, object] = {
     "id": "good",
@@ -84,3 +92,53 @@ def test_a_missing_file_is_told_before_anything_is_scored(tmp_path: Path):
 
 def test_no_file_is_misuse():
     assert run("score").code == 2
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+def test_compressed_cases_score_as_plain_ones(tmp_path: Path, compress: Callable[[bytes], bytes]):
+    (tmp_path / "cases.jsonl.z").write_bytes(compress(f"{json.dumps(GOOD)}\n{{oops\n{json.dumps(UNSEEN)}".encode()))
+    ended = run("score", "cases.jsonl.z", cwd=tmp_path)
+    assert [line.split()[0] for line in ended.out.splitlines()] == ["pass", "not_evaluated"]
+    assert "error: cases.jsonl.z:2: not JSON: " in ended.err
+
+
+def test_compressed_cases_come_through_standard_input():
+    ended = subprocess.run(
+        [sys.executable, "-m", "toolgauge", "score", "-"],
+        input=gzip.compress(json.dumps(GOOD).encode()),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"cases: 1 pass\n")
+
+
+def test_a_compressed_file_that_breaks_off_is_told(tmp_path: Path):
+    # Lines that do not compress to nothing, so that some come out of what is there.
+    content = "\n".join(json.dumps({**GOOD, "id": f"{n * 7919 % 10007:x}"}) for n in range(3000)).encode()
+    (tmp_path / "cases.jsonl.gz").write_bytes(gzip.compress(content)[:-40])
+    ended = run("score", "cases.jsonl.gz", cwd=tmp_path)
+    assert ended.code == 1
+    assert ended.out.startswith("pass ")
+    assert ended.err.startswith("error: cannot read `cases.jsonl.gz`: Compressed file ended")
+
+
+def test_cases_of_one_id_are_all_scored_and_a_warning_names_both(tmp_path: Path):
+    (tmp_path / "more.jsonl").write_text(json.dumps(GOOD))
+    (tmp_path / "cases.jsonl").write_text("\n\n".join(map(json.dumps, (GOOD, UNSEEN, GOOD))))
+    ended = run("score", "cases.jsonl", "more.jsonl", cwd=tmp_path)
+    assert ended.code == 0
+    assert ended.err.splitlines() == [
+        "warning: cases.jsonl:5: case `good` has the id of cases.jsonl:1",
+        "warning: more.jsonl:1: case `good` has the id of cases.jsonl:1",
+        "cases: 3 pass, 1 not_evaluated",
+    ]
+
+
+def test_progress_of_compressed_cases_ends_with_the_file(tmp_path: Path):
+    plain, packed = tmp_path / "plain", tmp_path / "packed"
+    content = "\n".join(json.dumps({**GOOD, "id": str(number)}) for number in range(500)).encode()
+    plain.write_bytes(content)
+    packed.write_bytes(gzip.compress(content))
+    for file in (plain, packed):
+        assert sum(line.read for line in lines([str(file)])) == file.stat().st_size

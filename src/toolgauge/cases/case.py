@@ -5,17 +5,12 @@ tell them apart.
 """
 
 import json
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
-from typing import IO, cast
+from typing import cast
 
-from toolgauge.model.errors import RecordingError
 from toolgauge.model.json import Json, JsonObject
-
-STDIN = "-"
 
 _MAX_DEPTH = 100
 _TOO_DEEP = f"nested deeper than {_MAX_DEPTH} levels"
@@ -55,27 +50,11 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line of a file as bytes: progress is measured in them."""
+    """A line of a file. `read` is how many bytes of the file were read for it, by which progress is measured."""
 
     place: str
     content: bytes
-
-
-def lines(files: Sequence[str]) -> Iterator[Line]:
-    """Yield the lines of all files that hold something; `-` is standard input. Raise `RecordingError` for a wrong path."""
-    for file in files:
-        with _opened(file) as stream:
-            for number, content in enumerate(stream, 1):
-                if content.strip():
-                    yield Line(place=f"{'standard input' if file == STDIN else file}:{number}", content=content)
-
-
-def check_files(files: Sequence[str]) -> None:
-    """Raise `RecordingError` for the first path that is no file, before anything is scored."""
-    for file in files:
-        if file != STDIN and not Path(file).is_file() and not Path(file).is_fifo():
-            problem = "this is a directory" if Path(file).is_dir() else "no such file"
-            raise RecordingError(f"{problem}: `{file}`", hint="cases are read from files, one JSON object a line")
+    read: int = 0
 
 
 def parse(line: Line) -> Case | Unreadable:
@@ -155,13 +134,3 @@ def _slip(written: JsonObject) -> str | None:
 def _object(written: JsonObject, key: str) -> JsonObject:
     value = written.get(key)
     return value if isinstance(value, dict) else {}
-
-
-def _opened(file: str) -> IO[bytes]:
-    if file == STDIN:
-        # A copy of the descriptor: closing it must not close standard input.
-        return open(sys.stdin.fileno(), "rb", closefd=False)
-    try:
-        return Path(file).open("rb")
-    except OSError as error:
-        raise RecordingError(f"cannot read `{file}`: {error.strerror}") from error

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import click
 
-from toolgauge.cases.case import STDIN, Case, Unreadable, check_files, lines, parse
+from toolgauge.cases.case import Case, Unreadable, parse
 from toolgauge.cases.describe import explanation, result_object, value_and_reason
+from toolgauge.cases.files import STDIN, check_files, lines
 from toolgauge.cases.run import CaseResult, Cases
 from toolgauge.cli.main import EXIT_CODES
 from toolgauge.cli.output import terminal_style
@@ -25,25 +26,29 @@ from toolgauge.replay.style import Style, printable
 def command(files: tuple[str, ...], *, as_json: bool) -> int:
     """Score offline cases and print the results.
 
-    CASES is a file with one JSON object a line, `-` standard input. A case has an `id`, the name of an `evaluator`, its
-    parameters as `config`, and what was `expected` and what was done (`actual`) in any of the documented shapes;
-    `pass_at` (default 1.0) is the least score that passes, `verdicts` are the answers of a scripted judge.
+    CASES is a file with one JSON object a line, as it is or compressed by gzip or xz; `-` is standard input. A case has
+    an `id`, the name of an `evaluator`, its parameters as `config`, and what was `expected` and what was done (`actual`)
+    in any of the documented shapes; `pass_at` (default 1.0) is the least score that passes, `verdicts` are the answers
+    of a scripted judge.
 
     The exit code is 1 when a case scores below its `pass_at`, when its evaluation ends in an error, when a line
     cannot be read, and when there is no case at all. A case that could not be judged (`not_evaluated`) does not fail.
+    Cases with the same `id` are all scored, with a warning, as only their order tells their results apart.
     """
     check_files(files)
     cases = Cases()
     words: Counter[str] = Counter()
+    places: dict[str, str] = {}
     style = terminal_style()
     with _progress(files) as advance:
         for line in lines(files):
-            advance(len(line.content))
+            advance(line.read)
             case = parse(line)
             if isinstance(case, Unreadable):
                 words["unreadable"] += 1
                 _complain(f"{case.place}: {case.problem}")
                 continue
+            _warn_of_twins(case, places)
             result = cases.score(case)
             words[outcome_word(result.outcome)] += 1
             _complain_of(case, result)
@@ -66,6 +71,14 @@ def _row(result: CaseResult, style: Style) -> str:
 def _complain_of(case: Case, result: CaseResult) -> None:
     if isinstance(result.outcome, Errored):
         _complain(f"{case.place}: case `{case.name}`: {result.outcome.error_type}: {result.outcome.message}")
+
+
+def _warn_of_twins(case: Case, places: dict[str, str]) -> None:
+    first = places.get(case.name)
+    if first is None:
+        places[case.name] = case.place
+    else:
+        click.echo(f"warning: {printable(f'{case.place}: case `{case.name}` has the id of {first}')}", err=True)
 
 
 def _complain(problem: str) -> None:

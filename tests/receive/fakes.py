@@ -74,6 +74,7 @@ async def receiving(
     guard: TokenGuard | None = None,
     cors: Cors | None = None,
     from_json: FromJson = request_from_json,
+    has_memory: Callable[[int], bool] = lambda _size_bytes: True,
 ) -> AsyncGenerator[Receivers, None]:
     """Run both receivers."""
     consumer = FakeConsumer()
@@ -92,7 +93,13 @@ async def receiving(
         idle_timeout_s=idle_timeout_s,
     )
     http_receiver = HttpReceiver(
-        consumer, http_settings, from_json=from_json, clock=clock, metrics=metrics, hop_id=OWN_HOP
+        consumer,
+        http_settings,
+        from_json=from_json,
+        clock=clock,
+        metrics=metrics,
+        hop_id=OWN_HOP,
+        has_memory=has_memory,
     )
     await grpc_receiver.start()
     await http_receiver.start()

@@ -218,13 +218,35 @@ async def test_half_sent_body_is_told_408_and_closed():
 
 
 async def test_long_body_gets_the_time_that_a_slow_line_needs():
-    async with receiving(body_timeout_s=0.2) as receivers:
+    async with receiving(body_timeout_s=0.4) as receivers:
         reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
-        writer.write(HEAD + b"Content-Length: 100002\r\n\r\n" + b"\n\0" * 50_000)
-        await asyncio.sleep(0.4)  # passing time is what is tested
-        writer.write(b"\n\0")
+        writer.write(HEAD + b"Content-Length: 100000\r\n\r\n")
+        for _ in range(5):
+            await asyncio.sleep(0.15)  # passing time is what is tested
+            writer.write(b"\n\0" * 10_000)
         assert (await read_reply(reader)).status == 200
         writer.close()
+
+
+async def test_long_body_that_breaks_off_is_told_408_as_soon_as_a_short_one():
+    async with receiving(body_timeout_s=0.3, limit=10 << 20) as receivers:
+        reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
+        writer.write(HEAD + b"Content-Length: 8000001\r\n\r\n" + b"\0" * 8_000_000)
+        # By its size alone it would have had two minutes.
+        assert (await asyncio.wait_for(read_reply(reader), 5)).status == 408
+        writer.close()
+
+
+async def test_half_a_body_is_told_to_come_back_when_memory_is_short():
+    async with receiving(limit=10 << 20, has_memory=lambda _size: False) as receivers:
+        reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
+        writer.write(HEAD + b"Content-Length: 8000000\r\n\r\n" + b"\0" * 4_000_000)
+        reply = await read_reply(reader)
+        whole = await post(receivers.http.port, RECORDED)
+        writer.close()
+    assert (reply.status, status_of(reply).message, reply.headers["retry-after"]) == (503, "memory is short", "1")
+    assert whole.status == 200
+    assert receivers.outcomes() == {("http", "traces", "refused"): 1, ("http", "traces", "accepted"): 1}
 
 
 async def test_sender_that_hangs_up_in_the_middle_does_no_harm():

@@ -30,7 +30,13 @@ _S = 1_000_000_000
 
 
 def make_receivers(
-    config: Config, consumer: Consumer, *, clock: Callable[[], int], metrics: SelfMetrics, hop_id: str
+    config: Config,
+    consumer: Consumer,
+    *,
+    clock: Callable[[], int],
+    metrics: SelfMetrics,
+    hop_id: str,
+    has_memory: Callable[[int], bool],
 ) -> tuple[GrpcReceiver | HttpReceiver, ...]:
     """Make the OTLP receivers; raise `StartError` when a file that they need cannot be used."""
     protocols = config.receivers.otlp.protocols
@@ -39,7 +45,14 @@ def make_receivers(
     return (
         GrpcReceiver(consumer, grpc, clock=clock, metrics=metrics, hop_id=hop_id, turns=turns),
         HttpReceiver(
-            consumer, http, from_json=request_from_json, clock=clock, metrics=metrics, hop_id=hop_id, turns=turns
+            consumer,
+            http,
+            from_json=request_from_json,
+            clock=clock,
+            metrics=metrics,
+            hop_id=hop_id,
+            turns=turns,
+            has_memory=has_memory,
         ),
     )
 

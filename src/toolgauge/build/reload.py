@@ -161,7 +161,12 @@ class Reloader:
             return old
         try:
             made = make_receivers(
-                config, service.pipeline, clock=service.clock, metrics=service.metrics, hop_id=service.hop_id
+                config,
+                service.pipeline,
+                clock=service.clock,
+                metrics=service.metrics,
+                hop_id=service.hop_id,
+                has_memory=service.memory.admits,
             )
             wanted = new.otlp.protocols
             same = (old.otlp.protocols.grpc == wanted.grpc, old.otlp.protocols.http == wanted.http)

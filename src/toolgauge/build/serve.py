@@ -63,7 +63,9 @@ def make_service(
     health = make_health(config, outbox)
     return Service(
         pipeline=pipeline,
-        receivers=make_receivers(config, pipeline, clock=clock, metrics=metrics, hop_id=hop_id),
+        receivers=make_receivers(
+            config, pipeline, clock=clock, metrics=metrics, hop_id=hop_id, has_memory=memory.admits
+        ),
         health=health,
         admin=make_admin(config, health),
         judges=judges,

@@ -70,7 +70,7 @@ class Service:
         self.endpoint = endpoint
         self.emitter = emitter
         self.metrics = metrics
-        self._memory = memory
+        self.memory = memory
         self._faults = Faults(metrics)
         self._push_interval_s = push_interval_s
         self.clock = clock
@@ -204,7 +204,7 @@ class Service:
 
     def _watch_memory(self, now_ns: int) -> None:
         is_empty = self.pipeline.is_empty and not self.outbox.bytes_queued
-        if self._memory.look(now_ns, is_empty=is_empty):
+        if self.memory.look(now_ns, is_empty=is_empty):
             self.pipeline.shed()
 
     async def _push(self, now_ns: int) -> None:

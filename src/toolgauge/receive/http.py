@@ -14,12 +14,12 @@ from aiohttp.web_protocol import RequestHandler
 from grpc import StatusCode
 
 from toolgauge.listeners import Listeners
-from toolgauge.model.delivery import Consumer, Signal
+from toolgauge.model.delivery import Consumer, Refused, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.receive.door import HOP_HEADER, Decode, Door, FromJson
 from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate
 from toolgauge.receive.media import JSON, PROTOBUF, Media, media_of
-from toolgauge.receive.refusal import Refusal, invalid, loop, too_large, unauthenticated
+from toolgauge.receive.refusal import Refusal, invalid, loop, refusal, too_large, unauthenticated
 from toolgauge.receive.settings import HttpSettings
 from toolgauge.receive.turns import Turns
 from toolgauge.selfmetrics import SelfMetrics
@@ -35,7 +35,7 @@ _LARGE_JSON_BYTES = 32 * 1024
 class HttpReceiver:
     """One HTTP server; `port` is known once it has started. `from_json` makes protobuf of a JSON request.
 
-    Receivers of one consumer share `turns`.
+    Receivers of one consumer share `turns`. `has_memory` tells whether so many more bytes of a body may be read.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class HttpReceiver:
         metrics: SelfMetrics,
         hop_id: str,
         turns: Turns | None = None,
+        has_memory: Callable[[int], bool] = lambda _size_bytes: True,
     ) -> None:
         limit = settings.max_request_body_size
         door = Door(
@@ -59,7 +60,7 @@ class HttpReceiver:
             hop_id=hop_id,
             turns=turns or Turns(),
         )
-        self._requests = _Requests(door, settings, from_json)
+        self._requests = _Requests(door, settings, from_json, has_memory)
         self._settings = settings
         self._protocols: _Server | None = None
         self._listeners: Listeners | None = None
@@ -139,7 +140,10 @@ class _Protocol(RequestHandler):
 class _Requests:
     """Answers requests."""
 
-    def __init__(self, door: Door, settings: HttpSettings, from_json: FromJson) -> None:
+    def __init__(
+        self, door: Door, settings: HttpSettings, from_json: FromJson, has_memory: Callable[[int], bool]
+    ) -> None:
+        self._has_memory = has_memory
         self._door = door
         self._limit = door.limit
         self._settings = settings
@@ -237,9 +241,12 @@ class _Requests:
             async with asyncio.timeout(self._settings.read_timeout_s) as deadline:
                 while chunk := await request.content.readany():
                     size += len(chunk)
-                    _extend(deadline, len(chunk))
+                    _extend(deadline, len(chunk), self._settings.read_timeout_s)
                     if size > self._limit:
                         return too_large(self._limit)
+                    # A body that came in one piece is looked at when it is whole.
+                    if chunks and not self._has_memory(len(chunk)):
+                        return refusal(Refused("memory is short"))
                     chunks.append(chunk)
         except TimeoutError:
             return invalid("the body did not come in time", http_status=408)
@@ -257,11 +264,12 @@ _DECODERS: dict[str, Decode | None] = {
 }
 
 
-def _extend(deadline: asyncio.Timeout, size: int) -> None:
-    """Allow a slow line the time that its bytes need."""
+def _extend(deadline: asyncio.Timeout, size: int, silence_s: float) -> None:
+    """Allow a slow line the time that its bytes need, and no line to be silent for longer than `silence_s`."""
     when_s = deadline.when()
     if when_s is not None:
-        deadline.reschedule(when_s + size / _SLOWEST_BYTES_PER_S)
+        silent_until_s = asyncio.get_running_loop().time() + silence_s
+        deadline.reschedule(min(when_s + size / _SLOWEST_BYTES_PER_S, silent_until_s))
 
 
 def _encoding(request: web.BaseRequest) -> str:

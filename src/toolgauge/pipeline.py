@@ -40,12 +40,12 @@ _JUDGED = (CallExecuted, AgentRun)
 class ScorecardSink(Protocol):
     """Where scorecards go: `emit`'s emitter, or a list in a replay."""
 
-    def record(self, scorecard: Scorecard) -> None:
-        """Count the scorecard in the metrics."""
+    def recording(self, scorecard: Scorecard) -> Iterable[None]:
+        """Count the scorecard in the metrics, step by step."""
         ...
 
-    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
-        """Encode scorecard spans and events, each request when it is asked for."""
+    def encoding(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing | None]:
+        """Encode scorecard spans and events, each request when it is asked for; and pauses (`None`)."""
         ...
 
 
@@ -127,7 +127,7 @@ class Pipeline:
         # Spans of requests that are being read at this moment.
         self._being_read = 0
         self._scorecards: list[Scorecard] = []
-        self._saying: Iterator[Outgoing] | None = None
+        self._saying: Iterator[Outgoing | None] | None = None
         self._answers: deque[Answers] = deque()
         self._now_ns = 0
         self._seen_twice = SeenTwice()
@@ -431,7 +431,7 @@ class Pipeline:
     def _finishing(self, trajectory: Trajectory, results: tuple[Result, ...], scorer: Scorer) -> Iterator[None]:
         scorecard = Scorecard(trajectory=trajectory, results=results, scored_at_ns=self._now_ns)
         try:
-            self._sink.record(scorecard)
+            yield from self._sink.recording(scorecard)
             yield
             self._scorecards.append(scorecard)
             if trajectory.scope == "trace":
@@ -454,7 +454,7 @@ class Pipeline:
                 by_judges=True,
             )
             self._scorecards.append(scorecard)
-            self._sink.record(scorecard)
+            deque(self._sink.recording(scorecard), maxlen=0)
             if answers.trajectory.scope == "trace":
                 self._count_annotations(scorecard, set())
 
@@ -494,16 +494,17 @@ class Pipeline:
         self._take_answers()
 
     def _say(self) -> bool:
-        """Hand on one request of what we say ourselves; False when there is none."""
+        """Take a step towards handing on what we say ourselves; False when there is nothing to say."""
         # Taken out first: what fails here is not tried again, so that it stops nothing that comes after it.
         saying, self._saying = self._saying, None
         if saying is None:
             if not self._scorecards:
                 return False
             scorecards, self._scorecards = self._scorecards, []
-            saying = iter(self._sink.requests(scorecards))
+            saying = iter(self._sink.encoding(scorecards))
         for outgoing in saying:
-            self._departures.say(outgoing)
+            if outgoing is not None:
+                self._departures.say(outgoing)
             self._saying = saying
             break
         return True

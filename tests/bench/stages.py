@@ -30,7 +30,6 @@ _FUNCTIONS: tuple[tuple[object, str, str], ...] = (
     (Assembler, "add", "assemble: take a reading"),
     (Assembler, "add_heads", "assemble: take ids"),
     (Hold, "add", "emit: hold"),
-    (Emitter, "record", "emit: metrics"),
     (Departures, "flush", "decode: write released spans"),
     (Walk, "send", "pipeline: take requests, all else"),
     (Walk, "wait", "pipeline: time, all else"),
@@ -40,7 +39,8 @@ _GENERATORS: tuple[tuple[object, str, str], ...] = (
     (Assembler, "closing", "assemble: join"),
     (Scorer, "score", "score"),
     (pipeline.Pipeline, "_annotate", "emit: annotate held spans"),
-    (Emitter, "requests", "emit: scorecards and events"),
+    (Emitter, "recording", "emit: metrics"),
+    (Emitter, "encoding", "emit: scorecards and events"),
 )
 
 

@@ -5,6 +5,7 @@ Nothing here sends: requests leave through the same queue and retry as the sende
 
 # pyright: reportUnknownMemberType=false
 
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -15,7 +16,7 @@ from toolgauge.emit.metric_data import add_metrics, snapshot
 from toolgauge.emit.redact import Redactor
 from toolgauge.emit.resource import own_attributes, own_resource, own_scope
 from toolgauge.emit.score_metrics import ScoreMetrics
-from toolgauge.emit.scorecard_span import ScorecardSpanEncoder, judged_spans, live_results
+from toolgauge.emit.scorecard_span import ScorecardSpanEncoder
 from toolgauge.emit.settings import EmitSettings
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Metric, MetricRegistry
@@ -55,24 +56,34 @@ class Emitter:
         writer = ResultWriter(redactor)
         self._events = EventEncoder(settings.events, writer, self._resource, self._scope, _MAX_REQUEST_BYTES)
         self._writes_spans = settings.annotate in {"both", "scorecard"}
-        self._spans = ScorecardSpanEncoder(redactor, writer, self._resource, self._scope, _MAX_REQUEST_BYTES)
+        self._spans = ScorecardSpanEncoder(
+            redactor, writer, self._resource, self._scope, _MAX_REQUEST_BYTES, self._count_judged
+        )
+
+    def _count_judged(self, spans: int) -> None:
+        self._selfmetrics.annotations.add(spans, ("scorecard",))
 
     def keep(self, streams: Collection[tuple[str, str]]) -> None:
         """Drop the score metrics of all criteria but these (name and revision), or reloads would add up."""
         self._scores.keep(streams)
 
     def record(self, scorecard: Scorecard) -> None:
-        """Move the metric cells."""
-        self._scores.record(scorecard)
+        """Move the metric cells without a pause."""
+        deque(self.recording(scorecard), maxlen=0)
+
+    def recording(self, scorecard: Scorecard) -> Iterator[None]:
+        """Move the metric cells; pause now and then."""
+        return self._scores.recording(scorecard)
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
-        """Encode scorecard spans and events: one request a signal, several when it would become too large."""
+        """Yield what `encoding` yields without its pauses."""
+        return (outgoing for outgoing in self.encoding(scorecards) if outgoing is not None)
+
+    def encoding(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing | None]:
+        """Encode scorecard spans and events: one request a signal, several when it would become too large; and pauses."""
         places: Places = {}
         if self._writes_spans:
             yield from _own("traces", self._spans.encode(scorecards, places))
-            judged = sum(len(judged_spans(live_results(scorecard))) for scorecard in scorecards)
-            if judged:
-                self._selfmetrics.annotations.add(judged, ("scorecard",))
         yield from _own("logs", self._events.encode(scorecards, places))
 
     def metrics(self, now_ns: int) -> Outgoing:
@@ -94,5 +105,5 @@ class Emitter:
         return Outgoing(signal="metrics", body=request.SerializeToString(), spans=0, own=True)
 
 
-def _own(signal: Signal, bodies: Iterator[bytes]) -> Iterator[Outgoing]:
-    return (Outgoing(signal=signal, body=body, spans=0, own=True) for body in bodies)
+def _own(signal: Signal, bodies: Iterator[bytes | None]) -> Iterator[Outgoing | None]:
+    return (None if body is None else Outgoing(signal=signal, body=body, spans=0, own=True) for body in bodies)

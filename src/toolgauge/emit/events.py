@@ -25,6 +25,8 @@ _WORDS: dict[EventsMode, frozenset[OutcomeWord]] = {
     "all": frozenset({"pass", "fail", "error", "not_evaluated"}),
 }
 _SAMPLED = 1
+# So many records are written without a pause.
+_PAUSE_EVERY = 100
 # Fields of LogRecord.
 _TIME, _OBSERVED_TIME = time_tag(1), time_tag(11)
 _ATTRIBUTES, _TRACE_ID, _SPAN_ID = tag(6), tag(9), tag(10)
@@ -40,11 +42,19 @@ class EventEncoder:
         self._writer = writer
         self._requests = RequestWriter(resource, scope, max_bytes)
 
-    def encode(self, scorecards: Sequence[Scorecard], places: Places) -> Iterator[bytes]:
-        """Yield serialised export requests; none when there is nothing to say."""
-        return self._requests.requests(
-            record for scorecard in scorecards for record in self._records(scorecard, places)
-        )
+    def encode(self, scorecards: Sequence[Scorecard], places: Places) -> Iterator[bytes | None]:
+        """Yield serialised export requests, none when there is nothing to say, and pauses."""
+        return self._requests.requests(self._paced(scorecards, places))
+
+    def _paced(self, scorecards: Sequence[Scorecard], places: Places) -> Iterator[bytes | None]:
+        left = _PAUSE_EVERY
+        for scorecard in scorecards:
+            for record in self._records(scorecard, places):
+                yield record
+                left -= 1
+                if not left:
+                    left = _PAUSE_EVERY
+                    yield None
 
     def _records(self, scorecard: Scorecard, places: Places) -> Iterator[bytes]:
         time_ns = fit_time(scorecard.scored_at_ns)

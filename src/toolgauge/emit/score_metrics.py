@@ -3,7 +3,7 @@
 A result that is no score goes to the counter and never into the histogram: its mean would move.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from toolgauge.emit import names
 from toolgauge.emit.annotations import sound
@@ -25,6 +25,8 @@ _STREAM_LABELS = (
     names.LEVEL,
     names.ENFORCE,
 )
+# So many results or calls are counted without a pause.
+_PAUSE_EVERY = 300
 _CRITERION = slice(_STREAM_LABELS.index(names.CRITERION), _STREAM_LABELS.index(names.REVISION) + 1)
 
 
@@ -52,13 +54,15 @@ class ScoreMetrics:
         )
         self._caps = LabelCaps(settings, registry)
 
-    def record(self, scorecard: Scorecard) -> None:
-        """Count a scorecard."""
+    def recording(self, scorecard: Scorecard) -> Iterator[None]:
+        """Count a scorecard; pause now and then."""
         # The first scorecard of a trajectory counts it; that of its judges comes after it.
         if not scorecard.by_judges:
-            self._count_trajectory(scorecard.trajectory)
-        for result in scorecard.results:
+            yield from self._counting_trajectory(scorecard.trajectory)
+        for count, result in enumerate(scorecard.results, 1):
             self._count_result(scorecard, result, sound(result.outcome))
+            if count % _PAUSE_EVERY == 0:
+                yield
 
     def keep(self, streams: Collection[tuple[str, str]]) -> None:
         """Drop the cells of all criteria but these, given by name and revision."""
@@ -68,16 +72,18 @@ class ScoreMetrics:
                 del cells[labels]
         self._caps.forget(lambda stream: bool(stream) and stream[:2] not in kept)
 
-    def _count_trajectory(self, trajectory: Trajectory) -> None:
+    def _counting_trajectory(self, trajectory: Trajectory) -> Iterator[None]:
         self._trajectories.add(1, (trajectory.closed_because,))
         if trajectory.scope == "trace":
             # A conversation's calls have been counted with their traces.
-            self._count_calls(trajectory)
+            yield from self._counting_calls(trajectory)
 
-    def _count_calls(self, trajectory: Trajectory) -> None:
-        for call in trajectory.calls:
+    def _counting_calls(self, trajectory: Trajectory) -> Iterator[None]:
+        for count, call in enumerate(trajectory.calls, 1):
             who = self._caps.who(trajectory.service, call.agent, call.name)
             self._tool_calls.add(1, (*who, call.state, "false" if call.error is None else "true"))
+            if count % _PAUSE_EVERY == 0:
+                yield
 
     def _count_result(self, scorecard: Scorecard, result: Result, outcome: Outcome) -> None:
         labels = self._labels(scorecard.trajectory, result)

@@ -5,7 +5,7 @@ Spans are held for seconds and real runs last for minutes; this span is how late
 
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from hashlib import blake2b
 
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
@@ -25,6 +25,9 @@ from toolgauge.model.trajectory import Trajectory
 MAX_EVENTS = 1000
 MAX_LINKS = 1000
 _MAX_EVENT_BYTES = 1024 * 1024
+# So many results are written, and so many small spans, without a pause.
+_PAUSE_EVERY = 100
+_PAUSE_AFTER_SPANS = 20
 # Sampled; the parent's process is known to be another one (OTLP `Span.flags`, bits 8 and 9).
 _FLAGS = 0x301
 # Fields of Span, of its events and of its links.
@@ -39,13 +42,22 @@ def live_results(scorecard: Scorecard) -> list[Result]:
     return [result for result in scorecard.results if result.enforce == "live"]
 
 
-def judged_spans(results: Sequence[Result]) -> list[SpanRef]:
+def _judged_spans(results: Sequence[Result]) -> Generator[None, None, list[SpanRef]]:
     """Name each judged span once, in order of the results."""
-    return list(dict.fromkeys(result.target for result in results if result.target is not None))
+    named: dict[SpanRef, None] = {}
+    for first in range(0, len(results), _PAUSE_EVERY):
+        if first:
+            yield
+        part = results[first : first + _PAUSE_EVERY]
+        named.update(dict.fromkeys([result.target for result in part if result.target is not None]))
+    return list(named)
 
 
 class ScorecardSpanEncoder:
-    """Encodes one span a scorecard, in requests of at most about `max_bytes`."""
+    """Encodes one span a scorecard, in requests of at most about `max_bytes`.
+
+    `count_judged` is told how many spans each of them judges.
+    """
 
     def __init__(
         self,
@@ -54,19 +66,27 @@ class ScorecardSpanEncoder:
         resource: Resource,
         scope: InstrumentationScope,
         max_bytes: int,
+        count_judged: Callable[[int], None],
     ) -> None:
+        self._count_judged = count_judged
         self._redactor = redactor
         self._writer = writer
         self._attributes = AttributeWriter()
         self._requests = RequestWriter(resource, scope, max_bytes)
 
-    def encode(self, scorecards: Sequence[Scorecard], places: Places) -> Iterator[bytes]:
-        """Yield serialised export requests; none when no scorecard has a live result."""
-        return self._requests.requests(
-            self._span(scorecard, live, places) for scorecard in scorecards if (live := live_results(scorecard))
-        )
+    def encode(self, scorecards: Sequence[Scorecard], places: Places) -> Iterator[bytes | None]:
+        """Yield serialised export requests, none when no scorecard has a live result, and pauses."""
+        return self._requests.requests(self._paced(scorecards, places))
 
-    def _span(self, scorecard: Scorecard, live: list[Result], places: Places) -> bytes:
+    def _paced(self, scorecards: Sequence[Scorecard], places: Places) -> Iterator[bytes | None]:
+        for count, scorecard in enumerate(scorecards, 1):
+            live = live_results(scorecard)
+            if live:
+                yield (yield from self._span(scorecard, live, places))
+            if count % _PAUSE_AFTER_SPANS == 0:
+                yield None
+
+    def _span(self, scorecard: Scorecard, live: list[Result], places: Places) -> Generator[None, None, bytes]:
         trajectory = scorecard.trajectory
         span = Span(
             trace_id=raw_id(trajectory.trace_id, 16),
@@ -82,9 +102,11 @@ class ScorecardSpanEncoder:
         if root is not None and root.trace_id == trajectory.trace_id:
             span.parent_span_id = raw_id(root.span_id, 8)
         of_calls = [result for result in live if result.level == "call"]
-        events = self._events(scorecard, of_calls, places)
+        events = yield from self._events(scorecard, of_calls, places)
         span.dropped_events_count = len(of_calls) - len(events)
-        links = judged_spans(live)
+        links = yield from _judged_spans(live)
+        if links:
+            self._count_judged(len(links))
         span.dropped_links_count = max(0, len(links) - MAX_LINKS)
         of_trajectory = [result for result in live if result.level == "trajectory"]
         attributes = (
@@ -110,13 +132,17 @@ class ScorecardSpanEncoder:
             yield names.on_span(result.criterion, "explanation"), explanation
         yield names.on_span(result.criterion, "revision"), fit_text(result.revision, MAX_IDENTIFIER)
 
-    def _events(self, scorecard: Scorecard, results: list[Result], places: Places) -> list[bytes]:
+    def _events(
+        self, scorecard: Scorecard, results: list[Result], places: Places
+    ) -> Generator[None, None, list[bytes]]:
         begin = _EVENT_NAME + time_field(_EVENT_TIME, fit_time(scorecard.scored_at_ns))
         size = 0
         events: list[bytes] = []
         for result in results[:MAX_EVENTS]:
             if size >= _MAX_EVENT_BYTES:
                 break
+            if len(events) % _PAUSE_EVERY == _PAUSE_EVERY - 1:
+                yield
             attributes = self._writer.attributes(scorecard.trajectory, result, sound(result.outcome), places)
             if result.target is not None:
                 judged = self._attributes.repeated(names.JUDGED_SPAN, result.target.span_id, MAX_IDENTIFIER)

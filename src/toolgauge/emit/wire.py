@@ -120,11 +120,17 @@ class RequestWriter:
         self._scope = field(_FIRST, scope.SerializeToString())
         self._max_bytes = max_bytes
 
-    def requests(self, messages: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield serialised requests; none without messages. Requests of spans and of log records look alike."""
+    def requests(self, messages: Iterable[bytes | None]) -> Iterator[bytes | None]:
+        """Yield serialised requests; none without messages. Requests of spans and of log records look alike.
+
+        Pauses (`None`) are passed on.
+        """
         pieces: list[bytes] = []
         size = 0
         for message in messages:
+            if message is None:
+                yield None
+                continue
             pieces += (_SECOND + length(len(message)), message)
             size += len(message)
             if size >= self._max_bytes:

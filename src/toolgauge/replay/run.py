@@ -21,11 +21,12 @@ class Collected:
     def __init__(self) -> None:
         self._scorecards: list[Scorecard] = []
 
-    def record(self, scorecard: Scorecard) -> None:
+    def recording(self, scorecard: Scorecard) -> Iterable[None]:
         """Keep the scorecard."""
         self._scorecards.append(scorecard)
+        return ()
 
-    def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
+    def encoding(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
         """Send nothing on."""
         del scorecards
         return []

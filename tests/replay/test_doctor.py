@@ -143,7 +143,30 @@ def test_what_cannot_be_evaluated_is_found_by_trying():
     assert "tool_success" not in needs.of("arguments")
     assert needs.of("tool_definitions") == ("known_tool",)
     assert needs.of("conversation_id") == ()
+    assert needs.shown_less("conversation_id") == ()
     assert {"known_tool", "tool_call_args", "tool_call_f1", "tool_success"} <= set(needs.of("calls"))
+
+
+def test_a_judge_that_cannot_be_asked_is_told_from_one_that_is_shown_less():
+    needs = Needs()
+    judges = {"tool_parameter_accuracy", "tool_selection_accuracy", "trajectory_judge", "faithfulness"}
+    assert judges <= set(needs.of("calls"))
+    assert judges & set(needs.of("arguments")) == {"tool_parameter_accuracy"}
+    assert judges & set(needs.shown_less("arguments")) == judges - {"tool_parameter_accuracy"}
+    assert judges & set(needs.of("user_text")) == {"tool_parameter_accuracy", "tool_selection_accuracy"}
+    assert judges & set(needs.shown_less("user_text")) == {"trajectory_judge", "faithfulness"}
+    assert judges & set(needs.shown_less("results")) == judges
+    assert judges & set(needs.shown_less("tool_definitions")) == {"tool_parameter_accuracy", "tool_selection_accuracy"}
+    assert needs.shown_less("calls") == ()
+
+
+def test_a_report_says_which_judges_cannot_be_asked_and_which_are_shown_less():
+    (diagnosis,) = diagnosed(recordings("pydantic-ai", "content_off"))
+    (text,) = [line for line in diagnosis_lines(diagnosis) if "judges do not know what was asked for" in line]
+    lost, less = text.split("; the judge is shown less: ")
+    assert lost.endswith("; not evaluated: `tool_parameter_accuracy`, `tool_selection_accuracy`")
+    assert "`faithfulness`" in less
+    assert "`trajectory_judge`" in less
 
 
 def test_every_fact_has_a_remedy_for_an_unknown_dialect():
@@ -276,6 +299,9 @@ def test_a_diagnosis_is_one_object_a_producer():
     evaluators = first["not_evaluated"]
     assert isinstance(evaluators, list)
     assert "tool_call_args" in evaluators
+    shown_less = first["shown_less"]
+    assert isinstance(shown_less, list)
+    assert "tool_selection_accuracy" in shown_less
 
 
 def test_names_of_a_hostile_producer_cannot_steer_a_terminal(tmp_path: Path):

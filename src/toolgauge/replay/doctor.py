@@ -55,7 +55,9 @@ class Missing:
     of: int
     unit: str
     remedy: Remedy
+    # Evaluators that cannot judge, and those whose judge is shown less.
     not_evaluated: tuple[str, ...]
+    shown_less: tuple[str, ...]
 
     @property
     def what(self) -> str:
@@ -174,6 +176,7 @@ class Doctor:
             unit=_unit(fact, heard, counts),
             remedy=_remedy(fact, producer, heard, counts),
             not_evaluated=self._needs.of(fact),
+            shown_less=self._needs.shown_less(fact),
         )
 
 

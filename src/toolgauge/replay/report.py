@@ -36,6 +36,7 @@ def _missing_object(missing: Missing) -> JsonObject:
         "switches": list(missing.remedy.switches),
         "advice": missing.remedy.how,
         "not_evaluated": list(missing.not_evaluated),
+        "shown_less": list(missing.shown_less),
         "cost": missing.cost,
     }
 
@@ -65,7 +66,8 @@ def _missing_lines(grade: str, remedy: Remedy, group: Sequence[Missing], style: 
     # Where no call is seen, what is missing of it needs no words of its own.
     for missing in group[:1] if group[0].fact == "calls" else group:
         lost = f"; not evaluated: {_named(missing.not_evaluated)}" if missing.not_evaluated else ""
-        yield f"    {missing.cost}{lost}"
+        less = f"; the judge is shown less: {_named(missing.shown_less)}" if missing.shown_less else ""
+        yield f"    {missing.cost}{lost}{less}"
     yield f"    {'instead' if remedy.never else 'do'}: {remedy.how}"
 
 

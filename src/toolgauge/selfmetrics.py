@@ -202,6 +202,13 @@ class SelfMetrics:
             "Attempts to send that failed, by reason.",
             ("destination", "signal", "reason"),
         )
+        self.send_rejected = registry.counter(
+            "toolgauge.send.rejected",
+            "{item}",
+            "Spans, log records and data points that a destination rejected of requests that it took "
+            "(`partial_success`); they are not sent again: look at the destination.",
+            ("destination", "signal"),
+        )
         self.own_dropped = registry.counter(
             "toolgauge.own.dropped",
             "{request}",

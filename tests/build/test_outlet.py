@@ -80,7 +80,7 @@ async def test_what_a_dead_destination_that_goes_leaves_behind_is_counted_and_to
     assert metrics.spans_queued.current() == {("dead",): 2}
     outlet.put(request(2))
     await until(lambda: metrics.spans_queued.current() == {("",): 0})
-    assert metrics.spans.value(("dropped", "shutdown", "dead")) == 2
+    assert metrics.spans.value(("dropped", "destination_removed", "dead")) == 2
     assert metrics.spans.value(("consumed", "", "")) == 2
     assert "2 spans or requests could not be delivered" in caplog.text
     assert await outlet.drain(1) == 0

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
     ExportTraceServiceResponse,
@@ -205,6 +206,47 @@ async def test_partial_success_is_counted_and_never_retried(protocol: Protocol):
         await until(lambda: out.destination.spans_queued == 0)
     assert len(seen.arrived) == 1
     assert out.spans() == {("forwarded", "", "otlp"): 7, ("dropped", "partial_success", "otlp"): 3}
+    assert out.metrics.send_rejected.cells == {("otlp", "traces"): 3}
+
+
+@both
+async def test_rejected_log_records_are_counted_one_by_one(protocol: Protocol):
+    response = ExportLogsServiceResponse(
+        partial_success=ExportLogsPartialSuccess(rejected_log_records=5)
+    ).SerializeToString()
+    async with (
+        sink(protocol, always(Said(response=response))) as seen,
+        sending(seen.endpoint, protocol=protocol) as out,
+    ):
+        out.destination.put(request(RECORDED, signal="logs", spans=0))
+        await until(lambda: out.destination.bytes_queued == 0)
+    assert len(seen.arrived) == 1
+    assert out.metrics.send_rejected.cells == {("otlp", "logs"): 5}
+
+
+@both
+async def test_a_destination_that_wants_another_token_is_told_apart_until_it_takes_something(protocol: Protocol):
+    refused = Said(code=Code.UNAUTHENTICATED, http_status=401)
+
+    async with sink(protocol, first(2, refused)) as seen, sending(seen.endpoint, protocol=protocol) as out:
+        for number in range(2):
+            out.destination.put(request(RECORDED, spans=2))
+            await until(lambda number=number: len(seen.arrived) == number + 1 and not out.destination.spans_queued)
+        (told,) = out.destination.refusing
+        assert (told.signal, told.reason) == ("traces", "unauthenticated" if protocol == "grpc" else "http_401")
+        assert out.destination.outage is None
+        out.destination.put(request(RECORDED, spans=2))
+        await until(lambda: not out.destination.spans_queued)
+        assert out.destination.refusing == ()
+
+
+@both
+async def test_a_request_that_is_broken_says_nothing_about_the_destination(protocol: Protocol):
+    broken = always(Said(code=Code.INVALID_ARGUMENT, http_status=400))
+    async with sink(protocol, broken) as seen, sending(seen.endpoint, protocol=protocol) as out:
+        out.destination.put(request(RECORDED, spans=2))
+        await until(lambda: not out.destination.spans_queued)
+        assert out.destination.refusing == ()
 
 
 @both

@@ -91,29 +91,22 @@ class Health:
         """Answer as the second one does; `verbose` with all parts."""
         components = dict(self.components()) if self.phase == "running" else {}
         now_ns = self.clock()
-        statuses: list[Status] = [_OF_PHASE[self.phase], *(found.status for found in components.values())]
-        status = max(statuses, key=_severity) if self.phase == "running" else statuses[0]
         is_well = self.is_ready and all(self._is_well(found, now_ns) for found in components.values())
-        body: JsonObject = {
-            "start_time": _written(self.started_ns),
-            "healthy": is_well,
-            "status": status,
-            "status_time": _written(max((found.since_ns for found in components.values()), default=self.changed_ns)),
-        }
+        # Of several, the worst stands for all, and of those the latest.
+        worst = max(components.values(), key=_severity, default=self._of_phase())
+        pipeline: JsonObject = {**self._described(worst, now_ns), "healthy": is_well}
+        body: JsonObject = {"start_time": _written(self.started_ns), **pipeline}
         if verbose:
             parts: dict[str, Json] = {
                 name: self._described(found, now_ns) for name, found in sorted(components.items())
             }
-            pipeline: JsonObject = {key: body[key] for key in ("healthy", "status", "status_time")}
             body["components"] = {"pipeline:toolgauge": {**pipeline, "components": parts}}
-        return self._http_status(is_well=is_well, status=status), body
-
-    def _http_status(self, *, is_well: bool, status: Status) -> int:
         if not self.is_ready:
-            return 503
-        if is_well:
-            return 200
-        return 500 if status != "StatusRecoverableError" else 503
+            return 503, body
+        return 200 if is_well else 500, body
+
+    def _of_phase(self) -> ComponentHealth:
+        return ComponentHealth(status=_OF_PHASE[self.phase], since_ns=self.changed_ns)
 
     def _is_well(self, found: ComponentHealth, now_ns: int) -> bool:
         match found.status:
@@ -138,8 +131,8 @@ class Health:
         return described
 
 
-def _severity(status: Status) -> int:
-    return _SEVERITY.index(status) if status in _SEVERITY else 0
+def _severity(found: ComponentHealth) -> tuple[int, int]:
+    return _SEVERITY.index(found.status) if found.status in _SEVERITY else 0, found.since_ns
 
 
 def _written(when_ns: int) -> str:

@@ -6,18 +6,23 @@ from collections.abc import Mapping
 from toolgauge.admin.endpoint import AdminEndpoint
 from toolgauge.admin.health import ComponentHealth, ErrorPolicy, Health
 from toolgauge.build.listeners import guard, server_tls
+from toolgauge.build.memory import MemoryGuard
 from toolgauge.build.outlet import Outlet
 from toolgauge.config.model import Config
 from toolgauge.forward.destination import Destination
 
 
-def make_health(config: Config, outbox: Outlet) -> Health:
-    """Make what knows the phase and asks the destinations; receivers are well as long as the process takes requests."""
+def make_health(config: Config, outbox: Outlet, memory: MemoryGuard) -> Health:
+    """Make what knows the phase and asks the destinations; receivers are well as long as the process takes requests.
+
+    Memory that is short is told like a destination that is away: it passes, and a restart would only lose what waits.
+    """
     started_ns = time.time_ns()
 
     def components() -> Mapping[str, ComponentHealth]:
         receiver = ComponentHealth(status="StatusOK", since_ns=started_ns)
         parts = {"receiver:otlp/grpc": receiver, "receiver:otlp/http": receiver}
+        parts["processor:memory_limiter"] = _of_memory(memory, started_ns)
         for destination in outbox.destinations:
             parts[f"exporter:{destination.name}"] = _of(destination, started_ns)
         return parts
@@ -33,7 +38,20 @@ def make_admin(config: Config, health: Health) -> AdminEndpoint | None:
     return AdminEndpoint(health, section.endpoint, tls=server_tls(section.tls), guard=guard(section.auth))
 
 
+def _of_memory(memory: MemoryGuard, started_ns: int) -> ComponentHealth:
+    since_ns = memory.short_since_ns
+    if since_ns is None:
+        return ComponentHealth(status="StatusOK", since_ns=started_ns)
+    error = "memory is short (`memory.limit`): senders are told to come back"
+    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
+
+
 def _of(destination: Destination, started_ns: int) -> ComponentHealth:
+    refusing = destination.refusing
+    if refusing:
+        since_ns = time.time_ns() - int(max(each.lasted_s for each in refusing) * 1e9)
+        error = ", ".join(f"{each.signal}: {each.reason}" for each in refusing)
+        return ComponentHealth(status="StatusPermanentError", since_ns=since_ns, error=error)
     outage = destination.outage
     if outage is None:
         return ComponentHealth(status="StatusOK", since_ns=started_ns)

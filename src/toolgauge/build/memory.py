@@ -91,6 +91,11 @@ class MemoryGuard:
         metrics.memory_state.observe = lambda: {(): float(self._is_short)}
         metrics.memory_resident.observe = lambda: {(): float(self._resident() or 0)}
 
+    @property
+    def short_since_ns(self) -> int | None:
+        """Since when senders have been told to come back, by the clock of `look`; `None` while they are not."""
+        return self._short_since_ns
+
     def admits(self, size_bytes: int) -> bool:
         """Tell whether there is memory for a request of this size."""
         self._unseen += size_bytes

@@ -98,7 +98,7 @@ class Outlet:
         self._leaving.clear()
 
     async def _let_go(self, destination: Destination) -> None:
-        lost = await destination.drain(self._handover_s)
+        lost = await destination.retire(self._handover_s)
         if lost:
             _LOG.error(
                 "destination %s is gone from the configuration; %d spans or requests could not be delivered to it and "

@@ -60,7 +60,7 @@ def make_service(
         judging=judges,
         has_memory=memory.admits,
     )
-    health = make_health(config, outbox)
+    health = make_health(config, outbox, memory)
     return Service(
         pipeline=pipeline,
         receivers=make_receivers(

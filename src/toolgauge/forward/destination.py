@@ -9,11 +9,12 @@ import logging
 import random
 import re
 from collections.abc import Iterator
+from typing import Literal, TypeAlias
 
 from toolgauge.forward.backoff import Backoff
 from toolgauge.forward.grpc_sender import GrpcSender
 from toolgauge.forward.http_sender import HttpSender
-from toolgauge.forward.outage import Outage, OutageLog
+from toolgauge.forward.outage import Outage, OutageLog, Refusing
 from toolgauge.forward.queue import SendQueue
 from toolgauge.forward.sender import Sender
 from toolgauge.forward.settings import DestinationSettings
@@ -24,6 +25,8 @@ from toolgauge.selfmetrics import SelfMetrics
 
 _log = logging.getLogger("toolgauge.forward")
 _DRAIN_WAIT_S = 0.25
+# Why what waits is given up.
+_End: TypeAlias = Literal["shutdown", "destination_removed"]
 _HOP_HEADER = "x-toolgauge-hop"
 # Binary headers (`-bin`) would need bytes, and `grpc-` belongs to the protocol.
 _HEADER_NAME = re.compile(r"(?!grpc-)[a-z0-9_.-]+(?<!-bin)")
@@ -44,6 +47,7 @@ class Destination:
         self._stopping = asyncio.Event()
         self._outage = OutageLog(settings.name, _monotonic_s)
         self._undelivered = 0
+        self._end: _End = "shutdown"
         self._in_flight = 0
 
     @property
@@ -75,6 +79,11 @@ class Destination:
     def outage(self) -> Outage | None:
         """The outage that lasts; `None` while the last attempt worked."""
         return self._outage.now()
+
+    @property
+    def refusing(self) -> tuple[Refusing, ...]:
+        """The signals that the destination takes nothing of, before somebody does something."""
+        return self._outage.refusing()
 
     @property
     def requests_in_flight(self) -> int:
@@ -116,6 +125,11 @@ class Destination:
         await self._stop_tasks()
         return self._undelivered
 
+    async def retire(self, timeout_s: float) -> int:
+        """Do what `drain` does for a destination that is gone from the configuration; what is lost is counted as such."""
+        self._end = "destination_removed"
+        return await self.drain(timeout_s)
+
     async def close(self) -> None:
         """Stop at once; what is left is dropped and counted. May be called twice and without a start."""
         self._queue.close()
@@ -141,14 +155,14 @@ class Destination:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for outgoing in self._queue.leftovers():
-            self._drop(outgoing, "shutdown")
+            self._give_up(outgoing)
 
     async def _work(self) -> None:
         while (outgoing := await self._queue.take()) is not None:
             try:
                 await self._deliver(outgoing)
             except asyncio.CancelledError:
-                self._drop(outgoing, "shutdown")
+                self._give_up(outgoing)
                 raise
 
     async def _deliver(self, outgoing: Outgoing) -> None:
@@ -159,6 +173,8 @@ class Destination:
         if isinstance(verdict, Transient):
             verdict = await self._retry(outgoing, verdict)
         if isinstance(verdict, Permanent):
+            if verdict.is_lasting:
+                self._outage.refused(outgoing.signal, verdict.reason)
             self._drop(outgoing, verdict.reason)
         else:
             self._acknowledge(outgoing, verdict.rejected)
@@ -211,17 +227,21 @@ class Destination:
     def _acknowledge(self, outgoing: Outgoing, rejected: int) -> None:
         self._queue.release(outgoing)
         self._outage.succeeded()
+        self._outage.taken(outgoing.signal)
         lost = min(rejected, outgoing.spans)
         if outgoing.spans > lost:
             self._metrics.spans.add(outgoing.spans - lost, ("forwarded", "", self.name))
         if rejected:
+            self._metrics.send_rejected.add(rejected, (self.name, outgoing.signal))
             self._count_lost(outgoing, lost, "partial_success")
 
     def _drop(self, outgoing: Outgoing, reason: str) -> None:
         self._queue.release(outgoing)
-        if reason == "shutdown":
-            self._undelivered += outgoing.spans or 1
         self._count_lost(outgoing, outgoing.spans, reason)
+
+    def _give_up(self, outgoing: Outgoing) -> None:
+        self._undelivered += outgoing.spans or 1
+        self._drop(outgoing, self._end)
 
     def _count_lost(self, outgoing: Outgoing, spans: int, reason: str) -> None:
         if spans:

@@ -32,6 +32,9 @@ _TRANSIENT = frozenset(
         StatusCode.DATA_LOSS,
     }
 )
+_LASTING = frozenset(
+    {StatusCode.UNAUTHENTICATED, StatusCode.PERMISSION_DENIED, StatusCode.UNIMPLEMENTED, StatusCode.NOT_FOUND}
+)
 
 
 class GrpcSender:
@@ -149,7 +152,7 @@ def _verdict(error: grpc.aio.AioRpcError) -> Verdict:
     told_s = _told_s(error)
     if code in _TRANSIENT or (code is StatusCode.RESOURCE_EXHAUSTED and told_s is not None):
         return Transient(reason, told_s)
-    return Permanent(reason)
+    return Permanent(reason, is_lasting=code in _LASTING)
 
 
 def _told_s(error: grpc.aio.AioRpcError) -> float | None:

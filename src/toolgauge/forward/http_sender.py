@@ -16,6 +16,7 @@ from toolgauge.tls import Watched, client_context
 
 _PROTOBUF = "application/x-protobuf"
 _TRANSIENT = frozenset({429, 502, 503, 504})
+_LASTING = frozenset({301, 302, 303, 307, 308, 401, 403, 404, 405, 407, 415})
 _GZIP = 31  # zlib's number for "gzip header, largest window"
 # Span batches are repetitive: the fastest level already takes nine tenths off, at a third of the time.
 _LEVEL = 1
@@ -134,7 +135,7 @@ async def _verdict(signal: Signal, response: aiohttp.ClientResponse) -> Verdict:
     if status in _TRANSIENT:
         return Transient(f"http_{status}", retry_after_s(response.headers.get("Retry-After"), time.time()))
     if not 200 <= status < 300:
-        return Permanent(f"http_{status}")
+        return Permanent(f"http_{status}", is_lasting=status in _LASTING)
     body = await _read(response.content)
     if body is None:
         return Permanent("response_too_large")

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from toolgauge.model.delivery import Signal
 from toolgauge.throttle import QUIET_S, Throttle, times
 
 _log = logging.getLogger("toolgauge.forward")
@@ -17,6 +18,15 @@ class Outage:
     lasted_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Refusing:
+    """A destination takes nothing of a signal, and will not before somebody does something."""
+
+    signal: Signal
+    reason: str
+    lasted_s: float
+
+
 class OutageLog:
     """Speaks when a destination stops or starts taking requests, at most once a minute; `clock` is monotonic."""
 
@@ -25,6 +35,7 @@ class OutageLog:
         self._clock = clock
         self._failing_since: float | None = None
         self._reason = ""
+        self._refusing: dict[Signal, tuple[str, float]] = {}
         self._warned = False
         self._last_warned_s: float | None = None
         self._dropped = Throttle(QUIET_S, clock)
@@ -33,6 +44,20 @@ class OutageLog:
         """Tell of an outage that lasts."""
         since = self._failing_since
         return None if since is None else Outage(self._reason, self._clock() - since)
+
+    def refusing(self) -> tuple[Refusing, ...]:
+        """Tell of the signals that the destination takes nothing of."""
+        now_s = self._clock()
+        return tuple(Refusing(signal, reason, now_s - since) for signal, (reason, since) in self._refusing.items())
+
+    def refused(self, signal: Signal, reason: str) -> None:
+        """A request was refused, and so will be the next one of its signal."""
+        _, since = self._refusing.get(signal, ("", self._clock()))
+        self._refusing[signal] = reason, since
+
+    def taken(self, signal: Signal) -> None:
+        """A request of the signal was taken."""
+        self._refusing.pop(signal, None)
 
     def failed(self, reason: str) -> None:
         """An attempt failed and will be repeated."""

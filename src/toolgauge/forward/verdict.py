@@ -21,9 +21,14 @@ class Transient:
 
 @dataclass(frozen=True, slots=True)
 class Permanent:
-    """It will never work: sending the same bytes again is noise."""
+    """It will never work: sending the same bytes again is noise.
+
+    `is_lasting` is for what is wrong with the destination or how we ask it (a token, a path): the next request will
+    fare the same, until somebody does something.
+    """
 
     reason: str
+    is_lasting: bool = False
 
 
 Verdict: TypeAlias = Delivered | Transient | Permanent

@@ -1,0 +1,89 @@
+"""What an orchestrator and a person hear from the admin endpoint of a running toolgauge."""
+
+import json
+import re
+import signal
+from pathlib import Path
+from typing import TypeAlias
+
+from tests.wire.sink import Sink
+from tests.wire.support import Toolgauge, free_port, recorded, request, serving, to_grpc, to_http, until
+
+Told: TypeAlias = tuple[str, str | None]
+
+
+def admin_port(toolgauge: Toolgauge) -> int:
+    found = until(lambda: re.search(r"health on port (\d+)", toolgauge.said()), "the port in the log")
+    return int(found[1])
+
+
+def simple(port: int) -> int:
+    return request(port, "GET", "/", None, {})[0]
+
+
+def part(port: int, name: str) -> Told:
+    """Ask for one part: its status, and what is said about it."""
+    status, body = request(port, "GET", "/status?verbose", None, {})
+    assert status == 200
+    told = json.loads(body)["components"]["pipeline:toolgauge"]["components"][name]
+    return told["status"], told.get("error")
+
+
+def test_a_destination_that_is_away_is_told_and_requests_are_taken_all_the_same(tmp_path: Path):
+    with serving(tmp_path, to_grpc(free_port())) as toolgauge:
+        port = admin_port(toolgauge)
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        until(lambda: part(port, "exporter:otlp") == ("StatusRecoverableError", "unavailable"), "the outage", 10)
+        assert simple(port) == 200
+        toolgauge.signal(signal.SIGKILL)
+        toolgauge.ended(5)
+
+
+def test_a_destination_that_wants_another_token_is_a_permanent_error_of_the_signals_it_refuses(
+    tmp_path: Path, sink: Sink
+):
+    sink.tell("/fault", "unauth:signal=traces")
+    with serving(tmp_path, to_http(sink.ports["http"])) as toolgauge:
+        port = admin_port(toolgauge)
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        until(lambda: part(port, "exporter:otlp") == ("StatusPermanentError", "traces: http_401"), "the refusal", 10)
+        assert simple(port) == 200
+        sink.tell("/fault")
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        until(lambda: part(port, "exporter:otlp") == ("StatusOK", None), "it to be well again", 10)
+
+
+def test_memory_that_is_short_is_told_and_passes(tmp_path: Path, sink: Sink):
+    sink.tell("/down")
+    (body,) = recorded("pydantic-ai", "tool_error")
+    with serving(tmp_path, to_http(sink.ports["http"]), "memory.limit=32MiB", "annotate=off") as toolgauge:
+        port = admin_port(toolgauge)
+        toolgauge.send(body, "http")
+        told = "memory is short (`memory.limit`): senders are told to come back"
+        until(
+            lambda: part(port, "processor:memory_limiter") == ("StatusRecoverableError", told), "memory to be short", 10
+        )
+        assert simple(port) == 200
+        sink.tell("/up")
+        until(lambda: part(port, "processor:memory_limiter") == ("StatusOK", None), "memory to suffice again", 30)
+
+
+def test_health_says_no_as_soon_as_the_signal_came_and_is_there_to_the_last(tmp_path: Path):
+    with serving(tmp_path, to_grpc(free_port())) as toolgauge:
+        port = admin_port(toolgauge)
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        toolgauge.signal()
+        until(lambda: "stopping" in toolgauge.said(), "the signal to be seen")
+        answers: list[tuple[int, str]] = []
+        try:
+            while True:
+                status, body = request(port, "GET", "/status", None, {})
+                answers.append((status, json.loads(body)["status"]))
+                until(lambda: True, "")
+        except OSError:
+            pass
+        assert toolgauge.ended(30) == 1
+        assert set(answers) <= {(503, "StatusStopping"), (503, "StatusStopped")}
+        assert len(answers) > 10
+        # Eight seconds for the queue, in which it was asked all the time.
+        assert "are lost" in toolgauge.said()

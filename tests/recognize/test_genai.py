@@ -503,9 +503,10 @@ def test_a_tool_whose_parameters_are_not_told_has_none():
     assert chat(**{"gen_ai.tool.definitions": json.dumps(definitions)}) == [offered]
 
 
-def test_tools_that_are_offered_again_are_the_same_object():
+@pytest.mark.parametrize("definitions", ['[{"name": "search"}]', [{"name": "search"}], ['{"name": "search"}']])
+def test_tools_that_are_offered_again_are_the_same_object(definitions: Value):
     dialect = GenAI()
-    attributes = CHAT | {"gen_ai.tool.definitions": '[{"name": "search"}]'}
+    attributes = CHAT | {"gen_ai.tool.definitions": definitions}
     first, second = (observations(dialect, span(attributes))[1] for _ in range(2))
 
     assert isinstance(first, ToolsOffered)

@@ -7,6 +7,8 @@ answers it carries. A message of a shape that is not known gives an empty messag
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import orjson
+
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import CallAnswered, CallError, ToolDefinition
@@ -119,13 +121,14 @@ class DefinitionReader:
 
     def read(self, value: Value) -> tuple[ToolDefinition, ...]:
         """Read the value of a definitions attribute."""
-        if not isinstance(value, str) or len(value) > _MAX_KNOWN_TEXT:
+        text = value if isinstance(value, str) else _written(value)
+        if text is None or len(text) > _MAX_KNOWN_TEXT:
             return _definitions(value)
-        tools = self._known.get(value)
+        tools = self._known.get(text)
         if tools is None:
             if len(self._known) >= _MAX_KNOWN:
                 self._known.pop(next(iter(self._known)))
-            tools = self._known[value] = _definitions(value)
+            tools = self._known[text] = _definitions(value)
         return tools
 
 
@@ -206,6 +209,14 @@ def _arguments(value: Json) -> Content:
 
 def _result(value: Json) -> Content:
     return Recorded(value) if isinstance(value, dict | list) else values.result(value)
+
+
+def _written(value: Value) -> str | None:
+    """Write what came as a list or an object; `None` for what is not JSON."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return None
 
 
 def _definitions(value: Value) -> tuple[ToolDefinition, ...]:

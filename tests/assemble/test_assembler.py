@@ -192,11 +192,13 @@ def test_oldest_trace_is_evicted_when_too_many_are_open():
 
 
 def test_oldest_trace_is_evicted_when_open_traces_take_too_much():
-    box, _ = assembler(AssembleSettings(max_open_bytes=1000))
-    box.add(reading("run", agent("a"), parent="far", trace=f"{1:032x}", size=600), 0)
-    box.add(reading("run", agent("b"), parent="far", trace=f"{2:032x}", size=600), 1)
+    box, _ = assembler(AssembleSettings(max_open_bytes=15_000))
+    said = MessageSeen(role="user", text="u" * 8000)
+    box.add(reading("run", agent("a"), said, parent="far", trace=f"{1:032x}"), 0)
+    box.add(reading("run", agent("b"), said, parent="far", trace=f"{2:032x}"), 1)
     (trajectory,) = box.closed(1)
-    assert (trajectory.agents, trajectory.closed_because, box.open_bytes) == (("a",), "max_open_bytes", 600)
+    assert (trajectory.agents, trajectory.closed_because, box.open_count) == (("a",), "max_open_bytes", 1)
+    assert 8000 < box.open_bytes < 15_000
 
 
 def test_one_trace_that_is_too_large_alone_is_closed_with_what_came():

@@ -129,11 +129,12 @@ def test_shutdown_closes_traces_and_then_their_conversations():
 
 
 def test_conversations_count_against_the_bytes_and_the_oldest_goes_first():
-    box, _ = assembler(AssembleSettings(max_open_bytes=2500), conversations=True)
+    box, _ = assembler(AssembleSettings(max_open_bytes=20_000), conversations=True)
     feed(box, 0, *turn(ONE, "first", start=0))
     assert len(all_closed(box, MINUTE_NS)) == 1
     feed(box, MINUTE_NS, *turn(TWO, "second", start=60_000, said="other"))
-    feed(box, MINUTE_NS, reading("more", executed("third"), parent="second_run", trace=TWO, size=1000))
+    long = executed("third", result=Recorded("r" * 16_000))
+    feed(box, MINUTE_NS, reading("more", long, parent="second_run", trace=TWO))
     (evicted,) = box.closed(MINUTE_NS)
     assert (evicted.scope, evicted.conversation_id, evicted.closed_because) == (
         "conversation",

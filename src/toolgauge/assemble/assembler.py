@@ -84,7 +84,7 @@ class Assembler:
             if self._is_late(reading, now_ns):
                 return
             if not _opens(reading):
-                self._recent.add(trace_id, reading)
+                self._recent.add(reading)
                 return
             trace = self._open_trace(trace_id, now_ns)
         self._add_to(trace, reading, now_ns)
@@ -94,12 +94,12 @@ class Assembler:
     def add_heads(self, heads: Sequence[SpanHead], now_ns: int) -> None:
         """Take the ids of spans that no dialect reads."""
         now_ns = self._clock(now_ns)
-        find, remember = self._open_by_id.get, self._recent.add
+        find, remember = self._open_by_id.get, self._recent.add_head
         touched: set[OpenTrace] = set()
         for head in heads:
             trace = find(head.trace_id)
             if trace is None:
-                remember(head.trace_id, head)
+                remember(head)
             else:
                 self._add_head_to(trace, head, now_ns)
                 touched.add(trace)
@@ -183,11 +183,11 @@ class Assembler:
         trace = self._open[trace_id] = OpenTrace(trace_id, self._settings, now_ns)
         raw_id = _raw(trace_id)
         self._open_by_id[raw_id] = trace
-        for recent in (*self._recent.take(raw_id), *self._recent.take(trace_id)):
-            if isinstance(recent, SpanHead):
-                self._add_head_to(trace, recent, now_ns)
-            else:
-                self._add_to(trace, recent, now_ns)
+        self._trace_bytes += trace.size_bytes
+        for head in self._recent.take_heads(raw_id):
+            self._add_head_to(trace, head, now_ns)
+        for reading in self._recent.take(trace_id):
+            self._add_to(trace, reading, now_ns)
         return trace
 
     def _add_to(self, trace: OpenTrace, reading: Reading, now_ns: int) -> None:

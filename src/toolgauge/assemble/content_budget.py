@@ -11,12 +11,11 @@ from dataclasses import replace
 
 from toolgauge.assemble.cutting import cut, identity, sizes, texts
 from toolgauge.assemble.left_out import LeftOutIndex
+from toolgauge.assemble.weight import READING_BYTES, Scale, weight_of
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut, is_cut
 from toolgauge.model.observations import Observation, Reading
 
 _LOWEST_LEVEL = 64
-# What a reading and an observation cost besides their text, and a repeated observation.
-_OBJECT_SIZE = 300
 _REFERENCE_SIZE = 8
 # Readings trimmed when one is put, so that no single one has to wait for thousands.
 _AT_ONCE = 8
@@ -47,28 +46,72 @@ def _group(level: int) -> int:
 
 
 class ContentBudget:
-    """Keeps the readings of one trace, and trims them when their text becomes too much."""
+    """Keeps the readings of one trace, and has them trimmed when their text becomes too much."""
+
+    # There is one for each open trace, and most never need to trim.
+    __slots__ = ("_max", "_received", "_scale", "_size", "_trimming", "readings")
 
     def __init__(self, max_size: int) -> None:
         self.readings: dict[Hashable, Reading] = {}
         self._max = max_size
         self._received = 0
-        self._untrimmed: deque[Hashable] = deque()
-        self._untrimmed_size = 0
+        self._size = 0
+        self._scale = Scale()
+        self._trimming: _Trimming | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory the readings take: as received, or as left by trimming."""
+        return self._size if self._trimming is None else self._size - self._trimming.saved
+
+    @property
+    def left_out(self) -> LeftOut:
+        """The ids and numbers of the texts that were cut."""
+        return NOTHING_LEFT_OUT if self._trimming is None else self._trimming.left_out
+
+    def put(self, key: Hashable, reading: Reading) -> None:
+        """Keep a reading."""
+        self.readings[key] = reading
+        self._received += reading.size_bytes
+        self._size += self._scale.weight(reading)
+        if self._received > self._max:
+            self._begin_trimming(key).trim(_AT_ONCE)
+
+    def trim(self) -> None:
+        """Bring the text within the limit; nothing to do for a trace whose spans together are no larger."""
+        if self._trimming is not None:
+            self._trimming.trim()
+
+    def _begin_trimming(self, key: Hashable) -> "_Trimming":
+        if self._trimming is None:
+            self._trimming = _Trimming(self.readings, self._max)
+        else:
+            self._trimming.untrimmed.append(key)
+        return self._trimming
+
+
+class _Trimming:
+    """Trims the readings of one trace in their order, in their places."""
+
+    def __init__(self, readings: dict[Hashable, Reading], max_size: int) -> None:
+        self._readings = readings
+        self._max = max_size
+        self.untrimmed = deque(readings)
+        self._scale = Scale()
+        self._freed = 0
         # Sizes of all texts as they came, each once, and their sum as cut to the level.
         self._sizes = _Sizes()
         # The longest text of each reading that may still be cut.
         self._longest: dict[Hashable, int] = {}
         self._kept = 0
-        self._trimmed_size = 0
         self._level = 1 << max_size.bit_length()
         self._shared: dict[Hashable, Observation] = {}
         self._left_out = LeftOutIndex(max_size)
 
     @property
-    def size_bytes(self) -> int:
-        """About how much memory the readings take: as received, or as left by trimming."""
-        return self._trimmed_size + self._kept + self._untrimmed_size + self._left_out.size_bytes
+    def saved(self) -> int:
+        """About how much less memory the readings take than as received."""
+        return self._freed - self._left_out.size_bytes
 
     @property
     def left_out(self) -> LeftOut:
@@ -76,37 +119,25 @@ class ContentBudget:
         cut_texts = self._sizes.longer_than(self._level)
         return self._left_out.left_out(cut_texts) if cut_texts else NOTHING_LEFT_OUT
 
-    def put(self, key: Hashable, reading: Reading) -> None:
-        """Keep a reading."""
-        self.readings[key] = reading
-        self._received += reading.size_bytes
-        self._untrimmed_size += reading.size_bytes
-        self._untrimmed.append(key)
-        if self._received > self._max:
-            self._trim(_AT_ONCE)
-
-    def trim(self) -> None:
-        """Bring the text within the limit; nothing to do for a trace whose spans together are no larger."""
-        if self._received > self._max:
-            self._trim(len(self._untrimmed))
-
-    def _trim(self, count: int) -> None:
-        for _ in range(min(count, len(self._untrimmed))):
-            self._trim_one(self._untrimmed.popleft())
+    def trim(self, count: int | None = None) -> None:
+        """Trim so many readings more, else all."""
+        waiting = len(self.untrimmed)
+        for _ in range(waiting if count is None else min(count, waiting)):
+            self._trim_one(self.untrimmed.popleft())
         if self._kept > self._max and self._level > _LOWEST_LEVEL:
             self._lower_level()
 
     def _trim_one(self, key: Hashable) -> None:
-        reading = self.readings[key]
-        self._untrimmed_size -= reading.size_bytes
+        reading = self._readings[key]
+        self._freed += self._scale.weight(reading)
         kept: list[Observation] = []
         longest = 0
         for observation in reading.observations:
             measured = tuple(sizes(observation))
             longest = max(longest, *measured) if measured else longest
             kept.append(self._trimmed(observation, measured))
-        self.readings[key] = replace(reading, observations=tuple(kept))
-        self._trimmed_size += _OBJECT_SIZE + _REFERENCE_SIZE * len(kept)
+        self._readings[key] = replace(reading, observations=tuple(kept))
+        self._freed -= READING_BYTES + _REFERENCE_SIZE * len(kept)
         if longest > _LOWEST_LEVEL:
             self._longest[key] = min(longest, self._level)
 
@@ -114,11 +145,11 @@ class ContentBudget:
         repeated = identity(observation)
         if repeated is not None and repeated in self._shared:
             return self._shared[repeated]
-        self._trimmed_size += _OBJECT_SIZE
         for size in measured:
             self._sizes.add(size)
             self._kept += min(size, self._level)
         trimmed = self._cut(observation) if any(size > self._level for size in measured) else observation
+        self._freed -= weight_of(trimmed)
         if repeated is not None:
             self._shared[repeated] = trimmed
         return trimmed
@@ -131,13 +162,14 @@ class ContentBudget:
         # Shared observations stay shared.
         done: dict[int, Observation] = {}
         # The list keeps what is replaced alive: an id must not come to name something new.
-        longer = [(key, self.readings[key]) for key, longest in self._longest.items() if longest > self._level]
+        longer = [(key, self._readings[key]) for key, longest in self._longest.items() if longest > self._level]
         for key, reading in longer:
             for one in reading.observations:
                 if id(one) not in done:
-                    done[id(one)] = self._cut(one)
+                    done[id(one)] = shortened = self._cut(one)
+                    self._freed += weight_of(one) - weight_of(shortened)
             kept = tuple(done[id(one)] for one in reading.observations)
-            self.readings[key] = replace(reading, observations=kept)
+            self._readings[key] = replace(reading, observations=kept)
             self._longest[key] = self._level
         self._shared = {key: done.get(id(one), one) for key, one in self._shared.items()}
 

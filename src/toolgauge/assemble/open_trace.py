@@ -4,39 +4,60 @@ The end of a sub-agent looks like the end of the run; only a chain of parents th
 without a parent tells them apart.
 """
 
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from toolgauge.assemble.content_budget import ContentBudget
 from toolgauge.assemble.cutting import fingerprint
 from toolgauge.assemble.join import GatheredTrace, joining
 from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.assemble.weight import LOG_KEY_BYTES
 from toolgauge.model.observations import AgentRun, ConversationSeen, Reading
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
-# What the ids of one span cost in our books: two texts, two table entries.
-_HEAD_BYTES = 250
+# What a trace takes by itself, the tables in which it is looked up included.
+_TRACE_BYTES = 700
+# What the ids of one span take: two texts and an entry in a table.
+_HEAD_BYTES = 210
 
 
 class OpenTrace:
-    """A trace that is not closed yet."""
+    """A trace that is not closed yet.
+
+    Most have a few spans, and there may be thousands of them: what a trace may do without is made when it is needed.
+    """
+
+    __slots__ = (
+        "_awaited",
+        "_content",
+        "_ended_ns",
+        "_heads",
+        "_log_count",
+        "_missing",
+        "_passed",
+        "_settings",
+        "active_ns",
+        "conversation",
+        "opened_ns",
+        "trace_id",
+    )
 
     def __init__(self, trace_id: str, settings: AssembleSettings, now_ns: int) -> None:
         self.trace_id = trace_id
         self.opened_ns = now_ns
         self.active_ns = now_ns
-        self._head_bytes = 0
         self.conversation: tuple[int, str] | None = None
         self._settings = settings
         self._ended_ns: int | None = None
         self._content = ContentBudget(settings.max_content_bytes)
-        self._logs: set[Hashable] = set()
-        self._parents: dict[str, str | None] = {}
+        self._log_count = 0
+        # Spans of which only the ids came, with their parents.
+        self._heads: dict[str, str | None] = {}
         # Parents of this service, and spans of log records, that have not arrived.
-        self._missing: set[str] = set()
+        self._missing: set[str] | None = None
         # Chains from agent runs upward: where they wait for the next parent, and which spans they passed.
-        self._awaited: set[str] = set()
-        self._passed: set[str] = set()
+        self._awaited: set[str] | None = None
+        self._passed: set[str] | None = None
 
     @property
     def readings(self) -> Sequence[Reading]:
@@ -46,7 +67,8 @@ class OpenTrace:
     @property
     def size_bytes(self) -> int:
         """About how much memory the trace takes."""
-        return self._head_bytes + self._content.size_bytes
+        beside = _HEAD_BYTES * len(self._heads) + LOG_KEY_BYTES * self._log_count
+        return _TRACE_BYTES + beside + self._content.size_bytes
 
     def add(self, reading: Reading, now_ns: int) -> None:
         """Take a reading, unless it was here before."""
@@ -62,9 +84,9 @@ class OpenTrace:
 
     def add_ids(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
         """Take the ids of a span that no dialect reads."""
-        if span_id not in self._parents:
+        if not self._holds(span_id):
             self.active_ns = now_ns
-            self._head_bytes += _HEAD_BYTES
+            self._heads[span_id] = parent
             self._arrive(span_id, parent, is_remote=is_remote, now_ns=now_ns)
 
     def due(self) -> tuple[int, ClosedBecause]:
@@ -85,10 +107,13 @@ class OpenTrace:
     def gathered(self) -> GatheredTrace:
         """Return what has come so far."""
         self._content.trim()
+        readings = self.readings
+        parents = {reading.ref.span_id: reading.parent_span_id for reading in readings if not reading.is_log}
+        parents.update(self._heads)
         return GatheredTrace(
             trace_id=self.trace_id,
-            readings=tuple(self._content.readings.values()),
-            parents=self._parents,
+            readings=readings,
+            parents=parents,
             left_out=self._content.left_out,
         )
 
@@ -106,7 +131,7 @@ class OpenTrace:
         if span_id in self._content.readings:
             return False
         self._content.put(span_id, reading)
-        if span_id not in self._parents:
+        if span_id not in self._heads:
             self._arrive(span_id, reading.parent_span_id, is_remote=reading.parent_is_remote is True, now_ns=now_ns)
         # Asked of every span: a loop costs half of what a generator does.
         for seen in reading.observations:
@@ -119,12 +144,12 @@ class OpenTrace:
         """Keep a log record; one that says the same at the same time of the same span is a repetition."""
         key = (reading.ref.span_id, reading.start_ns, reading.scope, reading.size_bytes)
         said = (key, tuple(fingerprint(seen) for seen in reading.observations))
-        if said in self._logs:
+        if said in self._content.readings:
             return False
-        self._logs.add(said)
+        self._log_count += 1
         self._content.put(said, reading)
-        if reading.ref.span_id not in self._parents:
-            self._missing.add(reading.ref.span_id)
+        if not self._holds(reading.ref.span_id):
+            self._miss(reading.ref.span_id)
         return True
 
     def _note_conversation(self, reading: Reading) -> None:
@@ -134,26 +159,49 @@ class OpenTrace:
                 if self.conversation is None or ranked < self.conversation:
                     self.conversation = ranked
 
+    def _holds(self, span_id: str) -> bool:
+        return span_id in self._content.readings or span_id in self._heads
+
+    def _parent(self, span_id: str) -> str | None:
+        # Where the ids came first, they stay what they were.
+        if span_id in self._heads:
+            return self._heads[span_id]
+        return self._content.readings[span_id].parent_span_id
+
+    def _miss(self, span_id: str) -> None:
+        if self._missing is None:
+            self._missing = {span_id}
+        else:
+            self._missing.add(span_id)
+
     def _arrive(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
-        self._parents[span_id] = parent
-        self._missing.discard(span_id)
-        if parent is not None and not is_remote and parent not in self._parents:
-            self._missing.add(parent)
-        if span_id in self._awaited:
+        if self._missing:
+            self._missing.discard(span_id)
+        if parent is not None and not is_remote and not self._holds(parent):
+            self._miss(parent)
+        if self._awaited and span_id in self._awaited:
             self._awaited.discard(span_id)
             self._climb(span_id, now_ns)
 
     def _climb(self, span_id: str, now_ns: int) -> None:
         """Follow the chain of parents of an agent run. Every span is passed once, circles end it."""
+        if self._passed is None:
+            self._passed = set()
         at: str = span_id
         while at not in self._passed:
             self._passed.add(at)
-            parent = self._parents[at]
+            parent = self._parent(at)
             if parent is None:
                 # Keep the first: a run that ends again within the grace does not prolong it.
                 self._ended_ns = now_ns if self._ended_ns is None else self._ended_ns
                 return
-            if parent not in self._parents:
-                self._awaited.add(parent)
+            if not self._holds(parent):
+                self._await(parent)
                 return
             at = parent
+
+    def _await(self, span_id: str) -> None:
+        if self._awaited is None:
+            self._awaited = {span_id}
+        else:
+            self._awaited.add(span_id)

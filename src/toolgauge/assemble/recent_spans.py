@@ -1,15 +1,33 @@
 """A bounded memory of spans that alone open no trace: their ids complete chains of parents later.
 
 Most spans of a pipeline are nobody's business; they come here at some hundred nanoseconds each. Two
-generations bound the memory: when the young one is full, the old one is forgotten at once.
+generations bound the memory: when the young one is full, the old one is forgotten at once. The ids of a span are
+kept as one run of bytes: a hundred thousand objects of their own would take twice the memory, and the time of
+every garbage collection.
 """
-
-from typing import TypeAlias
 
 from toolgauge.model.observations import Reading
 from toolgauge.model.records import SpanHead
 
-Recent: TypeAlias = SpanHead | Reading
+_ID_BYTES = 8
+# Comes last, where the parent is a remote one.
+_REMOTE = b"r"
+
+
+class _Generation:
+    """Spans that came in the same while, by trace; most traces leave one."""
+
+    __slots__ = ("heads", "readings")
+
+    def __init__(self) -> None:
+        self.heads: dict[bytes, bytes | list[bytes]] = {}
+        self.readings: dict[str, list[Reading]] = {}
+
+    def take_heads(self, trace_id: bytes) -> list[bytes]:
+        packed = self.heads.pop(trace_id, None)
+        if packed is None:
+            return []
+        return [packed] if isinstance(packed, bytes) else packed
 
 
 class RecentSpans:
@@ -17,23 +35,52 @@ class RecentSpans:
 
     def __init__(self, capacity: int) -> None:
         self._capacity = max(1, capacity)
-        self._young: dict[bytes | str, list[Recent]] = {}
-        self._old: dict[bytes | str, list[Recent]] = {}
+        self._young = _Generation()
+        self._old = _Generation()
         self._young_count = 0
 
-    def add(self, trace_id: bytes | str, recent: Recent) -> None:
-        """Remember a span."""
-        together = self._young.get(trace_id)
+    def add(self, reading: Reading) -> None:
+        """Remember what was read from a span."""
+        self._young.readings.setdefault(reading.ref.trace_id, []).append(reading)
+        self._count_one()
+
+    def add_head(self, head: SpanHead) -> None:
+        """Remember the ids of a span that nobody reads."""
+        packed = head.span_id + head.parent_span_id
+        if head.parent_is_remote:
+            packed += _REMOTE
+        heads = self._young.heads
+        together = heads.get(head.trace_id)
         if together is None:
-            self._young[trace_id] = [recent]
+            heads[head.trace_id] = packed
+        elif isinstance(together, list):
+            together.append(packed)
         else:
-            together.append(recent)
+            heads[head.trace_id] = [together, packed]
+        self._count_one()
+
+    def take(self, trace_id: str) -> list[Reading]:
+        """Give away what was read of a trace."""
+        young = self._young.readings.pop(trace_id, [])
+        self._young_count -= len(young)
+        return self._old.readings.pop(trace_id, []) + young
+
+    def take_heads(self, trace_id: bytes) -> list[SpanHead]:
+        """Give away the ids of a trace."""
+        young = self._young.take_heads(trace_id)
+        self._young_count -= len(young)
+        return [_unpacked(trace_id, packed) for packed in self._old.take_heads(trace_id) + young]
+
+    def _count_one(self) -> None:
         self._young_count += 1
         if self._young_count >= self._capacity:
-            self._old, self._young, self._young_count = self._young, {}, 0
+            self._old, self._young, self._young_count = self._young, _Generation(), 0
 
-    def take(self, trace_id: bytes | str) -> list[Recent]:
-        """Give away what is remembered of a trace."""
-        young = self._young.pop(trace_id, [])
-        self._young_count -= len(young)
-        return self._old.pop(trace_id, []) + young
+
+def _unpacked(trace_id: bytes, packed: bytes) -> SpanHead:
+    return SpanHead(
+        trace_id=trace_id,
+        span_id=packed[:_ID_BYTES],
+        parent_span_id=packed[_ID_BYTES : 2 * _ID_BYTES] if len(packed) >= 2 * _ID_BYTES else b"",
+        parent_is_remote=len(packed) % _ID_BYTES != 0,
+    )

@@ -1,5 +1,6 @@
 """Both shapes of health, over a real socket."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -151,6 +152,19 @@ async def test_other_paths_and_methods_are_refused():
         assert (await asked(f"{url}/nothing"))[0] == 404
         async with aiohttp.ClientSession() as session, session.post(f"{url}/") as response:
             assert (response.status, response.headers["Allow"]) == (405, "GET, HEAD")
+
+
+async def test_a_client_that_says_nothing_keeps_no_connection():
+    endpoint = AdminEndpoint(World().health(), "127.0.0.1:0", idle_timeout_s=0.1)
+    await endpoint.start()
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+        writer.write(b"GET /sta")
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
+        writer.close()
+    finally:
+        await endpoint.stop()
 
 
 async def test_stopping_works_twice_and_without_a_start():

@@ -1,3 +1,4 @@
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 
@@ -5,15 +6,23 @@ import aiohttp
 import pytest
 
 from tests.emit.scorecards import START_NS, TRACE, call_result, emitter, failed, scorecard
+from toolgauge.auth import TokenGuard
 from toolgauge.emit.scrape import MetricsEndpoint
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 
 
-def endpoint_at(address: str) -> MetricsEndpoint:
+def endpoint_at(address: str, *, guard: TokenGuard | None = None, idle_timeout_s: float = 60) -> MetricsEndpoint:
     registry = MetricRegistry()
     emitter(registry=registry).record(scorecard(call_result(failed())))
-    return MetricsEndpoint(address, registry, {"service.name": "toolgauge"}, start_ns=START_NS)
+    return MetricsEndpoint(
+        address,
+        registry,
+        {"service.name": "toolgauge"},
+        start_ns=START_NS,
+        guard=guard,
+        idle_timeout_s=idle_timeout_s,
+    )
 
 
 @pytest.fixture
@@ -98,3 +107,32 @@ async def test_it_stops_twice_and_without_a_start():
     await serving.stop()
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.1", port), timeout=5).close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /met"])
+async def test_a_client_that_says_nothing_keeps_no_connection(sent: bytes):
+    serving = endpoint_at("127.0.0.1:0", idle_timeout_s=0.1)
+    await serving.start()
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", serving.port)
+        writer.write(sent)
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
+        writer.close()
+    finally:
+        await serving.stop()
+
+
+async def test_a_token_is_asked_for():
+    serving = endpoint_at("127.0.0.1:0", guard=TokenGuard(tokens=("s3cret",)))
+    await serving.start()
+    url = f"http://127.0.0.1:{serving.port}/metrics"
+    try:
+        async with aiohttp.ClientSession() as session:
+            async with session.get(url) as response:
+                assert (response.status, response.headers["WWW-Authenticate"]) == (401, "Bearer")
+                assert await response.read() == b""
+            async with session.get(url, headers={"Authorization": "Bearer s3cret"}) as response:
+                assert response.status == 200
+    finally:
+        await serving.stop()

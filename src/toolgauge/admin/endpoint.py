@@ -8,18 +8,27 @@ from toolgauge.listeners import Listeners
 from toolgauge.tls import ServerTls
 
 _STOP_TIMEOUT_S = 1.0
+# Probes come more often; whoever says nothing for longer does not keep a descriptor.
+_IDLE_TIMEOUT_S = 120.0
 
 
 class AdminEndpoint:
     """Serves `GET /` and `GET /status[?verbose]`; `guard` turns away those without a token, whatever they ask."""
 
     def __init__(
-        self, health: Health, endpoint: str, *, tls: ServerTls | None = None, guard: TokenGuard | None = None
+        self,
+        health: Health,
+        endpoint: str,
+        *,
+        tls: ServerTls | None = None,
+        guard: TokenGuard | None = None,
+        idle_timeout_s: float = _IDLE_TIMEOUT_S,
     ) -> None:
         self._health = health
         self._endpoint = endpoint
         self._tls = tls
         self._guard = guard
+        self._idle_timeout_s = idle_timeout_s
         self._listeners: Listeners | None = None
         self._server: web.Server | None = None
 
@@ -30,7 +39,7 @@ class AdminEndpoint:
 
     async def start(self) -> None:
         """Listen. Raises `StartError` when the address cannot be had."""
-        server = web.Server(self._answer, access_log=None)
+        server = web.Server(self._answer, access_log=None, keepalive_timeout=self._idle_timeout_s)
         listeners = Listeners(server, self._endpoint, self._tls)
         await listeners.start()
         self._server, self._listeners = server, listeners

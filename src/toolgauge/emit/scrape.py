@@ -20,6 +20,8 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.tls import ServerTls
 
 _STOP_TIMEOUT_S = 2.0
+# Scrapes come more often; whoever says nothing for longer does not keep a descriptor.
+_IDLE_TIMEOUT_S = 120.0
 
 
 class MetricsEndpoint:
@@ -34,10 +36,12 @@ class MetricsEndpoint:
         start_ns: int,
         tls: ServerTls | None = None,
         guard: TokenGuard | None = None,
+        idle_timeout_s: float = _IDLE_TIMEOUT_S,
     ) -> None:
         self._endpoint = endpoint
         self._tls = tls
         self._guard = guard
+        self._idle_timeout_s = idle_timeout_s
         self._listeners: Listeners | None = None
         self._registry = registry
         self._resource = resource
@@ -56,7 +60,12 @@ class MetricsEndpoint:
         app = web.Application()
         app.router.add_get("/metrics", self._metrics)
         runner = web.AppRunner(
-            app, access_log=None, handle_signals=False, shutdown_timeout=_STOP_TIMEOUT_S, logger=_logger()
+            app,
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=_STOP_TIMEOUT_S,
+            keepalive_timeout=self._idle_timeout_s,
+            logger=_logger(),
         )
         await runner.setup()
         server = runner.server

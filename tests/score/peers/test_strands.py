@@ -4,13 +4,19 @@ import math
 from dataclasses import replace
 
 import pytest
+from pydantic import BaseModel, ValidationError
 
 from tests.score.support import expect, expected, judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Question
 from toolgauge.model.outcomes import Errored, Scored
 from toolgauge.score.peers.strands import AnyOrderMatchScorer, ExactMatchScorer, InOrderMatchScorer, ToolCalled
-from toolgauge.score.peers.strands_judges import TrajectoryJudge
+from toolgauge.score.peers.strands_judges import (
+    Faithfulness,
+    ToolParameterAccuracy,
+    ToolSelectionAccuracy,
+    TrajectoryJudge,
+)
 
 Scorer = ExactMatchScorer | InOrderMatchScorer | AnyOrderMatchScorer
 EXACT, IN_ORDER, ANY_ORDER = ExactMatchScorer(), InOrderMatchScorer(), AnyOrderMatchScorer()
@@ -91,3 +97,26 @@ def test_a_score_that_is_no_number_of_finite_size_is_no_verdict(score: Json):
     assert judge_of_rubric.outcome(asked, verdict) == Errored(
         error_type="invalid_verdict", message="the judge gave no verdict of the form that was asked for"
     )
+
+
+@pytest.mark.parametrize("judge", [ToolParameterAccuracy, ToolSelectionAccuracy, Faithfulness])
+def test_a_definition_of_the_original_is_taken_as_it_is_written(judge: type[BaseModel]):
+    written = {"name": "mine", "version": "v0", "model": None, "system_prompt": "Judge."}
+    assert judge.model_validate(written).model_dump(exclude_defaults=True) == {
+        "name": "mine",
+        "system_prompt": "Judge.",
+    }
+
+
+def test_a_trajectory_judge_and_a_tool_that_is_looked_for_may_have_a_name():
+    assert TrajectoryJudge(rubric="r", name="mine", model=None) != TrajectoryJudge(rubric="r")
+    assert ToolCalled.model_validate({"tool_name": "a", "name": "mine"}).tool_name == "a"
+
+
+@pytest.mark.parametrize(
+    ("parameter", "complaint"),
+    [({"model": "us.anthropic"}, "`judge.model` of the configuration"), ({"version": "v1"}, "`version: v0` only")],
+)
+def test_a_judge_that_would_not_be_the_one_that_is_asked_for_is_refused(parameter: dict[str, str], complaint: str):
+    with pytest.raises(ValidationError, match=complaint):
+        ToolSelectionAccuracy.model_validate(parameter)

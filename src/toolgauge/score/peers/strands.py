@@ -143,7 +143,7 @@ class AnyOrderMatchScorer(_StepScorer):
 
 
 class ToolCalled(BaseModel):
-    """1 if the tool `tool_name` was called, else 0."""
+    """1 if the tool `tool_name` was called, else 0; `name` changes nothing."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -152,6 +152,7 @@ class ToolCalled(BaseModel):
     case_shapes: ClassVar[tuple[str, ...]] = ("trajectory",)
 
     tool_name: str
+    name: str | None = None
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (needs no reference)
         """Yield one outcome for the trajectory."""

@@ -6,9 +6,9 @@ original's.
 
 import sys
 from collections.abc import Generator, Iterator, Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
@@ -31,18 +31,27 @@ from toolgauge.score.prompts import Prompt
 from toolgauge.score.questions import DEFAULT_HISTORY_CHARS, Lines, Writer
 
 _FAITHFUL_ENOUGH = 0.5
+_ONLY_VERSION = "v0"
 
 
 class _Judge(BaseModel):
-    """What all of them share. Which model is asked is a matter of configuration, not of the evaluator."""
+    """What all of them share. `name` changes nothing, `model` may be null only: who is asked says the configuration."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     level: ClassVar[Level] = "trajectory"
 
+    name: str | None = None
+    model: str | None = None
     # Instructions in place of our own.
     system_prompt: str | None = None
     max_history_chars: int = Field(default=DEFAULT_HISTORY_CHARS, ge=1000, le=10_000_000)
+
+    @field_validator("model")
+    @classmethod
+    def _is_left_to_the_configuration(cls, model: str | None) -> None:
+        if model is not None:
+            raise ValueError("names a model; which one is asked is said once, by `judge.model` of the configuration")
 
     def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
         """Return the mean; one question that could not be answered fails the whole, as the original raises."""
@@ -65,7 +74,22 @@ class _Judge(BaseModel):
         return {"details": {"outputs": outputs, "test_pass": bool(outcome.parts["test_pass"])}}
 
 
-class YesOrNo(_Judge):
+class _VersionedJudge(_Judge):
+    """One whose `version` the original takes: that of its prompts, of which there is one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_its_only_version(cls, written: object) -> object:
+        if not isinstance(written, dict):
+            return written
+        # No field: `version` is that of the evaluator. The mapping may hold anything: fields are checked after this.
+        parameters = dict(cast("dict[object, object]", written))
+        if parameters.pop("version", _ONLY_VERSION) != _ONLY_VERSION:
+            raise ValueError(f"knows the prompts of `version: {_ONLY_VERSION}` only")
+        return parameters
+
+
+class YesOrNo(_VersionedJudge):
     """One question a call, Yes or No. Without a call the original says 0."""
 
     prompt: ClassVar[Prompt]
@@ -115,7 +139,7 @@ class ToolSelectionAccuracy(YesOrNo):
     version: ClassVar[str] = prompts.TOOL_SELECTION_ACCURACY.version
 
 
-class Faithfulness(_Judge):
+class Faithfulness(_VersionedJudge):
     """`FaithfulnessEvaluator`: only the last response, against all that came before it."""
 
     version: ClassVar[str] = prompts.FAITHFULNESS.version

@@ -1,69 +1,43 @@
-"""Joining a large trace pauses, so that the event loop is not kept waiting; small ones are joined in one go."""
+"""Joining a large trace pauses in each of its stages, and sorting with pauses is sorting."""
 
-import gc
-import time
+from collections.abc import Generator
+from typing import TypeVar
 
-from tests.assemble.support import TRACE, agent, answered, args, assembler, conversation, executed, model, requested
-from tests.assemble.support import reading as read
-from toolgauge.assemble.assembler import Assembler
-from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.assemble.pauses import Pace, in_order, parts
 
-
-def box_of(turns: int, *, conversations: bool = False) -> Assembler:
-    settings = AssembleSettings(max_open_bytes=1 << 40, max_content_bytes=1 << 40)
-    box, _ = assembler(settings, conversations=conversations)
-    box.add(read("run", agent("a"), conversation("talk"), end=10_000_000), 0)
-    for turn in range(turns):
-        asked = requested("look", args(n=turn), id=f"c{turn}")
-        told = [answered(f"c{turn - 1}")] if turn else []
-        box.add(read(f"m{turn}", model(), *told, asked, parent="run", start=turn * 10, end=turn * 10 + 4), 0)
-        tool = executed("look", args(n=turn), id=f"c{turn}")
-        box.add(read(f"t{turn}", tool, parent="run", start=turn * 10 + 5, end=turn * 10 + 7), 0)
-    return box
+_T = TypeVar("_T")
 
 
-def test_a_small_trace_is_joined_without_a_pause():
-    (trajectory,) = box_of(10).closing_all(1)
-    assert trajectory is not None
-    assert len(trajectory.calls) == 10
+def run(steps: Generator[None, None, _T]) -> tuple[_T, int]:
+    """What came of the steps, and how many pauses there were."""
+    pauses = 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value, pauses
+        pauses += 1
 
 
-def test_a_large_trace_is_joined_with_pauses_to_the_same_trajectory():
-    *pauses, paused = box_of(1000).closing_all(1)
-    assert len(pauses) > 10
-    assert all(pause is None for pause in pauses)
-    assert [paused] == list(box_of(1000).close_all(1))
+def test_what_comes_in_order_stays_and_is_looked_at_with_pauses():
+    ordered, pauses = run(in_order(range(10_000), lambda number: number, Pace()))
+    assert ordered == list(range(10_000))
+    assert pauses >= 6
 
 
-def test_a_trace_is_closed_while_it_is_being_joined():
-    box = box_of(1000)
-    steps = box.closing_all(1)
-    assert next(steps) is None
-    assert (box.is_closed(TRACE), box.open_count) == (True, 0)
-    box.add(read("late", executed("look"), parent="run"), 2)
-    (trajectory,) = (step for step in steps if step is not None)
-    assert len(trajectory.calls) == 1000
+def test_sorting_with_pauses_is_sorting_and_keeps_equals_as_they_came():
+    pairs = [(number * number % 47, number) for number in range(5_003)]
+    ordered, pauses = run(in_order(pairs, lambda pair: pair[0], Pace()))
+    assert ordered == sorted(pairs, key=lambda pair: pair[0])
+    assert pauses >= 3
 
 
-def test_a_conversation_is_joined_with_pauses():
-    of_trace, of_conversation = box_of(500, conversations=True).close_all(1)
-    assert (len(of_trace.calls), len(of_conversation.calls)) == (500, 500)
-    steps = list(box_of(500, conversations=True).closing_all(1))
-    assert steps[-1] == of_conversation
-    assert steps[-2] is None
+def test_what_is_short_is_sorted_at_once():
+    assert run(in_order((3, 1, 2), lambda number: number, Pace())) == ([1, 2, 3], 0)
+    assert run(in_order(range(0), lambda number: number, Pace())) == ([], 0)
 
 
-def test_no_pause_of_a_trace_of_40_000_spans_is_far():
-    longest = 0.0
-    box = box_of(20_000)
-    gc.collect()
-    # Collecting walks over what all other tests have left, too.
-    gc.disable()
-    try:
-        started = before = time.process_time()
-        for _ in box.closing_all(1):
-            now = time.process_time()
-            longest, before = max(longest, now - before), now
-    finally:
-        gc.enable()
-    assert longest < max(1.0, (before - started) / 3)
+def test_parts_leave_nothing_out():
+    assert [list(part) for part in parts(range(3))] == [[0, 1, 2]]
+    assert [number for part in parts(range(1234)) for number in part] == list(range(1234))
+    assert max(map(len, parts(range(1234)))) <= 500

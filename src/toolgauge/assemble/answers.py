@@ -4,12 +4,13 @@ Every later input repeats every earlier answer, those of earlier traces included
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair
+from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
 from toolgauge.model.observations import CallAnswered
 from toolgauge.model.quick import quick
 
@@ -25,18 +26,28 @@ class _Told:
 
 
 class Answers:
-    """The answers of all traces of a trajectory; `nodes` and `pairs` come in order of time."""
+    """The answers of all traces of a trajectory."""
 
-    def __init__(self, nodes: Sequence[Node], pairs: Sequence[Pair]) -> None:
+    def __init__(self) -> None:
         self._asked: dict[str, list[int]] = {}
         self._occurrence: dict[int, int] = {}
-        for pair in pairs:
-            if pair.call_id is not None:
-                times = self._asked.setdefault(pair.call_id, [])
-                self._occurrence[id(pair)] = len(times)
-                times.append(pair.asking.time_ns)
-        self._told = self._with_ids(nodes)
-        self._by_order = _without_ids(nodes, pairs)
+        self._told: dict[str, list[_Told]] = {}
+        self._by_order: dict[int, CallAnswered] = {}
+
+    def collecting(self, nodes: Sequence[Node], pairs: Sequence[Pair], pace: Pace) -> Generator[None, None, None]:
+        """Find them; `nodes` and `pairs` come in order of time. Pauses now and then."""
+        for part in parts(pairs):
+            for pair in part:
+                if pair.call_id is not None:
+                    times = self._asked.setdefault(pair.call_id, [])
+                    self._occurrence[id(pair)] = len(times)
+                    times.append(pair.asking.time_ns)
+            if pace.due(len(part) // GLANCES):
+                yield
+        answering = [node for node in nodes if node.answers]
+        if answering:
+            self._told = yield from self._with_ids(answering, pace)
+            self._by_order = yield from _without_ids(answering, pairs, pace)
 
     def to(self, pair: Pair) -> CallAnswered | None:
         """Return the first answer that came after the call, from its own trace if there is one."""
@@ -65,12 +76,14 @@ class Answers:
         trace_id = pair.asking.ref.trace_id
         return next((told for told in later if told.node.ref.trace_id == trace_id), later[0])
 
-    def _with_ids(self, nodes: Iterable[Node]) -> dict[str, list[_Told]]:
+    def _with_ids(self, nodes: Sequence[Node], pace: Pace) -> Generator[None, None, dict[str, list[_Told]]]:
         """Collect what later inputs repeat only as far as it can matter: histories grow with their square."""
         told: dict[str, list[_Told]] = {}
         settled: set[tuple[str, str]] = set()
         asked = self._asked
-        for node in sorted((node for node in nodes if node.answers), key=_told_at):
+        for node in (yield from in_order(nodes, _told_at, pace)):
+            if pace.due(1 + len(node.answers) // GLANCES):
+                yield
             trace_id, time_ns = node.ref.trace_id, _told_at(node)
             here: dict[str, list[CallAnswered]] = {}
             for answer in node.answers:
@@ -97,21 +110,32 @@ def _told_at(node: Node) -> int:
     return node.time_ns if node.is_primary else node.time_ns + max(0, node.end_ns - node.start_ns)
 
 
-def _without_ids(nodes: Sequence[Node], pairs: Sequence[Pair]) -> dict[int, CallAnswered]:
+def _without_ids(
+    nodes: Sequence[Node], pairs: Sequence[Pair], pace: Pace
+) -> Generator[None, None, dict[int, CallAnswered]]:
     """Give answers without ids to calls by name and order, within one agent run."""
     longest: dict[tuple[str, int], tuple[Node, list[CallAnswered]]] = {}
     for node in nodes:
+        if pace.due(len(node.answers) // GLANCES):
+            yield
         answers = [answer for answer in node.answers if answer.call_id is None]
         run = (node.ref.trace_id, id(node.inside))
         if answers and (run not in longest or len(answers) >= len(longest[run][1])):
             longest[run] = (node, answers)
+    if not longest:
+        return {}
     asked: dict[tuple[str, int], list[Pair]] = {}
-    for pair in pairs:
-        asked.setdefault((pair.asking.ref.trace_id, id(pair.run)), []).append(pair)
+    for part in parts(pairs):
+        for pair in part:
+            asked.setdefault((pair.asking.ref.trace_id, id(pair.run)), []).append(pair)
+        if pace.due(len(part) // GLANCES):
+            yield
     found: dict[int, CallAnswered] = {}
     for run, (node, answers) in longest.items():
         before = [pair for pair in asked.get(run, []) if pair.asking.time_ns <= _told_at(node)]
         found.update(_align(before, answers))
+        if pace.due((len(before) + len(answers)) // GLANCES):
+            yield
     return found
 
 

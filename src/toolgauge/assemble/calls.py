@@ -1,12 +1,13 @@
 """Makes tool calls of paired views: what was asked, what came of it, who made it, and in which order."""
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.pairing import Pair
+from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
 from toolgauge.assemble.runs import Runs
 from toolgauge.assemble.states import Fate, Offers, fate
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded
@@ -24,13 +25,20 @@ class Turn:
     pairs: tuple[Pair, ...]
 
 
-def in_turns(pairs: Sequence[Pair]) -> tuple[Turn, ...]:
+def in_turns(pairs: Sequence[Pair], pace: Pace) -> Generator[None, None, tuple[Turn, ...]]:
     """Group calls by the output that asked for them; requests come in the models' order."""
     outputs: dict[Hashable, list[Pair]] = {}
-    for pair in pairs:
-        outputs.setdefault(_output_of(pair), []).append(pair)
-    turns = (Turn(node=_moment(together), pairs=tuple(together)) for together in outputs.values())
-    return tuple(sorted(turns, key=lambda turn: turn.node.order))
+    for part in parts(pairs):
+        for pair in part:
+            outputs.setdefault(_output_of(pair), []).append(pair)
+        if pace.due(len(part) // GLANCES):
+            yield
+    turns: list[Turn] = []
+    for part in parts(list(outputs.values())):
+        turns += [Turn(node=_moment(together), pairs=tuple(together)) for together in part]
+        if pace.due(len(part) // GLANCES):
+            yield
+    return tuple((yield from in_order(turns, lambda turn: turn.node.order, pace)))
 
 
 def _output_of(pair: Pair) -> Hashable:
@@ -54,14 +62,19 @@ def _moment(together: Sequence[Pair]) -> Node:
 
 
 def tool_calls(
-    turns: Sequence[Turn], nodes: Iterable[Node], answers: Answers, runs: Mapping[str, Runs]
-) -> Iterator[ToolCall]:
-    """Yield the calls in order; `runs` are those of each trace."""
-    offers = Offers(nodes)
-    pairs = [pair for turn in turns for pair in turn.pairs]
-    with_tool_spans = {pair.asking.ref.trace_id for pair in pairs if pair.execution is not None}
+    turns: Sequence[Turn], nodes: Sequence[Node], answers: Answers, runs: Mapping[str, Runs], pace: Pace
+) -> Generator[None, None, tuple[ToolCall, ...]]:
+    """Return the calls in order; `runs` are those of each trace."""
+    offers = Offers([node for node in nodes if node.offers])
+    with_tool_spans: set[str] = set()
+    for part in parts(turns):
+        with_tool_spans.update(
+            [pair.asking.ref.trace_id for turn in part for pair in turn.pairs if pair.execution is not None]
+        )
+        if pace.due(len(part) // GLANCES):
+            yield
     starts = [turn.node.time_ns for turn in turns]
-    order = 0
+    calls: list[ToolCall] = []
     for number, turn in enumerate(turns):
         for position, pair in enumerate(turn.pairs):
             has_tool_spans = pair.asking.ref.trace_id in with_tool_spans
@@ -70,8 +83,12 @@ def tool_calls(
             # Clocks are rounded: whoever asks is told later all the same.
             known = None if known_ns is None else max(number + 1, bisect_left(starts, known_ns))
             run = runs[pair.asking.ref.trace_id].run_of(pair)
-            yield _tool_call(pair, became, run, order=order, turn=number, position=position, result_turn=known)
-            order += 1
+            calls.append(
+                _tool_call(pair, became, run, order=len(calls), turn=number, position=position, result_turn=known)
+            )
+            if pace.due():
+                yield
+    return tuple(calls)
 
 
 def _known_ns(pair: Pair, became: Fate, answers: Answers) -> int | None:

@@ -3,21 +3,25 @@
 A service keeps one clock, so all its spans are moved together: the order among them is never touched.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Mapping, Sequence
 
 from toolgauge.assemble.node import Node
+from toolgauge.assemble.pauses import GLANCES, Pace, parts
 
 _Edge = tuple[Node, Node]
 
 
-def clock_offsets(nodes: Collection[Node]) -> Mapping[str | None, int]:
+def clock_offsets(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, Mapping[str | None, int]]:
     """Return for each service what to add to its times to have them on the clock of the topmost service."""
     shallowest: dict[str | None, int] = {}
     edges: dict[str | None, list[_Edge]] = {}
-    for node in nodes:
-        shallowest[node.service] = min(node.depth, shallowest.get(node.service, node.depth))
-        if node.above is not None and node.above.service != node.service:
-            edges.setdefault(node.service, []).append((node.above, node))
+    for part in parts(nodes):
+        for node in part:
+            shallowest[node.service] = min(node.depth, shallowest.get(node.service, node.depth))
+            if node.above is not None and node.above.service != node.service:
+                edges.setdefault(node.service, []).append((node.above, node))
+        if pace.due(len(part) // GLANCES):
+            yield
     offsets: dict[str | None, int] = {}
     for service in sorted(shallowest, key=lambda service: (shallowest[service], service or "")):
         known = [(above, node) for above, node in edges.get(service, ()) if above.service in offsets]

@@ -5,24 +5,35 @@ Delegation and agents used as tools nest tool spans too, but those are calls of 
 """
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Generator, Hashable, Mapping, Sequence
 from itertools import islice
 
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Execution, Node
+from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
 
 # One span shows one call; log records may add some to it, and hostile ones very many.
 _MAX_BESIDE = 16
 
 
-def executed_calls(nodes: Sequence[Node], requests_by_id: Mapping[str, int]) -> list[Execution]:
+def executed_calls(
+    nodes: Sequence[Node], requests_by_id: Mapping[str, int], pace: Pace
+) -> Generator[None, None, list[Execution]]:
     """Return one execution per call in order of time; `requests_by_id` tells how often a call id was requested."""
-    for node in sorted(nodes, key=lambda node: node.depth):
-        for execution in node.executions:
-            _absorb_into_outer(node, execution)
-    outermost = [execution for node in nodes for execution in node.executions if execution.host is None]
-    _absorb_doubled(outermost)
-    _absorb_beside([execution for execution in outermost if execution.host is None], requests_by_id)
+    executing = [node for node in nodes if node.executions]
+    for part in parts((yield from in_order(executing, lambda node: node.depth, pace))):
+        for node in part:
+            for execution in node.executions:
+                _absorb_into_outer(node, execution)
+        if pace.due(len(part) // GLANCES):
+            yield
+    outermost = [execution for node in executing for execution in node.executions if execution.host is None]
+    if pace.due(len(outermost) // GLANCES):
+        yield
+    yield from _absorb_doubled(outermost, pace)
+    if pace.due(len(outermost) // GLANCES):
+        yield
+    yield from _absorb_beside([execution for execution in outermost if execution.host is None], requests_by_id, pace)
     return [execution for execution in outermost if execution.host is None]
 
 
@@ -52,7 +63,7 @@ def _shows_same_call(outer: Execution, inner: Execution, *, crossed: bool) -> bo
     return inner.arguments_key is not None and inner.arguments_key == outer.arguments_key
 
 
-def _absorb_doubled(executions: Sequence[Execution]) -> None:
+def _absorb_doubled(executions: Sequence[Execution], pace: Pace) -> Generator[None, None, None]:
     """Merge what two instrumentations wrote side by side: same tool and arguments at the same time.
 
     One of them alone may show several equal calls at once, so each call takes in one span of each.
@@ -62,6 +73,8 @@ def _absorb_doubled(executions: Sequence[Execution]) -> None:
         return
     alike: dict[Hashable, deque[tuple[Execution, set[str]]]] = {}
     for execution in executions:
+        if pace.due():
+            yield
         if execution.arguments_key is None:
             continue
         key = (fold_name(execution.name), execution.arguments_key, id(execution.node.tool_above))
@@ -76,30 +89,42 @@ def _absorb_doubled(executions: Sequence[Execution]) -> None:
             hosts.append((execution, {scope}))
 
 
-def _absorb_beside(executions: Iterable[Execution], requests_by_id: Mapping[str, int]) -> None:
+def _absorb_beside(
+    executions: Sequence[Execution], requests_by_id: Mapping[str, int], pace: Pace
+) -> Generator[None, None, None]:
     """Merge tool spans side by side that carry one id: two instrumentations, or a call that was executed again.
 
     Ids that a producer uses again for the next request stay apart: as many calls are left as were requested.
     """
     by_id: dict[str, list[Execution]] = {}
-    for execution in executions:
-        if execution.call_id is not None:
-            by_id.setdefault(execution.call_id, []).append(execution)
+    for part in parts(executions):
+        for execution in part:
+            if execution.call_id is not None:
+                by_id.setdefault(execution.call_id, []).append(execution)
+        if pace.due(len(part) // GLANCES):
+            yield
     for call_id, together in by_id.items():
-        surplus = len(together) - max(1, requests_by_id.get(call_id, 1))
-        kept = together[0]
-        for execution in together[1:]:
-            if surplus <= 0 or not kept.has_name_of(execution):
-                kept = execution
-                continue
-            if _overlap(kept, execution):
-                kept.absorb(execution)
-            elif kept.arguments_key == execution.arguments_key:
-                kept.end_with(execution)
-            else:
-                kept = execution
-                continue
-            surplus -= 1
+        if len(together) > 1:
+            _merge_up_to(max(1, requests_by_id.get(call_id, 1)), together)
+            if pace.due(len(together)):
+                yield
+
+
+def _merge_up_to(wanted: int, together: Sequence[Execution]) -> None:
+    surplus = len(together) - wanted
+    kept = together[0]
+    for execution in together[1:]:
+        if surplus <= 0 or not kept.has_name_of(execution):
+            kept = execution
+            continue
+        if _overlap(kept, execution):
+            kept.absorb(execution)
+        elif kept.arguments_key == execution.arguments_key:
+            kept.end_with(execution)
+        else:
+            kept = execution
+            continue
+        surplus -= 1
 
 
 def _overlap(earlier: Execution, later: Execution) -> bool:

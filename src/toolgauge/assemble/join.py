@@ -16,13 +16,13 @@ from toolgauge.assemble.left_out import merged
 from toolgauge.assemble.messages import messages_of
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair, pair
-from toolgauge.assemble.pauses import Pace
+from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
 from toolgauge.assemble.requests import requested_calls
 from toolgauge.assemble.runs import Runs
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import Reading, ToolDefinition
-from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory, TrajectoryScope
+from toolgauge.model.trajectory import ClosedBecause, Run, ToolCall, Trajectory, TrajectoryScope
 
 Parents = Mapping[str, str | None]
 
@@ -61,47 +61,87 @@ def joining(
     planted = sorted((trace for trace in planted if trace.has_run), key=lambda trace: trace.order)
     if not planted:
         return None
-    last = planted[-1]
-    nodes = last.nodes
+    nodes = planted[-1].nodes
     if len(planted) > 1:
-        nodes = tuple(sorted((node for trace in planted for node in trace.nodes), key=lambda node: node.order))
+        every = [node for trace in planted for node in trace.nodes]
+        nodes = tuple((yield from in_order(every, lambda node: node.order, pace)))
+    joined = yield from _joined(planted, nodes, pace)
+    trajectory = yield from _trajectory(traces, planted, nodes, joined, pace, scope, closed_because)
+    # Nodes and calls name each other: what is left to the collection of garbage costs more than taking it apart.
+    for part in parts(nodes):
+        for node in part:
+            node.part()
+        if pace.due(len(part) // GLANCES):
+            yield
+    return trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    turns: tuple[Turn, ...]
+    calls: tuple[ToolCall, ...]
+    runs: tuple[Run, ...]
+
+
+def _joined(planted: "Sequence[_Planted]", nodes: Sequence[Node], pace: Pace) -> Generator[None, None, _Joined]:
     pairs: list[Pair] = []
     for trace in planted:
         pairs += yield from _pairs(trace.nodes, pace)
-    pairs.sort(key=lambda one: one.asking.order)
-    turns = in_turns(pairs)
-    runs = {trace.trace_id: Runs(trace.nodes, trace.root) for trace in planted}
-    if pace.due(len(nodes)):
-        yield
-    calls = yield from _calls(turns, nodes, pairs, runs, pace)
-    messages = messages_of(nodes, turns)
-    if pace.due(len(nodes)):
-        yield
+    pairs = yield from in_order(pairs, lambda one: one.asking.order, pace)
+    turns = yield from in_turns(pairs, pace)
+    runs: dict[str, Runs] = {}
+    for trace in planted:
+        runs[trace.trace_id] = Runs(trace.root or trace.nodes[0])
+        yield from runs[trace.trace_id].telling_apart(trace.nodes, pace)
+    answers = Answers()
+    yield from answers.collecting(nodes, pairs, pace)
+    calls = yield from tool_calls(turns, nodes, answers, runs, pace)
+    told: list[Run] = []
+    for trace in planted:
+        told += yield from runs[trace.trace_id].telling(pace)
+    return _Joined(turns, calls, tuple(told))
+
+
+def _trajectory(
+    traces: Sequence[GatheredTrace],
+    planted: "Sequence[_Planted]",
+    nodes: Sequence[Node],
+    joined: _Joined,
+    pace: Pace,
+    scope: TrajectoryScope,
+    closed_because: ClosedBecause,
+) -> Generator[None, None, Trajectory]:
+    turns, calls = joined.turns, joined.calls
+    last = planted[-1]
     root = last.root
-    seen = [node for node in nodes if not node.from_log_only] or nodes
-    trajectory = Trajectory(
+    messages = yield from messages_of(nodes, turns, pace)
+    attributes = yield from _attributes(traces, root, pace)
+    start_ns, end_ns = _span_of_time([node for node in nodes if not node.from_log_only] or nodes)
+    if pace.due(len(nodes) // GLANCES):
+        yield
+    agents = _agents(nodes, calls)
+    offering = [node for node in nodes if node.offers]
+    if pace.due(len(nodes) // GLANCES):
+        yield
+    return Trajectory(
         scope=scope,
         trace_id=last.trace_id,
         conversation_id=_conversation(last.nodes, root),
         service=_service(root, nodes),
-        agents=_agents(nodes, calls),
+        agents=agents,
         root=root.ref if root is not None else None,
         calls=calls,
-        tools_offered=_offers(nodes),
+        tools_offered=_offers(offering),
         messages=messages,
-        offer_turns=_offer_turns(nodes, turns),
-        attributes=_attributes(traces, root),
+        offer_turns=_offer_turns(offering, turns),
+        attributes=attributes,
         closed_because=closed_because,
-        start_ns=min(node.start_ns for node in seen),
-        end_ns=max(node.end_ns for node in seen),
+        start_ns=start_ns,
+        end_ns=end_ns,
         left_out=merged(trace.left_out for trace in traces),
         hidden_turns=sum(trace.hidden_turns for trace in planted),
-        runs=tuple(run for trace in planted for run in runs[trace.trace_id]),
+        runs=joined.runs,
     )
-    # Nodes and calls name each other: what is left to the collection of garbage costs more than taking it apart.
-    for node in nodes:
-        node.part()
-    return trajectory
 
 
 class _Planted:
@@ -137,31 +177,14 @@ def _is_of_run(node: Node) -> bool:
 
 
 def _pairs(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, list[Pair]]:
-    requests = requested_calls(nodes)
-    if pace.due(len(nodes)):
-        yield
-    by_id = Counter(request.call_id for request in requests if request.call_id is not None)
-    executions = executed_calls(nodes, by_id)
-    if pace.due(len(nodes)):
-        yield
-    pairs = pair(requests, executions)
-    if pace.due(len(pairs)):
-        yield
-    return pairs
+    requests = yield from requested_calls(nodes, pace)
+    by_id = Counter([request.call_id for request in requests if request.call_id is not None])
+    executions = yield from executed_calls(nodes, by_id, pace)
+    return (yield from pair(requests, executions, pace))
 
 
-def _calls(
-    turns: Sequence[Turn], nodes: Sequence[Node], pairs: Sequence[Pair], runs: Mapping[str, Runs], pace: Pace
-) -> Generator[None, None, tuple[ToolCall, ...]]:
-    answers = Answers(nodes, pairs)
-    if pace.due(len(nodes)):
-        yield
-    calls: list[ToolCall] = []
-    for call in tool_calls(turns, nodes, answers, runs):
-        calls.append(call)
-        if pace.due():
-            yield
-    return tuple(calls)
+def _span_of_time(nodes: Sequence[Node]) -> tuple[int, int]:
+    return min([node.start_ns for node in nodes]), max([node.end_ns for node in nodes])
 
 
 def _conversation(nodes: Sequence[Node], root: Node | None) -> str | None:
@@ -224,14 +247,19 @@ def _complete(known: ToolDefinition, other: ToolDefinition) -> ToolDefinition:
     )
 
 
-def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str, str | int | float | bool]:
+def _attributes(
+    traces: Iterable[GatheredTrace], root: Node | None, pace: Pace
+) -> Generator[None, None, dict[str, str | int | float | bool]]:
     """Merge attributes: the root's win, then those of spans without a parent, then the earliest."""
     readings = [reading for trace in traces for reading in trace.readings if reading.attributes]
-    readings.sort(key=lambda reading: _precedence(reading, root))
+    readings = yield from in_order(readings, lambda reading: _precedence(reading, root), pace)
     merged: dict[str, str | int | float | bool] = {}
-    for reading in readings:
-        for key, value in reading.attributes:
-            merged.setdefault(key, value)
+    for part in parts(readings):
+        for reading in part:
+            for key, value in reading.attributes:
+                merged.setdefault(key, value)
+        if pace.due(len(part) // GLANCES):
+            yield
     return merged
 
 

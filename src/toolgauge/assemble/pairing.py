@@ -5,15 +5,18 @@ alike and at last by order. What stays alone on either side is a call all the sa
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias, TypeVar
 
 from toolgauge.assemble.canonical import fold_name, likeness
 from toolgauge.assemble.node import Execution, Node, Request
+from toolgauge.assemble.pauses import GLANCES, Pace, parts
 
 # Comparing all with all is for the few calls of one agent run; hostile numbers fall through to order.
 _MAX_COMPARISONS = 1024
+# So many pairs are made without asking whether to pause.
+_PAUSE_EVERY = 500
 
 
 class Pair:
@@ -33,19 +36,19 @@ class Pair:
             self.call_id = execution.call_id
 
 
-def pair(requests: Sequence[Request], executions: Sequence[Execution]) -> list[Pair]:
+def pair(requests: Sequence[Request], executions: Sequence[Execution], pace: Pace) -> Generator[None, None, list[Pair]]:
     """Return all calls of one trace. Both sides come in order of time."""
-    pairing = _Pairing(requests, executions)
-    pairing.join(_by_id, _in_order)
+    pairing = _Pairing(requests, executions, pace)
+    yield from pairing.join(_by_id, _in_order)
     for scope in (_in_run, _anywhere):
         for spelled in (_exactly, fold_name):
-            pairing.join(partial(_by_arguments, scope, spelled), _in_order)
+            yield from pairing.join(partial(_by_arguments, scope, spelled), _in_order)
     # From here on two different ids are two calls, whatever else is alike.
     for spelled in (_exactly, fold_name):
-        pairing.join(partial(_by_name, spelled), _most_alike)
+        yield from pairing.join(partial(_by_name, spelled), _most_alike)
     for spelled in (_exactly, fold_name):
-        pairing.join(partial(_by_name, spelled), _in_order_unless_ids_differ)
-    return pairing.pairs()
+        yield from pairing.join(partial(_by_name, spelled), _in_order_unless_ids_differ)
+    return (yield from pairing.pairs())
 
 
 _View: TypeAlias = Request | Execution
@@ -53,7 +56,8 @@ _Pairs: TypeAlias = Iterable[tuple[Request, Execution]]
 
 
 class _Pairing:
-    def __init__(self, requests: Sequence[Request], executions: Sequence[Execution]) -> None:
+    def __init__(self, requests: Sequence[Request], executions: Sequence[Execution], pace: Pace) -> None:
+        self._pace = pace
         self._requests = requests
         self._executions = executions
         self._partners: dict[int, Execution] = {}
@@ -64,36 +68,55 @@ class _Pairing:
         self,
         key: Callable[[_View], Hashable | None],
         matches: Callable[[Sequence[Request], Sequence[Execution]], _Pairs],
-    ) -> None:
+    ) -> Generator[None, None, None]:
         """Join what is left and has equal keys; a key of `None` equals nothing."""
         if not self._left_requests or not self._left_executions:
             return
-        requests = _group(self._left_requests, key)
-        executions = _group(self._left_executions, key)
+        if self._pace.due((len(self._left_requests) + len(self._left_executions)) // GLANCES):
+            yield
+        requests = yield from _group(self._left_requests, key, self._pace)
+        executions = yield from _group(self._left_executions, key, self._pace)
         taken: set[int] = set()
         for shared in requests.keys() & executions.keys():
+            comparisons = min(len(requests[shared]) * len(executions[shared]), _MAX_COMPARISONS)
+            if self._pace.due(comparisons // GLANCES):
+                yield
             for request, execution in matches(requests[shared], executions[shared]):
                 self._partners[id(request)] = execution
                 taken.add(id(execution))
+                if len(taken) % _PAUSE_EVERY == 0 and self._pace.due(_PAUSE_EVERY // GLANCES):
+                    yield
         self._left_requests = [request for request in self._left_requests if id(request) not in self._partners]
         self._left_executions = [execution for execution in self._left_executions if id(execution) not in taken]
 
-    def pairs(self) -> list[Pair]:
-        requested = [Pair(request, self._partners.get(id(request))) for request in self._requests]
-        # Of an execution without a name only its request could tell what was called.
-        alone = (Pair(execution, execution) for execution in self._left_executions if execution.name)
-        return [*requested, *alone]
+    def pairs(self) -> Generator[None, None, list[Pair]]:
+        found: list[Pair] = []
+        for part in parts(self._requests):
+            found += [Pair(request, self._partners.get(id(request))) for request in part]
+            if self._pace.due(len(part) // GLANCES):
+                yield
+        for part in parts(self._left_executions):
+            # Of an execution without a name only its request could tell what was called.
+            found += [Pair(execution, execution) for execution in part if execution.name]
+            if self._pace.due(len(part) // GLANCES):
+                yield
+        return found
 
 
 _V = TypeVar("_V", Request, Execution)
 
 
-def _group(views: Iterable[_V], key: Callable[[_View], Hashable | None]) -> dict[Hashable, list[_V]]:
+def _group(
+    views: Sequence[_V], key: Callable[[_View], Hashable | None], pace: Pace
+) -> Generator[None, None, dict[Hashable, list[_V]]]:
     groups: dict[Hashable, list[_V]] = {}
-    for view in views:
-        value = key(view)
-        if value is not None:
-            groups.setdefault(value, []).append(view)
+    for part in parts(views):
+        for view in part:
+            value = key(view)
+            if value is not None:
+                groups.setdefault(value, []).append(view)
+        if pace.due(len(part) // GLANCES):
+            yield
     return groups
 
 

@@ -4,9 +4,10 @@ A request shows up on the model's span, in log records, on the span of a second 
 beside it, and in summaries on agent spans. The innermost model span decides to which turn it belongs.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterator, Sequence
 
 from toolgauge.assemble.node import Node, Request
+from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
 from toolgauge.assemble.twins import twins
 
 # Nested model spans come in twos and threes; a limit keeps a hostile chain from costing its square.
@@ -15,29 +16,54 @@ _MAX_NESTING = 4
 _MAX_AROUND = 16
 
 
-def requested_calls(nodes: Sequence[Node]) -> list[Request]:
+def requested_calls(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, list[Request]]:
     """Return each request once: by turn, within it by the model's order."""
     requesting = [node for node in nodes if node.requests]
     primary = [node for node in requesting if node.is_primary]
-    for node in sorted(primary, key=lambda node: -node.depth):
-        for outer in _requesting_above(node):
-            _absorb(_alive(node), _alive(outer))
-    _absorb_beside(primary)
-    known = [request for node in primary for request in _alive(node)]
-    for node in requesting:
-        if not node.is_primary:
+    if pace.due(len(nodes) // GLANCES):
+        yield
+    yield from _absorb_above(primary, pace)
+    yield from _absorb_beside(primary, pace)
+    summaries = [node for node in requesting if not node.is_primary]
+    if summaries:
+        known = [request for node in primary for request in _alive(node)]
+        for node in summaries:
             _absorb(known, node.requests)
             known.extend(_alive(node))
-    _give_to_single_outputs(nodes)
-    return [request for node in nodes for request in sorted(_alive(node), key=lambda request: request.position)]
+            if pace.due(len(known) // GLANCES):
+                yield
+    yield from _give_to_single_outputs([node for node in requesting if _tells_of_outputs(node)], nodes, pace)
+    calls: list[Request] = []
+    for part in parts(nodes):
+        for node in part:
+            if node.requests:
+                calls += sorted(_alive(node), key=_position)
+        if pace.due(len(part) // GLANCES):
+            yield
+    return calls
 
 
-def _give_to_single_outputs(nodes: Sequence[Node]) -> None:
+def _absorb_above(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
+    for part in parts((yield from in_order(nodes, lambda node: -node.depth, pace))):
+        for node in part:
+            for outer in _requesting_above(node):
+                _absorb(_alive(node), _alive(outer))
+        if pace.due(len(part) // GLANCES):
+            yield
+
+
+def _position(request: Request) -> int:
+    return request.position
+
+
+def _give_to_single_outputs(telling: Sequence[Node], nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
     """Move what only a span around one single output told to that output, to whose turn it belongs."""
-    tellers = {id(node): list[Node]() for node in nodes if _tells_of_outputs(node)}
-    if not tellers:
+    if not telling:
         return
+    tellers = {id(node): list[Node]() for node in telling}
     for node in nodes:
+        if pace.due():
+            yield
         above = node.above if node.model_call is not None else None
         for _ in range(_MAX_AROUND):
             if above is None:
@@ -45,8 +71,8 @@ def _give_to_single_outputs(nodes: Sequence[Node]) -> None:
             if id(above) in tellers:
                 tellers[id(above)].append(node)
             above = above.above
-    for node in nodes:
-        outputs = tellers.get(id(node), [])
+    for node in telling:
+        outputs = tellers[id(node)]
         if len(outputs) == 1:
             told, node.requests = _alive(node), []
             for request in told:
@@ -78,13 +104,15 @@ def _requesting_above(node: Node) -> Iterator[Node]:
         above = above.model_above
 
 
-def _absorb_beside(nodes: Sequence[Node]) -> None:
+def _absorb_beside(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
     """Merge what two instrumentations wrote side by side about one output."""
     if len({node.scope for node in nodes}) <= 1:
         # A single instrumentation, as nearly always: what follows would find nothing, and keys of arguments are dear.
         return
     seen: dict[Hashable, Request] = {}
     for node in nodes:
+        if pace.due():
+            yield
         for request in _alive(node):
             keys = (request.call_id, (request.name, request.position, request.arguments_key))
             earlier = (seen[key] for key in keys if key is not None and key in seen)

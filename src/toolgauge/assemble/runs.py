@@ -3,37 +3,46 @@
 Who judges a call needs the conversation as that agent had it, and not what others said at the same time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair
+from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run
 
 
 class Runs:
-    """The runs of one trace. `nodes` come in order of time; a trace without agent runs is one run, that of `root`."""
+    """The runs of one trace; a trace without agent runs is one run, that of `root`."""
 
-    def __init__(self, nodes: Sequence[Node], root: Node | None) -> None:
-        self._whole = root if root is not None else nodes[0]
+    def __init__(self, root: Node) -> None:
+        self._whole = root
         # By identity: hashing the names of spans would cost more than everything else here.
         self._shown_by: dict[int, Node] = {}
         self._parts: dict[int, tuple[Node, list[Node]]] = {}
-        for node in nodes:
-            run = self._run_of(node.inside)
-            parts = self._parts.get(id(run))
-            if parts is None:
-                parts = self._parts[id(run)] = (run, [])
-            parts[1].append(node)
 
-    def __iter__(self) -> Iterator[Run]:
+    def telling_apart(self, nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
+        """Find out which span is of which run; `nodes` come in order of time. Pauses now and then."""
+        for together in parts(nodes):
+            for node in together:
+                run = self._run_of(node.inside)
+                known = self._parts.get(id(run))
+                if known is None:
+                    known = self._parts[id(run)] = (run, [])
+                known[1].append(node)
+            if pace.due(len(together) // GLANCES):
+                yield
+
+    def telling(self, pace: Pace) -> Generator[None, None, tuple[Run, ...]]:
+        """Return the runs; pause now and then."""
         has_runs = any(run.agent_run is not None for run, _ in self._parts.values())
-        # What was seen outside of all runs is no run where there are others.
-        runs = [
-            self._run(run, parts) for run, parts in self._parts.values() if run.agent_run is not None or not has_runs
-        ]
+        runs: list[Run] = []
+        for run, together in self._parts.values():
+            # What was seen outside of all runs is no run where there are others.
+            if run.agent_run is not None or not has_runs:
+                runs.append((yield from self._run(run, together, pace)))
         inner: dict[SpanRef, list[Run]] = {}
         told: list[Run] = []
         # The latest first: what a run within another says is known when the other's turn comes.
@@ -42,7 +51,9 @@ class Runs:
             told.append(one)
             if one.above is not None:
                 inner.setdefault(one.above, []).append(one)
-        return reversed(told)
+            if pace.due():
+                yield
+        return tuple(reversed(told))
 
     def run_of(self, pair: Pair) -> SpanRef:
         """Return the span of the run that made the call."""
@@ -70,16 +81,23 @@ class Runs:
         self._shown_by.update((id(node), found) for node in path)
         return found
 
-    def _run(self, run: Node, parts: Sequence[Node]) -> Run:
+    def _run(self, run: Node, together: Sequence[Node], pace: Pace) -> Generator[None, None, Run]:
         outer = run.above.inside if run.above is not None else None
+        speaking = [node for node in together if node.messages]
+        if pace.due(1 + len(together) // GLANCES):
+            yield
+        prompt = _said(run, "user") or (yield from _first_said(speaking, "user", pace))
+        response = _said(run, "assistant")
+        if response is None:
+            by_end = yield from in_order(speaking, _latest, pace)
+            response = yield from _first_said(by_end, "assistant", pace)
         return Run(
             span=run.ref,
             above=self._run_of(outer).ref if outer is not None else None,
             agent=run.agent_run.agent if run.agent_run is not None else None,
-            prompt=_said(run, "user") or _first(_said(node, "user") for node in parts),
-            response=_said(run, "assistant")
-            or _first(_said(node, "assistant") for node in sorted(parts, key=_end, reverse=True)),
-            tools_offered=_offered(parts),
+            prompt=prompt,
+            response=response,
+            tools_offered=_offered([node for node in together if node.offers]),
             start_ns=run.start_ns,
             end_ns=run.end_ns,
         )
@@ -94,8 +112,19 @@ def _with_words_of(run: Run, inner: Sequence[Run]) -> Run:
     return replace(run, prompt=prompt, response=response)
 
 
-def _end(node: Node) -> int:
-    return node.time_ns + max(0, node.end_ns - node.start_ns)
+def _latest(node: Node) -> int:
+    """Sort what ends last first; among equals the earlier one stays first."""
+    return -(node.time_ns + max(0, node.end_ns - node.start_ns))
+
+
+def _first_said(nodes: Sequence[Node], role: str, pace: Pace) -> Generator[None, None, str | None]:
+    for node in nodes:
+        said = _said(node, role)
+        if said is not None:
+            return said
+        if pace.due():
+            yield
+    return None
 
 
 def _said(node: Node, role: str) -> str | None:
@@ -107,10 +136,10 @@ def _first(texts: Iterator[str | None]) -> str | None:
     return next((text for text in texts if text is not None), None)
 
 
-def _offered(parts: Sequence[Node]) -> tuple[ToolDefinition, ...] | None:
+def _offered(nodes: Sequence[Node]) -> tuple[ToolDefinition, ...] | None:
     tools: dict[str, ToolDefinition] = {}
     newest: tuple[ToolDefinition, ...] | None = None
-    for offer in (offer for node in parts for offer in node.offers):
+    for offer in (offer for node in nodes for offer in node.offers):
         # Every model call of a run repeats the offer.
         if offer.tools != newest:
             newest = offer.tools

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.clocks import clock_offsets
 from toolgauge.assemble.node import Execution, Node, Request
-from toolgauge.assemble.pauses import Pace
+from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
 from toolgauge.assemble.twins import twins
 from toolgauge.model.observations import (
     AgentRun,
@@ -26,6 +26,8 @@ from toolgauge.model.observations import (
 
 # Paths are repeated on every call: a hostile chain of agents must not make them quadratic.
 _MAX_AGENT_PATH = 32
+# So many spans are glanced at without asking whether to pause.
+_PAUSE_EVERY = 500
 
 
 def plant(
@@ -35,10 +37,7 @@ def plant(
 
     `parents` maps span ids to parent ids, those of unread spans included.
     """
-    by_span: dict[str, list[Reading]] = {}
-    for reading in readings:
-        if reading.observations:
-            by_span.setdefault(reading.ref.span_id, []).append(reading)
+    by_span = yield from _by_span(readings, pace)
     nodes: dict[str, Node] = {}
     for span_id, together in by_span.items():
         nodes[span_id] = _node(together)
@@ -48,18 +47,28 @@ def plant(
         if node.from_log_only:
             # The span itself may have been seen all the same, and had nothing to say.
             node.parent = parents.get(span_id)
-    _absorb_logs(nodes.values())
-    _hang(nodes, parents)
-    if pace.due(len(nodes)):
-        yield
-    rooted = sorted(_rooted(nodes), key=lambda node: node.depth)
-    offsets = clock_offsets(rooted)
+    yield from _absorb_logs([node for node in nodes.values() if node.executions], pace)
+    yield from _hang(nodes, parents, pace)
+    by_time = yield from _rooted(nodes, pace)
+    rooted = yield from in_order(by_time, lambda node: node.depth, pace)
+    offsets = yield from clock_offsets(rooted, pace)
     for node in rooted:
         node.time_ns = node.start_ns + offsets[node.service]
         _inherit(node)
         if pace.due():
             yield
-    return tuple(sorted(nodes.values(), key=lambda node: node.order))
+    return tuple((yield from in_order(by_time, lambda node: node.order, pace)))
+
+
+def _by_span(readings: Sequence[Reading], pace: Pace) -> Generator[None, None, dict[str, list[Reading]]]:
+    by_span: dict[str, list[Reading]] = {}
+    for part in parts(readings):
+        for reading in part:
+            if reading.observations:
+                by_span.setdefault(reading.ref.span_id, []).append(reading)
+        if pace.due(len(part) // GLANCES):
+            yield
+    return by_span
 
 
 def _node(readings: list[Reading]) -> Node:
@@ -160,27 +169,31 @@ def _merge_executions(node: Node, arriving: list[Execution]) -> None:
             twin.absorb(execution)
 
 
-def _absorb_logs(nodes: Iterable[Node]) -> None:
+def _absorb_logs(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
     """Merge what log records tell of a call into the tool span with the same id, wherever both are in the trace."""
-    nodes = [node for node in nodes if node.executions]
     if not any(execution.from_log for node in nodes for execution in node.executions):
         return
     shown: dict[str, Execution] = {}
-    for node in sorted(nodes, key=lambda node: (node.start_ns, node.ref.span_id)):
+    for node in (yield from in_order(nodes, lambda node: (node.start_ns, node.ref.span_id), pace)):
         for execution in node.executions:
             if execution.call_id is not None and not execution.from_log and execution.name:
                 shown.setdefault(execution.call_id, execution)
-    for node in nodes:
-        for execution in node.executions:
-            if execution.from_log and execution.call_id in shown:
-                shown[execution.call_id].absorb(execution)
-        node.executions = [execution for execution in node.executions if execution.host is None]
+    for part in parts(nodes):
+        for node in part:
+            for execution in node.executions:
+                if execution.from_log and execution.call_id in shown:
+                    shown[execution.call_id].absorb(execution)
+            node.executions = [execution for execution in node.executions if execution.host is None]
+        if pace.due(len(part) // GLANCES):
+            yield
 
 
-def _hang(nodes: Mapping[str, Node], parents: Mapping[str, str | None]) -> None:
+def _hang(nodes: Mapping[str, Node], parents: Mapping[str, str | None], pace: Pace) -> Generator[None, None, None]:
     """Find the nearest node above each, through spans that are no nodes; each of those is walked once."""
     walked: dict[str, Node | None] = {}
-    for node in nodes.values():
+    for count, node in enumerate(nodes.values(), 1):
+        if count % _PAUSE_EVERY == 0 and pace.due(_PAUSE_EVERY // GLANCES):
+            yield
         path: list[str] = []
         above = node.parent
         while above is not None and above not in nodes and above not in walked:
@@ -193,11 +206,13 @@ def _hang(nodes: Mapping[str, Node], parents: Mapping[str, str | None]) -> None:
         node.above = found if found is not node else None
 
 
-def _rooted(nodes: Mapping[str, Node]) -> list[Node]:
+def _rooted(nodes: Mapping[str, Node], pace: Pace) -> Generator[None, None, list[Node]]:
     """Set depths, cutting circles of parents open where the order of time says so."""
     done: set[str] = set()
-    ordered = sorted(nodes.values(), key=lambda node: (node.start_ns, node.ref.span_id))
-    for node in ordered:
+    ordered = yield from in_order(list(nodes.values()), lambda node: (node.start_ns, node.ref.span_id), pace)
+    for count, node in enumerate(ordered, 1):
+        if count % _PAUSE_EVERY == 0 and pace.due(_PAUSE_EVERY // GLANCES):
+            yield
         path: list[Node] = []
         on_path: set[str] = set()
         at: Node | None = node

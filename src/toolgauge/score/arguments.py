@@ -1,11 +1,10 @@
 """How well one actual call meets one expected call: the one comparison of two calls that all evaluators share.
 
-    comparer = ArgumentComparer(sides, terms, pacer)
+    comparer = yield from self.comparer(expected, calls, self.terms(trajectory), pacer)
     alignment = yield from comparer.aligned(order="any")
     agreement = yield from comparer.compare(pair.expected, pair.actual)     # verdicts and differences of a pair
 
-`sides` come from `make_sides(..., equals_meet=terms.equals_meet)`; `ArgumentComparison` is the base of evaluators that
-have the parameters `arguments` and `volatile`.
+`ArgumentComparison` is the base of evaluators that have the parameters `arguments` and `volatile`.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -14,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
+from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.outcomes import Difference, Side
 from toolgauge.model.quick import quick
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import MAX_PAIRS, Alignment, Order, Pair, align
 from toolgauge.score.argument_rules import NO_RULES, ArgumentRules
 from toolgauge.score.compare import Comparison, compare, is_omissible, path, quick_agreement
@@ -35,7 +35,7 @@ from toolgauge.score.rules import (
     rule_name,
 )
 from toolgauge.score.schemas import Schemas
-from toolgauge.score.sides import Arguments, Sides
+from toolgauge.score.sides import Arguments, Sides, make_sides
 
 # Of an expected argument: `met`, `partly` (a rule that knows values between), `differs`, `missing`, `omitted` (may be
 # missing and is), `unread` (the call's arguments could not be read). Of an unexpected one: `default` (as the tool's
@@ -76,6 +76,26 @@ class ArgumentComparison(CallComparison):
             subset=subset,
             required_only=required_only,
         )
+
+    def comparer(
+        self,
+        expected: Sequence[ExpectedCall],
+        calls: Sequence[ToolCall],
+        terms: "Terms",
+        pacer: Pacer,
+        *,
+        names_only: bool = False,
+    ) -> Generator[None, None, "ArgumentComparer"]:
+        """Make both sides ready to be compared on these terms; with `names_only` all calls of a tool are equal."""
+        sides = yield from make_sides(
+            expected,
+            calls,
+            names_only=names_only,
+            pacer=pacer,
+            equals_meet=names_only or terms.equals_meet,
+            kept=self._kept,
+        )
+        return ArgumentComparer(sides, terms, pacer)
 
 
 @quick

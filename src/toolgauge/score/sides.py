@@ -17,6 +17,8 @@ from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import unseen_arguments
 from toolgauge.score.weights import Item
 
+NOTHING_MADE = NotEvaluated(reason="nothing_expected", explanation="all expected calls are optional; none was made")
+
 # A number for each argument's value, equal for equal values on either side; `None` when only the name of the call
 # matters, or when there is nothing readable.
 Arguments: TypeAlias = dict[str, int] | None
@@ -221,6 +223,14 @@ def readable_arguments(call: ToolCall) -> JsonObject | None:
     if isinstance(content.value, dict):
         return content.value
     return {} if content.value is None else None
+
+
+def nothing_expected(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> NotEvaluated | None:
+    """Say that no call was expected, for those that have nothing to say of others."""
+    if expected:
+        return None
+    made = f"{len(calls)} calls were made" if calls else "none was made"
+    return NotEvaluated(reason="nothing_expected", explanation=f"no call was expected; {made}")
 
 
 def not_observable(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> NotEvaluated | None:

@@ -4,13 +4,13 @@ from collections.abc import Generator, Sequence
 from typing import ClassVar
 
 from toolgauge.model.expected import ExpectedCall
-from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.outcomes import Difference, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison, Figures
 from toolgauge.score.compare import describe
 from toolgauge.score.pauses import Pacer
-from toolgauge.score.sides import make_sides, not_observable, readable_arguments
+from toolgauge.score.sides import NOTHING_MADE, not_observable, readable_arguments
 from toolgauge.score.summary import counts, cut_short_note, greedy_note, leftovers
 
 _MAX_DIFFERENCES = 20
@@ -51,11 +51,8 @@ class ToolCallAccuracy(ArgumentComparison):
         unobservable = not_observable(expected, calls)
         if unobservable is not None:
             return unobservable
-        terms = self.terms(trajectory)
-        sides = yield from make_sides(
-            expected, calls, names_only=False, pacer=pacer, equals_meet=terms.equals_meet, kept=self._kept
-        )
-        comparer = ArgumentComparer(sides, terms, pacer)
+        comparer = yield from self.comparer(expected, calls, self.terms(trajectory), pacer)
+        sides = comparer.sides
         alignment = yield from align(
             sides.slot_items,
             sides.call_items,
@@ -66,7 +63,7 @@ class ToolCallAccuracy(ArgumentComparison):
             pacer=pacer,
         )
         if expected and calls and not alignment.pairs and not alignment.missing:
-            return NotEvaluated(reason="nothing_expected", explanation="all expected calls are optional; none was made")
+            return NOTHING_MADE
         return (yield from self._outcome(comparer, alignment, pacer))
 
     def _outcome(self, comparer: ArgumentComparer, alignment: Alignment, pacer: Pacer) -> Generator[None, None, Scored]:

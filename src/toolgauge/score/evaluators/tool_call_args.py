@@ -4,14 +4,14 @@ from collections.abc import Generator, Sequence
 from typing import ClassVar, Literal
 
 from toolgauge.model.expected import ExpectedCall
-from toolgauge.model.outcomes import NotEvaluated, Outcome, Scored
+from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment
 from toolgauge.score.argument_report import report
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.rules import Exact, Similarity
-from toolgauge.score.sides import make_sides, not_observable
+from toolgauge.score.sides import NOTHING_MADE, not_observable, nothing_expected
 
 
 class ToolCallArgs(ArgumentComparison):
@@ -43,21 +43,15 @@ class ToolCallArgs(ArgumentComparison):
         self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory, pacer: Pacer
     ) -> Generator[None, None, Outcome]:
         """Compare the calls of one turn."""
-        if not expected:
-            made = f"{len(calls)} calls were made" if calls else "none was made"
-            return NotEvaluated(reason="nothing_expected", explanation=f"no call was expected; {made}")
-        unobservable = not_observable(expected, calls)
-        if unobservable is not None:
-            return unobservable
+        unanswerable = nothing_expected(expected, calls) or not_observable(expected, calls)
+        if unanswerable is not None:
+            return unanswerable
         default = Similarity() if self.similarity == "json" else Exact()
         terms = self.terms(trajectory, default=default, subset=self.subset)
-        sides = yield from make_sides(
-            expected, calls, names_only=False, pacer=pacer, equals_meet=terms.equals_meet, kept=self._kept
-        )
-        comparer = ArgumentComparer(sides, terms, pacer)
+        comparer = yield from self.comparer(expected, calls, terms, pacer)
         alignment = yield from comparer.aligned()
         if not alignment.pairs and not alignment.missing:
-            return NotEvaluated(reason="nothing_expected", explanation="all expected calls are optional; none was made")
+            return NOTHING_MADE
         return (yield from self._outcome(comparer, alignment))
 
     def _outcome(self, comparer: ArgumentComparer, alignment: Alignment) -> Generator[None, None, Scored]:

@@ -8,9 +8,9 @@ from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.outcomes import Difference, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
-from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
+from toolgauge.score.arguments import ArgumentComparison
 from toolgauge.score.pauses import Pacer
-from toolgauge.score.sides import Sides, make_sides, not_observable, readable_arguments
+from toolgauge.score.sides import Sides, not_observable, readable_arguments
 from toolgauge.score.summary import counts, cut_short_note, greedy_note, leftovers, unparsable_note
 
 _MAX_DIFFERENCES = 20
@@ -42,15 +42,8 @@ class ToolCallF1(ArgumentComparison):
         if unobservable is not None:
             return unobservable
         terms = self.terms(trajectory)
-        sides = yield from make_sides(
-            expected,
-            calls,
-            names_only=names_only,
-            pacer=pacer,
-            equals_meet=names_only or terms.equals_meet,
-            kept=self._kept,
-        )
-        comparer = ArgumentComparer(sides, terms, pacer)
+        comparer = yield from self.comparer(expected, calls, terms, pacer, names_only=names_only)
+        sides = comparer.sides
 
         def weigh(slot: int, call: int) -> Generator[None, None, float | None]:
             value = yield from comparer.weigh(slot, call)

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from pydantic import Field, field_validator
 
 from toolgauge.model.expected import ExpectedCall
-from toolgauge.model.outcomes import NotEvaluated, Outcome, Scored
+from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment
 from toolgauge.score.argument_report import report
@@ -19,7 +19,7 @@ from toolgauge.score.argument_rules import ArgumentRules, check_key
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison, Terms
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.rules import Casefold, Contains, Exact, Numeric, Rule
-from toolgauge.score.sides import make_sides, not_observable
+from toolgauge.score.sides import NOTHING_MADE, not_observable, nothing_expected
 
 Strategy: TypeAlias = Literal["exact", "casefold_exact", "numeric", "contains"]
 
@@ -65,22 +65,15 @@ class ToolParameterMatch(ArgumentComparison):
         self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory, pacer: Pacer
     ) -> Generator[None, None, Outcome]:
         """Compare the calls of one turn."""
-        if not expected:
-            made = f"{len(calls)} calls were made" if calls else "none was made"
-            return NotEvaluated(reason="nothing_expected", explanation=f"no call was expected; {made}")
-        unobservable = not_observable(expected, calls)
-        if unobservable is not None:
-            return unobservable
-        terms = self._terms(trajectory)
-        sides = yield from make_sides(
-            expected, calls, names_only=False, pacer=pacer, equals_meet=terms.equals_meet, kept=self._kept
-        )
-        comparer = ArgumentComparer(sides, terms, pacer)
+        unanswerable = nothing_expected(expected, calls) or not_observable(expected, calls)
+        if unanswerable is not None:
+            return unanswerable
+        comparer = yield from self.comparer(expected, calls, self._terms(trajectory), pacer)
         alignment = yield from comparer.aligned(
             order="partial" if self.ordered else "any", whole=self.match_mode != "name_only"
         )
         if not alignment.pairs and not alignment.missing:
-            return NotEvaluated(reason="nothing_expected", explanation="all expected calls are optional; none was made")
+            return NOTHING_MADE
         return (yield from self._outcome(comparer, alignment))
 
     def _terms(self, trajectory: Trajectory) -> Terms:

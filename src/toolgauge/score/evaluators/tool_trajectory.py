@@ -19,7 +19,7 @@ from toolgauge.score.edit_script import Edit, Free, edits, script_lines, script_
 from toolgauge.score.never_before import NeverBefore, Precedences, Waiting
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import has_failed
-from toolgauge.score.sides import Sides, make_sides, not_observable, readable_arguments
+from toolgauge.score.sides import Sides, not_observable, readable_arguments
 from toolgauge.score.summary import counts, cut_short_note, greedy_note, unparsable_note
 
 Mode: TypeAlias = Literal["exact", "in_order", "any_order", "subset", "superset", "partial_order"]
@@ -120,15 +120,8 @@ class ToolTrajectory(ArgumentComparison):
         self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory, pacer: Pacer
     ) -> Generator[None, None, "_Story"]:
         terms = self.terms(trajectory)
-        sides = yield from make_sides(
-            expected,
-            calls,
-            names_only=self.match == "name",
-            pacer=pacer,
-            equals_meet=terms.equals_meet,
-            kept=self._kept,
-        )
-        comparer = ArgumentComparer(sides, terms, pacer)
+        comparer = yield from self.comparer(expected, calls, terms, pacer, names_only=self.match == "name")
+        sides = comparer.sides
         in_order = self.mode in _ORDERED
         alignment = yield from align(
             sides.slot_items,

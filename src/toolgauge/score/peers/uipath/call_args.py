@@ -20,7 +20,7 @@ from toolgauge.score.peers.uipath.evaluator import (
 )
 from toolgauge.score.peers.uipath.first_fit import attempt, explained
 from toolgauge.score.peers.uipath.spans import LiveCall, ToolCall, hidden_from, made_calls, written_calls
-from toolgauge.score.selection import hidden_calls, shown
+from toolgauge.score.selection import shown
 
 _EXPLAINED = "explained_tool_calls_args"
 
@@ -59,8 +59,6 @@ class ToolCallArgs(UiPathEvaluator[ArgsCriteria]):
 
     def judged(self, criteria: ArgsCriteria, trajectory: Trajectory, pacer: Pacer) -> Judging:
         """Judge a trajectory."""
-        if trajectory.hidden_turns:
-            return hidden_calls(trajectory)
         ids = known_ids(key for call in criteria.tool_calls for key in (call.id, call.name))
         calls = yield from made_calls(trajectory, ids, pacer)
         looked_at = [call for call in criteria.tool_calls if call.args]

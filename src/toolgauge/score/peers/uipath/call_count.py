@@ -18,7 +18,7 @@ from toolgauge.score.peers.uipath.evaluator import (
     known_ids,
 )
 from toolgauge.score.peers.uipath.spans import AnyCall, key_of, made_calls, sanitised, written_calls
-from toolgauge.score.selection import hidden_calls, shown
+from toolgauge.score.selection import shown
 
 _EXPLAINED = "explained_tool_calls_count"
 _COMPARATORS: dict[str, Callable[[int, int], bool]] = {
@@ -72,8 +72,6 @@ class ToolCallCount(UiPathEvaluator[CountCriteria]):
 
     def judged(self, criteria: CountCriteria, trajectory: Trajectory, pacer: Pacer) -> Judging:
         """Judge a trajectory."""
-        if trajectory.hidden_turns:
-            return hidden_calls(trajectory)
         ids = known_ids(criteria.tool_calls_count)
         return (yield from self._compared(criteria, (yield from made_calls(trajectory, ids, pacer)), pacer))
 

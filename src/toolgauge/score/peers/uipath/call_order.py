@@ -17,7 +17,7 @@ from toolgauge.score.peers.uipath.evaluator import (
     unsupported,
 )
 from toolgauge.score.peers.uipath.spans import AnyCall, is_key_of, key_of, made_calls, written_calls
-from toolgauge.score.selection import hidden_calls, shown
+from toolgauge.score.selection import shown
 
 _MAX_CELLS = 4_000_000
 _CELLS_PER_UNIT = 4
@@ -50,8 +50,6 @@ class ToolCallOrder(UiPathEvaluator[OrderCriteria]):
 
     def judged(self, criteria: OrderCriteria, trajectory: Trajectory, pacer: Pacer) -> Judging:
         """Judge a trajectory."""
-        if trajectory.hidden_turns:
-            return hidden_calls(trajectory)
         ids = known_ids(criteria.tool_calls_order)
         calls = yield from made_calls(trajectory, ids, pacer)
         return (yield from self._compared(criteria.tool_calls_order, calls, pacer))

@@ -20,7 +20,7 @@ from toolgauge.score.peers.uipath.evaluator import (
 )
 from toolgauge.score.peers.uipath.first_fit import Attempts, attempt, explained
 from toolgauge.score.peers.uipath.spans import LiveCall, ToolOutput, hidden_from, made_outputs, written_outputs
-from toolgauge.score.selection import hidden_calls, shown
+from toolgauge.score.selection import shown
 
 _EXPLAINED = "explained_tool_calls_outputs"
 
@@ -60,8 +60,6 @@ class ToolCallOutput(UiPathEvaluator[OutputCriteria]):
 
     def judged(self, criteria: OutputCriteria, trajectory: Trajectory, pacer: Pacer) -> Judging:
         """Judge a trajectory."""
-        if trajectory.hidden_turns:
-            return hidden_calls(trajectory)
         ids = known_ids(key for call in criteria.tool_outputs for key in (call.id, call.name))
         calls = yield from made_outputs(trajectory, ids, pacer)
         hidden = [isinstance(call.result, NotRecorded) and call.error is None for call in trajectory.calls]

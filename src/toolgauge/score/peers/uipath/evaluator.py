@@ -19,6 +19,7 @@ from toolgauge.model.ports import Evaluation
 from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.pauses import Pacer, finished
+from toolgauge.score.selection import hidden_calls
 
 _MAX_DIFFERENCES = 20
 
@@ -64,6 +65,7 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
     case_shapes: ClassVar[tuple[str, ...]] = ("spans",)
+    looks_at_calls: ClassVar[bool] = True
 
     name: str = ""
     description: str = ""
@@ -82,6 +84,9 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
             return
         if isinstance(criteria, Errored):
             yield None, criteria
+            return
+        if trajectory.hidden_turns and self.looks_at_calls:
+            yield None, hidden_calls(trajectory)
             return
         verdict = yield from self.judged(criteria, trajectory, Pacer())
         yield None, verdict.outcome() if isinstance(verdict, Verdict) else verdict

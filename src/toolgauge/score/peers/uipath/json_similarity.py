@@ -40,6 +40,7 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
     """
 
     case_shapes = ("output",)
+    looks_at_calls = False
 
     target_output_key: str | list[str] = _WHOLE
     line_by_line_evaluator: bool = False

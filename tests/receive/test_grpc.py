@@ -1,5 +1,6 @@
 # pyright: reportUnknownVariableType=false
 import asyncio
+import gc
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -114,6 +115,17 @@ async def test_request_over_the_limit_is_exhausted_for_good():
         told = await call_once(receivers.grpc.port, b"\n\0" * 600)
     assert (told.code, told.details) == (Code.RESOURCE_EXHAUSTED, None)
     assert receivers.consumer.taken == []
+    assert receivers.outcomes() == {("grpc", "traces", "unread"): 1}
+
+
+async def test_requests_that_come_are_not_counted_as_unread():
+    async with receiving(limit=1000) as receivers:
+        for _ in range(20):
+            await call_once(receivers.grpc.port, RECORDED[:0])
+        receivers.consumer.answer = Refused("full")
+        await call_once(receivers.grpc.port, b"\n\0")
+        gc.collect()
+    assert receivers.outcomes() == {("grpc", "traces", "accepted"): 20, ("grpc", "traces", "refused"): 1}
 
 
 async def test_request_that_grows_over_the_limit_is_exhausted_for_good_and_counted():

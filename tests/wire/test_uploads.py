@@ -1,10 +1,13 @@
-"""Bodies that are half sent take memory like whole ones, and nobody has agreed to take them yet."""
+"""Bodies that are half sent, or sent by strangers, take memory like others, and nobody has agreed to take them yet."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 import contextlib
 import socket
 from pathlib import Path
 
-from tests.wire.support import recorded, serving
+import grpc
+
+from tests.wire.support import TRACES, recorded, serving
 
 MIB = 1 << 20
 
@@ -28,3 +31,30 @@ def test_half_sent_bodies_stay_within_the_limit_of_memory(tmp_path: Path):
         assert b"Retry-After: 1\r\n" in answer
         # Others may be told to come back for a moment, and are taken then.
         toolgauge.send(body, "http")
+
+
+def code_of(call: "grpc.Future[bytes]") -> grpc.StatusCode:
+    try:
+        call.result()
+    except grpc.RpcError as error:
+        return error.code()  # pyright: ignore[reportAttributeAccessIssue]
+    return grpc.StatusCode.OK
+
+
+def test_messages_of_strangers_are_turned_away_before_they_are_read(tmp_path: Path):
+    options = (("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1))
+    with (
+        serving(tmp_path, "receivers.otlp.protocols.grpc.auth.token=s3cret") as toolgauge,
+        contextlib.ExitStack() as channels,
+    ):
+        before = toolgauge.memory_mib()
+        calls: list[grpc.Future[bytes]] = []
+        for _ in range(6):
+            channel = grpc.insecure_channel(f"127.0.0.1:{toolgauge.grpc_port}", options=options)
+            calls.append(channels.enter_context(channel).unary_unary(TRACES).future(b"\0" * 60 * MIB, timeout=30))
+        most = before
+        while not all(call.done() for call in calls):
+            most = max(most, toolgauge.memory_mib())
+        assert {code_of(call) for call in calls} == {grpc.StatusCode.UNAUTHENTICATED}
+        # What they have to say is 360 MiB.
+        assert most - before < 60

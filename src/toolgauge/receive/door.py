@@ -73,6 +73,10 @@ class Door:
         self._count(signal, told.outcome)
         return told
 
+    def miss(self, signal: Signal) -> None:
+        """Count a request that was announced and never came: too large for the transport, or the sender went away."""
+        self._count(signal, "unread")
+
     async def _plain(self, body: bytes, decode: Decode | None) -> bytes:
         if decode is None or not body:
             return body

@@ -5,7 +5,7 @@ grows beyond its limit differs between versions, and would not be counted.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import NoReturn, TypeAlias
 
 import grpc
@@ -127,14 +127,14 @@ class _Methods(grpc.GenericRpcHandler):
     def __init__(self, door: Door, guard: TokenGuard | None) -> None:
         self._own_hop = (HOP_HEADER, door.hop_id)
         self._guard = guard
-        self._export: dict[str, _Handler] = {}
+        self._door = door
+        self._signals: dict[str, Signal] = {f"/{service}/Export": signal for signal, service in _SERVICES.items()}
+        # As if they sent streams: a single message would be read to its end before anybody is asked whether it may.
         self._loop: dict[str, _Handler] = {}
         self._strangers: dict[str, _Handler] = {}
-        for signal, service in _SERVICES.items():
-            path = f"/{service}/Export"
-            self._export[path] = grpc.unary_unary_rpc_method_handler(_export(door, signal))
-            self._loop[path] = grpc.unary_unary_rpc_method_handler(_refuse(door, signal, loop()))
-            self._strangers[path] = grpc.unary_unary_rpc_method_handler(_refuse(door, signal, unauthenticated()))
+        for path, signal in self._signals.items():
+            self._loop[path] = grpc.stream_unary_rpc_method_handler(_refuse(door, signal, loop()))
+            self._strangers[path] = grpc.stream_unary_rpc_method_handler(_refuse(door, signal, unauthenticated()))
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> "_Handler | None":
         """Choose by method and metadata; `None` is UNIMPLEMENTED."""
@@ -143,31 +143,49 @@ class _Methods(grpc.GenericRpcHandler):
             return self._strangers.get(handler_call_details.method)
         if self._own_hop in metadata:
             return self._loop.get(handler_call_details.method)
-        return self._export.get(handler_call_details.method)
+        signal = self._signals.get(handler_call_details.method)
+        return None if signal is None else grpc.unary_unary_rpc_method_handler(_Call(self._door, signal).export)
 
 
 _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
-def _export(door: Door, signal: Signal) -> Callable[[bytes, _Context], Awaitable[bytes]]:
-    async def export(body: bytes, context: _Context) -> bytes:
+class _Call:
+    """One call of `Export`.
+
+    gRPC itself turns away a message that is larger than the limit, and tells nobody. It then lets go of the call without
+    having begun it, and so it does with the call of a sender that went away before its message was there.
+    """
+
+    __slots__ = ("_door", "_is_begun", "_signal")
+
+    def __init__(self, door: Door, signal: Signal) -> None:
+        self._door = door
+        self._signal: Signal = signal
+        self._is_begun = False
+
+    async def export(self, body: bytes, context: _Context) -> bytes:
+        """Take the message."""
+        self._is_begun = True
         # The first byte tells: 0x1f is no legal tag of a protobuf message, 0x78 a rare one.
-        told = await door.take(signal, body, _decompress if body[:1] in (b"\x1f", b"\x78") else None)
+        told = await self._door.take(self._signal, body, _decompress if body[:1] in (b"\x1f", b"\x78") else None)
         if told is not None:
             # Raised through this frame, which then hangs in a cycle: a refused request would stay in memory with it.
             del body
             await _abort(context, told)
         return b""
 
-    return export
+    def __del__(self) -> None:
+        if not self._is_begun:
+            self._door.miss(self._signal)
 
 
 def _header(metadata: Iterable[tuple[str, str | bytes]], name: str) -> str | None:
     return next((value for key, value in metadata if key == name and isinstance(value, str)), None)
 
 
-def _refuse(door: Door, signal: Signal, told: Refusal) -> Callable[[bytes, _Context], Awaitable[bytes]]:
-    async def refuse(_body: bytes, context: _Context) -> bytes:
+def _refuse(door: Door, signal: Signal, told: Refusal) -> Callable[[AsyncIterator[bytes], _Context], Awaitable[bytes]]:
+    async def refuse(_bodies: AsyncIterator[bytes], context: _Context) -> bytes:
         await _abort(context, door.refuse(signal, told))
 
     return refuse

@@ -16,7 +16,7 @@ from grpc import StatusCode
 from toolgauge.model.delivery import Invalid, Refused, Unsupported
 
 Outcome: TypeAlias = Literal[
-    "accepted", "refused", "invalid", "unsupported", "too_large", "unauthenticated", "loop", "error"
+    "accepted", "refused", "invalid", "unsupported", "too_large", "unread", "unauthenticated", "loop", "error"
 ]
 
 # The message travels in a gRPC header, percent-encoded; headers end at 8 KiB.

@@ -263,6 +263,27 @@ async def test_absurd_rejection_never_unbalances_the_books(protocol: Protocol):
     assert out.spans() == {("dropped", "partial_success", "otlp"): 10}
 
 
+@pytest.mark.parametrize(
+    "noise", [b"220 mail ESMTP\r\n", b"\x15\x03\x01\0\2\2\x46", b"HTTP/1.1 200 OK\r\nX: " + b"a" * 99_999]
+)
+async def test_answer_that_is_no_http_is_tried_again(noise: bytes):
+    answers = [noise, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answers.pop(0))
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with sending(endpoint, protocol="http") as out:
+        out.destination.put(request(b"\n\0", spans=2))
+        await until(lambda: out.destination.spans_queued == 0)
+    server.close()
+    assert out.spans() == {("forwarded", "", "otlp"): 2}
+    assert out.failures() == {("otlp", "traces", "not_http"): 1}
+
+
 @both
 async def test_enormous_answer_is_a_permanent_error(protocol: Protocol):
     async with (

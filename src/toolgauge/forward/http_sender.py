@@ -83,6 +83,9 @@ class HttpSender:
             return Transient("timeout")
         except aiohttp.ClientConnectionError:
             return Transient("connection")
+        except aiohttp.ClientResponseError:
+            # Whoever answered was not the destination: a balancer that restarts, or another protocol.
+            return Transient("not_http")
         except aiohttp.ClientPayloadError:
             # The answer broke off; what became of the request is not known, and a duplicate beats a gap.
             return Transient("connection")

@@ -96,11 +96,49 @@ def test_in_order_a_missing_call_does_not_shift_those_after_it(evaluator: ToolTr
     assert outcome.parts["recall"] == pytest.approx((CALLS - 1) / CALLS)
 
 
-def test_an_optional_call_does_not_take_what_a_required_one_pins_down():
-    class Numbers:
-        def pinned(self, expected: int) -> dict[str, int]:
-            return {"id": 1, "part": 2} if expected == 0 else {"id": 1}
+def test_a_call_that_meets_its_expected_one_in_part_only_is_not_settled_before_better_ones():
+    rules = ArgumentRules.model_validate({key: {"rule": "numeric", "absolute": 1} for key in ("*.x", "*.y")})
+    calls: list[Json] = [{"name": "t", "args": {"id": n, "x": 0, "y": 0}} for n in range(CALLS)]
+    reference = [ExpectedCall(name="t", args={"id": number, "x": 1, "y": 1}) for number in range(CALLS)]
+    # The call with its id has neither of its figures, and one with another id has both.
+    others: list[JsonObject] = [{"id": -1, "x": 50, "y": 50}, {"id": -2, "x": 9, "y": 9}]
+    calls += [{"name": "t", "args": args} for args in others]
+    reference += [ExpectedCall(name="t", args={"id": -1, "x": 9, "y": 9})]
+    outcome = scored(ToolCallArgs(arguments=rules), calls, reference)
+    assert outcome.value == pytest.approx((CALLS + 2 / 3) / (CALLS + 1))
 
+
+class Numbers:
+    """Pins of calls by index, the same on both sides."""
+
+    def __init__(self, *values: dict[str, int]) -> None:
+        self._values = values
+
+    def pinned(self, expected: int) -> dict[str, int]:
+        return self._values[expected]
+
+    def given(self, actual: int) -> dict[str, int] | None:
+        return self._values[actual]
+
+
+def test_what_is_pinned_down_leaves_later_tools_enough_to_look_at():
+    # Four blocks of a tool would use up all that there is; the best pairs of the other tool are not the first ones.
+    def side(name: str) -> list[Item]:
+        return [Item(kind="a", key=(name, at)) for at in range(40)] + [Item(kind="b", key=(name, at)) for at in (0, 1)]
+
+    def weigh(expected: int, actual: int) -> Generator[None, None, float | None]:
+        yield from ()
+        if expected < 40:
+            return 0.5
+        return {(40, 40): 0.9, (40, 41): 0.8, (41, 40): 0.8, (41, 41): 0.0}[expected, actual]
+
+    pins = Numbers(*({"block": at % 4} for at in range(40)), {}, {})
+    alignment = finished(align(side("e"), side("a"), weigh, max_pairs=100, pins=pins))
+    assert [pair.value for pair in alignment.pairs[-2:]] == [0.8, 0.8]
+
+
+def test_an_optional_call_does_not_take_what_a_required_one_pins_down():
+    class OneCall(Numbers):
         def given(self, actual: int) -> dict[str, int] | None:
             return {"id": 1, "part": 2} if actual == 0 else None
 
@@ -110,6 +148,12 @@ def test_an_optional_call_does_not_take_what_a_required_one_pins_down():
 
     both = [Item(kind="t", key="a", optional=True), Item(kind="t", key="b")]
     alignment = finished(
-        align(both, [Item(kind="t", key="c"), Item(kind="t", key="d")], weigh, max_pairs=3, pins=Numbers())
+        align(
+            both,
+            [Item(kind="t", key="c"), Item(kind="t", key="d")],
+            weigh,
+            max_pairs=3,
+            pins=OneCall({"id": 1, "part": 2}, {"id": 1}),
+        )
     )
     assert (1, 0) in [(pair.expected, pair.actual) for pair in alignment.pairs]

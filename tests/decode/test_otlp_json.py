@@ -78,6 +78,19 @@ def test_integers_are_read_from_text_and_number_and_doubles_from_names():
     assert view.attributes[2].value.bytes_value == b"\x01\x02"
 
 
+@pytest.mark.parametrize("text", ["+/+/AQ==", "-_-_AQ==", "+/+/AQ", "-_-_AQ"])
+def test_bytes_are_base64_of_either_alphabet_padded_or_not(text: str):
+    span = one_span(attributes=[{"key": "b", "value": {"bytesValue": text}}])
+    value = span.resource_spans[0].scope_spans[0].spans[0].attributes[0].value
+    assert value.bytes_value == b"\xfb\xff\xbf\x01"
+
+
+@pytest.mark.parametrize("text", ["!!", "A", "AQ=A", "AQ ==", "\u0661\u0661=="])
+def test_what_is_no_base64_is_an_error(text: str):
+    with pytest.raises(DecodeError, match="must be base64"):
+        one_span(attributes=[{"key": "b", "value": {"bytesValue": text}}])
+
+
 def test_unknown_and_snake_case_keys_are_ignored():
     span = one_span(name="a", start_time_unix_nano="7", future={"deep": [1]})
     view = span.resource_spans[0].scope_spans[0].spans[0]

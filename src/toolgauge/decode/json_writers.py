@@ -256,8 +256,10 @@ def _bool(value: Json) -> bytes:
 def _base64(value: Json) -> bytes:
     if not isinstance(value, str):
         raise WrongValueError("has the wrong type")
+    # Either alphabet, with padding or without (protobuf, "JSON Mapping"): writers differ.
+    padded = value + "=" * (-len(value) % 4)
     try:
-        return _delimited(base64.b64decode(value, validate=True))
+        return _delimited(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (ValueError, binascii.Error):
         raise WrongValueError("must be base64") from None
 

@@ -4,13 +4,13 @@ Senders' data stays here while the outbox is full, and senders are told to come 
 dropped and counted then.
 """
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
 from toolgauge.decode.annotate import Annotator
 from toolgauge.decode.decoder import Container
 from toolgauge.decode.envelope import encode_spans
 from toolgauge.emit.hold import HeldSpan
-from toolgauge.model.delivery import Outbox, Outgoing
+from toolgauge.model.delivery import Outbox, Outgoing, Signal
 from toolgauge.model.json import Value
 from toolgauge.model.records import SpanRef
 from toolgauge.selfmetrics import SelfMetrics
@@ -25,27 +25,30 @@ class Departures:
     def __init__(self, outbox: Outbox, metrics: SelfMetrics) -> None:
         self._outbox = outbox
         self._metrics = metrics
-        self._released: list[tuple[Container, bytes]] = []
+        # Requests of different senders are never merged; what came in one request leaves in one.
+        self._released: dict[object, list[tuple[Container, bytes]]] = {}
         self._waiting: list[Outgoing] = []
-        self._is_backed_up = False
+        self._backed_up: set[Signal] = set()
         self._annotator = Annotator()
         self._being_annotated = 0
 
     @property
     def spans(self) -> int:
         """Senders' spans that have not left."""
-        return len(self._released) + self._being_annotated + sum(outgoing.spans for outgoing in self._waiting)
+        released = sum(map(len, self._released.values()))
+        return released + self._being_annotated + sum(outgoing.spans for outgoing in self._waiting)
 
-    def has_room(self, size_bytes: int) -> bool:
+    def has_room(self, signal: Signal, size_bytes: int) -> bool:
         """Tell whether a senders' request of this size could leave now.
 
         Small ones may still fit where what waits here does not: taken in, they would pile up behind it.
         """
-        return not self._is_backed_up and self._outbox.has_room(size_bytes)
+        return signal not in self._backed_up and self._outbox.has_room(signal, size_bytes)
 
     def release(self, spans: Iterable[tuple[Container, bytes]]) -> None:
-        """Have spans leave with the next `flush`."""
-        self._released.extend(spans)
+        """Have spans leave with the next `flushing`."""
+        for container, raw in spans:
+            self._released.setdefault(container.origin, []).append((container, raw))
 
     def releasing(
         self, held: Sequence[HeldSpan[Container]], attributes: Mapping[SpanRef, Mapping[str, Value]]
@@ -67,7 +70,7 @@ class Departures:
         finally:
             # A fault costs spans their scores, never the spans.
             ready.extend((span.container, span.raw) for span in held[len(ready) :])
-            self._released.extend(ready)
+            self.release(ready)
             self._being_annotated -= len(held)
         return annotated
 
@@ -76,28 +79,31 @@ class Departures:
         if not self._outbox.put(outgoing):
             # Others took the room while the request was being read: it leaves when there is room again.
             self._waiting.append(outgoing)
-            self._is_backed_up = True
+            self._backed_up.add(outgoing.signal)
 
     def say(self, outgoing: Outgoing) -> None:
         """Hand over a request of our own."""
         if not self._outbox.put(outgoing):
             self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
 
-    def flush(self) -> None:
-        """Hand over all senders' data that there is room for."""
+    def flushing(self) -> Iterator[None]:
+        """Hand over all senders' data that there is room for; pause after each request."""
         waiting, self._waiting = self._waiting, []
         self._waiting.extend(outgoing for outgoing in waiting if not self._outbox.put(outgoing))
-        self._flush_spans()
-        self._is_backed_up = bool(self._released or self._waiting)
+        # What is released in the meantime leaves the next time, or with what came in the same request.
+        for origin in list(self._released):
+            if self._flushed(origin, self._released.get(origin, [])):
+                yield
+        self._backed_up = {outgoing.signal for outgoing in self._waiting}
+        if self._released:
+            self._backed_up.add("traces")
 
-    def _flush_spans(self) -> None:
-        # Requests of different senders are never merged; what came in one request leaves in one.
-        by_origin: dict[object, list[tuple[Container, bytes]]] = {}
-        for container, raw in self._released:
-            by_origin.setdefault(container.origin, []).append((container, raw))
-        self._released.clear()
-        for spans in by_origin.values():
-            body = encode_spans(spans)
-            if not self._outbox.put(Outgoing(signal="traces", body=body, spans=len(spans), own=False)):
-                # Still held: they leave when the destination has taken something.
-                self._released.extend(spans)
+    def _flushed(self, origin: object, spans: list[tuple[Container, bytes]]) -> bool:
+        # Without room they are still held: they leave when the destination has taken something.
+        if not spans or not self._outbox.has_room("traces", sum(len(raw) for _, raw in spans)):
+            return False
+        body = encode_spans(spans)
+        if not self._outbox.put(Outgoing(signal="traces", body=body, spans=len(spans), own=False)):
+            return False
+        del self._released[origin]
+        return True

@@ -32,6 +32,8 @@ from toolgauge.selfmetrics import SelfMetrics
 
 # Less than a slice of scoring may take: reading is not the only thing that the event loop does.
 _LONGEST_READING_NS = 3_000_000
+# So many held spans are let go without a pause.
+_HELD_AT_ONCE = 500
 _RECEIVED = ("received", "", "")
 # What the spans are that scores stand on, beside the trace's root.
 _JUDGED = (CallExecuted, AgentRun)
@@ -128,6 +130,7 @@ class Pipeline:
         self._being_read = 0
         self._scorecards: list[Scorecard] = []
         self._saying: Iterator[Outgoing | None] | None = None
+        self._flushing: Iterator[None] | None = None
         self._answers: deque[Answers] = deque()
         self._now_ns = 0
         self._seen_twice = SeenTwice()
@@ -192,7 +195,7 @@ class Pipeline:
             yield Invalid(f"cannot decode the request: {error}")
 
     def _consume_traces(self, body: bytes, now_ns: int) -> Generator[None, None, Answer]:
-        if (refused := self._refusal(body)) is not None:
+        if (refused := self._refusal("traces", body)) is not None:
             spans = count_items(body)
             self._metrics.spans.add(spans, _RECEIVED)
             self._metrics.spans.add(spans, ("refused", refused[1], ""))
@@ -222,10 +225,10 @@ class Pipeline:
         self._metrics.spans.add(spans, _RECEIVED)
         self._departures.pass_on(Outgoing(signal="traces", body=body, spans=spans, own=False))
 
-    def _refusal(self, body: bytes) -> tuple[Refused, str] | None:
+    def _refusal(self, signal: Signal, body: bytes) -> tuple[Refused, str] | None:
         if self._is_closing:
             return Refused("shutting down"), "shutdown"
-        if not self._departures.has_room(len(body)):
+        if not self._departures.has_room(signal, len(body)):
             return Refused("the queue to the destination is full"), "queue_full"
         if not self._has_memory(len(body)):
             return Refused("memory is short"), "memory"
@@ -255,7 +258,7 @@ class Pipeline:
             self._assembler.add_heads(unclaimed, now_ns)
 
     def _consume_logs(self, body: bytes, now_ns: int) -> Generator[None, None, Answer]:
-        if (refused := self._refusal(body)) is not None:
+        if (refused := self._refusal("logs", body)) is not None:
             return refused[0]
         decoded = self._decoder.logs(body)
         if decoded.undecodable:
@@ -277,7 +280,7 @@ class Pipeline:
     def _consume_metrics(self, body: bytes) -> Answer:
         if not self._outbox.forwards("metrics"):
             return Unsupported("metrics are not accepted here, as nothing is sent on: send them to your backend")
-        if (refused := self._refusal(body)) is not None:
+        if (refused := self._refusal("metrics", body)) is not None:
             return refused[0]
         if count_items(body):
             self._departures.pass_on(Outgoing(signal="metrics", body=body, spans=0, own=False))
@@ -460,8 +463,12 @@ class Pipeline:
 
     def _annotate(self, scorecard: Scorecard) -> Generator[None, None, None]:
         attributes = yield from collecting_span_attributes(scorecard)
-        held = self._hold.take(scorecard.trajectory.trace_id)
-        annotated = yield from self._departures.releasing(held, attributes)
+        annotated: set[SpanRef] = set()
+        while held := self._hold.take(scorecard.trajectory.trace_id, _HELD_AT_ONCE):
+            annotated |= yield from self._departures.releasing(held, attributes)
+            if len(held) < _HELD_AT_ONCE:
+                break
+            yield
         self._count_annotations(scorecard, annotated)
 
     def _count_annotations(self, scorecard: Scorecard, annotated: set[SpanRef]) -> None:
@@ -476,22 +483,25 @@ class Pipeline:
 
     def flush(self) -> None:
         """Hand all that is ready to the outbox: spans that were held, then what we say ourselves."""
-        self._flush_ready()
-        while self._say():
-            pass
+        deque(self._flush_steps(), maxlen=0)
 
     def flush_some(self, budget_ns: int) -> bool:
         """Do what `flush` does for about `budget_ns`; True while there is more to do."""
         until = self._clock() + budget_ns
-        self._flush_ready()
-        while self._say():
-            if self._clock() >= until:
-                return True
+        # Taken out first: what fails here is begun anew. What was begun earlier does not know what is ready since.
+        begun, self._flushing = self._flushing or iter(()), None
+        for steps in (begun, self._flush_steps()):
+            for _ in steps:
+                if self._clock() >= until:
+                    self._flushing = steps
+                    return True
         return False
 
-    def _flush_ready(self) -> None:
-        self._departures.flush()
+    def _flush_steps(self) -> Iterator[None]:
+        yield from self._departures.flushing()
         self._take_answers()
+        while self._say():
+            yield
 
     def _say(self) -> bool:
         """Take a step towards handing on what we say ourselves; False when there is nothing to say."""

@@ -13,6 +13,7 @@ from toolgauge.admin.health import Health
 from toolgauge.build.bench import Bench
 from toolgauge.build.clock import SteadyClock
 from toolgauge.build.faults import Faults
+from toolgauge.build.garbage import GarbageRounds
 from toolgauge.build.lag import LoopLag
 from toolgauge.build.memory import MemoryGuard
 from toolgauge.build.outlet import Outlet
@@ -72,6 +73,7 @@ class Service:
         self.metrics = metrics
         self.memory = memory
         self._faults = Faults(metrics)
+        self._garbage = GarbageRounds()
         self._push_interval_s = push_interval_s
         self.clock = clock
         self.hop_id = hop_id
@@ -195,6 +197,8 @@ class Service:
             if slice_ns:
                 with self._faults.survived():
                     busy = self.pipeline.score(slice_ns)
+            if is_time:
+                self._garbage.look(now, is_quiet=not (busy or saying))
             await asyncio.sleep(0 if busy or saying else _TICK_S)
 
     def _slice_ns(self, now_ns: int) -> int:

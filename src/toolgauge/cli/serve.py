@@ -24,7 +24,8 @@ from toolgauge.score.criterion import Criterion
 
 _LOG = logging.getLogger("toolgauge")
 # Young garbage is looked for as often as ever: a request that is refused may hang in it, with all its bytes.
-_GARBAGE_THRESHOLDS = (700, 10, 100)
+# A look at everything waits for a quiet moment, which the service finds.
+_GARBAGE_THRESHOLDS = (700, 10, 1_000_000)
 
 
 @click.command("serve")
@@ -55,7 +56,6 @@ async def _serve(config: Config, criteria: Sequence[Criterion], load: Load) -> i
     service = make_service(config, criteria)
     # What is there now stays: walking over it at every collection of garbage would keep senders waiting.
     gc.freeze()
-    # Nearly all that comes and goes is freed without it; a look at everything takes a second when very much is open.
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
     reloader = Reloader(service, config, criteria, load=load, adopt_log=lambda reloaded: log_to_stderr(reloaded.log))
     stopping = asyncio.Event()

@@ -8,6 +8,7 @@ Whoever holds without both bounds grows without limit on the first trace that ne
 import builtins
 from collections import OrderedDict
 from dataclasses import dataclass
+from itertools import islice
 from typing import Generic, TypeVar
 
 from toolgauge.model.records import SpanRef
@@ -64,9 +65,17 @@ class Hold(Generic[C]):
         self._bytes += size
         return True
 
-    def take(self, trace_id: str) -> list[HeldSpan[C]]:
-        """Take all waiting spans of a trace, oldest first."""
-        refs = self._by_trace.pop(trace_id, {})
+    def take(self, trace_id: str, at_most: int | None = None) -> list[HeldSpan[C]]:
+        """Take the waiting spans of a trace, or so many of them, oldest first."""
+        of_trace = self._by_trace.get(trace_id)
+        if of_trace is None:
+            return []
+        refs = list(islice(of_trace, at_most))
+        if len(refs) == len(of_trace):
+            del self._by_trace[trace_id]
+        else:
+            for ref in refs:
+                del of_trace[ref]
         taken = [self._in_order.pop(ref) for ref in refs]
         self._bytes -= sum(len(held.raw) + ENTRY_BYTES for held in taken)
         return taken

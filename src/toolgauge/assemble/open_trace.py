@@ -16,7 +16,7 @@ from toolgauge.model.observations import AgentRun, ConversationSeen, Reading
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
 # What a trace takes by itself, the tables in which it is looked up included.
-_TRACE_BYTES = 700
+_TRACE_BYTES = 800
 # What the ids of one span take: two texts and an entry in a table.
 _HEAD_BYTES = 210
 

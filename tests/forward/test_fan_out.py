@@ -65,7 +65,7 @@ async def test_dead_destination_does_not_stop_the_others_and_its_losses_are_its_
     )
     async with fanned({"alive": OK, "dead": DEAD}, dead=small) as fan:
         for _ in range(10):
-            assert fan.out.has_room(len(BODY))
+            assert fan.out.has_room("traces", len(BODY))
             assert fan.out.put(request(BODY, spans=1))
             await until(lambda: fan.spans("alive").get(("forwarded", ""), 0) == len(fan.seen["alive"].arrived) > 0)
         await until(lambda: fan.spans("alive") == {("forwarded", ""): 10})
@@ -79,10 +79,24 @@ async def test_senders_are_told_to_come_back_when_no_destination_has_room():
         endpoint="", retry=FOR_EVER, compression="none", queue_max_bytes=20, own_reserve_bytes=0
     )
     async with fanned({"a": DEAD, "b": DEAD}, a=small, b=small) as fan:
-        while fan.out.has_room(len(BODY)):
+        while fan.out.has_room("traces", len(BODY)):
             assert fan.out.put(request(BODY))
         assert not fan.out.put(request(BODY))
         assert fan.spans("a") == fan.spans("b") == {}
+
+
+async def test_a_full_destination_refuses_only_the_signals_that_it_takes():
+    small = DestinationSettings(
+        endpoint="", retry=FOR_EVER, compression="none", queue_max_bytes=20, own_reserve_bytes=0
+    )
+    traces, logs = (replace(small, signals=frozenset((signal,))) for signal in ("traces", "logs"))
+    async with fanned({"traces": OK, "logs": DEAD}, traces=traces, logs=logs) as fan:
+        while fan.out.put(request(BODY, spans=0, signal="logs")):
+            pass
+        assert not fan.out.has_room("logs", len(BODY))
+        assert fan.out.has_room("traces", len(BODY))
+        # Nobody takes metrics, so that nothing has to wait.
+        assert fan.out.has_room("metrics", 1 << 40)
 
 
 async def test_destination_gets_only_the_signals_that_it_takes():

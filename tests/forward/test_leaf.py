@@ -8,7 +8,7 @@ async def test_spans_are_consumed_and_our_own_is_let_go():
     metrics = SelfMetrics(MetricRegistry())
     leaf = Leaf(metrics)
     await leaf.start()
-    assert leaf.has_room(1 << 40)
+    assert leaf.has_room("traces", 1 << 40)
     assert leaf.put(request(b"x", spans=7))
     assert leaf.put(request(b"x", spans=0, own=True))
     assert await leaf.drain(1) == 0

@@ -38,11 +38,12 @@ class Bag:
         del signal
         return not self.is_leaf
 
-    def has_room(self, size_bytes: int) -> bool:
+    def has_room(self, signal: Signal, size_bytes: int) -> bool:
+        del signal
         return self.room > 0 and size_bytes <= self.largest
 
     def put(self, outgoing: Outgoing) -> bool:
-        if not self.has_room(len(outgoing.body)):
+        if not self.has_room(outgoing.signal, len(outgoing.body)):
             return False
         self.room -= 1
         self.taken.append(outgoing)

@@ -50,9 +50,9 @@ class Outlet:
         """Tell whether any destination takes the signal."""
         return self._outbox.forwards(signal)
 
-    def has_room(self, size_bytes: int) -> bool:
-        """Tell whether a senders' request of this size would be taken now."""
-        return self._outbox.has_room(size_bytes)
+    def has_room(self, signal: Signal, size_bytes: int) -> bool:
+        """Tell whether a senders' request of this signal and size would be taken now."""
+        return self._outbox.has_room(signal, size_bytes)
 
     def put(self, outgoing: Outgoing) -> bool:
         """Queue the request; False when there is no room."""

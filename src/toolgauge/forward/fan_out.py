@@ -1,7 +1,8 @@
 """Several destinations at once: each has its own queue, retries and books; a dead one does not stop the others.
 
-A request is refused, and comes back from its sender, only while no destination has room for it: were one full queue
-enough, a dead destination would stop them all. What a full one misses meanwhile is dropped there and counted.
+A request is refused, and comes back from its sender, only while none of the destinations that take its signal has room
+for it: were one full queue enough, a dead destination would stop them all. What a full one misses meanwhile is dropped
+there and counted.
 """
 
 import asyncio
@@ -37,9 +38,10 @@ class FanOut:
         """Tell whether any destination takes the signal."""
         return any(destination.forwards(signal) for destination in self.destinations)
 
-    def has_room(self, size_bytes: int) -> bool:
-        """Tell whether any destination has room for a senders' request of this size."""
-        return any(destination.has_room(size_bytes) for destination in self.destinations)
+    def has_room(self, signal: Signal, size_bytes: int) -> bool:
+        """Tell whether any destination that takes the signal has room for a senders' request of this size."""
+        takers = [destination for destination in self.destinations if destination.forwards(signal)]
+        return not takers or any(destination.has_room(size_bytes) for destination in takers)
 
     def put(self, outgoing: Outgoing) -> bool:
         """Queue the request where there is room; False when there is none anywhere (nothing was counted then)."""

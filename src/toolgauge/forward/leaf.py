@@ -31,7 +31,7 @@ class Leaf:
         """Nothing is sent on."""
         return False
 
-    def has_room(self, size_bytes: int) -> bool:  # noqa: ARG002 - the outbox interface
+    def has_room(self, signal: Signal, size_bytes: int) -> bool:  # noqa: ARG002 - the outbox interface
         """There is always room."""
         return True
 

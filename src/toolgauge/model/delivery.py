@@ -69,8 +69,8 @@ class Outbox(Protocol):
         """Tell whether senders' requests of this signal are sent on."""
         ...
 
-    def has_room(self, size_bytes: int) -> bool:
-        """Tell whether `put` would take a senders' request of this size now."""
+    def has_room(self, signal: Signal, size_bytes: int) -> bool:
+        """Tell whether `put` would take a senders' request of this signal and size now."""
         ...
 
     def put(self, outgoing: Outgoing) -> bool:

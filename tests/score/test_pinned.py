@@ -98,11 +98,11 @@ def test_in_order_a_missing_call_does_not_shift_those_after_it(evaluator: ToolTr
 
 def test_a_call_that_meets_its_expected_one_in_part_only_is_not_settled_before_better_ones():
     rules = ArgumentRules.model_validate({key: {"rule": "numeric", "absolute": 1} for key in ("*.x", "*.y")})
-    calls: list[Json] = [{"name": "t", "args": {"id": n, "x": 0, "y": 0}} for n in range(CALLS)]
     reference = [ExpectedCall(name="t", args={"id": number, "x": 1, "y": 1}) for number in range(CALLS)]
     # The call with its id has neither of its figures, and one with another id has both.
     others: list[JsonObject] = [{"id": -1, "x": 50, "y": 50}, {"id": -2, "x": 9, "y": 9}]
-    calls += [{"name": "t", "args": args} for args in others]
+    arguments: list[JsonObject] = [{"id": number, "x": 0, "y": 0} for number in range(CALLS)]
+    calls: list[Json] = [{"name": "t", "args": args} for args in [*arguments, *others]]
     reference += [ExpectedCall(name="t", args={"id": -1, "x": 9, "y": 9})]
     outcome = scored(ToolCallArgs(arguments=rules), calls, reference)
     assert outcome.value == pytest.approx((CALLS + 2 / 3) / (CALLS + 1))

@@ -27,6 +27,7 @@ from toolgauge.model.outcomes import Result, Scorecard
 from toolgauge.model.records import SpanHead, SpanRef
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.score.pauses import Spent
 from toolgauge.score.scorer import Scorer
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -82,7 +83,7 @@ class _Scoring:
     # How long it had been due, and when it was taken up.
     waited_ns: int
     taken_ns: int
-    spent_ns: int = 0
+    spent: Spent
     # There are results, which take their way into metrics and spans.
     is_scored: bool = False
 
@@ -407,15 +408,22 @@ class Pipeline:
             self._let_go(trajectory, self._scorer)
         else:
             waited_ns = max(0, self._now_ns - (self._due_ns or self._now_ns))
-            steps = self._scorer.score(trajectory)
-            self._scoring = _Scoring(trajectory, self._scorer, steps, waited_ns=waited_ns, taken_ns=self._clock())
+            spent = Spent()
+            self._scoring = _Scoring(
+                trajectory,
+                self._scorer,
+                self._scorer.score(trajectory, spent),
+                waited_ns=waited_ns,
+                taken_ns=self._clock(),
+                spent=spent,
+            )
 
     def _is_done(self, scoring: _Scoring, until: int) -> bool:
         started = self._clock()
         for results in scoring.steps:
             now = self._clock()
             if results is not None:
-                self._metrics.scoring_duration.record((scoring.spent_ns + now - started) / 1e9)
+                self._metrics.scoring_duration.record((scoring.spent.ns + now - started) / 1e9)
                 self._metrics.scoring_delay.record((scoring.waited_ns + now - scoring.taken_ns) / 1e9)
                 # What is left to do takes its turns too.
                 scoring.steps = self._finishing(scoring.trajectory, results, scoring.scorer)
@@ -425,7 +433,7 @@ class Pipeline:
                 break
         else:
             return True
-        scoring.spent_ns += self._clock() - started
+        scoring.spent.ns += self._clock() - started
         return False
 
     def _finish(self, trajectory: Trajectory, results: tuple[Result, ...], scorer: Scorer) -> None:

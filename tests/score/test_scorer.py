@@ -18,6 +18,7 @@ from toolgauge.score.evaluators.known_tool import KnownTool
 from toolgauge.score.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.score.evaluators.tool_call_f1 import ToolCallF1
 from toolgauge.score.evaluators.tool_success import ToolSuccess
+from toolgauge.score.pauses import Spent
 from toolgauge.score.scorer import Scorer
 
 
@@ -244,6 +245,22 @@ def test_an_evaluator_that_never_ends_is_cut_off_and_closed():
     outcome = only(trajectory(), criterion(endless))
     assert outcome == Errored(error_type="timeout", message="the evaluator did not end and was cut off")
     assert endless.was_closed
+
+
+def test_an_evaluator_that_takes_too_long_is_cut_off_and_the_others_have_their_time():
+    spent = Spent()
+    steps = Scorer([criterion(NeverEnds()), criterion()], ToolKinds()).score(trajectory(tool_call("a")), spent)
+    pauses = 0
+    for results in steps:
+        if results is not None:
+            assert [outcome_word(result.outcome) for result in results] == ["error", "pass"]
+            assert results[0].outcome == Errored(
+                error_type="timeout", message="the evaluator did not end and was cut off"
+            )
+        pauses += 1
+        spent.ns += 5_000_000
+    # Ten seconds of 5 ms each.
+    assert 2000 < pauses < 2010
 
 
 def test_an_evaluator_that_yields_outcomes_for_ever_is_stopped_at_the_first_repeat():

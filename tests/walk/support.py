@@ -2,6 +2,7 @@
 
 # pyright: reportUnknownMemberType=false
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -58,6 +59,7 @@ class Walk:
         *overrides: str,
         criteria: Sequence[Criterion] | None = None,
         has_memory: Callable[[int], bool] = lambda _size_bytes: True,
+        clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         config = load((), overrides, {})
         registry = MetricRegistry()
@@ -82,6 +84,7 @@ class Walk:
             outbox=self.bag,
             metrics=self.metrics,
             has_memory=has_memory,
+            clock=clock,
         )
 
     def send(self, body: bytes, signal: Signal = "traces") -> None:

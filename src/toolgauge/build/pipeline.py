@@ -41,6 +41,7 @@ def make_pipeline(
     judging: Judging | None = None,
     has_memory: Callable[[int], bool] = lambda _size_bytes: True,
     make_recognizer: MakeRecognizer = Recognizer,
+    clock: Callable[[], int] = time.monotonic_ns,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`."""
     scorer = _scorer(config, criteria)
@@ -56,7 +57,7 @@ def make_pipeline(
         outbox=outbox,
         metrics=metrics,
         settings=PipelineSettings(annotate=config.annotate),
-        clock=time.monotonic_ns,
+        clock=clock,
         has_memory=has_memory,
     )
 

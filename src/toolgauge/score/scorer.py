@@ -23,11 +23,14 @@ from toolgauge.score.applying import (
     with_writing_tools,
 )
 from toolgauge.score.criterion import Criterion, ToolKinds
+from toolgauge.score.pauses import Spent
 from toolgauge.score.seen import Conversation, ExpectedValues
 from toolgauge.score.verdicts import Checker
 
 # So many results are made without a pause.
 _PAUSE_EVERY = 1000
+# What one evaluator may take of its own time for one trajectory; 10,000 calls take the slowest of ours less.
+_LONGEST_NS = 10_000_000_000
 # Room for rounding: a mean of thirds must be able to reach a threshold of 1.
 _ROUNDING = 1e-9
 
@@ -57,15 +60,19 @@ class Scorer:
         self.wanted: frozenset[str] = frozenset(key for criterion in criteria for key in attribute_keys(criterion))
         self.wants_conversations = any(criterion.scope == "conversation" for criterion in criteria)
 
-    def score(self, trajectory: Trajectory) -> Iterator[tuple[Result, ...] | None]:
-        """Yield pauses (`None`) and at the end all results, in the order of the criteria and of the calls."""
+    def score(self, trajectory: Trajectory, spent: Spent | None = None) -> Iterator[tuple[Result, ...] | None]:
+        """Yield pauses (`None`) and at the end all results, in the order of the criteria and of the calls.
+
+        An evaluator that takes too long of the time that is `spent` is cut off at its next pause.
+        """
+        spent = spent or Spent()
         trajectory = with_writing_tools(trajectory, (), self._kinds)
         conversation = Conversation(trajectory, self._expected_values)
         results: list[Result] = []
         for registered in applying(self._scoring, trajectory):
             if results:
                 yield None
-            results.extend((yield from self._results(registered, trajectory, conversation)))
+            results.extend((yield from self._results(registered, trajectory, conversation, spent)))
         yield tuple(results)
 
     def overloaded(self, trajectory: Trajectory) -> tuple[Result, ...]:
@@ -107,7 +114,7 @@ class Scorer:
         )
 
     def _results(
-        self, registered: Registered, trajectory: Trajectory, conversation: Conversation
+        self, registered: Registered, trajectory: Trajectory, conversation: Conversation, spent: Spent
     ) -> Generator[None, None, list[Result]]:
         criterion, evaluator = registered.criterion, registered.evaluator
         seen = seen_by(registered, trajectory, self._kinds)
@@ -115,7 +122,7 @@ class Scorer:
             return []
         if isinstance(seen, NotEvaluated):
             return [_result(criterion, trajectory, None, seen)]
-        judged = yield from self._judged(evaluator, seen.trajectory, seen.expected)
+        judged = yield from self._judged(evaluator, seen.trajectory, seen.expected, spent)
         if seen.expected is not None:
             judged = yield from _with_values_seen(judged, conversation, seen.expected)
         # Evaluators say the same of many calls, mostly with the very same object.
@@ -131,12 +138,13 @@ class Scorer:
         return results
 
     def _judged(
-        self, evaluator: Evaluator, trajectory: Trajectory, expected: Expected | None
+        self, evaluator: Evaluator, trajectory: Trajectory, expected: Expected | None, spent: Spent
     ) -> Generator[None, None, list[Judged]]:
         """Run the evaluator as far as it goes; what it said before it broke stays."""
         judged: list[Judged] = []
         checker = Checker(evaluator.level, trajectory.calls)
         pauses = 0
+        until_ns = spent.ns + _LONGEST_NS
         try:
             evaluations = evaluator.evaluate(trajectory, expected)
             for evaluation in evaluations:
@@ -148,7 +156,7 @@ class Scorer:
                         continue
                     break
                 pauses += 1
-                if pauses > self._max_pauses:
+                if pauses > self._max_pauses or spent.ns > until_ns:
                     judged.append(_broken("timeout", "the evaluator did not end and was cut off"))
                     break
                 yield None

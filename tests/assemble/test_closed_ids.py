@@ -1,0 +1,78 @@
+"""What is remembered of closed traces and conversations: whether they were, and when, in a few bytes."""
+
+import tracemalloc
+
+from toolgauge.assemble.closed_ids import ClosedIds
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+def test_what_was_closed_is_known_for_a_while():
+    closed = ClosedIds(10, 60)
+    closed.add(TRACE, 100)
+    assert [closed.holds(TRACE, now_ns) for now_ns in (100, 160, 161)] == [True, True, False]
+
+
+def test_who_comes_late_is_remembered_on_and_late_since_the_closing():
+    closed = ClosedIds(10, 60)
+    closed.add(TRACE, 0)
+    assert [closed.late_by_ns(TRACE, now_ns) for now_ns in (50, 110, 171)] == [50, 110, None]
+
+
+def test_who_came_late_outlives_what_was_closed_after_it():
+    closed = ClosedIds(2, 1000)
+    closed.add("first", 0)
+    closed.add("second", 1)
+    closed.late_by_ns("first", 2)
+    closed.add("third", 3)
+    assert [closed.holds(name, 3) for name in ("first", "second", "third")] == [True, False, True]
+
+
+def test_what_was_given_back_is_closed_no_more():
+    closed = ClosedIds(10, 60)
+    closed.add(TRACE, 0)
+    closed.remove(TRACE)
+    assert not closed.holds(TRACE, 0)
+
+
+def test_ids_of_conversations_are_told_apart_however_alike_they_look():
+    alike = (TRACE, TRACE.upper(), TRACE + " ", TRACE[:30] + "  ", "", "talk", "talk\ud800", "x" * 32, "x" * 100_000)
+    closed = ClosedIds(100, 60)
+    for number, name in enumerate(alike):
+        assert not any(closed.holds(other, 0) for other in alike[number:])
+        closed.add(name, 0)
+        assert closed.holds(name, 0)
+
+
+def test_memory_is_given_back_when_the_time_is_over():
+    closed = ClosedIds(100_000, 60)
+    tracemalloc.start(1)
+    try:
+        for number in range(5000):
+            closed.add(f"{number:032x}", 0)
+        full = tracemalloc.get_traced_memory()[0]
+        for number in range(5000, 5200):
+            closed.add(f"{number:032x}", 1000 + number)
+        assert tracemalloc.get_traced_memory()[0] < full / 2
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_hundred_bytes_and_a_half_are_enough_for_each():
+    closed = ClosedIds(100_000, 60)
+    tracemalloc.start(1)
+    try:
+        for number in range(20_000):
+            closed.add(f"{number:032x}", 1_800_000_000_000_000_000 + number % 60)
+        assert tracemalloc.get_traced_memory()[0] < 150 * 20_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_never_more_are_remembered_than_allowed_and_nearly_as_many():
+    closed = ClosedIds(1600, 10**9)
+    names = [f"{number:032x}" for number in range(5000)]
+    for now_ns, name in enumerate(names):
+        closed.add(name, now_ns)
+    assert 1499 <= sum(closed.holds(name, 5000) for name in names) <= 1600
+    assert all(closed.holds(name, 5000) for name in names[-1499:])

@@ -1,4 +1,4 @@
-"""Every requirement on OTLP receivers (A to D) and exporters (E), and the tests that prove it.
+"""Every requirement on OTLP receivers (A to D) and exporters (E), what operators expect (H), and the tests that prove it.
 
 The letters are those of the black-box probe (`tests/bench/tools/otlp_probe.py`), which proves a part of A to D too.
 """
@@ -58,9 +58,23 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "C7": (f"{_HTTP}consumers_refusal_is_a_status_with_a_body",),
     "C8": (f"{_ANSWERS}both_transports_say_the_same",),
     "C9": (PROBE, f"{_HTTP}expect_100_continue_is_answered", f"{_HTTP}connection_is_kept_for_the_next_request"),
-    "C10": (PROBE, f"{_HTTP}half_sent_headers_are_closed", f"{_HTTP}half_sent_body_is_told_408_and_closed"),
-    "C11": (PROBE, "receive/test_security.py::test_no_page_may_send_by_default"),
-    "D1": (PROBE, f"{_OTLP_JSON}ids_are_hex_in_either_case"),
+    "C10": (
+        PROBE,
+        f"{_HTTP}half_sent_headers_are_closed",
+        f"{_HTTP}half_sent_body_is_told_408_and_closed",
+        f"{_HTTP}long_body_that_breaks_off_is_told_408_as_soon_as_a_short_one",
+        "wire/test_uploads.py::test_half_sent_bodies_stay_within_the_limit_of_memory",
+    ),
+    "C11": (
+        PROBE,
+        "receive/test_security.py::test_no_page_may_send_by_default",
+        "receive/test_security.py::test_allowed_page_may_ask_and_send",
+    ),
+    "D1": (
+        PROBE,
+        f"{_OTLP_JSON}ids_are_hex_in_either_case",
+        f"{_OTLP_JSON}bytes_are_base64_of_either_alphabet_padded_or_not",
+    ),
     "D2": (PROBE, f"{_OTLP_JSON}a_value_of_the_wrong_type_is_an_error_and_no_crash"),
     "D3": (PROBE, f"{_OTLP_JSON}unknown_and_snake_case_keys_are_ignored"),
     "D4": (f"{_OTLP_JSON}unknown_and_snake_case_keys_are_ignored",),
@@ -77,19 +91,26 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
         f"{_DESTINATION}transient_http_status_is_tried_again",
         f"{_DESTINATION}exhausted_with_retry_info_is_tried_again",
         f"{_DESTINATION}connections_cut_in_the_middle_of_requests_lose_nothing",
+        f"{_DESTINATION}answer_that_is_no_http_is_tried_again",
         "forward/test_backoff.py::test_waits_are_jittered_by_the_factor",
     ),
     "E2": (
         f"{_DESTINATION}permanent_grpc_code_is_dropped_and_counted",
         f"{_DESTINATION}permanent_http_status_is_dropped_and_counted",
     ),
-    "E3": (f"{_DESTINATION}partial_success_is_counted_and_never_retried",),
+    "E3": (
+        f"{_DESTINATION}partial_success_is_counted_and_never_retried",
+        f"{_DESTINATION}rejected_log_records_are_counted_one_by_one",
+    ),
     "E4": (f"{_DESTINATION}retry_info_is_waited_for", f"{_DESTINATION}retry_after_is_waited_for"),
     "E5": ("forward/test_fan_out.py::test_request_that_is_too_large_to_send_is_dropped_and_counted",),
     "E6": (f"{_DESTINATION}enormous_answer_is_a_permanent_error",),
     "E7": (f"{_DESTINATION}hanging_request_does_not_hold_up_twenty_others",),
     "E8": (f"{_DESTINATION}outage_is_logged_once_and_shows_no_content",),
-    "E9": ("forward/test_fan_out.py::test_dead_destination_does_not_stop_the_others_and_its_losses_are_its_own",),
+    "E9": (
+        "forward/test_fan_out.py::test_dead_destination_does_not_stop_the_others_and_its_losses_are_its_own",
+        "wire/test_split_signals.py::test_traces_go_on_while_the_destination_of_logs_is_dead_and_full",
+    ),
     "E10": ("walk/test_requests_out.py::test_no_empty_envelope_is_sent",),
     "E11": ("forward/test_identity.py::test_requests_tell_who_sends_them",),
     "E12": ("forward/test_identity.py::test_waits_by_default_are_those_of_the_collector",),
@@ -124,6 +145,63 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "PROTOCOL": (f"{_ENVIRONMENT}protocol_by_either_variable",),
 }
 
+_SERVE, _RELOAD, _HEALTH = "wire/test_serve.py::test_", "wire/test_reload.py::test_", "wire/test_health.py::test_"
+# What operators expect to find (H).
+OPERATORS: dict[str, tuple[str, ...]] = {
+    "command line": (
+        "config/test_load.py::test_later_files_are_laid_over_earlier_ones_key_by_key",
+        "config/test_load.py::test_overrides_win_over_files_and_the_last_one_over_the_others",
+        "config/test_load.py::test_an_unknown_key_is_an_error_with_path_line_and_hint",
+        "cli/test_configuration.py::test_a_valid_configuration_is_reported_on_stdout",
+        "cli/test_configuration.py::test_print_config_can_be_read_again",
+        "cli/test_configuration.py::test_components_are_listed_as_text_and_as_json",
+        "cli/test_main.py::test_version_is_printed_to_stdout",
+    ),
+    "config file": (
+        "config/test_load.py::test_variables_are_filled_in_and_typed_like_any_scalar",
+        "test_docs.py::test_the_configuration_in_the_readme_holds_defaults",
+    ),
+    "exit codes": (
+        f"{_SERVE}a_signal_scores_what_is_open_sends_it_and_ends_with_0",
+        f"{_SERVE}a_destination_that_is_dead_or_silent_at_the_end_is_told_with_what_is_lost_and_exit_code_1",
+        f"{_SERVE}a_port_in_use_is_told_quickly_with_exit_code_1",
+        f"{_SERVE}a_bad_configuration_is_one_error_with_file_line_and_hint_and_exit_code_2",
+        f"{_SERVE}a_criteria_file_that_does_not_exist_is_named",
+    ),
+    "signals": (
+        f"{_SERVE}a_second_signal_ends_it_at_once",
+        f"{_RELOAD}a_wrong_configuration_is_told_with_file_line_and_hint_and_leaves_the_running_one",
+        f"{_RELOAD}reloads_under_load_that_change_receivers_and_destinations_lose_nothing",
+    ),
+    "health": (
+        "admin/test_health.py::test_running_is_available_with_its_uptime",
+        "admin/test_health.py::test_status_is_short_unless_asked_for_more",
+        f"{_HEALTH}a_destination_that_is_away_is_told_and_requests_are_taken_all_the_same",
+        f"{_HEALTH}a_destination_that_wants_another_token_is_a_permanent_error_of_the_signals_it_refuses",
+        f"{_HEALTH}memory_that_is_short_is_told_and_passes",
+        f"{_HEALTH}health_says_no_as_soon_as_the_signal_came_and_is_there_to_the_last",
+    ),
+    "self-telemetry": (
+        "test_docs.py::test_every_metric_is_in_the_readme",
+        "wire/test_prometheus.py::test_scores_exemplars_and_the_books_are_stored",
+    ),
+    "logs": (
+        "wire/test_end.py::test_at_debug_the_log_is_one_object_a_line_and_tells_neither_content_nor_secrets",
+        "wire/test_descriptors.py::test_clients_that_take_all_descriptors_cost_a_line_in_the_log_and_no_more",
+    ),
+    "memory": (
+        "wire/test_faults_destination.py::test_memory_that_is_short_is_told_with_the_time_to_come_back",
+        "wire/test_faults_destination.py::test_a_long_outage_under_load_stays_within_memory_and_ends_by_itself",
+    ),
+    "tls": (
+        "wire/test_secured.py::test_nobody_gets_in_on_any_port_without_what_was_asked_for",
+        "wire/test_secured.py::test_tokens_and_certificates_are_renewed_on_every_port_while_it_runs",
+        "wire/test_uploads.py::test_messages_of_strangers_are_turned_away_before_they_are_read",
+        "forward/test_tls.py::test_client_certificate_is_shown_where_it_is_asked_for",
+        "forward/test_tls.py::test_renewed_authority_is_trusted_without_a_restart",
+    ),
+}
+
 
 def test_every_requirement_is_in_the_table():
     counts = {"A": 13, "B": 7, "C": 11, "D": 9, "E": 14}
@@ -132,9 +210,9 @@ def test_every_requirement_is_in_the_table():
     ]
 
 
-@pytest.mark.parametrize("requirement", [*REQUIREMENTS, *VARIABLES])
+@pytest.mark.parametrize("requirement", [*REQUIREMENTS, *VARIABLES, *OPERATORS])
 def test_the_tests_of_a_requirement_exist(requirement: str):
-    tests = {**REQUIREMENTS, **VARIABLES}[requirement]
+    tests = {**REQUIREMENTS, **VARIABLES, **OPERATORS}[requirement]
     assert tests
     for test in tests:
         file, _, name = test.partition("::")

@@ -80,3 +80,32 @@ async def test_a_client_that_was_never_asked_is_closed_without_a_thread():
     client = Script(YES)
     await Apart(client).close()
     assert client.is_closed
+
+
+class Prepares(Script):
+    """Notes where it prepared itself."""
+
+    def __init__(self) -> None:
+        super().__init__(YES)
+        self.prepared_in = ""
+
+    async def prepare(self) -> None:
+        self.prepared_in = threading.current_thread().name
+
+
+async def test_a_client_prepares_itself_in_its_own_thread():
+    client = Prepares()
+    apart = Apart(client)
+    await apart.prepare()
+    assert client.prepared_in == "toolgauge-judges"
+    assert (await apart.ask(ASKED)).verdict == YES
+    await apart.close()
+
+
+async def test_a_client_that_needs_no_preparation_is_left_alone():
+    client = Script(YES)
+    apart = Apart(client)
+    await apart.prepare()
+    assert "toolgauge-judges" not in {thread.name for thread in threading.enumerate()}
+    await apart.close()
+    assert client.is_closed

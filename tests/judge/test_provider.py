@@ -2,8 +2,12 @@
 
 import asyncio
 import logging
+import subprocess
+import sys
+from ast import literal_eval
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from pydantic_ai.models.test import TestModel
@@ -172,3 +176,35 @@ async def test_an_objection_to_a_reply_without_memory_is_sent_all_the_same():
         lost = Exchange(reply=Reply(verdict=None, problem="nothing"), problem="nothing")
         reply = await asking.ask(Request(question=question(), exchanges=(lost,)))
     assert reply.verdict == YES
+
+
+_FIRST_ASK = """
+import asyncio, sys
+from tests.judge.stub import stub
+from tests.judge.support import YES, question
+from toolgauge.judge.client import Request
+from toolgauge.judge.provider import open_client
+
+async def main():
+    async with stub(YES) as serving:
+        client = open_client(
+            model="openai:gpt-5-mini", base_url=serving.url, api_key="k", max_output_tokens=50, temperature=None
+        )
+        await client.prepare()
+        assert not serving.requests
+        before = set(sys.modules)
+        await client.ask(Request(question=question()))
+        print(len(serving.requests), sorted(set(sys.modules) - before))
+        await client.close()
+
+asyncio.run(main())
+"""
+
+
+def test_a_client_that_prepared_itself_loads_nothing_with_its_first_request():
+    root = Path(__file__).parents[2]
+    ran = subprocess.run([sys.executable, "-c", _FIRST_ASK], cwd=root, capture_output=True, text=True, check=False)
+    requests, _, loaded = ran.stdout.strip().partition(" ")
+    assert (requests, ran.stderr) == ("1", "")
+    # What opens sockets is the system's, and small.
+    assert [name for name in literal_eval(loaded) if not name.startswith(("anyio", "httpcore"))] == []

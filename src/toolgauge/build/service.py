@@ -84,6 +84,9 @@ class Service:
         """Open the ports. Raise `StartError` when one cannot be had; nothing stays open then."""
         started: list[Callable[[], Awaitable[None]]] = []
         try:
+            # Before anyone can wait for it: judges load what they need.
+            started.append(self.judges.close)
+            await self.judges.start()
             if self.admin is not None:
                 await self.admin.start()
                 started.append(self.admin.stop)
@@ -99,7 +102,6 @@ class Service:
             for stop in reversed(started):
                 await stop()
             raise
-        await self.judges.start()
         self._lag.start()
         self._timers = asyncio.create_task(self._run_timers())
         self.health.enter("running")

@@ -7,19 +7,25 @@ spans, every sender would wait for it.
 import asyncio
 import threading
 
-from toolgauge.judge.client import Client, Reply, Request
+from toolgauge.judge.client import Client, Preparing, Reply, Request
 
 _CLOSE_S = 2.0
 
 
 class Apart:
-    """Implements `judge.client.Client`; the thread begins with the first request and ends with `close`."""
+    """Implements `judge.client.Client`; the thread begins with the first request, or before it with `prepare`, and ends with `close`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._is_closed = False
+
+    async def prepare(self) -> None:
+        """Have the client prepare itself, if it does."""
+        if isinstance(self._client, Preparing):
+            loop = self._loop or self._begin()
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._client.prepare(), loop))
 
     async def ask(self, request: Request) -> Reply:
         """Have the client send the request; giving up here gives up there."""

@@ -1,7 +1,7 @@
 """What asks a judge model: one request in, one reply out. How often and at what cost is not its business."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from toolgauge.model.json import Json
 from toolgauge.model.judging import Question
@@ -36,6 +36,15 @@ class Request:
 
     question: Question
     exchanges: tuple[Exchange, ...] = ()
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A client whose first request would take its process long, were it not for this."""
+
+    async def prepare(self) -> None:
+        """Load what requests need. Sends nothing."""
+        ...
 
 
 class Client(Protocol):

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from toolgauge.judge.asker import Asker
-from toolgauge.judge.client import Client
+from toolgauge.judge.client import Client, Preparing
 from toolgauge.judge.inquest import asked, concluded
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.judge.weight import weight
@@ -130,8 +130,17 @@ class Judges:
         return done
 
     async def start(self) -> None:
-        """Begin to ask."""
+        """Begin to ask, prepared for the first question: it would keep the loop waiting, even from another thread."""
+        await self._prepare()
         self._feeding = asyncio.create_task(self._feed())
+
+    async def _prepare(self) -> None:
+        if not isinstance(self._client, Preparing):
+            return
+        try:
+            await self._client.prepare()
+        except Exception as error:  # noqa: BLE001 (a library that cannot rehearse may be able to ask all the same)
+            self._metrics.failures.add(1, (type(error).__name__,))
 
     async def drain(self, timeout_s: float) -> None:
         """Wait until all that was put has been answered, for as long at most."""

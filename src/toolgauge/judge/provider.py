@@ -45,11 +45,31 @@ from toolgauge.judge.client import Exchange, Reply, Request
 from toolgauge.judge.inquest import MAX_REASKS
 from toolgauge.model.errors import ConfigError, JudgeCallError
 from toolgauge.model.json import Json
+from toolgauge.model.judging import Question
 
 _MAX_REPLY_BYTES = 512 * 1024
 # At `debug` they write whole requests, and at `info` a line a request.
 _TALKATIVE = ("openai", "anthropic", "httpx", "httpx2", "httpcore", "httpcore2", "pydantic_ai")
 _OPENAI = ("openai:", "openai-chat:")
+_REHEARSAL = Question(prompt="", instructions="", form={"type": "object"}, form_name="verdict")
+_REHEARSED: Json = {
+    "id": "rehearsal",
+    "object": "chat.completion",
+    "created": 0,
+    "model": "rehearsal",
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "message": {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": "1", "type": "function", "function": {"name": "verdict", "arguments": "{}"}}],
+            },
+        }
+    ],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+}
 
 
 class ProviderClient:
@@ -61,6 +81,16 @@ class ProviderClient:
         self._http = http
         self._opened = AsyncExitStack()
         self._is_open = False
+
+    async def prepare(self) -> None:
+        """Have a provider that is not there answer once: libraries load most of themselves with the first request."""
+        async with httpx2.AsyncClient(transport=httpx2.MockTransport(_rehearsed)) as http:
+            provider = OpenAICompatibleProvider(
+                "rehearsal", base_url="http://rehearsal", api_key="none", http_client=http
+            )
+            rehearsing = ProviderClient(OpenAIChatModel("rehearsal", provider=provider), self._settings)
+            await rehearsing.ask(Request(question=_REHEARSAL))
+            await rehearsing.close()
 
     async def ask(self, request: Request) -> Reply:
         """Send the request once."""
@@ -138,6 +168,10 @@ def _provider(name: str, api_key: str | None) -> Provider[object]:
     if "api_key" not in signature(made).parameters:
         raise ConfigError(f"`judge.api_key` is not how provider `{name}` is told who asks", hint="leave it out")
     return made(api_key=api_key)  # pyright: ignore[reportCallIssue] - seen in its signature
+
+
+def _rehearsed(_request: httpx2.Request) -> httpx2.Response:
+    return httpx2.Response(200, json=_REHEARSED)
 
 
 class _BoundedStream(httpx2.AsyncByteStream):

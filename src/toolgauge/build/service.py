@@ -28,7 +28,7 @@ from toolgauge.selfmetrics import SelfMetrics
 
 _LOG = logging.getLogger("toolgauge")
 _TICK_S = 0.1
-# In turn with reading, for scoring and for saying what came of it: together they are the lag of the loop.
+# For scoring and for saying what came of it, in turn with reading. What waits may have to wait for two rounds of both.
 _SLICE_NS = 3_000_000
 _LEAST_SLICE_NS = 1_000_000
 # While senders wait for a request to be read, scoring waits for them; what has been due for longer has its turns too.
@@ -190,7 +190,7 @@ class Service:
                     self._watch_memory(now)
             if is_time or saying:
                 with self._faults.survived():
-                    saying = self.pipeline.flush_some(slice_ns or _LEAST_SLICE_NS)
+                    saying = self.pipeline.flush_some(slice_ns // 2 or _LEAST_SLICE_NS)
             if now >= next_push:
                 next_push = now + int(self._push_interval_s * 1e9)
                 with self._faults.survived():
@@ -198,7 +198,7 @@ class Service:
             busy = not slice_ns
             if slice_ns:
                 with self._faults.survived():
-                    busy = self.pipeline.score(slice_ns)
+                    busy = self.pipeline.score(slice_ns // 2 if saying else slice_ns)
             if is_time:
                 self._garbage.look(now, is_quiet=not (busy or saying))
             await asyncio.sleep(0 if busy or saying else _TICK_S)

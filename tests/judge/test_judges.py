@@ -11,14 +11,17 @@ from tests.judge.support import MAYBE, NO, YES, Bench, RightTool, Script, WholeR
 from tests.score.support import tool_call, trajectory
 from toolgauge.emit.redact import Redactor
 from toolgauge.judge.client import Reply, Request
+from toolgauge.judge.judges import Judges
 from toolgauge.judge.settings import JudgeSettings, Prices
 from toolgauge.judge.weight import weight
 from toolgauge.model.errors import JudgeCallError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
 from toolgauge.model.judging import Asking
+from toolgauge.model.metrics import Counter, MetricRegistry
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.selfmetrics import JudgeMetrics
 
 SETTINGS = JudgeSettings(timeout_s=5)
 YES_SCORE = Scored(value=1.0, explanation="the judge said Yes")
@@ -150,6 +153,22 @@ async def test_tokens_that_nobody_tells_are_estimated_from_the_text():
     bench = Bench(said(YES, None, None))
     await bench.judged(inquiry(RightTool(), run("find")))
     assert bench.metrics.tokens.value(("input",)) == 8
+
+
+class CannotRehearse(Script):
+    """Fails where it should prepare itself, and answers all the same."""
+
+    async def prepare(self) -> None:
+        raise KeyError("a secret of a library")
+
+
+async def test_a_client_that_cannot_prepare_itself_is_asked_all_the_same():
+    bench = Bench(YES)
+    bench.judges = Judges(CannotRehearse(YES), bench.asker, SETTINGS, JudgeMetrics(registry := MetricRegistry()))
+    assert await bench.judged(inquiry(RightTool(), run("find"))) == [YES_SCORE]
+    failures = next(metric for metric in registry if metric.name == "toolgauge.judge.failures")
+    assert isinstance(failures, Counter)
+    assert failures.cells == {("KeyError",): 1}
 
 
 async def test_a_full_queue_says_so_and_takes_no_more():

@@ -68,5 +68,5 @@ class Evaluator(Protocol):
     level: ClassVar[Level]
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Yield outcomes; yield `None` at least every 5 ms of work."""
+        """Yield outcomes; yield `None` at least every 5 ms of work. Who takes more than 10 s in all is cut off."""
         ...

@@ -116,18 +116,19 @@ def _trajectory(
     root = last.root
     messages = yield from messages_of(nodes, turns, pace)
     attributes = yield from _attributes(traces, root, pace)
-    start_ns, end_ns = _span_of_time([node for node in nodes if not node.from_log_only] or nodes)
-    if pace.due(len(nodes) // GLANCES):
-        yield
+    start_ns, end_ns = yield from _span_of_time(nodes, pace)
     agents = _agents(nodes, calls)
     offering = [node for node in nodes if node.offers]
+    if pace.due(len(nodes) // GLANCES):
+        yield
+    service, conversation_id = _service(root, nodes), _conversation(last.nodes, root)
     if pace.due(len(nodes) // GLANCES):
         yield
     return Trajectory(
         scope=scope,
         trace_id=last.trace_id,
-        conversation_id=_conversation(last.nodes, root),
-        service=_service(root, nodes),
+        conversation_id=conversation_id,
+        service=service,
         agents=agents,
         root=root.ref if root is not None else None,
         calls=calls,
@@ -183,7 +184,19 @@ def _pairs(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, list[Pair
     return (yield from pair(requests, executions, pace))
 
 
-def _span_of_time(nodes: Sequence[Node]) -> tuple[int, int]:
+def _span_of_time(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, tuple[int, int]]:
+    """Return the first start and the last end; log records without a span count where there is nothing else."""
+    starts: list[int] = []
+    ends: list[int] = []
+    for part in parts(nodes):
+        seen = [node for node in part if not node.from_log_only]
+        if seen:
+            starts.append(min([node.start_ns for node in seen]))
+            ends.append(max([node.end_ns for node in seen]))
+        if pace.due(len(part) // GLANCES):
+            yield
+    if starts:
+        return min(starts), max(ends)
     return min([node.start_ns for node in nodes]), max([node.end_ns for node in nodes])
 
 

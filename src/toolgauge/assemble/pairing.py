@@ -86,7 +86,11 @@ class _Pairing:
                 taken.add(id(execution))
                 if len(taken) % _PAUSE_EVERY == 0 and self._pace.due(_PAUSE_EVERY // GLANCES):
                     yield
+        if self._pace.due(len(self._left_requests) // GLANCES):
+            yield
         self._left_requests = [request for request in self._left_requests if id(request) not in self._partners]
+        if self._pace.due(len(self._left_executions) // GLANCES):
+            yield
         self._left_executions = [execution for execution in self._left_executions if id(execution) not in taken]
 
     def pairs(self) -> Generator[None, None, list[Pair]]:

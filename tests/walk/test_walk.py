@@ -233,7 +233,7 @@ def test_when_memory_is_short_open_runs_are_given_up_unscored_and_their_spans_go
 
 def test_when_memory_is_short_the_oldest_are_given_up_until_half_is_left():
     walk = Walk()
-    scenarios = ("unknown_tool", "tool_error", "one_call")
+    scenarios = ("bad_args", "tool_error", "one_call")
     for scenario in scenarios:
         walk.send_folder("pydantic-ai", scenario)
     assert walk.metrics.traces_open.current() == {(): 3}

@@ -91,16 +91,20 @@ class Departures:
         waiting, self._waiting = self._waiting, []
         self._waiting.extend(outgoing for outgoing in waiting if not self._outbox.put(outgoing))
         # What is released in the meantime leaves the next time, or with what came in the same request.
+        is_full = False
         for origin in list(self._released):
-            if self._flushed(origin, self._released.get(origin, [])):
+            spans = self._released.get(origin, [])
+            if spans and self._flushed(origin, spans):
                 yield
+            elif spans:
+                is_full = True
         self._backed_up = {outgoing.signal for outgoing in self._waiting}
-        if self._released:
+        if is_full:
             self._backed_up.add("traces")
 
     def _flushed(self, origin: object, spans: list[tuple[Container, bytes]]) -> bool:
         # Without room they are still held: they leave when the destination has taken something.
-        if not spans or not self._outbox.has_room("traces", sum(len(raw) for _, raw in spans)):
+        if not self._outbox.has_room("traces", sum(len(raw) for _, raw in spans)):
             return False
         body = encode_spans(spans)
         if not self._outbox.put(Outgoing(signal="traces", body=body, spans=len(spans), own=False)):

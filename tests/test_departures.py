@@ -1,4 +1,4 @@
-from toolgauge.decode.envelope import Container
+from toolgauge.decode.envelope import Container, parse_request
 from toolgauge.departures import Departures
 from toolgauge.forward.leaf import Leaf
 from toolgauge.model.delivery import Outgoing, Signal
@@ -72,3 +72,35 @@ def test_a_request_that_finds_no_room_turns_its_own_signal_away_until_it_has_lef
     assert list(leaving.flushing()) == []
     assert leaving.has_room("logs", 1)
     assert [outgoing.signal for outgoing in outbox.taken] == ["logs"]
+
+
+def test_spans_of_one_request_that_grew_too_large_leave_in_several_in_their_order():
+    leaving, outbox = departures()
+    around = of_one_request()
+    spans = [SPAN + b"\x2a\x80\x80\x20" + bytes([65 + number]) * 524_288 for number in range(10)]
+    leaving.release((around, span) for span in spans)
+    outbox.requests = 2
+    assert len(list(leaving.flushing())) == 2
+    assert leaving.spans == 4
+    assert not leaving.has_room("traces", 1)
+    outbox.requests = 5
+    assert len(list(leaving.flushing())) == 2
+    assert [taken.spans for taken in outbox.taken] == [3, 3, 3, 1]
+    assert all(len(taken.body) < 4_000_000 for taken in outbox.taken)
+    sent = [raw for taken in outbox.taken for raw in spans_of(taken.body)]
+    assert sent == spans
+
+
+def test_a_span_that_is_larger_than_any_request_leaves_alone():
+    leaving, outbox = departures()
+    around = of_one_request()
+    large = SPAN + b"\x2a\x80\x80\x80\x02" + b"x" * 4_194_304
+    leaving.release([(around, SPAN), (around, large), (around, SPAN)])
+    list(leaving.flushing())
+    assert [taken.spans for taken in outbox.taken] == [1, 1, 1]
+    assert leaving.spans == 0
+
+
+def spans_of(body: bytes) -> list[bytes]:
+    request = parse_request(body)
+    return [raw for group in request.resource_groups for scope in group.scope_groups for raw in scope.items]

@@ -17,6 +17,8 @@ from toolgauge.selfmetrics import SelfMetrics
 
 # So many spans are annotated without a pause.
 _PAUSE_EVERY = 200
+# What is said about spans makes them larger, and most destinations take no request of more than 4 MiB.
+_REQUEST_BYTES = 2 * 1024 * 1024
 
 
 class Departures:
@@ -25,7 +27,7 @@ class Departures:
     def __init__(self, outbox: Outbox, metrics: SelfMetrics) -> None:
         self._outbox = outbox
         self._metrics = metrics
-        # Requests of different senders are never merged; what came in one request leaves in one.
+        # Requests of different senders are never merged; what came in one request leaves in one, or a few.
         self._released: dict[object, list[tuple[Container, bytes]]] = {}
         self._waiting: list[Outgoing] = []
         self._backed_up: set[Signal] = set()
@@ -93,21 +95,35 @@ class Departures:
         # What is released in the meantime leaves the next time, or with what came in the same request.
         is_full = False
         for origin in list(self._released):
-            spans = self._released.get(origin, [])
-            if spans and self._flushed(origin, spans):
+            while spans := self._released.get(origin):
+                if not self._is_flushed(origin, spans):
+                    is_full = True
+                    break
                 yield
-            elif spans:
-                is_full = True
         self._backed_up = {outgoing.signal for outgoing in self._waiting}
         if is_full:
             self._backed_up.add("traces")
 
-    def _flushed(self, origin: object, spans: list[tuple[Container, bytes]]) -> bool:
+    def _is_flushed(self, origin: object, spans: list[tuple[Container, bytes]]) -> bool:
+        """Hand over as many of these as one request takes; False when there is no room for them."""
+        count, size_bytes = _first_request([len(raw) for _, raw in spans])
         # Without room they are still held: they leave when the destination has taken something.
-        if not self._outbox.has_room("traces", sum(len(raw) for _, raw in spans)):
+        if not self._outbox.has_room("traces", size_bytes):
             return False
-        body = encode_spans(spans)
-        if not self._outbox.put(Outgoing(signal="traces", body=body, spans=len(spans), own=False)):
+        body = encode_spans(spans[:count])
+        if not self._outbox.put(Outgoing(signal="traces", body=body, spans=count, own=False)):
             return False
-        del self._released[origin]
+        self._released[origin] = spans[count:]
+        if not self._released[origin]:
+            del self._released[origin]
         return True
+
+
+def _first_request(sizes: Sequence[int]) -> tuple[int, int]:
+    """Return how many of these spans leave in one request, one at least, and their bytes."""
+    total = 0
+    for count, size in enumerate(sizes):
+        if count and total + size > _REQUEST_BYTES:
+            return count, total
+        total += size
+    return len(sizes), total

@@ -31,8 +31,8 @@ from toolgauge.score.pauses import Spent
 from toolgauge.score.scorer import Scorer
 from toolgauge.selfmetrics import SelfMetrics
 
-# Less than a slice of scoring may take: reading is not the only thing that the event loop does.
-_LONGEST_READING_NS = 3_000_000
+# As long as a slice of scoring: reading is not the only thing that the event loop does.
+_LONGEST_READING_NS = 2_000_000
 # So many held spans are let go without a pause.
 _HELD_AT_ONCE = 500
 _RECEIVED = ("received", "", "")

@@ -29,7 +29,7 @@ from toolgauge.selfmetrics import SelfMetrics
 _LOG = logging.getLogger("toolgauge")
 _TICK_S = 0.1
 # For scoring and for saying what came of it, in turn with reading. What waits may have to wait for two rounds of both.
-_SLICE_NS = 3_000_000
+_SLICE_NS = 2_000_000
 _LEAST_SLICE_NS = 1_000_000
 # While senders wait for a request to be read, scoring waits for them; what has been due for longer has its turns too.
 _MAY_WAIT_NS = 250_000_000

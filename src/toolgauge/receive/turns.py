@@ -12,9 +12,9 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 # A step takes at most about this long; small requests share it.
-_LONGEST_NS = 3_000_000
+_LONGEST_NS = 2_000_000
 # Nearly all requests are read in fewer steps.
-_STEPS_IN_A_ROW = 10
+_STEPS_IN_A_ROW = 15
 
 
 class Turns:

@@ -12,6 +12,7 @@ from google.rpc.status_pb2 import Status
 from grpc import StatusCode
 
 from toolgauge.forward.partial import MAX_RESPONSE_BYTES, delivered
+from toolgauge.forward.proxies import is_on_this_machine
 from toolgauge.forward.settings import DestinationSettings
 from toolgauge.forward.verdict import DELIVERED, Permanent, Transient, Verdict
 from toolgauge.model.delivery import Signal
@@ -138,12 +139,6 @@ def _credentials(tls: ClientTls) -> grpc.ChannelCredentials:
         None if tls.key_file is None else read_pem(tls.key_file),
         None if tls.cert_file is None else read_pem(tls.cert_file),
     )
-
-
-def is_on_this_machine(address: str) -> bool:
-    """Tell whether the `host:port` is a loopback address."""
-    host = address.rpartition(":")[0].strip("[]").lower()
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _verdict(error: grpc.aio.AioRpcError) -> Verdict:

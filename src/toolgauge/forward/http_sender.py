@@ -10,6 +10,7 @@ from email.utils import parsedate_to_datetime
 import aiohttp
 
 from toolgauge.forward.partial import MAX_RESPONSE_BYTES, delivered
+from toolgauge.forward.proxies import proxy_of
 from toolgauge.forward.settings import DestinationSettings
 from toolgauge.forward.verdict import Permanent, Transient, Verdict
 from toolgauge.model.delivery import Signal
@@ -40,13 +41,15 @@ class HttpSender:
             **({"Content-Encoding": "gzip"} if self._gzip else {}),
         }
         self._urls = _urls(settings)
+        self._proxies: dict[Signal, str | None] = {}
         self._server_name = None if settings.tls is None else settings.tls.server_name
         self._session: aiohttp.ClientSession | None = None
         self._replaced: aiohttp.ClientSession | None = None
         self._watched: Watched | None = None
 
     async def start(self) -> None:
-        """Open the pool; it connects with the first request. Raise `StartError` when a TLS file cannot be used."""
+        """Open the pool; it connects with the first request. Raise `StartError` when a TLS file or the proxy cannot be used."""
+        self._proxies = {signal: proxy_of(url) for signal, url in self._urls.items()}
         self._watched = None if self._settings.tls is None else Watched(self._settings.tls.files)
         self._session = self._opened()
 
@@ -79,13 +82,19 @@ class HttpSender:
         data = await compressed(body) if self._gzip else body
         try:
             async with session.post(
-                url, data=data, allow_redirects=False, server_hostname=self._server_name
+                url,
+                data=data,
+                allow_redirects=False,
+                server_hostname=self._server_name,
+                proxy=self._proxies.get(signal),
             ) as response:
                 return await _verdict(signal, response)
         except TimeoutError:
             return Transient("timeout")
         except aiohttp.ClientConnectionError:
             return Transient("connection")
+        except aiohttp.ClientHttpProxyError as error:
+            return Transient(f"proxy_{error.status}")
         except aiohttp.ClientResponseError:
             # Whoever answered was not the destination: a balancer that restarts, or another protocol.
             return Transient("not_http")

@@ -100,7 +100,7 @@ def test_a_trace_of_a_hundred_thousand_spans_is_scored_while_others_are_answered
             toolgauge.settled(count + 1, 90)
             until(lambda: toolgauge.total("toolgauge_trajectories_total") >= 1, "the trajectory", 60)
         assert prober.answers > 50
-        assert prober.slowest_s < 5
+        assert prober.slowest_s < 2
         assert sink.counted("unique_spans") == count + 1
         assert toolgauge.books()["forwarded"] == count + 1
 

@@ -35,7 +35,7 @@ def of_one_request() -> Container:
 def departures() -> tuple[Departures, Room]:
     metrics = SelfMetrics(MetricRegistry())
     outbox = Room(metrics)
-    return Departures(outbox, metrics), outbox
+    return Departures(outbox, lambda _scorecards: (), metrics), outbox
 
 
 def test_what_is_released_while_others_leave_turns_nobody_away():

@@ -4,7 +4,8 @@ Senders' data stays here while the outbox is full, and senders are told to come 
 dropped and counted then.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from toolgauge.decode.annotate import Annotator
 from toolgauge.decode.decoder import Container
@@ -12,6 +13,7 @@ from toolgauge.decode.envelope import encode_spans
 from toolgauge.emit.hold import HeldSpan
 from toolgauge.model.delivery import Outbox, Outgoing, Signal
 from toolgauge.model.json import Value
+from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -20,12 +22,16 @@ _PAUSE_EVERY = 200
 # What is said about spans makes them larger, and most destinations take no request of more than 4 MiB.
 _REQUEST_BYTES = 2 * 1024 * 1024
 
+# Writes scorecards as requests, each when it is asked for; and pauses (`None`).
+Encode: TypeAlias = Callable[[Sequence[Scorecard]], Iterable[Outgoing | None]]
+
 
 class Departures:
     """Hands over to the outbox what there is room for."""
 
-    def __init__(self, outbox: Outbox, metrics: SelfMetrics) -> None:
+    def __init__(self, outbox: Outbox, encode: Encode, metrics: SelfMetrics) -> None:
         self._outbox = outbox
+        self._encode = encode
         self._metrics = metrics
         # Requests of different senders are never merged; what came in one request leaves in one, or a few.
         self._released: dict[object, list[tuple[Container, bytes]]] = {}
@@ -33,6 +39,8 @@ class Departures:
         self._backed_up: set[Signal] = set()
         self._annotator = Annotator()
         self._being_annotated = 0
+        self._scorecards: list[Scorecard] = []
+        self._encoding: Iterator[Outgoing | None] | None = None
 
     @property
     def spans(self) -> int:
@@ -83,10 +91,30 @@ class Departures:
             self._waiting.append(outgoing)
             self._backed_up.add(outgoing.signal)
 
-    def say(self, outgoing: Outgoing) -> None:
-        """Hand over a request of our own."""
-        if not self._outbox.put(outgoing):
-            self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+    def announce(self, scorecard: Scorecard) -> None:
+        """Have the scorecard leave with the next `saying`."""
+        self._scorecards.append(scorecard)
+
+    def saying(self) -> Iterator[None]:
+        """Hand over what we say ourselves; pause after each step. What is left off goes on with the next `saying`."""
+        while self._says():
+            yield
+
+    def _says(self) -> bool:
+        """Take a step towards handing on what we say ourselves; False when there is nothing to say."""
+        # Taken out first: what fails here is not tried again, so that it stops nothing that comes after it.
+        encoding, self._encoding = self._encoding, None
+        if encoding is None:
+            if not self._scorecards:
+                return False
+            scorecards, self._scorecards = self._scorecards, []
+            encoding = iter(self._encode(scorecards))
+        for outgoing in encoding:
+            if outgoing is not None and not self._outbox.put(outgoing):
+                self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+            self._encoding = encoding
+            break
+        return True
 
     def flushing(self) -> Iterator[None]:
         """Hand over all senders' data that there is room for; pause after each request."""

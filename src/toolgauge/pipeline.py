@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.seen_twice import SeenTwice
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.decode.decoder import Container, DecodedTraces, Decoder, ViewedSpan
+from toolgauge.decode.decoder import Container, DecodedTraces, Decoder
 from toolgauge.decode.envelope import count_items
 from toolgauge.decode.heads import head_of
 from toolgauge.departures import Departures
@@ -126,11 +126,9 @@ class Pipeline:
         self._scoring: _Scoring | None = None
         # A large trace is joined in steps too; it is no longer open then.
         self._closing: Iterator[Trajectory | None] | None = None
-        self._departures = Departures(outbox, metrics)
+        self._departures = Departures(outbox, sink.encoding, metrics)
         # Spans of requests that are being read at this moment.
         self._being_read = 0
-        self._scorecards: list[Scorecard] = []
-        self._saying: Iterator[Outgoing | None] | None = None
         self._flushing: Iterator[None] | None = None
         self._answers: deque[Answers] = deque()
         self._now_ns = 0
@@ -169,12 +167,9 @@ class Pipeline:
 
     def behind_ns(self, now_ns: int) -> int:
         """Tell for how long the trajectory that is scored next has been due."""
-        due_ns = self._due_ns if self._is_scoring else self._assembler.next_due_ns()
+        is_scoring = self._scoring is not None or self._closing is not None
+        due_ns = self._due_ns if is_scoring else self._assembler.next_due_ns()
         return 0 if due_ns is None else max(0, now_ns - due_ns)
-
-    @property
-    def _is_scoring(self) -> bool:
-        return self._scoring is not None or self._closing is not None
 
     # -- in ---------------------------------------------------------------------------------------------------------
 
@@ -251,7 +246,8 @@ class Pipeline:
             self._seen_twice.add(reading.ref, now_ns)
             late = self._assembler.is_closed(reading.ref.trace_id)
             self._assembler.add(reading, now_ns)
-            if not late and self._waits_for_scores(reading) and self._held(viewed, now_ns):
+            waits = not late and self._waits_for_scores(reading)
+            if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns):
                 held.add(viewed.place)
                 self._being_read -= 1
         self._assembler.add_heads(decoded.heads, now_ns)
@@ -288,14 +284,10 @@ class Pipeline:
         return Accepted()
 
     def _waits_for_scores(self, reading: Reading) -> bool:
-        if self._settings.annotate not in ("both", "hold"):
+        if self._settings.annotate not in ("both", "hold") or not reading.observations:
             return False
-        if reading.parent_span_id is None and reading.observations:
-            return True
-        return any(isinstance(observation, _JUDGED) for observation in reading.observations)
-
-    def _held(self, viewed: ViewedSpan, now_ns: int) -> bool:
-        return self._hold.add(viewed.span.ref, viewed.container, viewed.raw, now_ns)
+        is_root = reading.parent_span_id is None
+        return is_root or any(isinstance(observation, _JUDGED) for observation in reading.observations)
 
     # -- time -------------------------------------------------------------------------------------------------------
 
@@ -444,7 +436,7 @@ class Pipeline:
         try:
             yield from self._sink.recording(scorecard)
             yield
-            self._scorecards.append(scorecard)
+            self._departures.announce(scorecard)
             if trajectory.scope == "trace":
                 yield from self._annotate(scorecard)
         finally:
@@ -464,7 +456,7 @@ class Pipeline:
                 scored_at_ns=self._now_ns,
                 by_judges=True,
             )
-            self._scorecards.append(scorecard)
+            self._departures.announce(scorecard)
             deque(self._sink.recording(scorecard), maxlen=0)
             if answers.trajectory.scope == "trace":
                 self._count_annotations(scorecard, set())
@@ -508,21 +500,4 @@ class Pipeline:
     def _flush_steps(self) -> Iterator[None]:
         yield from self._departures.flushing()
         self._take_answers()
-        while self._say():
-            yield
-
-    def _say(self) -> bool:
-        """Take a step towards handing on what we say ourselves; False when there is nothing to say."""
-        # Taken out first: what fails here is not tried again, so that it stops nothing that comes after it.
-        saying, self._saying = self._saying, None
-        if saying is None:
-            if not self._scorecards:
-                return False
-            scorecards, self._scorecards = self._scorecards, []
-            saying = iter(self._sink.encoding(scorecards))
-        for outgoing in saying:
-            if outgoing is not None:
-                self._departures.say(outgoing)
-            self._saying = saying
-            break
-        return True
+        yield from self._departures.saying()

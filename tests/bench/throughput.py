@@ -116,6 +116,7 @@ def running(name: str, sink: dict[str, int]) -> Generator[tuple[subprocess.Popen
             "receivers.otlp.protocols.http.endpoint": f"127.0.0.1:{free_port()}",
             "exporters.otlp": f"{{endpoint: '{destination}', compression: none}}",
             "exporters.prometheus.endpoint": f"127.0.0.1:{free_port()}",
+            "admin.endpoint": f"127.0.0.1:{free_port()}",
         }
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]

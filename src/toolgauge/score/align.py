@@ -25,6 +25,8 @@ Order: TypeAlias = Literal["any", "ordered", "parallel", "partial"]
 MAX_PAIRS = 250_000
 _MAX_KINDS_OF_MAX_PAIRS = 4
 _UNITS_PER_PAIR = 2
+# Going once through the calls for each set of arguments that expected ones pin down is done for so many sets at least.
+_LEAST_SHAPES = 4
 # So many calls on both sides together are first tried in the way that suffices for runs that are nearly as expected.
 _FEW = 100
 
@@ -164,7 +166,7 @@ class _Aligner:
         # The rest of this kind and the kinds that follow need something to look at as well.
         kept = max(self._left - self._max_pairs, 0)
         self._left -= kept
-        for names, alike in shapes[: max(1, self._max_pairs // len(columns))]:
+        for names, alike in shapes[: max(_LEAST_SHAPES, self._max_pairs // len(columns))]:
             whole: Pairs = []
             for block in (yield from pinned.blocks(names, alike, columns, pins, table.pacer)):
                 found = yield from self._weighed(*block)

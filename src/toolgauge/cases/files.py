@@ -1,21 +1,12 @@
 """Files of offline cases, or standard input: lines out, whatever they are compressed with."""
 
-import gzip
 import io
-import lzma
-import sys
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from toolgauge.cases.case import Line
+from toolgauge.compressed import STDIN, UNREADABLE, decompressed, opened
 from toolgauge.model.errors import RecordingError
-
-STDIN = "-"
-
-_GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
-_UNREADABLE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
 
 def lines(files: Sequence[str]) -> Iterator[Line]:
@@ -26,9 +17,9 @@ def lines(files: Sequence[str]) -> Iterator[Line]:
     for file in files:
         shown = "standard input" if file == STDIN else file
         try:
-            with _opened(file) as source, _decompressed(source) as stream:
+            with opened(file) as source, decompressed(source) as stream:
                 yield from _lines(shown, source, stream)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise RecordingError(f"cannot read `{shown}`: {reason}") from error
 
@@ -49,18 +40,3 @@ def _lines(file: str, source: io.BufferedReader, stream: Iterable[bytes]) -> Ite
             after = source.tell() if source.seekable() else before
             yield Line(place=f"{file}:{number}", content=content, read=after - before)
             before = after
-
-
-def _opened(file: str) -> io.BufferedReader:
-    if file == STDIN:
-        # A copy of the descriptor: closing it must not close standard input.
-        return open(sys.stdin.fileno(), "rb", closefd=False)
-    return Path(file).open("rb")
-
-
-def _decompressed(source: io.BufferedReader) -> AbstractContextManager[Iterable[bytes]]:
-    """Tell by how it begins, as standard input has no name; a line of JSON begins otherwise."""
-    beginning = source.peek(len(_XZ))
-    if beginning.startswith(_GZIP):
-        return gzip.open(source)
-    return lzma.open(source) if beginning.startswith(_XZ) else source

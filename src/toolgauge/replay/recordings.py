@@ -5,28 +5,21 @@ length-delimited requests (`*.otlp`), each optionally compressed (`.gz`, `.xz`).
 recording: their requests are merged by time, whatever their names. Streams are read as they are used.
 """
 
-import gzip
 import heapq
 import io
-import lzma
-import sys
-import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
+from toolgauge.compressed import STDIN, UNREADABLE, decompressed, opened
 from toolgauge.decode.otlp_json import requests_from_json
 from toolgauge.decode.recorded_time import newest_time_ns
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import DecodeError, RecordingError
 
 _ENDINGS = (".otlp.pb", ".otlp", ".json", ".jsonl")
-_COMPRESSIONS = {".gz": gzip.open, ".xz": lzma.open}
+_COMPRESSIONS = (".gz", ".xz")
 _MAX_REQUEST_BYTES = 1 << 30
-_STDIN = "-"
-_UNREADABLE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 _TELLING_BYTES = 1 << 16
 _TELLING_KEYS = (b'"resourceSpans"', b'"resourceLogs"', b'"resourceMetrics"')
 
@@ -47,7 +40,7 @@ def find_files(paths: Sequence[str]) -> list[str]:
     """
     files: list[str] = []
     for path in paths:
-        if path == _STDIN:
+        if path == STDIN:
             files.append(path)
             continue
         place = Path(path)
@@ -86,9 +79,9 @@ def _is_recording(file: Path) -> bool:
     if not name.endswith((".json", ".jsonl")):
         return name.endswith(_ENDINGS)
     try:
-        with closing(_open(str(file))) as stream:
+        with opened(str(file)) as source, decompressed(source) as stream:
             beginning = stream.read(_TELLING_BYTES)
-    except _UNREADABLE:
+    except UNREADABLE:
         return True  # reading it will say what is wrong
     return any(key in beginning for key in _TELLING_KEYS)
 
@@ -113,7 +106,7 @@ def _bodies(file: str) -> Iterator[tuple[Signal, bytes]]:
     name = _without_compression(file)
     signal: Signal = "logs" if name.endswith((".logs.otlp.pb", ".logs.otlp")) else "traces"
     try:
-        with closing(_open(file)) as stream:
+        with opened(file) as source, decompressed(source) as stream:
             if name.endswith(".otlp.pb"):
                 yield signal, stream.read()
             elif name.endswith((".json", ".jsonl")):
@@ -122,28 +115,11 @@ def _bodies(file: str) -> Iterator[tuple[Signal, bytes]]:
                 yield from _delimited(file, signal, stream)
             else:
                 yield from _sniffed(file, stream)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise RecordingError(f"cannot read `{file}`: {error}") from error
 
 
-def _open(file: str) -> IO[bytes]:
-    if file == _STDIN:
-        return _decompressed(sys.stdin.buffer.read())
-    opened = _COMPRESSIONS.get(Path(file).suffix)
-    if opened is not None:
-        return io.BufferedReader(opened(file, "rb"))  # pyright: ignore[reportArgumentType]  # both return raw readers
-    return Path(file).open("rb")
-
-
-def _decompressed(data: bytes) -> IO[bytes]:
-    if data.startswith(b"\x1f\x8b"):
-        return io.BytesIO(gzip.decompress(data))
-    if data.startswith(b"\xfd7zXZ\x00"):
-        return io.BytesIO(lzma.decompress(data))
-    return io.BytesIO(data)
-
-
-def _json_bodies(file: str, stream: IO[bytes]) -> Iterator[tuple[Signal, bytes]]:
+def _json_bodies(file: str, stream: io.BufferedIOBase) -> Iterator[tuple[Signal, bytes]]:
     """One document, or one a line: a first line that is a document by itself decides."""
     for number, text in _json_documents(stream):
         try:
@@ -152,7 +128,7 @@ def _json_bodies(file: str, stream: IO[bytes]) -> Iterator[tuple[Signal, bytes]]
             raise RecordingError(f"`{file}`, line {number}: not OTLP JSON ({error})") from error
 
 
-def _json_documents(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+def _json_documents(stream: io.BufferedIOBase) -> Iterator[tuple[int, bytes]]:
     first = stream.readline()
     number = 1
     while first and not first.strip():
@@ -168,7 +144,7 @@ def _json_documents(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def _delimited(file: str, signal: Signal, stream: IO[bytes]) -> Iterator[tuple[Signal, bytes]]:
+def _delimited(file: str, signal: Signal, stream: io.BufferedIOBase) -> Iterator[tuple[Signal, bytes]]:
     position = 0
     while (size := _varint(file, stream)) is not None:
         position += 1
@@ -178,7 +154,7 @@ def _delimited(file: str, signal: Signal, stream: IO[bytes]) -> Iterator[tuple[S
         yield signal, body
 
 
-def _varint(file: str, stream: IO[bytes]) -> int | None:
+def _varint(file: str, stream: io.BufferedIOBase) -> int | None:
     value = shift = 0
     while True:
         byte = stream.read(1)
@@ -197,7 +173,7 @@ def _varint(file: str, stream: IO[bytes]) -> int | None:
     return value
 
 
-def _sniffed(file: str, stream: IO[bytes]) -> Iterator[tuple[Signal, bytes]]:
+def _sniffed(file: str, stream: io.BufferedIOBase) -> Iterator[tuple[Signal, bytes]]:
     """Tell by the content what a file without a telling name is."""
     data = stream.read()
     if data.lstrip()[:1] == b"{":

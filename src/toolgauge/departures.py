@@ -134,7 +134,7 @@ class Departures:
 
     def _is_flushed(self, origin: object, spans: list[tuple[Container, bytes]]) -> bool:
         """Hand over as many of these as one request takes; False when there is no room for them."""
-        count, size_bytes = _first_request([len(raw) for _, raw in spans])
+        count, size_bytes = _first_request(spans)
         # Without room they are still held: they leave when the destination has taken something.
         if not self._outbox.has_room("traces", size_bytes):
             return False
@@ -147,11 +147,11 @@ class Departures:
         return True
 
 
-def _first_request(sizes: Sequence[int]) -> tuple[int, int]:
+def _first_request(spans: Sequence[tuple[Container, bytes]]) -> tuple[int, int]:
     """Return how many of these spans leave in one request, one at least, and their bytes."""
-    total = 0
-    for count, size in enumerate(sizes):
-        if count and total + size > _REQUEST_BYTES:
-            return count, total
-        total += size
-    return len(sizes), total
+    size_bytes = 0
+    for count, (_, raw) in enumerate(spans):
+        if count and size_bytes + len(raw) > _REQUEST_BYTES:
+            return count, size_bytes
+        size_bytes += len(raw)
+    return len(spans), size_bytes

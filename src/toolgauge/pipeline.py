@@ -199,7 +199,9 @@ class Pipeline:
         try:
             decoded = yield from self._decoder.reading_traces(body)
         except GeneratorExit:
-            self._pass_on_unread(body)
+            spans = count_items(body)
+            self._metrics.spans.add(spans, _RECEIVED)
+            self._departures.pass_on(Outgoing(signal="traces", body=body, spans=spans, own=False))
             raise
         self._metrics.spans.add(decoded.span_count, _RECEIVED)
         if decoded.undecodable:
@@ -215,11 +217,6 @@ class Pipeline:
             if rest is not None:
                 self._departures.pass_on(Outgoing(signal="traces", body=rest, spans=spans, own=False))
         return Accepted()
-
-    def _pass_on_unread(self, body: bytes) -> None:
-        spans = count_items(body)
-        self._metrics.spans.add(spans, _RECEIVED)
-        self._departures.pass_on(Outgoing(signal="traces", body=body, spans=spans, own=False))
 
     def _refusal(self, signal: Signal, body: bytes) -> tuple[Refused, str] | None:
         if self._is_closing:

@@ -183,6 +183,12 @@ def test_the_state_is_a_metric():
     assert machine.metrics.memory_limit.current() == {(): 100 * MIB}
 
 
+def test_memory_that_cannot_be_known_is_no_figure():
+    machine = Machine()
+    machine.look(None)
+    assert machine.metrics.memory_resident.current() == {}
+
+
 def test_this_process_uses_some_memory_and_can_give_some_back():
     resident = resident_bytes()
     assert resident is None or 10 * MIB < resident < 1 << 40

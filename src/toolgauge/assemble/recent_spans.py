@@ -47,7 +47,7 @@ class RecentSpans:
     def add_head(self, head: SpanHead) -> None:
         """Remember the ids of a span that nobody reads."""
         packed = head.span_id + head.parent_span_id
-        if head.parent_is_remote:
+        if head.parent_is_remote and head.parent_span_id:
             packed += _REMOTE
         heads = self._young.heads
         together = heads.get(head.trace_id)
@@ -78,9 +78,7 @@ class RecentSpans:
 
 
 def _unpacked(trace_id: bytes, packed: bytes) -> SpanHead:
-    return SpanHead(
-        trace_id=trace_id,
-        span_id=packed[:_ID_BYTES],
-        parent_span_id=packed[_ID_BYTES : 2 * _ID_BYTES] if len(packed) >= 2 * _ID_BYTES else b"",
-        parent_is_remote=len(packed) % _ID_BYTES != 0,
-    )
+    parent_span_id = packed[_ID_BYTES : 2 * _ID_BYTES]
+    if not parent_span_id:
+        return SpanHead(trace_id, packed, b"", None)
+    return SpanHead(trace_id, packed[:_ID_BYTES], parent_span_id, packed.endswith(_REMOTE, 2 * _ID_BYTES))

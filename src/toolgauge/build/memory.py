@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from toolgauge.model.metrics import Labels
 from toolgauge.selfmetrics import SelfMetrics
 
 _LOG = logging.getLogger("toolgauge")
@@ -89,7 +90,7 @@ class MemoryGuard:
         self._tidied_ns: int | None = None
         metrics.memory_limit.set(limit_bytes)
         metrics.memory_state.observe = lambda: {(): float(self._is_short)}
-        metrics.memory_resident.observe = lambda: {(): float(self._resident() or 0)}
+        metrics.memory_resident.observe = self._observed
 
     @property
     def short_since_ns(self) -> int | None:
@@ -127,6 +128,10 @@ class MemoryGuard:
             self._is_told = False
             _LOG.info("%s in use: requests are taken again", self._share(resident))
         return False
+
+    def _observed(self) -> dict[Labels, float]:
+        resident = self._resident()
+        return {} if resident is None else {(): resident}
 
     def _read(self) -> int:
         self._unseen = 0

@@ -30,7 +30,7 @@ _FUNCTIONS: tuple[tuple[object, str, str], ...] = (
     (Assembler, "add", "assemble: take a reading"),
     (Assembler, "add_heads", "assemble: take ids"),
     (Hold, "add", "emit: hold"),
-    (Departures, "_flushed", "decode: write released spans"),
+    (Departures, "_is_flushed", "decode: write released spans"),
     (Walk, "send", "pipeline: take requests, all else"),
     (Walk, "wait", "pipeline: time, all else"),
 )

@@ -1,6 +1,6 @@
 """Builds readings by hand: one function for each kind of span."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.join import GatheredTrace, join

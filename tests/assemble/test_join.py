@@ -1,6 +1,6 @@
 """Joining requested and executed views to calls, each call once."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tests.assemble.support import (
     agent,

@@ -1,6 +1,6 @@
 """What a trajectory says around its calls: agents, root, service, tools on offer, messages, attributes."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tests.assemble.support import (
     agent,

@@ -1,8 +1,8 @@
 """Scorecards to emit, and what was emitted as plain values."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
+from msgspec.structs import replace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from toolgauge.emit.emitter import Emitter

@@ -1,7 +1,7 @@
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 

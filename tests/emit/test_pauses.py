@@ -1,6 +1,6 @@
 """What is said of very many calls is counted and written in steps, between which senders have their turn."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tests.emit.scorecards import call, call_result, emitter, passed, scorecard, trajectory
 from toolgauge.model.metrics import Counter, MetricRegistry

@@ -1,6 +1,5 @@
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from toolgauge.emit.redact import Redactor
 from toolgauge.model.errors import ConfigError

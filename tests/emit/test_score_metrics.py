@@ -1,5 +1,6 @@
 import math
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tests.emit.scorecards import (
     ROOT,

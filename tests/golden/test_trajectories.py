@@ -1,7 +1,8 @@
 """Live, agentevals is given a trajectory and expected calls in place of messages: the score stays the same."""
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tests.golden.goldens import Golden, read_goldens
 from toolgauge.cases.actual import trajectory_of

@@ -1,9 +1,8 @@
 """Any order and batching of arrival before closing gives the same trajectory, and each call once."""
 
-from dataclasses import replace
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.assemble.support import (
     SECOND_NS,

@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.score.support import tool_call, trajectory
 from toolgauge.model.content import Content, Recorded, Unparsed

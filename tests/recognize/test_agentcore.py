@@ -1,8 +1,7 @@
 """Bedrock AgentCore: log records as AWS's OpenTelemetry distribution and the AgentCore SDK build them."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.recognize.support import log, observations, self_metrics, span
 from toolgauge.assemble.join import GatheredTrace, join

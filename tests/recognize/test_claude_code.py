@@ -1,9 +1,9 @@
 """Claude Code, from its documentation (monitoring, 2.1.2xx): spans, and log events with the attributes it names."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.recognize.support import event, log, observations, self_metrics, span
 from toolgauge.assemble.join import GatheredTrace, join

@@ -2,6 +2,7 @@ import json
 import time
 
 import pytest
+from msgspec.structs import replace
 
 from tests.recognize.support import event, log, observations, recorded, seen, span
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
@@ -325,7 +326,8 @@ EXCEPTION = event("exception", {"exception.type": "TimeoutError", "exception.mes
     ],
 )
 def test_errors_come_from_status_error_type_or_exception(record: Record, expected: CallError | None):
-    record.attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search", **record.attributes}
+    named = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search", **record.attributes}
+    record = replace(record, attributes=named)
 
     assert read(record) == [CallExecuted(name="search", error=expected)]
 

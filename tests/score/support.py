@@ -1,8 +1,9 @@
 """Builders of trajectories, calls and references for the tests of scoring."""
 
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.expected import Expected, ExpectedCall

@@ -1,9 +1,9 @@
 """How well one call meets an expected one: what each argument comes to, and what nobody has to answer for."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.score.support import expect, expected, finished, scored, sides, tool_call, trajectory
 from toolgauge.model.content import Unparsed

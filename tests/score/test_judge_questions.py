@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.score.support import expect, expected, tool_call, trajectory
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed

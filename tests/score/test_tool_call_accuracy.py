@@ -1,8 +1,7 @@
 """`tool_call_accuracy`: partial credit by argument, in order or not, and one extra call is one extra call."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.score.support import (
     expect,

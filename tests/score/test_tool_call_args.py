@@ -1,8 +1,7 @@
 """`tool_call_args`: partial credit by argument, one to one, and what cannot be seen is no score."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.score.support import (
     expect,

@@ -1,9 +1,9 @@
 """`tool_call_count`: how often tools are called, also where none is."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from tests.score.support import expect, expected, not_evaluated, scored, sides, tool_call, trajectory

@@ -1,8 +1,7 @@
 """`tool_call_order`: the longest common subsequence, where parallel calls have no order."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.score.support import expect, expected, expected_turns, not_evaluated, scored, tool_call, trajectory, user
 from toolgauge.model.content import NotRecorded

@@ -1,8 +1,7 @@
 """`tool_parameter_match`: its modes, strategies and turns, and that unexpected calls stay visible."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from tests.score.support import (

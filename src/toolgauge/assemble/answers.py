@@ -5,19 +5,17 @@ Every later input repeats every earlier answer, those of earlier traces included
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair
 from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
 from toolgauge.model.observations import CallAnswered
-from toolgauge.model.quick import quick
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
+class _Told(Struct, frozen=True, kw_only=True):
     """The answers with one call id that one span holds, and when they were known."""
 
     node: Node

@@ -2,7 +2,8 @@
 
 from bisect import bisect_left
 from collections.abc import Generator, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.node import Execution, Node, Request
@@ -11,14 +12,11 @@ from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
 from toolgauge.assemble.runs import Runs
 from toolgauge.assemble.states import Fate, Offers, fate
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded
-from toolgauge.model.quick import quick
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Struct, frozen=True, kw_only=True):
     """The calls of one model output; a call that no seen model asked for is a turn of its own."""
 
     node: Node

@@ -7,7 +7,8 @@ depends on what came, not on its order. Ids and numbers of what is cut go to an 
 
 from collections import deque
 from collections.abc import Hashable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from toolgauge.assemble.cutting import cut, identity, sizes, texts
 from toolgauge.assemble.left_out import LeftOutIndex

@@ -1,7 +1,8 @@
 """One conversation while its traces close: a turn of a dialogue is often a trace of its own."""
 
 from collections.abc import Generator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from toolgauge.assemble.join import GatheredTrace, joining
 from toolgauge.assemble.settings import AssembleSettings

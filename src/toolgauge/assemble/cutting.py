@@ -6,7 +6,8 @@ depend on what arrived before it. Levels are powers of two for that reason.
 
 import json
 from collections.abc import Hashable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.left_out import MARK

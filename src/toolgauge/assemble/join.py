@@ -7,7 +7,8 @@ counting one twice or losing a rejected one would move every score.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.calls import Turn, in_turns, tool_calls
@@ -27,8 +28,7 @@ from toolgauge.model.trajectory import ClosedBecause, Run, ToolCall, Trajectory,
 Parents = Mapping[str, str | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatheredTrace:
+class GatheredTrace(Struct, frozen=True, kw_only=True):
     """What was received of one trace. `parents` maps span ids to parent ids, those of unread spans included."""
 
     trace_id: str
@@ -76,8 +76,7 @@ def joining(
     return trajectory
 
 
-@dataclass(frozen=True, slots=True)
-class _Joined:
+class _Joined(Struct, frozen=True):
     turns: tuple[Turn, ...]
     calls: tuple[ToolCall, ...]
     runs: tuple[Run, ...]

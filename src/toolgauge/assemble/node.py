@@ -1,7 +1,8 @@
 """What joining works on: the spans of a trace as nodes of a tree, and the two views of a call."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from toolgauge.assemble.canonical import arguments_key, fold_name
 from toolgauge.model.content import Content, NotRecorded
@@ -16,13 +17,10 @@ from toolgauge.model.observations import (
     ModelCall,
     ToolsOffered,
 )
-from toolgauge.model.quick import quick
 from toolgauge.model.records import SpanRef
 
 
-@quick
-@dataclass(slots=True, kw_only=True, eq=False)
-class Node:
+class Node(Struct, kw_only=True, eq=False):
     """One span with all that was observed on it; `time_ns` is its start on the clock of the topmost service.
 
     All fields from `above` on follow from the spans above it.
@@ -38,12 +36,12 @@ class Node:
     from_log_only: bool
     agent_run: AgentRun | None = None
     model_call: ModelCall | None = None
-    requests: list["Request"] = field(default_factory=list["Request"])
-    executions: list["Execution"] = field(default_factory=list["Execution"])
-    answers: list[CallAnswered] = field(default_factory=list[CallAnswered])
-    offers: list[ToolsOffered] = field(default_factory=list[ToolsOffered])
-    messages: list[MessageSeen] = field(default_factory=list[MessageSeen])
-    conversations: list[ConversationSeen] = field(default_factory=list[ConversationSeen])
+    requests: list["Request"] = []
+    executions: list["Execution"] = []
+    answers: list[CallAnswered] = []
+    offers: list[ToolsOffered] = []
+    messages: list[MessageSeen] = []
+    conversations: list[ConversationSeen] = []
     above: "Node | None" = None
     depth: int = 0
     time_ns: int = 0
@@ -79,8 +77,7 @@ class Node:
         return self.model_call is not None or self.from_log_only
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Request:
+class Request(Struct, kw_only=True, eq=False):
     """A call as a model asked for it; `alive` until another view of the same request takes its place."""
 
     node: Node
@@ -132,8 +129,7 @@ class Request:
             self.arguments = other.arguments
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Execution:
+class Execution(Struct, kw_only=True, eq=False):
     """A call as a tool span shows it; the spans within it that show the same call are absorbed."""
 
     node: Node

@@ -5,7 +5,8 @@ without a parent tells them apart.
 """
 
 from collections.abc import Generator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from toolgauge.assemble.content_budget import ContentBudget
 from toolgauge.assemble.cutting import fingerprint

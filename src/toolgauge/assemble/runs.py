@@ -4,7 +4,8 @@ Who judges a call needs the conversation as that agent had it, and not what othe
 """
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair

@@ -1,7 +1,8 @@
 """Decides what became of a call: executed, rejected or only requested, with which result and error."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from toolgauge.assemble.failures import told_failure
 from toolgauge.assemble.node import Execution, Node, Request
@@ -10,16 +11,13 @@ from toolgauge.assemble.rejections import Rejection, misfits, rejection
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import CallAnswered, CallError
-from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import CallState
 
 # A refusal says at once what it is; what comes later may be the answer of a tool that ran.
 _MAX_WORDS = 300
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
+class Fate(Struct, frozen=True, kw_only=True):
     """What became of a call. `error` is why its tool failed, or why it was turned down."""
 
     state: CallState

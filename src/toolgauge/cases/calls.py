@@ -1,6 +1,8 @@
 """Collects what a case says was done and makes a trajectory of it, as if it had been recorded live."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json

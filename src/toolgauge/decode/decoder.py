@@ -9,6 +9,8 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from toolgauge.decode.envelope import Container, container, parse_request, remove_items
 from toolgauge.decode.heads import read_head
 from toolgauge.decode.marks import log_marks, span_marks
@@ -24,8 +26,7 @@ Place: TypeAlias = tuple[int, int, int]
 _SPANS_AT_A_TIME = 256
 
 
-@dataclass(slots=True, eq=False)
-class ViewedSpan:
+class ViewedSpan(Struct, frozen=True, eq=False):
     """A span, its own bytes, what stood around it, and where it stood."""
 
     span: Span

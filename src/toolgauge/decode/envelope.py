@@ -5,7 +5,8 @@ Writes requests from raw spans. Nothing here looks into a span, so whatever a se
 
 from collections.abc import Collection, Iterable
 from copy import copy
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from toolgauge.decode.messages import (
     REQUEST,
@@ -17,8 +18,7 @@ from toolgauge.decode.messages import (
 )
 
 
-@dataclass(slots=True, eq=False)
-class Container:
+class Container(Struct, eq=False):
     """What stands around a span: resource and scope as bytes, copies of their own.
 
     `resource` and `scope` hold one element for each time the sender wrote the field. Compared by identity.

@@ -7,9 +7,10 @@ Whoever holds without both bounds grows without limit on the first trace that ne
 
 import builtins
 from collections import OrderedDict
-from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from toolgauge.model.records import SpanRef
 
@@ -19,8 +20,7 @@ C = TypeVar("C")
 ENTRY_BYTES = 512
 
 
-@dataclass(slots=True)
-class HeldSpan(Generic[C]):
+class HeldSpan(Struct, Generic[C]):
     """One waiting span: `raw` are its own bytes, never a view into a request."""
 
     ref: SpanRef

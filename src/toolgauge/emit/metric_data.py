@@ -7,8 +7,8 @@ Cumulative, with one start time for all: a lost interval heals, and a restart is
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
+from msgspec.structs import replace
 from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     AggregationTemporality,
     HistogramDataPoint,

@@ -7,7 +7,6 @@ observed, so each measurement is made twice: in our cell and in the instrument.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 from opentelemetry.metrics import Histogram as Instrument
@@ -17,8 +16,7 @@ from toolgauge.emit.sdk import span_context
 from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, Labels, MetricRegistry
 
 
-@dataclass(slots=True, kw_only=True)
-class _Mirrored(Histogram):
+class _Mirrored(Histogram, kw_only=True):
     instrument: Instrument
 
     def record(self, value: float, labels: Labels = (), exemplar: Exemplar | None = None) -> None:

@@ -5,7 +5,8 @@ What fails becomes an outcome that names the kind of failure and quotes nothing:
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from toolgauge.judge.client import Client, Reply, Request
 from toolgauge.judge.inquest import conversation, meaning

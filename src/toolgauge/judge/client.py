@@ -1,14 +1,14 @@
 """What asks a judge model: one request in, one reply out. How often and at what cost is not its business."""
 
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from toolgauge.model.json import Json
 from toolgauge.model.judging import Question
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(Struct, frozen=True, kw_only=True):
     """What a judge answered. `problem` says why there is no verdict in it at all; `verdict` is then `None`.
 
     Tokens are `None` where the provider did not tell. `said` is the client's own memory of its reply, for the next
@@ -22,16 +22,14 @@ class Reply:
     said: object = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class Exchange(Struct, frozen=True, kw_only=True):
     """One reply that was no verdict, and what was wrong with it."""
 
     reply: Reply
     problem: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """A question, with the exchanges that have led to nothing so far."""
 
     question: Question

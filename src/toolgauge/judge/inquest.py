@@ -5,7 +5,8 @@ plug-ins and trusted with nothing: what they raise becomes `Errored`, and one th
 """
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from toolgauge.judge.client import Exchange, Reply, Request
 from toolgauge.judge.form import Form

@@ -1,31 +1,26 @@
 """Arguments and results as far as they could be observed."""
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from toolgauge.model.json import Json
-from toolgauge.model.quick import quick
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """The value, decoded. For arguments it is an object when the producer kept to the rules."""
 
     value: Json
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Unparsed:
+class Unparsed(Struct, frozen=True, gc=False):
     """Text that should have been structured and is not (broken JSON, or cut off by a limit)."""
 
     text: str
     reason: Literal["unparsable", "truncated"] = "unparsable"
 
 
-@dataclass(frozen=True, slots=True)
-class NotRecorded:
+class NotRecorded(Struct, frozen=True):
     """The producer did not export the value: a fact, not an empty value."""
 
     reason: Literal["not_recorded", "redacted"] = "not_recorded"

@@ -1,34 +1,31 @@
 """The narrow waists of the data path: what a receiver hands in and is answered, what leaves."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct
 
 Signal: TypeAlias = Literal["traces", "metrics", "logs"]
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """The data is in memory and will be sent on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """Nothing was taken; the sender should try again (queue full, memory short, shutting down)."""
 
     message: str
     retry_after_s: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Invalid:
+class Invalid(Struct, frozen=True):
     """Nothing was taken and it never will be: the request cannot be decoded."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unsupported:
+class Unsupported(Struct, frozen=True):
     """Nothing was taken: this signal is not accepted as configured."""
 
     message: str
@@ -48,8 +45,7 @@ class Consumer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
+class Outgoing(Struct, frozen=True, kw_only=True):
     """One serialised export request on its way out.
 
     `spans` is the number of senders' spans in it, for the books; 0 for log records and for what we say ourselves.

@@ -1,19 +1,17 @@
 """What a criterion expects: the reference side of a comparison."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from toolgauge.model.json import Json, JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedOutput:
+class ExpectedOutput(Struct, frozen=True, kw_only=True):
     """An output that is expected; wraps the value so that an expected `null` differs from none given."""
 
     value: Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedCall:
+class ExpectedCall(Struct, frozen=True, kw_only=True):
     """One expected call. `args` is `None` when only the name matters, `{}` when no arguments are expected.
 
     `repeat` is the inclusive range of how often the call may occur. Neighbours with the same `group` have no order
@@ -29,8 +27,7 @@ class ExpectedCall:
     group: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class Expected(Struct, frozen=True, kw_only=True):
     """Expected calls, one tuple a user turn; `per_turn` is False for a plain list, which is then one tuple.
 
     `answer` is what the agent should say at the end; where only that is given, there is not even one tuple.

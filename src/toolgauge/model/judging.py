@@ -5,8 +5,9 @@ how often, at what cost and for how long is the business of `judge`.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+
+from msgspec import Struct
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import JsonObject
@@ -14,8 +15,7 @@ from toolgauge.model.outcomes import Level, Outcome
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """One request to a judge model.
 
     `form` is the JSON Schema of the verdict (an object); a reply that does not fit is asked for again. `prompt` is the
@@ -28,7 +28,7 @@ class Question:
     prompt: str
     form_name: str
     form: JsonObject
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 # The judged call (`None` for the trajectory) with what to ask, or with what is clear without asking; `None` is a pause.
@@ -60,8 +60,7 @@ class JudgeEvaluator(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Inquiry:
+class Inquiry(Struct, frozen=True, kw_only=True, eq=False):
     """What one criterion wants to know of one trajectory.
 
     `trajectory` is narrowed to what the criterion is for. `settled` is what is clear without asking: it is not in the
@@ -79,8 +78,7 @@ class Inquiry:
 Judged: TypeAlias = tuple[ToolCall | None, Outcome]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Answers:
+class Answers(Struct, frozen=True, kw_only=True, eq=False):
     """What came of all inquiries about a trajectory, in their order."""
 
     trajectory: Trajectory

@@ -6,8 +6,9 @@ Words of a text would be as large as the text; ids and numbers are what tells co
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
 from zlib import adler32, crc32
+
+from msgspec import Struct
 
 HASH_BYTES = 8
 # Stands in the middle of a text that was cut. Of even length, as the lengths that texts are cut to.
@@ -22,8 +23,7 @@ _NUMBER = re.compile(r"\d+")
 _WORD = re.compile(r"\w")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True, kw_only=True):
     """An index of the ids and numbers in `texts` texts that were cut: sorted hashes, 8 bytes each.
 
     `is_complete` is False when there were more than it has room for.

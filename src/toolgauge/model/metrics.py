@@ -6,17 +6,14 @@ one. Cells are written out as OTLP metric data and as OpenMetrics by `emit`, onc
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
-from toolgauge.model.quick import quick
+from msgspec import Struct
 
 Labels: TypeAlias = tuple[str, ...]
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exemplar:
+class Exemplar(Struct, frozen=True, kw_only=True, gc=False):
     """One measurement with the span it was made for; `time_ns` is wall-clock time."""
 
     value: float
@@ -25,8 +22,7 @@ class Exemplar:
     span_id: str
 
 
-@dataclass(slots=True)
-class HistogramCell:
+class HistogramCell(Struct):
     """Counts per bucket (one more than there are bounds: the last is the overflow) and the newest exemplar of each."""
 
     counts: list[int]
@@ -39,8 +35,7 @@ class HistogramCell:
         return sum(self.counts)
 
 
-@dataclass(slots=True, kw_only=True)
-class Counter:
+class Counter(Struct, kw_only=True):
     """A sum that only grows. `labels` are attribute names in OTel spelling; a cell's key holds their values.
 
     An empty label value means that the label is absent. Either added to, or read through `observe` when written out.
@@ -50,7 +45,7 @@ class Counter:
     unit: str
     description: str
     labels: tuple[str, ...] = ()
-    cells: dict[Labels, float] = field(default_factory=dict[Labels, float])
+    cells: dict[Labels, float] = {}
     observe: Callable[[], Mapping[Labels, float]] | None = None
 
     def add(self, amount: float = 1, labels: Labels = ()) -> None:
@@ -66,15 +61,14 @@ class Counter:
         return self.observe() if self.observe is not None else self.cells
 
 
-@dataclass(slots=True, kw_only=True)
-class Gauge:
+class Gauge(Struct, kw_only=True):
     """A value that moves; either `set`, or read through `observe` when written out."""
 
     name: str
     unit: str
     description: str
     labels: tuple[str, ...] = ()
-    cells: dict[Labels, float] = field(default_factory=dict[Labels, float])
+    cells: dict[Labels, float] = {}
     observe: Callable[[], Mapping[Labels, float]] | None = None
 
     def set(self, value: float, labels: Labels = ()) -> None:
@@ -86,8 +80,7 @@ class Gauge:
         return self.observe() if self.observe is not None else self.cells
 
 
-@dataclass(slots=True, kw_only=True)
-class Histogram:
+class Histogram(Struct, kw_only=True):
     """A distribution over `bounds` (upper bounds, inclusive, ascending)."""
 
     name: str
@@ -95,7 +88,7 @@ class Histogram:
     description: str
     bounds: tuple[float, ...]
     labels: tuple[str, ...] = ()
-    cells: dict[Labels, HistogramCell] = field(default_factory=dict[Labels, HistogramCell])
+    cells: dict[Labels, HistogramCell] = {}
 
     def record(self, value: float, labels: Labels = (), exemplar: Exemplar | None = None) -> None:
         """Add one measurement to a cell."""

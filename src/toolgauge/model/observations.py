@@ -1,34 +1,28 @@
 """What a dialect read from one span or log record. Joining them to tool calls is `assemble`'s work."""
 
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from toolgauge.model.content import NOT_RECORDED, Content
 from toolgauge.model.json import JsonObject
-from toolgauge.model.quick import quick
 from toolgauge.model.records import SpanRef, StatusCode
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallError:
+class CallError(Struct, frozen=True, kw_only=True, gc=False):
     """Why a call failed. `kind` is `error.type` or the exception's class; `message` may hold argument values."""
 
     kind: str
     message: str
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentRun:
+class AgentRun(Struct, frozen=True, kw_only=True, gc=False):
     """The span is one run of an agent; its end is the run's end."""
 
     agent: str | None
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelCall:
+class ModelCall(Struct, frozen=True, kw_only=True, gc=False):
     """The span is one call of a model. All calls it requests are one turn.
 
     `stopped_for_tools` when its finish reason says that it asked for tools, whether or not the calls were recorded.
@@ -38,9 +32,7 @@ class ModelCall:
     stopped_for_tools: bool = False
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallRequested:
+class CallRequested(Struct, frozen=True, kw_only=True):
     """A tool call in a model's output. `position` counts from 0 within this output."""
 
     position: int
@@ -54,9 +46,7 @@ class CallRequested:
     output: int | None = None
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallExecuted:
+class CallExecuted(Struct, frozen=True, kw_only=True):
     """The span is the execution of a tool call.
 
     `protocol` is `mcp` for a span of the protocol beneath a tool (client or server side): where an outer
@@ -74,9 +64,7 @@ class CallExecuted:
     tool_id: str | None = None
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallAnswered:
+class CallAnswered(Struct, frozen=True, kw_only=True):
     """The answer to a call as the model saw it, from the history in a model's input: never a call of its own."""
 
     call_id: str | None = None
@@ -85,8 +73,7 @@ class CallAnswered:
     error: CallError | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolDefinition:
+class ToolDefinition(Struct, frozen=True, kw_only=True):
     """A tool on offer. `parameters` is its JSON Schema, `None` when not told."""
 
     name: str
@@ -94,26 +81,20 @@ class ToolDefinition:
     parameters: JsonObject | None = None
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolsOffered:
+class ToolsOffered(Struct, frozen=True, kw_only=True):
     """The tools a model or agent could choose from."""
 
     tools: tuple[ToolDefinition, ...]
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageSeen:
+class MessageSeen(Struct, frozen=True, kw_only=True, gc=False):
     """Text that the model saw or wrote. Dialects report the system prompt and the newest user text, no history."""
 
     role: Literal["system", "user", "assistant"]
     text: str
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationSeen:
+class ConversationSeen(Struct, frozen=True, kw_only=True, gc=False):
     """A conversation id. The lowest rank wins: 0 `gen_ai.conversation.id`, 1 `session.id`, 2 a framework's key."""
 
     conversation_id: str
@@ -125,9 +106,7 @@ Observation: TypeAlias = (
 )
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(Struct, frozen=True, kw_only=True):
     """All that was read from one span or log record.
 
     `ref` is the span itself, or the span that a log record belongs to (`is_log`). `dialect` is `None`
@@ -147,4 +126,4 @@ class Reading:
     status: StatusCode
     observations: tuple[Observation, ...]
     size_bytes: int
-    attributes: tuple[tuple[str, str | int | float | bool], ...] = field(default=())
+    attributes: tuple[tuple[str, str | int | float | bool], ...] = ()

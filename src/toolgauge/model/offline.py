@@ -5,18 +5,18 @@ makes do with a trajectory; offline it is given the case as it was written.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
+from msgspec import Struct
+
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Level, Outcome
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseOutcome:
+class CaseOutcome(Struct, frozen=True, kw_only=True):
     """The outcome of a case, and beside it what the original says in its own words.
 
     `original` goes by the names of the golden files (`details`, `status`, `passed`) and is shown as it is, values
@@ -24,7 +24,7 @@ class CaseOutcome:
     """
 
     outcome: Outcome
-    original: JsonObject = field(default_factory=dict[str, Json])
+    original: JsonObject = {}
 
 
 class CaseEvaluator(Protocol):

@@ -5,11 +5,11 @@ never enter a mean, a threshold or a window.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from toolgauge.model.json import Json
-from toolgauge.model.quick import quick
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
@@ -35,17 +35,13 @@ Enforce: TypeAlias = Literal["live", "shadow"]
 OutcomeWord: TypeAlias = Literal["pass", "fail", "not_evaluated", "error"]
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class Side(Struct, frozen=True, kw_only=True):
     """One side of a difference; wraps the value so that `null` differs from absent."""
 
     value: Json
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(Struct, frozen=True, kw_only=True):
     """One thing that differed. `where` names tool and argument path, `rule` the comparison that decided.
 
     Values are kept apart from the explanation: they are shown only where `redact.values` allows it.
@@ -57,9 +53,7 @@ class Difference:
     actual: Side | None = None
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
+class Scored(Struct, frozen=True, kw_only=True):
     """A score: `value` in [0, 1]; `parts` are named figures in [0, 1] or counts that make it up.
 
     `explanation` says what and why and holds no value from a span but names. `passed` is `None` as it leaves
@@ -68,22 +62,19 @@ class Scored:
 
     value: float
     explanation: str
-    parts: Mapping[str, float] = field(default_factory=dict[str, float])
+    parts: Mapping[str, float] = {}
     differences: tuple[Difference, ...] = ()
     passed: bool | None = None
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotEvaluated:
+class NotEvaluated(Struct, frozen=True, kw_only=True, gc=False):
     """There was nothing to judge, or it could not be seen."""
 
     reason: Reason
     explanation: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Errored:
+class Errored(Struct, frozen=True, kw_only=True):
     """The evaluation itself failed."""
 
     error_type: str
@@ -93,9 +84,7 @@ class Errored:
 Outcome: TypeAlias = Scored | NotEvaluated | Errored
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Struct, frozen=True, kw_only=True):
     """What one criterion says about one target. `call` is `None` at level `trajectory`.
 
     `target` is the judged span: the call's, or the trajectory's root (`None` when that was not seen).
@@ -112,9 +101,7 @@ class Result:
     outcome: Outcome
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scorecard:
+class Scorecard(Struct, frozen=True, kw_only=True):
     """All results of one trajectory. `scored_at_ns` is wall-clock time since the epoch.
 
     Judges answer late: their results come in a scorecard of their own (`by_judges`) after the first one.

@@ -1,48 +1,42 @@
 """What `decode` hands to the dialects: one span or log record, its resource and its scope.
 
 Attributes, events and bodies are views that decode a value when it is looked up: decoding all
-attributes of all spans costs more than everything else in the process together. That is also why
-these classes are not frozen dataclasses (twice as dear to build); nobody writes to them.
+attributes of all spans costs more than everything else in the process together.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from toolgauge.model.json import Value
-from toolgauge.model.quick import quick
 
 SpanKind: TypeAlias = Literal["unspecified", "internal", "server", "client", "producer", "consumer"]
 StatusCode: TypeAlias = Literal["unset", "ok", "error"]
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class SpanRef:
+class SpanRef(Struct, frozen=True, gc=False):
     """Names one span. Both ids are lower-case hex: 32 and 16 characters."""
 
     trace_id: str
     span_id: str
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Resource:
+class Resource(Struct, frozen=True, kw_only=True, eq=False):
     """The producer. `service` is `service.name`, `None` when the producer did not set it."""
 
     service: str | None
     attributes: Mapping[str, Value]
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Scope:
+class Scope(Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """The instrumentation scope; the best hint of how values are encoded."""
 
     name: str
     version: str
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class SpanEvent:
+class SpanEvent(Struct, frozen=True, kw_only=True, eq=False):
     """One event of a span."""
 
     name: str
@@ -50,8 +44,7 @@ class SpanEvent:
     attributes: Mapping[str, Value]
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Span:
+class Span(Struct, frozen=True, kw_only=True, eq=False):
     """One span, viewed. `parent_span_id` is `None` for a span without a parent id.
 
     `parent_is_remote` is `None` when the producer did not say (OTLP `Span.flags`, bits 8 and 9).
@@ -73,8 +66,7 @@ class Span:
     size_bytes: int
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class LogRecord:
+class LogRecord(Struct, frozen=True, kw_only=True, eq=False):
     """One log record, viewed. `ref` is the span it belongs to, `None` when it names none.
 
     `event_name` is OTLP `LogRecord.event_name`, else the attribute `event.name`, else "".

@@ -1,13 +1,13 @@
 """The ordered tool calls of one trace or conversation, and what was known around them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from toolgauge.model.content import Content
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import CallError, ToolDefinition
-from toolgauge.model.quick import quick
 from toolgauge.model.records import SpanRef
 
 CallState: TypeAlias = Literal["executed", "rejected", "requested_only"]
@@ -25,9 +25,7 @@ ClosedBecause: TypeAlias = Literal[
 ]
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True, kw_only=True):
     """One tool call after its requested and executed views are joined.
 
     `order` counts all calls from 0; `turn` counts model outputs from 0; calls of one turn are a parallel
@@ -61,9 +59,7 @@ class ToolCall:
     tool_id: str | None = None
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True, gc=False):
     """Text of the conversation. `turn` is the first turn of calls that could know it."""
 
     role: Literal["system", "user", "assistant"]
@@ -71,9 +67,7 @@ class Message:
     turn: int
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """One run of an agent; a trace in which no agent run was seen is one run as a whole.
 
     `above` is the run that contains it, `None` for an outermost one. `prompt` is the user's text it began with,
@@ -91,9 +85,7 @@ class Run:
     end_ns: int
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trajectory:
+class Trajectory(Struct, frozen=True, kw_only=True):
     """A closed trajectory. For scope `conversation`, `trace_id` is the trace of the last turn.
 
     `root` is the outermost agent run, else the trace's span without a parent, `None` when neither was seen.
@@ -114,9 +106,9 @@ class Trajectory:
     start_ns: int
     end_ns: int
     # Names of the called tools that change state; decided by configuration, filled in by the scorer.
-    writing_tools: frozenset[str] = field(default=frozenset())
+    writing_tools: frozenset[str] = frozenset()
     # The first turn of calls that could know of a tool on offer, by its name.
-    offer_turns: Mapping[str, int] = field(default_factory=dict[str, int])
+    offer_turns: Mapping[str, int] = {}
     # What can still be told of texts that were too long to keep.
     left_out: LeftOut = NOTHING_LEFT_OUT
     # Model calls that asked for tools, where neither the calls nor any tool span was recorded.

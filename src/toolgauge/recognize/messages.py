@@ -5,14 +5,13 @@ answers it carries. A message of a shape that is not known gives an empty messag
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import orjson
+from msgspec import Struct
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import CallAnswered, CallError, ToolDefinition
-from toolgauge.model.quick import quick
 from toolgauge.recognize import values
 
 _CALL_TYPES = frozenset(("tool_call", "function_call", "tool_use", "tool-call", "function"))
@@ -42,9 +41,7 @@ _MAX_KNOWN_TEXT = 65_536
 _PARAMETERS = ("parameters", "inputSchema", "input_schema", "parameters_json_schema")
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallPart:
+class CallPart(Struct, frozen=True, kw_only=True):
     """A call that the message asks for."""
 
     name: str

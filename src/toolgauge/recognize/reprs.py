@@ -6,7 +6,8 @@ evaluated: the text is rewritten token by token to a literal, which `literals` c
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.recognize.literals import MAX_TEXT, parse_literal
@@ -31,12 +32,11 @@ _TOKEN = re.compile(
 _CONSTANTS = ("None", "True", "False")
 
 
-@dataclass(slots=True)
-class _Rewriting:
+class _Rewriting(Struct):
     """What is open at one place of the text: brackets, and how many arguments each constructor has had."""
 
-    open: list[str] = field(default_factory=list[str])
-    arguments: list[int] = field(default_factory=list[int])
+    open: list[str] = []
+    arguments: list[int] = []
     at_argument: bool = False
 
     def key(self) -> str:

@@ -7,9 +7,9 @@ that want more than that are left out.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TypeAlias, cast
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
 from toolgauge import plugins

@@ -6,7 +6,9 @@ is the producer of each of its spans, until the trace is taken.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from toolgauge.decode.envelope import parse_request
 from toolgauge.decode.views import Views

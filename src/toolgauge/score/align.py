@@ -7,12 +7,12 @@ counts, then with more required, then with more pairs at all. Generators: they y
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Generator, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import fsum
 from typing import Literal, TypeAlias
 
-from toolgauge.model.quick import quick
+from msgspec import Struct
+
 from toolgauge.score import greedy, monotone, partial_order, pinned, plainly
 from toolgauge.score.assignment import assign
 from toolgauge.score.monotone import Pairs
@@ -31,9 +31,7 @@ _LEAST_SHAPES = 4
 _FEW = 100
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class Pair(Struct, frozen=True, kw_only=True):
     """An expected and an actual call by index, and how well they agree."""
 
     expected: int
@@ -41,9 +39,7 @@ class Pair:
     value: float
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alignment:
+class Alignment(Struct, frozen=True, kw_only=True):
     """Who belongs to whom; pairs in expected order, the rest as ascending indices.
 
     `repeated` are the unexpected calls that equal a paired one. `out_of_order` are actual calls: where order does not

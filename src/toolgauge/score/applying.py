@@ -7,13 +7,14 @@ whoever looks at them.
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.ports import Evaluator
-from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, ToolKinds
 from toolgauge.score.globs import Globs
@@ -23,8 +24,7 @@ _SAMPLED_OUT = NotEvaluated(reason="sampled_out", explanation="not in the sample
 _NO_CASE = NotEvaluated(reason="no_reference", explanation="the trajectory names no known case")
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(Struct, frozen=True):
     """A criterion with its globs compiled and its evaluator, which either scores or asks."""
 
     criterion: Criterion
@@ -37,9 +37,7 @@ class Registered:
     is_for_all: bool
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """What an evaluator gets to see."""
 
     trajectory: Trajectory

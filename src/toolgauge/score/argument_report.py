@@ -1,10 +1,10 @@
 """What the arguments of paired calls come to: figures, words, and the differences themselves."""
 
 from collections.abc import Generator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from toolgauge.model.outcomes import Difference, Side
-from toolgauge.model.quick import quick
 from toolgauge.score.align import Alignment
 from toolgauge.score.arguments import ArgumentComparer, Figures
 from toolgauge.score.compare import describe
@@ -16,9 +16,7 @@ _DESCRIBED = 4
 _UNITS_PER_PAIR = 10
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Struct, frozen=True, kw_only=True):
     """`notes` hold no values; `parts` are recall and precision of arguments, counts of unexpected ones and of calls."""
 
     notes: tuple[str, ...]

@@ -9,13 +9,14 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.outcomes import Difference, Side
-from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import MAX_PAIRS, Alignment, Order, Pair, align
 from toolgauge.score.argument_rules import NO_RULES, ArgumentRules
@@ -98,9 +99,7 @@ class ArgumentComparison(CallComparison):
         return ArgumentComparer(sides, terms, pacer)
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class Terms(Struct, frozen=True, kw_only=True):
     """What is asked of arguments.
 
     `subset`: arguments that are not expected cost nothing. `required_only`: of the expected arguments only those are
@@ -109,7 +108,7 @@ class Terms:
 
     rules: ArgumentRules
     schemas: Schemas
-    default: Rule = field(default_factory=Exact)
+    default: Rule = Exact()
     volatile: Globs | None = None
     subset: bool = False
     required_only: bool = False
@@ -120,9 +119,7 @@ class Terms:
         return meets_itself(self.default) and (not self.rules.root or all(map(meets_itself, self.rules.rules)))
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArgumentVerdict:
+class ArgumentVerdict(Struct, frozen=True, kw_only=True):
     """What became of one argument, and the rule that decided. `value` is from 0 to 1."""
 
     name: str
@@ -131,9 +128,7 @@ class ArgumentVerdict:
     rule: str
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallAgreement:
+class CallAgreement(Struct, frozen=True, kw_only=True):
     """How well a call meets an expected one: `value` as `weigh` returns it, and why."""
 
     value: float
@@ -141,14 +136,13 @@ class CallAgreement:
     differences: tuple[Difference, ...] = ()
 
 
-@dataclass(slots=True)
-class Figures:
+class Figures(Struct):
     """Arguments over several pairs of calls; `given` leaves out those that are nobody's fault."""
 
     met: float = 0.0
     expected: int = 0
     given: int = 0
-    words: dict[Word, int] = field(default_factory=dict["Word", int])
+    words: dict[Word, int] = {}
 
     def add(self, agreement: CallAgreement) -> None:
         """Count the arguments of a pair."""
@@ -179,9 +173,7 @@ _ANSWERED = frozenset(("met", "partly", "differs"))
 _EXPECTED = frozenset(("met", "partly", "differs", "missing", "unread"))
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(Struct, frozen=True):
     """One expected argument that is looked at."""
 
     name: str
@@ -190,9 +182,7 @@ class _Wanted:
     omissible: bool
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class _Ruling:
+class _Ruling(Struct, frozen=True):
     """The rules of one argument of one tool."""
 
     scope: Scope
@@ -202,7 +192,7 @@ class _Ruling:
     # Nothing but an equal value is worth 1.
     is_pinned: bool
     # What was found out about values, by both numbers.
-    alike: dict[tuple[int, int], float] = field(default_factory=dict["tuple[int, int]", float])
+    alike: dict[tuple[int, int], float] = {}
 
 
 class ArgumentComparer:

@@ -8,13 +8,13 @@ Each place of a value has a rule (`rules.Scope`); the walk is the same for all.
 import json
 import math
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Difference, Side
-from toolgauge.model.quick import quick
 from toolgauge.score.identities import Key, canonical
 from toolgauge.score.leaves import agreement, same
 from toolgauge.score.pauses import Pacer
@@ -49,9 +49,7 @@ _NOT_OF_LEAVES = (Ignore, Present, Regex, OneOf)
 _JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Struct, frozen=True, kw_only=True):
     """`value` is 1 exactly when the rules are met; only some rules know values between. `leaves` is what was compared."""
 
     value: float
@@ -151,8 +149,7 @@ def _is_graded(rule: Rule) -> bool:
     return isinstance(rule, Similarity | SetLike)
 
 
-@dataclass(slots=True)
-class _Tally:
+class _Tally(Struct):
     """What a comparison has found so far. `is_mean`: every leaf counts by its share, and none decides alone."""
 
     is_mean: bool
@@ -160,7 +157,7 @@ class _Tally:
     graded: int = 0
     sum: float = 0.0
     is_refused: bool = False
-    differences: list[Difference] = field(default_factory=list[Difference])
+    differences: list[Difference] = []
 
     def leaf(self, value: float, rule: Rule) -> None:
         self.leaves += 1
@@ -195,8 +192,7 @@ class _Tally:
 
 
 # Not frozen: there is one for every leaf, and freezing costs four times as much.
-@dataclass(slots=True)
-class _Pair:
+class _Pair(Struct):
     """Both sides of a place; `reported` says that a difference further up stands for this one."""
 
     expected: Json | Absent

@@ -5,11 +5,11 @@ place, `swap` two neighbours, `leave` an unexpected one that costs nothing, and 
 """
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Literal, TypeAlias
 
-from toolgauge.model.quick import quick
+from msgspec import Struct
+
 from toolgauge.score.align import Alignment, Pair, align
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import shown
@@ -34,18 +34,14 @@ _MAX_PAIRS = 20_000
 _UNITS_PER_EDIT = 2
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Free:
+class Free(Struct, frozen=True, kw_only=True):
     """What costs nothing: unexpected calls are left, missing ones not inserted."""
 
     extra: bool = False
     missing: bool = False
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Edit(Struct, frozen=True, kw_only=True):
     """One step of the script. `slot` and `call` are indices into the sides, `None` where that side has none.
 
     `where_to` is where a moved call belongs; for a swap it is the call that belongs where this one stands.

@@ -5,12 +5,11 @@ none ever was. Calls of one turn have no order.
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, TypeAlias, cast
 
+from msgspec import Struct
 from pydantic import BeforeValidator, Field
 
-from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.globs import Globs
 from toolgauge.score.pauses import Pacer
@@ -35,8 +34,7 @@ def _one_or_more(value: object) -> object:
 NeverBefore: TypeAlias = Mapping[_Name, Annotated[tuple[_Name, ...], BeforeValidator(_one_or_more)]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TooEarly:
+class TooEarly(Struct, frozen=True, kw_only=True):
     """A call that did not wait; `awaited` as it was written."""
 
     call: ToolCall
@@ -47,9 +45,7 @@ class TooEarly:
         return f"{shown(self.call.name)} before {shown(self.awaited)}"
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Waiting(Struct, frozen=True, kw_only=True):
     """How many calls had to wait for another, and which of them did not."""
 
     bound: int

@@ -6,9 +6,9 @@ the outcome that says so, never as a call that looks different.
 
 from abc import abstractmethod
 from collections.abc import Collection, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeAlias
 
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
@@ -16,7 +16,6 @@ from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import hidden_calls, shown, unseen_arguments
@@ -41,9 +40,7 @@ _UNITS_PER_CALL = 5
 PlainCalls: TypeAlias = tuple[PlainCall, ...]
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class Looked(Struct, frozen=True, kw_only=True):
     """What an original looks at beside names; `unexpected` says that it also looks into calls that nobody expects."""
 
     arguments: bool = True

@@ -3,12 +3,12 @@
 A rule of single values (`LeafRule`) decides about every leaf of a value; the others look at a value as a whole.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from toolgauge.model.json import Json
-from toolgauge.model.quick import quick
 from toolgauge.score.globs import Globs
 from toolgauge.score.patterns import Pattern
 
@@ -22,21 +22,18 @@ class Absent(Enum):
 ABSENT = Absent.ABSENT
 
 
-@dataclass(frozen=True, slots=True)
-class Exact:
+class Exact(Struct, frozen=True):
     """The same value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Casefold:
+class Casefold(Struct, frozen=True):
     """The same value, where case and Unicode composition of text do not matter.
 
     Texts beyond 50,000 characters that are not plain ASCII have to be the same.
     """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numeric:
+class Numeric(Struct, frozen=True, kw_only=True):
     """Numbers within a tolerance (the larger of the two counts; `relative` is a share of the expected number).
 
     Booleans are no numbers, and neither are texts; these and everything else have to be the same.
@@ -46,8 +43,7 @@ class Numeric:
     relative: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DateTime:
+class DateTime(Struct, frozen=True, kw_only=True):
     """Texts that name the same date, time of day or point in time (forms: `moments`); all else has to be the same.
 
     Clocks with and without a zone differ, unless `zone` (seconds from universal time) says where those without are.
@@ -56,13 +52,11 @@ class DateTime:
     zone: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Contains:
+class Contains(Struct, frozen=True):
     """The expected text occurs in the actual one; of two lists: every expected item does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Similarity:
+class Similarity(Struct, frozen=True):
     """How alike, from 0 to 1: the mean over all leaves of both sides.
 
     Text: 1 - edit distance / longer length. Numbers: 1 - difference / larger magnitude. Everything else is equal or not;
@@ -73,37 +67,31 @@ class Similarity:
 LeafRule: TypeAlias = Exact | Casefold | Numeric | DateTime | Contains | Similarity
 
 
-@dataclass(frozen=True, slots=True)
-class Regex:
+class Regex(Struct, frozen=True):
     """The whole of the actual text matches the pattern; what is expected is not looked at."""
 
     pattern: Pattern
 
 
-@dataclass(frozen=True, slots=True)
-class Ignore:
+class Ignore(Struct, frozen=True):
     """Not looked at, there or not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Present:
+class Present(Struct, frozen=True):
     """Any value, as long as there is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class SetLike:
+class SetLike(Struct, frozen=True):
     """Lists of the same items; order and repeats do not matter. The value is shared items / all items."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subset:
+class Subset(Struct, frozen=True):
     """Objects may hold more than is expected, at any depth; what is expected is compared by the rule `by`."""
 
     by: LeafRule = Exact()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneOf:
+class OneOf(Struct, frozen=True, kw_only=True):
     """One of several accepted values, compared by the rule `by`.
 
     They are `values`, where given, and what is expected is not looked at; else the expected value is the list of them.
@@ -155,8 +143,7 @@ def is_equivalence(rule: Rule) -> bool:
     return isinstance(rule, _EQUIVALENCES)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One step into a value: a key, any key that a glob matches, an item by its place, or any item."""
 
     key: str | None = None
@@ -170,8 +157,7 @@ class Step:
         return step == self.key or (self.keys is not None and self.keys.match(step))
 
 
-@dataclass(frozen=True, slots=True)
-class Deeper:
+class Deeper(Struct, frozen=True):
     """A rule for what lies some steps deeper; of several for the same place the highest `rank` counts."""
 
     steps: tuple[Step, ...]
@@ -179,9 +165,7 @@ class Deeper:
     rank: int
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """The rule of a value, which holds for all that is in it but for those places that have a rule of their own."""
 
     rule: Rule

@@ -5,7 +5,6 @@ ends is cut off. A generator that yields `None` as pauses, so that scoring never
 """
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Answers, Inquiry, Judged, JudgeEvaluator
@@ -35,8 +34,7 @@ _LONGEST_NS = 10_000_000_000
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Registered(Inquiry):
+class _Registered(Inquiry, frozen=True, kw_only=True, eq=False):
     """An inquiry that knows its criterion: another one may have that name when the answers come."""
 
     registered: Criterion

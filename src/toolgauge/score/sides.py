@@ -2,15 +2,15 @@
 
 from collections import Counter
 from collections.abc import Generator, Hashable, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import NotEvaluated
-from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.identities import Identities
 from toolgauge.score.pauses import Pacer
@@ -31,9 +31,7 @@ _MAX_PLAIN = 50
 _MAX_KEPT, _MAX_KEPT_CALLS, _MAX_KEPT_VALUES = 64, 200, 2000
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
+class Sides(Struct, frozen=True, kw_only=True):
     """Expected slots and actual calls; items, arguments and calls of a side go by the same index."""
 
     slots: tuple[ExpectedCall, ...]
@@ -61,9 +59,7 @@ class Sides:
 _Plain: TypeAlias = tuple[JsonObject, dict[str, int], Hashable]
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Slots:
+class _Slots(Struct, frozen=True, kw_only=True):
     """The expected side, and the numbers of its values."""
 
     calls: tuple[ExpectedCall, ...]

@@ -1,9 +1,10 @@
 """Which calls answer which user turn, and how scores of turns become one."""
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Scored

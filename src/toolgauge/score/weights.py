@@ -1,10 +1,10 @@
 """The calls of both sides as `align` sees them, and what their pairs are worth."""
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
-from toolgauge.model.quick import quick
+from msgspec import Struct
+
 from toolgauge.score.pauses import Pacer
 
 # The value of pairing an expected with an actual call (by index); `None` if the two may not be paired.
@@ -15,9 +15,7 @@ _UNITS = 720_720_000
 _UNITS_PER_PAIR = 2
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(Struct, frozen=True, kw_only=True):
     """One call on either side.
 
     Only items of one `kind` can be paired, and items of one kind with equal keys are a whole pair (value 1).

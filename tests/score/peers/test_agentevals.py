@@ -1,8 +1,7 @@
 """`agentevals.trajectory_match`: what agentevals 0.0.9 gave for these cases, and what a trajectory makes of them."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from tests.score.support import (

@@ -1,8 +1,7 @@
 """`bfcl.ast`: what the checker of bfcl-eval 2026.3.23 gave for these cases, and what a trajectory makes of them."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.score.support import expect, expected, judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Unparsed

@@ -1,9 +1,9 @@
 """`strands.*`: what strands-agents-evals 1.7.0 gave for these cases, and the same from trajectories."""
 
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
 from tests.score.support import expect, expected, judge, not_evaluated, scored, tool_call, trajectory

@@ -6,7 +6,8 @@ In schema 1 a model call is a span `call_llm` with the request and response as G
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value

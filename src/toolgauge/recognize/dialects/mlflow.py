@@ -5,7 +5,8 @@ is the span's. Asked to, MLflow writes the GenAI conventions instead; what its i
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import JsonObject, Value

@@ -6,7 +6,8 @@ the same constant agent. Read as the conventions have it, calls would have no id
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value

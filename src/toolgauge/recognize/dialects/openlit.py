@@ -6,7 +6,8 @@ LangChain's messages; ids of failed calls are LangChain's run ids; nodes of a gr
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Value

@@ -6,7 +6,8 @@ JSON text in one attribute of the model's span; the oldest releases name no oper
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.json import Value

@@ -6,7 +6,8 @@ last one the result, so that tool spans without their events would have neither.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded
 from toolgauge.model.json import Value

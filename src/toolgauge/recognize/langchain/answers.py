@@ -6,7 +6,8 @@ the failure behind a span that went well). Which producers wrap a result in this
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
@@ -28,8 +29,7 @@ _CALL_ID = re.compile(r"[ (]tool_call_id='([^'\\]{1,256})'")
 _STATUS_ERROR = re.compile(r" status='error'(?: |$)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """What a tool run says about the call's outcome."""
 
     result: Content = NOT_RECORDED

@@ -4,7 +4,7 @@ Arrives: the execution of a tool. Leaves: the call that the model made. Taken as
 its own that nobody asked for, and one that went well.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.observations import CallError, CallExecuted

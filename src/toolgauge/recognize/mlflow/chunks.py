@@ -4,7 +4,7 @@ Arrives: the span of a model call in OpenAI's form. Leaves: the messages of its 
 streamed call that no tool took up would be lost.
 """
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import JsonObject
@@ -19,13 +19,12 @@ _MAX_CALLS = 1000
 _MAX_CHUNKS = 100_000
 
 
-@dataclass(slots=True)
-class _Streamed:
+class _Streamed(Struct):
     """A call of which pieces have come so far."""
 
     call_id: str = ""
     name: str = ""
-    arguments: list[str] = field(default_factory=list[str])
+    arguments: list[str] = []
 
 
 def completed(span: Span, written: list[JsonObject]) -> list[JsonObject]:

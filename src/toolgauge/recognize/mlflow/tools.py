@@ -4,7 +4,7 @@ Arrives: a span of type `TOOL`. Leaves: its name, id, arguments and result. What
 it writes beside it: a user's own tool may have an argument `call` or `tool_args`.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from toolgauge.model.content import Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
@@ -26,8 +26,7 @@ _STEP = ".call_tool"
 _METHODS = (".call", ".acall", ".__call__")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """What a tool span says."""
 
     name: str

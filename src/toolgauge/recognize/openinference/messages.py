@@ -6,13 +6,13 @@ Leaves: observations. Attribute order is not index order, and one call may be wr
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import CallAnswered, CallError, CallRequested, MessageSeen
-from toolgauge.model.quick import quick
 from toolgauge.recognize.langchain.answers import OTHER_ERROR
 from toolgauge.recognize.langchain.messages import generated
 from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, result
@@ -31,15 +31,13 @@ _TASK_PREFIX = "New task:\n"
 Part: TypeAlias = dict[str, Value]
 
 
-@quick
-@dataclass(slots=True)
-class Message:
+class Message(Struct):
     """One message, its keys grouped: `fields` without an index, lists by index."""
 
-    fields: Part = field(default_factory=dict[str, Value])
-    tool_calls: dict[int, Part] = field(default_factory=dict[int, Part])
-    contents: dict[int, Part] = field(default_factory=dict[int, Part])
-    functions: dict[int, Value] = field(default_factory=dict[int, Value])
+    fields: Part = {}
+    tool_calls: dict[int, Part] = {}
+    contents: dict[int, Part] = {}
+    functions: dict[int, Value] = {}
 
     @property
     def role(self) -> str:
@@ -48,8 +46,7 @@ class Message:
         return value.lower() if isinstance(value, str) else ""
 
 
-@dataclass(slots=True)
-class Messages:
+class Messages(Struct):
     """The messages of a model span in the order of their indices."""
 
     output: list[Message]
@@ -103,8 +100,7 @@ def _index(text: str) -> int | None:
 # --- calls
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """A call as the model wrote it."""
 
     name: str

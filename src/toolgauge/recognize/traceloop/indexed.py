@@ -6,7 +6,8 @@ order: attributes have none, and the tenth comes before the second where indices
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.recognize.messages import Message
@@ -25,8 +26,7 @@ _MESSAGE_FIELDS = frozenset(("role", "content", "tool_call_id", "name"))
 _FUNCTION_FIELDS = frozenset(("name", "description", "parameters", "input_schema"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class Exchange(Struct, frozen=True, kw_only=True):
     """What a model was given and what it wrote. `functions` is JSON text of the tools on offer, "" without any."""
 
     received: list[Message]

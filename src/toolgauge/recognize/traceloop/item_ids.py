@@ -5,7 +5,8 @@ the second beside answers; without tool spans no answer would find its call.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from toolgauge.model.json import Value
 from toolgauge.model.observations import CallAnswered, Observation

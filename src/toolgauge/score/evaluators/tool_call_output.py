@@ -1,13 +1,14 @@
 """`tool_call_output`: did the expected calls give back what they should?"""
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, Pair, align
 from toolgauge.score.compare import Comparison, compare, describe
@@ -118,9 +119,7 @@ class ToolCallOutput(CallComparison):
         )
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class _Verdict:
+class _Verdict(Struct, frozen=True):
     """What is said of one expected output."""
 
     value: float

@@ -4,10 +4,10 @@ After the proposal for Google ADK (google/adk-python issue 5643), with its open 
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
+from msgspec.structs import replace
 from pydantic import Field, field_validator
 
 from toolgauge.model.expected import ExpectedCall

@@ -1,16 +1,15 @@
 """`tool_trajectory`: were the expected calls made, in the expected order, and no others?"""
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import ClassVar, Literal, TypeAlias
 
+from msgspec import Struct
 from pydantic import Field, model_validator
 
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
@@ -167,9 +166,7 @@ class ToolTrajectory(ArgumentComparison):
         )
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Story:
+class _Story(Struct, frozen=True, kw_only=True):
     """What became of the calls of one turn."""
 
     sides: Sides

@@ -8,10 +8,10 @@ expect any.
 
 import json
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar, Literal, TypeAlias
 
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from toolgauge.model.content import Recorded, Unparsed
@@ -20,7 +20,6 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.first_fit import first_without
 from toolgauge.score.identities import Key
@@ -51,18 +50,14 @@ _ROLES = {
 _Mode: TypeAlias = Literal["exact", "ignore", "subset", "superset"]
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(Struct, frozen=True):
     """`args` is `None` where arguments are not looked at: an expected call may give only its name."""
 
     name: str
     args: JsonObject | None
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class _Message:
+class _Message(Struct, frozen=True):
     role: str
     calls: tuple[_Call, ...] = ()
 

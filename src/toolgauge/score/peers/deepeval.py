@@ -1,15 +1,14 @@
 """`deepeval.*`: the scores of DeepEval 4.3.1."""
 
 from collections.abc import Generator, Hashable, Iterator
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from msgspec import Struct
 from pydantic import field_validator
 
 from toolgauge.model.json import JsonObject
 from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Errored, Outcome, Scored
-from toolgauge.model.quick import quick
 from toolgauge.score.align import align
 from toolgauge.score.identities import Key
 from toolgauge.score.pauses import Pacer, finished
@@ -123,9 +122,7 @@ class _NullArgumentsError(Exception):
     """Null is compared with arguments, at which the original raises."""
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Side:
+class _Side(Struct, frozen=True, kw_only=True):
     """A call made ready: keys of what is compared, and of what makes calls equal to the original."""
 
     kind: str

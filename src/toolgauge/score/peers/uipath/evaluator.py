@@ -5,9 +5,9 @@ Live, a reference comes from the criterion's expected calls, or in UiPath's own 
 
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
@@ -16,7 +16,6 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Scored
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.quick import quick
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.pauses import Pacer, finished
 from toolgauge.score.selection import hidden_calls
@@ -33,15 +32,13 @@ class Criteria(BaseModel):
 CriteriaT = TypeVar("CriteriaT", bound=Criteria)
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Struct, frozen=True, kw_only=True):
     """A score as UiPath gives it. `details` are its texts, which hold values; they are made only where they are shown."""
 
     value: float
     explanation: str
     details: Callable[[], JsonObject]
-    parts: dict[str, float] = field(default_factory=dict[str, float])
+    parts: dict[str, float] = {}
     differences: tuple[Difference, ...] = ()
 
     def outcome(self) -> Scored:

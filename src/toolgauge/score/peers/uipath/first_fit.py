@@ -4,11 +4,11 @@ Wart: not the best pairing. Where an expected call fits several, it may take the
 """
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from toolgauge.model.json import JsonObject
-from toolgauge.model.quick import quick
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.peers.uipath.spans import AnyCall, is_meant_by
 
@@ -19,9 +19,7 @@ Equal: TypeAlias = Callable[[int, int], bool]
 Shown: TypeAlias = Callable[[int, int], tuple[object, object]]
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One comparison that was made."""
 
     expected: int
@@ -29,12 +27,11 @@ class Attempt:
     is_equal: bool
 
 
-@dataclass(slots=True)
-class Attempts:
+class Attempts(Struct):
     """All comparisons, and the expected calls that found nothing equal."""
 
-    all: list[Attempt] = field(default_factory=list[Attempt])
-    missing: list[int] = field(default_factory=list[int])
+    all: list[Attempt] = []
+    missing: list[int] = []
 
 
 def attempt(

@@ -108,6 +108,12 @@ def test_a_value_of_the_wrong_type_is_an_error_and_no_crash(fields: dict[str, Js
         one_span(**fields)
 
 
+@pytest.mark.parametrize("kind", ["intValue", "doubleValue"])
+def test_an_integer_that_no_number_of_otlp_holds_is_an_error(kind: str):
+    with pytest.raises(DecodeError, match=rf"value.{kind}` is out of range"):
+        one_span(attributes=[{"key": "k", "value": {kind: 10**400}}])
+
+
 def test_an_empty_value_differs_from_a_missing_one():
     span = one_span(attributes=[{"key": "empty", "value": {}}, {"key": "text", "value": {"stringValue": ""}}])
     attributes = span.resource_spans[0].scope_spans[0].spans[0].attributes
@@ -124,7 +130,23 @@ def test_a_value_nested_too_deep_is_an_error():
         one_span(attributes=[{"key": "k", "value": value}])
 
 
-@pytest.mark.parametrize("text", [b"", b"[]", b"null", b'{"spans": []}', b"{", b'{"resourceSpans": 1}', b"\xff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b'{"spans": []}',
+        b"{",
+        b'{"resourceSpans": 1}',
+        b"\xff",
+        b'{"resourceSpans": "\xff"}',
+        b'{"resourceSpans": "\\ud800"}',
+        b'{"future": 1e400}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+    ],
+)
 def test_what_is_no_otlp_document_is_an_error(text: bytes):
     with pytest.raises(DecodeError):
         requests_from_json(text)

@@ -94,6 +94,8 @@ async def test_asking_again_goes_on_in_the_same_conversation():
         ("wrong_tool", YES, "there is no tool but `verdict`"),
         ("verdict", "{not json", "the verdict is not valid JSON"),
         ("verdict", '{"score": NaN}', "the verdict is not valid JSON"),
+        ("verdict", '{"score": 1e400}', "the verdict is not valid JSON"),
+        ("verdict", '{"reason": "\\ud800"}', "the verdict is not valid JSON"),
         ("verdict", "[" * 100_000, "the verdict is not valid JSON"),
     ],
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import orjson
+import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from toolgauge.config.expected import ExpectedItems, expected_answer, expected_of
@@ -67,8 +67,8 @@ def _lines(text: bytes, source: str, problems: list[Problem]) -> Iterator[tuple[
             continue
         place = Place(source, number)
         try:
-            node = written(orjson.loads(line), place)
-        except orjson.JSONDecodeError as error:
+            node = written(msgspec.json.decode(line), place)
+        except (msgspec.DecodeError, UnicodeError) as error:
             problems.append(Problem(place, f"not valid JSON: {error}"))
             continue
         except RecursionError:

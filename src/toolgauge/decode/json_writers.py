@@ -297,7 +297,10 @@ def _double(value: Json) -> float:
             raise WrongValueError("must be a number") from None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise WrongValueError("must be a number")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise WrongValueError("is out of range") from None
 
 
 def _integer(value: Json) -> int:

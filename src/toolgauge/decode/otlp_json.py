@@ -5,7 +5,7 @@ either case, enums are integers, keys are lowerCamelCase only, unknown keys are 
 would read hex ids as base64 without a word, takes names of enums and snake_case, and is slow.
 """
 
-import orjson
+import msgspec
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -51,9 +51,11 @@ def request_from_json(signal: Signal, text: bytes) -> bytes:
 
 def _document(text: bytes) -> JsonObject:
     try:
-        document: Json = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
+        document: Json = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError) as error:
         raise DecodeError(f"not JSON: {error}") from error
+    except RecursionError as error:
+        raise DecodeError("the values are nested too deeply") from error
     if not isinstance(document, dict):
         raise DecodeError("not a JSON object")
     return document

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from inspect import signature
 
 import httpx2
-import orjson
+import msgspec
 from pydantic_ai.direct import model_request
 from pydantic_ai.exceptions import (
     AgentRunError,
@@ -247,7 +247,7 @@ def _verdict(form_name: str, response: ModelResponse) -> tuple[Json, str | None]
             return None, f"there is no tool but `{form_name}`"
         args = calls[0].args
         # Some providers parse it themselves.
-        return _parsed(orjson.dumps(args) if isinstance(args, dict) else args or "")
+        return _parsed(msgspec.json.encode(args) if isinstance(args, dict) else args or "")
     # Models without tools write the verdict out.
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart)).strip()
     if not text.startswith("{"):
@@ -257,8 +257,8 @@ def _verdict(form_name: str, response: ModelResponse) -> tuple[Json, str | None]
 
 def _parsed(text: str | bytes) -> tuple[Json, str | None]:
     try:
-        return orjson.loads(text), None
-    except orjson.JSONDecodeError:
+        return msgspec.json.decode(text), None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None, "the verdict is not valid JSON"
 
 

@@ -15,7 +15,7 @@ from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
 from toolgauge.model.observations import CallAnswered
 
 
-class _Told(Struct, frozen=True, kw_only=True):
+class _Told(Struct, frozen=True, eq=False):
     """The answers with one call id that one span holds, and when they were known."""
 
     node: Node
@@ -66,12 +66,14 @@ class Answers:
         told = self._told.get(pair.call_id) if pair.call_id is not None else None
         if not told:
             return None
+        asked_ns, trace_id = pair.asking.time_ns, pair.asking.ref.trace_id
+        if told[0].time_ns > asked_ns and told[0].node.ref.trace_id == trace_id:
+            return told[0]
         # What the asking span itself was told is about an earlier call, unless the provider ran the tool.
-        later = told[bisect_right(told, pair.asking.time_ns, key=_time) :]
-        later = later or told[bisect_left(told, pair.asking.time_ns, key=_time) :]
+        later = told[bisect_right(told, asked_ns, key=_time) :]
+        later = later or told[bisect_left(told, asked_ns, key=_time) :]
         if not later:
             return None
-        trace_id = pair.asking.ref.trace_id
         return next((told for told in later if told.node.ref.trace_id == trace_id), later[0])
 
     def _with_ids(self, nodes: Sequence[Node], pace: Pace) -> Generator[None, None, dict[str, list[_Told]]]:
@@ -95,7 +97,7 @@ class Answers:
                     settled.add((call_id, trace_id))
                 here.setdefault(call_id, []).append(answer)
             for call_id, answers in here.items():
-                told.setdefault(call_id, []).append(_Told(node=node, time_ns=time_ns, answers=answers))
+                told.setdefault(call_id, []).append(_Told(node, time_ns, answers))
         return told
 
 

@@ -1,14 +1,15 @@
 """Makes tool calls of paired views: what was asked, what came of it, who made it, and in which order."""
 
 from bisect import bisect_left
-from collections.abc import Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.pairing import Pair
-from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
+from toolgauge.assemble.pauses import GLANCES, HANDFUL, Pace, in_order, parts
 from toolgauge.assemble.runs import Runs
 from toolgauge.assemble.states import Fate, Offers, fate
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded
@@ -16,38 +17,50 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class Turn(Struct, frozen=True, eq=False):
     """The calls of one model output; a call that no seen model asked for is a turn of its own."""
 
     node: Node
-    pairs: tuple[Pair, ...]
+    pairs: list[Pair]
 
 
-def in_turns(pairs: Sequence[Pair], pace: Pace) -> Generator[None, None, tuple[Turn, ...]]:
+def in_turns(pairs: Sequence[Pair], pace: Pace) -> Generator[None, None, list[Turn]]:
     """Group calls by the output that asked for them; requests come in the models' order."""
     outputs: dict[Hashable, list[Pair]] = {}
+    together: list[list[Pair]] = []
     for part in parts(pairs):
         for pair in part:
-            outputs.setdefault(_output_of(pair), []).append(pair)
+            output = _output_of(pair)
+            known = outputs.get(output) if output is not None else None
+            if known is not None:
+                known.append(pair)
+                continue
+            alone = [pair]
+            together.append(alone)
+            if output is not None:
+                outputs[output] = alone
         if pace.due(len(part) // GLANCES):
             yield
     turns: list[Turn] = []
-    for part in parts(list(outputs.values())):
-        turns += [Turn(node=_moment(together), pairs=tuple(together)) for together in part]
+    for part in parts(together):
+        turns += [Turn(_moment(these), these) for these in part]
         if pace.due(len(part) // GLANCES):
             yield
-    return tuple((yield from in_order(turns, lambda turn: turn.node.order, pace)))
+    return (yield from in_order(turns, _place, pace))
 
 
-def _output_of(pair: Pair) -> Hashable:
-    """Tell the output that asked; a call that no known output asked for is by itself."""
+_place: Callable[[Turn], int] = attrgetter("node.place")
+
+
+def _output_of(pair: Pair) -> Hashable | None:
+    """Tell the output that asked; `None` for a call by itself, which no known output asked for."""
     request = pair.request
     if request is None:
-        return ("alone", id(pair))
+        return None
     if request.node.is_primary:
-        return ("model", id(pair.asking))
+        return id(pair.asking)
     # A summary of several outputs rarely tells which calls went together.
-    return ("alone", id(pair)) if request.output is None else ("summary", id(pair.asking), request.output)
+    return None if request.output is None else (id(pair.asking), request.output)
 
 
 def _moment(together: Sequence[Pair]) -> Node:
@@ -56,14 +69,14 @@ def _moment(together: Sequence[Pair]) -> Node:
     if request is None or request.node.is_primary:
         return asking
     ran = (pair.execution.node for pair in together if pair.execution is not None)
-    return min(ran, key=lambda node: node.order, default=asking)
+    return min(ran, key=lambda node: node.place, default=asking)
 
 
 def tool_calls(
     turns: Sequence[Turn], nodes: Sequence[Node], answers: Answers, runs: Mapping[str, Runs], pace: Pace
 ) -> Generator[None, None, tuple[ToolCall, ...]]:
     """Return the calls in order; `runs` are those of each trace."""
-    offers = Offers([node for node in nodes if node.offers])
+    offers = Offers(nodes)
     with_tool_spans: set[str] = set()
     for part in parts(turns):
         with_tool_spans.update(
@@ -75,23 +88,21 @@ def tool_calls(
     calls: list[ToolCall] = []
     for number, turn in enumerate(turns):
         for position, pair in enumerate(turn.pairs):
-            has_tool_spans = pair.asking.ref.trace_id in with_tool_spans
-            became = fate(pair, answers.to(pair), offers, has_tool_spans=has_tool_spans)
+            trace_id = pair.asking.ref.trace_id
+            became = fate(pair, answers.to(pair), offers, has_tool_spans=trace_id in with_tool_spans)
             known_ns = _known_ns(pair, became, answers)
             # Clocks are rounded: whoever asks is told later all the same.
             known = None if known_ns is None else max(number + 1, bisect_left(starts, known_ns))
-            run = runs[pair.asking.ref.trace_id].run_of(pair)
-            calls.append(
-                _tool_call(pair, became, run, order=len(calls), turn=number, position=position, result_turn=known)
-            )
-            if pace.due():
+            place = (len(calls), number, position, known)
+            calls.append(_tool_call(pair, became, runs[trace_id].run_of(pair), place))
+            if len(calls) % HANDFUL == 0 and pace.due(HANDFUL):
                 yield
     return tuple(calls)
 
 
 def _known_ns(pair: Pair, became: Fate, answers: Answers) -> int | None:
     """Return when the outcome of a call was known, `None` when it has none."""
-    if isinstance(became.result, NotRecorded) and became.error is None:
+    if type(became.result) is NotRecorded and became.error is None:
         return None
     if pair.execution is not None:
         node = pair.execution.node
@@ -99,12 +110,11 @@ def _known_ns(pair: Pair, became: Fate, answers: Answers) -> int | None:
     return answers.told_ns(pair)
 
 
-def _tool_call(
-    pair: Pair, became: Fate, run: SpanRef, *, order: int, turn: int, position: int, result_turn: int | None
-) -> ToolCall:
+def _tool_call(pair: Pair, became: Fate, run: SpanRef, place: tuple[int, int, int, int | None]) -> ToolCall:
     request, execution = pair.request, pair.execution
     shown = execution.node if execution is not None else pair.asking
-    agents = _agents(pair)
+    agents = _agents(request, execution)
+    order, turn, position, result_turn = place
     return ToolCall(
         order=order,
         turn=turn,
@@ -119,7 +129,7 @@ def _tool_call(
         state=became.state,
         span=shown.ref,
         requested_by=request.node.ref if request is not None else None,
-        executed_by=execution.node.ref if execution is not None else None,
+        executed_by=shown.ref if execution is not None else None,
         dialect=shown.dialect,
         # Without a tool span only the moment of the request is known.
         start_ns=shown.start_ns if execution is not None else shown.end_ns,
@@ -131,16 +141,15 @@ def _tool_call(
 
 
 def _arguments(request: Request | None, execution: Execution | None) -> Content:
-    if request is not None and not isinstance(request.arguments, NotRecorded):
+    if request is not None and type(request.arguments) is not NotRecorded:
         return request.arguments
-    if execution is not None and not isinstance(execution.arguments, NotRecorded):
+    if execution is not None and type(execution.arguments) is not NotRecorded:
         return execution.arguments
     # Both say nothing; that something was hidden on purpose says more.
     return request.arguments if request is not None else execution.arguments if execution is not None else NOT_RECORDED
 
 
-def _agents(pair: Pair) -> tuple[str, ...]:
-    request, execution = pair.request, pair.execution
+def _agents(request: Request | None, execution: Execution | None) -> tuple[str, ...]:
     if execution is not None and execution.node.above is not None and execution.node.above.agents:
         return execution.node.above.agents
     if request is not None and request.node.agents:

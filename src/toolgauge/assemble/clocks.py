@@ -12,7 +12,17 @@ _Edge = tuple[Node, Node]
 
 
 def clock_offsets(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, Mapping[str | None, int]]:
-    """Return for each service what to add to its times to have them on the clock of the topmost service."""
+    """Return for each service what to add to its times to have them on the clock of the topmost service.
+
+    Nothing where there is but one.
+    """
+    services: set[str | None] = set()
+    for part in parts(nodes):
+        services.update([node.service for node in part])
+        if pace.due(len(part) // GLANCES):
+            yield
+    if len(services) <= 1:
+        return {}
     shallowest: dict[str | None, int] = {}
     edges: dict[str | None, list[_Edge]] = {}
     for part in parts(nodes):

@@ -4,12 +4,12 @@ A call may be shown by a wrapper, by a second instrumentation, and by the client
 Delegation and agents used as tools nest tool spans too, but those are calls of their own.
 """
 
-from collections import deque
-from collections.abc import Generator, Hashable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Generator, Hashable, Sequence
 from itertools import islice
 
 from toolgauge.assemble.canonical import fold_name
-from toolgauge.assemble.node import Execution, Node
+from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
 
 # One span shows one call; log records may add some to it, and hostile ones very many.
@@ -17,24 +17,31 @@ _MAX_BESIDE = 16
 
 
 def executed_calls(
-    nodes: Sequence[Node], requests_by_id: Mapping[str, int], pace: Pace
+    nodes: Sequence[Node], requests: Sequence[Request], pace: Pace
 ) -> Generator[None, None, list[Execution]]:
-    """Return one execution per call in order of time; `requests_by_id` tells how often a call id was requested."""
+    """Return one execution per call in order of time; `requests` tell how often a call id was requested."""
     executing = [node for node in nodes if node.executions]
-    for part in parts((yield from in_order(executing, lambda node: node.depth, pace))):
+    inner = [node for node in executing if node.tool_above is not None]
+    if pace.due(len(nodes) // GLANCES):
+        yield
+    for part in parts((yield from in_order(inner, _depth, pace))):
         for node in part:
             for execution in node.executions:
                 _absorb_into_outer(node, execution)
         if pace.due(len(part) // GLANCES):
             yield
-    outermost = [execution for node in executing for execution in node.executions if execution.host is None]
-    if pace.due(len(outermost) // GLANCES):
+    calls = [execution for node in executing for execution in node.executions]
+    if pace.due(len(calls) // GLANCES):
         yield
-    yield from _absorb_doubled(outermost, pace)
-    if pace.due(len(outermost) // GLANCES):
+    yield from _absorb_doubled([execution for execution in calls if execution.host is None], pace)
+    if pace.due(len(calls) // GLANCES):
         yield
-    yield from _absorb_beside([execution for execution in outermost if execution.host is None], requests_by_id, pace)
-    return [execution for execution in outermost if execution.host is None]
+    yield from _absorb_beside([execution for execution in calls if execution.host is None], requests, pace)
+    return [execution for execution in calls if execution.host is None]
+
+
+def _depth(node: Node) -> int:
+    return node.depth
 
 
 def _absorb_into_outer(node: Node, execution: Execution) -> None:
@@ -90,12 +97,17 @@ def _absorb_doubled(executions: Sequence[Execution], pace: Pace) -> Generator[No
 
 
 def _absorb_beside(
-    executions: Sequence[Execution], requests_by_id: Mapping[str, int], pace: Pace
+    executions: Sequence[Execution], requests: Sequence[Request], pace: Pace
 ) -> Generator[None, None, None]:
     """Merge tool spans side by side that carry one id: two instrumentations, or a call that was executed again.
 
     Ids that a producer uses again for the next request stay apart: as many calls are left as were requested.
     """
+    ids = [execution.call_id for execution in executions if execution.call_id is not None]
+    if pace.due(len(executions) // GLANCES):
+        yield
+    if len(set(ids)) == len(ids):
+        return
     by_id: dict[str, list[Execution]] = {}
     for part in parts(executions):
         for execution in part:
@@ -103,9 +115,10 @@ def _absorb_beside(
                 by_id.setdefault(execution.call_id, []).append(execution)
         if pace.due(len(part) // GLANCES):
             yield
+    wanted = Counter([request.call_id for request in requests])
     for call_id, together in by_id.items():
         if len(together) > 1:
-            _merge_up_to(max(1, requests_by_id.get(call_id, 1)), together)
+            _merge_up_to(max(1, wanted[call_id]), together)
             if pace.due(len(together)):
                 yield
 

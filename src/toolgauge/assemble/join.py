@@ -5,8 +5,9 @@ counting one twice or losing a rejected one would move every score.
 """
 
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -15,7 +16,7 @@ from toolgauge.assemble.calls import Turn, in_turns, tool_calls
 from toolgauge.assemble.executions import executed_calls
 from toolgauge.assemble.left_out import merged
 from toolgauge.assemble.messages import messages_of
-from toolgauge.assemble.node import Node
+from toolgauge.assemble.node import Node, order
 from toolgauge.assemble.pairing import Pair, pair
 from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
 from toolgauge.assemble.requests import requested_calls
@@ -26,6 +27,8 @@ from toolgauge.model.observations import Reading, ToolDefinition
 from toolgauge.model.trajectory import ClosedBecause, Run, ToolCall, Trajectory, TrajectoryScope
 
 Parents = Mapping[str, str | None]
+# When tools were on offer, and which.
+_Offer: TypeAlias = tuple[int, tuple[ToolDefinition, ...]]
 
 
 class GatheredTrace(Struct, frozen=True, kw_only=True):
@@ -63,21 +66,26 @@ def joining(
         return None
     nodes = planted[-1].nodes
     if len(planted) > 1:
-        every = [node for trace in planted for node in trace.nodes]
-        nodes = tuple((yield from in_order(every, lambda node: node.order, pace)))
+        nodes = yield from in_order([node for trace in planted for node in trace.nodes], order, pace)
+    for place, node in enumerate(nodes):
+        node.place = place
     joined = yield from _joined(planted, nodes, pace)
     trajectory = yield from _trajectory(traces, planted, nodes, joined, pace, scope, closed_because)
     # Nodes and calls name each other: what is left to the collection of garbage costs more than taking it apart.
     for part in parts(nodes):
         for node in part:
-            node.part()
+            if node.requests or node.executions or node.agent_run is not None:
+                node.part()
         if pace.due(len(part) // GLANCES):
             yield
     return trajectory
 
 
+_asked: Callable[[Pair], int] = attrgetter("asking.place")
+
+
 class _Joined(Struct, frozen=True):
-    turns: tuple[Turn, ...]
+    turns: list[Turn]
     calls: tuple[ToolCall, ...]
     runs: tuple[Run, ...]
 
@@ -86,7 +94,7 @@ def _joined(planted: "Sequence[_Planted]", nodes: Sequence[Node], pace: Pace) ->
     pairs: list[Pair] = []
     for trace in planted:
         pairs += yield from _pairs(trace.nodes, pace)
-    pairs = yield from in_order(pairs, lambda one: one.asking.order, pace)
+    pairs = yield from in_order(pairs, _asked, pace)
     turns = yield from in_turns(pairs, pace)
     runs: dict[str, Runs] = {}
     for trace in planted:
@@ -117,7 +125,7 @@ def _trajectory(
     attributes = yield from _attributes(traces, root, pace)
     start_ns, end_ns = yield from _span_of_time(nodes, pace)
     agents = _agents(nodes, calls)
-    offering = [node for node in nodes if node.offers]
+    offers = _new_offers(nodes)
     if pace.due(len(nodes) // GLANCES):
         yield
     service, conversation_id = _service(root, nodes), _conversation(last.nodes, root)
@@ -131,15 +139,15 @@ def _trajectory(
         agents=agents,
         root=root.ref if root is not None else None,
         calls=calls,
-        tools_offered=_offers(offering),
+        tools_offered=_tools(offers),
         messages=messages,
-        offer_turns=_offer_turns(offering, turns),
+        offer_turns=_offer_turns(offers, turns),
         attributes=attributes,
         closed_because=closed_because,
         start_ns=start_ns,
         end_ns=end_ns,
-        left_out=merged(trace.left_out for trace in traces),
-        hidden_turns=sum(trace.hidden_turns for trace in planted),
+        left_out=merged([trace.left_out for trace in traces]),
+        hidden_turns=sum([trace.hidden_turns for trace in planted]),
         runs=joined.runs,
     )
 
@@ -147,28 +155,28 @@ def _trajectory(
 class _Planted:
     """One trace as a tree."""
 
-    def __init__(self, trace_id: str, nodes: tuple[Node, ...]) -> None:
+    def __init__(self, trace_id: str, nodes: list[Node]) -> None:
         self.trace_id = trace_id
         self.nodes = nodes
         self.has_run = any(_is_of_run(node) for node in nodes)
         self.order = (nodes[0].time_ns if nodes else 0, trace_id)
+        self.root = _root(nodes)
 
     @property
     def hidden_turns(self) -> int:
         """Count the model calls that asked for tools without a trace of what they asked for."""
-        if any(node.executions for node in self.nodes):
+        stopped = [node for node in self.nodes if node.model_call is not None and node.model_call.stopped_for_tools]
+        if not stopped or any(node.executions for node in self.nodes):
             return 0
-        return sum(
-            node.model_call is not None and node.model_call.stopped_for_tools and not node.requests
-            for node in self.nodes
-        )
+        return len([node for node in stopped if not node.requests])
 
-    @property
-    def root(self) -> Node | None:
-        """The outermost agent run, else the first span without a parent."""
-        runs = (node for node in self.nodes if node.is_outermost_run)
-        parentless = (node for node in self.nodes if node.parent is None and not node.from_log_only)
-        return next(runs, None) or next(parentless, None)
+
+def _root(nodes: Sequence[Node]) -> Node | None:
+    """Return the outermost agent run, else the first span without a parent."""
+    for node in nodes:
+        if node.is_outermost_run:
+            return node
+    return next((node for node in nodes if node.parent is None and not node.from_log_only), None)
 
 
 def _is_of_run(node: Node) -> bool:
@@ -178,8 +186,7 @@ def _is_of_run(node: Node) -> bool:
 
 def _pairs(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, list[Pair]]:
     requests = yield from requested_calls(nodes, pace)
-    by_id = Counter([request.call_id for request in requests if request.call_id is not None])
-    executions = yield from executed_calls(nodes, by_id, pace)
+    executions = yield from executed_calls(nodes, requests, pace)
     return (yield from pair(requests, executions, pace))
 
 
@@ -202,9 +209,9 @@ def _span_of_time(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, tu
 def _conversation(nodes: Sequence[Node], root: Node | None) -> str | None:
     """Return the conversation id of the lowest rank; among equals the root's, else the earliest."""
     ranked = [
-        (seen.rank, node is not root, place, seen.conversation_id)
+        (node.conversation.rank, node is not root, place, node.conversation.conversation_id)
         for place, node in enumerate(nodes)
-        for seen in node.conversations
+        if node.conversation is not None
     ]
     return min(ranked)[3] if ranked else None
 
@@ -217,35 +224,39 @@ def _service(root: Node | None, nodes: Sequence[Node]) -> str | None:
 
 def _agents(nodes: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[str, ...]:
     named = [node.agent_run.agent for node in nodes if node.agent_run is not None]
-    named.extend(call.agent for call in calls)
-    return tuple(dict.fromkeys(agent for agent in named if agent is not None))
+    named += [call.agent for call in calls]
+    return tuple([agent for agent in dict.fromkeys(named) if agent is not None])
 
 
-def _offers(nodes: Sequence[Node]) -> tuple[ToolDefinition, ...] | None:
-    """Return all tools on offer, each once, with the description and schema of whoever told one first."""
-    tools: dict[str, ToolDefinition] = {}
-    newest: tuple[ToolDefinition, ...] | None = None
-    for offer in (offer for node in nodes for offer in node.offers):
-        # Every model call of a run repeats the offer.
-        if offer.tools != newest:
-            newest = offer.tools
-            for tool in newest:
-                known = tools.get(tool.name)
-                tools[tool.name] = tool if known is None else _complete(known, tool)
-    return tuple(tools.values()) if newest is not None else None
-
-
-def _offer_turns(nodes: Sequence[Node], turns: Sequence[Turn]) -> dict[str, int]:
-    starts = [turn.node.time_ns for turn in turns]
-    first: dict[str, int] = {}
+def _new_offers(nodes: Sequence[Node]) -> list[_Offer]:
+    """Return what was on offer, and when, without the repetitions: every model call of a run has the offer again."""
+    told: list[_Offer] = []
     newest: tuple[ToolDefinition, ...] | None = None
     for node in nodes:
         for offer in node.offers:
             if offer.tools != newest:
                 newest = offer.tools
-                turn = bisect_left(starts, node.time_ns)
-                for tool in newest:
-                    first.setdefault(tool.name, turn)
+                told.append((node.time_ns, newest))
+    return told
+
+
+def _tools(offers: Sequence[_Offer]) -> tuple[ToolDefinition, ...] | None:
+    """Return all tools on offer, each once, with the description and schema of whoever told one first."""
+    tools: dict[str, ToolDefinition] = {}
+    for _, offered in offers:
+        for tool in offered:
+            known = tools.get(tool.name)
+            tools[tool.name] = tool if known is None else _complete(known, tool)
+    return tuple(tools.values()) if offers else None
+
+
+def _offer_turns(offers: Sequence[_Offer], turns: Sequence[Turn]) -> dict[str, int]:
+    starts = [turn.node.time_ns for turn in turns]
+    first: dict[str, int] = {}
+    for time_ns, offered in offers:
+        turn = bisect_left(starts, time_ns)
+        for tool in offered:
+            first.setdefault(tool.name, turn)
     return first
 
 
@@ -264,6 +275,8 @@ def _attributes(
 ) -> Generator[None, None, dict[str, str | int | float | bool]]:
     """Merge attributes: the root's win, then those of spans without a parent, then the earliest."""
     readings = [reading for trace in traces for reading in trace.readings if reading.attributes]
+    if not readings:
+        return {}
     readings = yield from in_order(readings, lambda reading: _precedence(reading, root), pace)
     merged: dict[str, str | int | float | bool] = {}
     for part in parts(readings):

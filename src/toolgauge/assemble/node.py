@@ -10,74 +10,108 @@ from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
     CallError,
-    CallExecuted,
-    CallRequested,
     ConversationSeen,
     MessageSeen,
     ModelCall,
+    Reading,
     ToolsOffered,
 )
 from toolgauge.model.records import SpanRef
 
 
-class Node(Struct, kw_only=True, eq=False):
+class Node:
     """One span with all that was observed on it; `time_ns` is its start on the clock of the topmost service.
 
     All fields from `above` on follow from the spans above it.
     """
 
-    ref: SpanRef
-    parent: str | None
-    start_ns: int
-    end_ns: int
-    service: str | None
-    scope: str
-    dialect: str
-    from_log_only: bool
-    agent_run: AgentRun | None = None
-    model_call: ModelCall | None = None
-    requests: list["Request"] = []
-    executions: list["Execution"] = []
-    answers: list[CallAnswered] = []
-    offers: list[ToolsOffered] = []
-    messages: list[MessageSeen] = []
-    conversations: list[ConversationSeen] = []
-    above: "Node | None" = None
-    depth: int = 0
-    time_ns: int = 0
-    # Names of the agents from the outermost down to this span.
-    agents: tuple[str, ...] = ()
-    # The agent run that this span is, or is part of.
-    inside: "Node | None" = None
-    # The nearest tool span above, and whether an agent or a model stands between: then it is another call.
-    tool_above: "Node | None" = None
-    crossed: bool = False
-    # The nearest span above that shows a model's own output.
-    model_above: "Node | None" = None
+    __slots__ = (
+        "above",
+        "agent_run",
+        "agents",
+        "answers",
+        "conversation",
+        "crossed",
+        "depth",
+        "dialect",
+        "end_ns",
+        "executions",
+        "from_log_only",
+        "inside",
+        "is_primary",
+        "messages",
+        "model_above",
+        "model_call",
+        "offers",
+        "outermost",
+        "parent",
+        "place",
+        "ref",
+        "requests",
+        "scope",
+        "service",
+        "start_ns",
+        "time_ns",
+        "tool_above",
+    )
+
+    def __init__(self, first: Reading) -> None:
+        self.ref: SpanRef = first.ref
+        self.parent: str | None = first.parent_span_id
+        self.start_ns: int = first.start_ns
+        self.end_ns: int = first.end_ns
+        self.service: str | None = first.service
+        self.scope: str = first.scope
+        self.dialect: str = first.dialect or ""
+        self.from_log_only: bool = first.is_log
+        self.agent_run: AgentRun | None = None
+        self.model_call: ModelCall | None = None
+        # Whether its requests are a model's own output, and not a summary of several outputs.
+        self.is_primary: bool = first.is_log
+        self.requests: list[Request] = []
+        self.executions: list[Execution] = []
+        self.answers: list[CallAnswered] = []
+        self.offers: list[ToolsOffered] = []
+        self.messages: list[MessageSeen] = []
+        # The one of the lowest rank.
+        self.conversation: ConversationSeen | None = None
+        self.time_ns: int = first.start_ns
+        # Where it stands among all spans in order of time.
+        self.place: int = 0
+        self.above: Node | None = None
+        # Less than 0 while it is not known.
+        self.depth: int = -1
+        # Names of the agents from the outermost down to this span.
+        self.agents: tuple[str, ...] = ()
+        # The agent run that this span is, or is part of, and the outermost span that shows the same run.
+        self.inside: Node | None = None
+        self.outermost: Node | None = None
+        # The nearest tool span above, and whether an agent or a model stands between: then it is another call.
+        self.tool_above: Node | None = None
+        self.crossed: bool = False
+        # The nearest span above that shows a model's own output.
+        self.model_above: Node | None = None
 
     def part(self) -> None:
         """Let go of all that leads back here; the node is of no use from then on."""
-        self.requests = []
-        self.executions = []
+        self.requests.clear()
+        self.executions.clear()
         self.inside = None
-
-    @property
-    def order(self) -> tuple[int, int, int, str, str]:
-        """Sort key: time, then what tells spans of equal start apart, the same in every order of arrival."""
-        return (self.time_ns, self.depth, self.end_ns, self.ref.span_id, self.ref.trace_id)
+        self.outermost = None
 
     @property
     def is_outermost_run(self) -> bool:
         """Whether the span is an agent run that no other agent run contains."""
         return self.agent_run is not None and (self.above is None or self.above.inside is None)
 
-    @property
-    def is_primary(self) -> bool:
-        """Whether its requests are a model's own output, and not a summary of several outputs."""
-        return self.model_call is not None or self.from_log_only
+
+def order(node: Node) -> tuple[int, int, int, str, str]:
+    """Sort by time, then by what tells spans of equal start apart, the same in every order of arrival."""
+    ref = node.ref
+    return (node.time_ns, node.depth, node.end_ns, ref.span_id, ref.trace_id)
 
 
-class Request(Struct, kw_only=True, eq=False):
+class Request(Struct, eq=False):
     """A call as a model asked for it; `alive` until another view of the same request takes its place."""
 
     node: Node
@@ -89,23 +123,11 @@ class Request(Struct, kw_only=True, eq=False):
     usable: bool
     output: int | None = None
     alive: bool = True
+    # The tool span that shows the call, once it is found.
+    execution: "Execution | None" = None
     # The key is asked for many times and costs a walk over the arguments.
     _keyed: Content | None = None
     _key: Hashable | None = None
-
-    @staticmethod
-    def of(node: Node, seen: CallRequested) -> "Request":
-        """Take over what a dialect read."""
-        return Request(
-            node=node,
-            position=seen.position,
-            name=seen.name,
-            call_id=seen.call_id,
-            arguments=seen.arguments,
-            agent=seen.agent,
-            usable=seen.usable,
-            output=seen.output,
-        )
 
     @property
     def arguments_key(self) -> Hashable | None:
@@ -129,7 +151,7 @@ class Request(Struct, kw_only=True, eq=False):
             self.arguments = other.arguments
 
 
-class Execution(Struct, kw_only=True, eq=False):
+class Execution(Struct, eq=False):
     """A call as a tool span shows it; the spans within it that show the same call are absorbed."""
 
     node: Node
@@ -140,28 +162,14 @@ class Execution(Struct, kw_only=True, eq=False):
     error: CallError | None
     agent: str | None
     is_protocol: bool
-    tool_id: str | None = None
+    tool_id: str | None
     # Told by a log record, which may name the span of the run in place of the tool's own.
-    from_log: bool = False
+    from_log: bool
     host: "Execution | None" = None
+    # Whether a request was found for it.
+    was_requested: bool = False
     _keyed: Content | None = None
     _key: Hashable | None = None
-
-    @staticmethod
-    def of(node: Node, seen: CallExecuted, *, from_log: bool) -> "Execution":
-        """Take over what a dialect read."""
-        return Execution(
-            node=node,
-            name=seen.name,
-            call_id=seen.call_id,
-            arguments=seen.arguments,
-            result=seen.result,
-            error=seen.error,
-            agent=seen.agent,
-            is_protocol=seen.protocol is not None,
-            tool_id=seen.tool_id,
-            from_log=from_log,
-        )
 
     @property
     def arguments_key(self) -> Hashable | None:

@@ -7,7 +7,10 @@ alike and at last by order. What stays alone on either side is a call all the sa
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from toolgauge.assemble.canonical import fold_name, likeness
 from toolgauge.assemble.node import Execution, Node, Request
@@ -19,100 +22,89 @@ _MAX_COMPARISONS = 1024
 _PAUSE_EVERY = 500
 
 
-class Pair:
-    """One call as it was requested, executed, or both."""
+class Pair(Struct, eq=False):
+    """One call as it was requested, executed, or both; `asking` is the span that says that it was made."""
 
-    __slots__ = ("asking", "call_id", "execution", "name", "request", "run")
+    request: Request | None
+    execution: Execution | None
+    asking: Node
+    name: str
+    call_id: str | None
 
-    def __init__(self, view: "Request | Execution", execution: "Execution | None") -> None:
-        self.request = view if isinstance(view, Request) else None
-        self.execution = execution
-        # The span that says that the call was made.
-        self.asking: Node = view.node
-        self.run: Node | None = view.run
-        self.name: str = view.name
-        self.call_id: str | None = view.call_id
-        if self.call_id is None and execution is not None:
-            self.call_id = execution.call_id
+    @property
+    def run(self) -> Node | None:
+        """The agent run that made the call."""
+        if self.request is not None:
+            return self.request.run
+        return self.execution.run if self.execution is not None else None
 
 
 def pair(requests: Sequence[Request], executions: Sequence[Execution], pace: Pace) -> Generator[None, None, list[Pair]]:
     """Return all calls of one trace. Both sides come in order of time."""
-    pairing = _Pairing(requests, executions, pace)
-    yield from pairing.join(_by_id, _in_order)
-    for scope in (_in_run, _anywhere):
-        for spelled in (_exactly, fold_name):
-            yield from pairing.join(partial(_by_arguments, scope, spelled), _in_order)
-    # From here on two different ids are two calls, whatever else is alike.
-    for spelled in (_exactly, fold_name):
-        yield from pairing.join(partial(_by_name, spelled), _most_alike)
-    for spelled in (_exactly, fold_name):
-        yield from pairing.join(partial(_by_name, spelled), _in_order_unless_ids_differ)
-    return (yield from pairing.pairs())
+    left_requests, left_executions = requests, executions
+    for key, matches in _RULES:
+        if not left_requests or not left_executions:
+            break
+        yield from _join(left_requests, left_executions, key, matches, pace)
+        left_requests = [request for request in left_requests if request.execution is None]
+        if pace.due(len(left_requests) // GLANCES):
+            yield
+        left_executions = [execution for execution in left_executions if not execution.was_requested]
+        if pace.due(len(left_executions) // GLANCES):
+            yield
+    return (yield from _pairs(requests, left_executions, pace))
+
+
+def _pairs(requests: Sequence[Request], alone: Sequence[Execution], pace: Pace) -> Generator[None, None, list[Pair]]:
+    found: list[Pair] = []
+    for part in parts(requests):
+        for request in part:
+            execution, call_id = request.execution, request.call_id
+            if call_id is None and execution is not None:
+                call_id = execution.call_id
+            found.append(Pair(request, execution, request.node, request.name, call_id))
+        if pace.due(len(part) // GLANCES):
+            yield
+    for part in parts(alone):
+        # Of an execution without a name only its request could tell what was called.
+        found += [Pair(None, one, one.node, one.name, one.call_id) for one in part if one.name]
+        if pace.due(len(part) // GLANCES):
+            yield
+    return found
 
 
 _View: TypeAlias = Request | Execution
 _Pairs: TypeAlias = Iterable[tuple[Request, Execution]]
+_Key: TypeAlias = Callable[[_View], Hashable | None]
+_Matches: TypeAlias = Callable[[Sequence[Request], Sequence[Execution]], _Pairs]
 
 
-class _Pairing:
-    def __init__(self, requests: Sequence[Request], executions: Sequence[Execution], pace: Pace) -> None:
-        self._pace = pace
-        self._requests = requests
-        self._executions = executions
-        self._partners: dict[int, Execution] = {}
-        self._left_requests: Sequence[Request] = requests
-        self._left_executions: Sequence[Execution] = executions
-
-    def join(
-        self,
-        key: Callable[[_View], Hashable | None],
-        matches: Callable[[Sequence[Request], Sequence[Execution]], _Pairs],
-    ) -> Generator[None, None, None]:
-        """Join what is left and has equal keys; a key of `None` equals nothing."""
-        if not self._left_requests or not self._left_executions:
-            return
-        if self._pace.due((len(self._left_requests) + len(self._left_executions)) // GLANCES):
+def _join(
+    requests: Sequence[Request], executions: Sequence[Execution], key: _Key, matches: _Matches, pace: Pace
+) -> Generator[None, None, None]:
+    """Join what has equal keys; a key of `None` equals nothing."""
+    asked = yield from _group(requests, key, pace)
+    ran = yield from _group(executions, key, pace)
+    count = 0
+    for shared, wanting in asked.items():
+        offering = ran.get(shared)
+        if offering is None:
+            continue
+        comparisons = min(len(wanting) * len(offering), _MAX_COMPARISONS)
+        if comparisons >= GLANCES and pace.due(comparisons // GLANCES):
             yield
-        requests = yield from _group(self._left_requests, key, self._pace)
-        executions = yield from _group(self._left_executions, key, self._pace)
-        taken: set[int] = set()
-        for shared in requests.keys() & executions.keys():
-            comparisons = min(len(requests[shared]) * len(executions[shared]), _MAX_COMPARISONS)
-            if self._pace.due(comparisons // GLANCES):
+        for request, execution in matches(wanting, offering):
+            request.execution = execution
+            execution.was_requested = True
+            count += 1
+            if count % _PAUSE_EVERY == 0 and pace.due(_PAUSE_EVERY // GLANCES):
                 yield
-            for request, execution in matches(requests[shared], executions[shared]):
-                self._partners[id(request)] = execution
-                taken.add(id(execution))
-                if len(taken) % _PAUSE_EVERY == 0 and self._pace.due(_PAUSE_EVERY // GLANCES):
-                    yield
-        if self._pace.due(len(self._left_requests) // GLANCES):
-            yield
-        self._left_requests = [request for request in self._left_requests if id(request) not in self._partners]
-        if self._pace.due(len(self._left_executions) // GLANCES):
-            yield
-        self._left_executions = [execution for execution in self._left_executions if id(execution) not in taken]
-
-    def pairs(self) -> Generator[None, None, list[Pair]]:
-        found: list[Pair] = []
-        for part in parts(self._requests):
-            found += [Pair(request, self._partners.get(id(request))) for request in part]
-            if self._pace.due(len(part) // GLANCES):
-                yield
-        for part in parts(self._left_executions):
-            # Of an execution without a name only its request could tell what was called.
-            found += [Pair(execution, execution) for execution in part if execution.name]
-            if self._pace.due(len(part) // GLANCES):
-                yield
-        return found
 
 
 _V = TypeVar("_V", Request, Execution)
 
 
-def _group(
-    views: Sequence[_V], key: Callable[[_View], Hashable | None], pace: Pace
-) -> Generator[None, None, dict[Hashable, list[_V]]]:
+def _group(views: Sequence[_V], key: _Key, pace: Pace) -> Generator[None, None, dict[Hashable, list[_V]]]:
     groups: dict[Hashable, list[_V]] = {}
     for part in parts(views):
         for view in part:
@@ -124,8 +116,7 @@ def _group(
     return groups
 
 
-def _by_id(view: _View) -> Hashable | None:
-    return view.call_id
+_by_id: _Key = attrgetter("call_id")
 
 
 def _by_arguments(scope: Callable[[_View], int], spelled: Callable[[str], str], view: _View) -> Hashable | None:
@@ -149,14 +140,20 @@ def _exactly(name: str) -> str:
     return name
 
 
+_SPELLINGS = (_exactly, fold_name)
+
+
 def _in_order(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
     """Pair by order; where one side lacks some, an execution goes to the newest output before it.
 
     A model that asks again does so because its earlier request was not carried out.
     """
     if len(requests) == len(executions):
-        yield from zip(requests, executions, strict=True)
-        return
+        return zip(requests, executions, strict=True)
+    return _to_newest_outputs(requests, executions)
+
+
+def _to_newest_outputs(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
     outputs: list[deque[Request]] = []
     arriving = deque(requests)
     early: list[Execution] = []
@@ -206,3 +203,12 @@ def _most_alike(requests: Sequence[Request], executions: Sequence[Execution]) ->
             found.add(wanted)
             taken.add(given)
             yield requests[wanted], executions[given]
+
+
+# From the third kind on two different ids are two calls, whatever else is alike.
+_RULES: tuple[tuple[_Key, _Matches], ...] = (
+    (_by_id, _in_order),
+    *((partial(_by_arguments, scope, spelled), _in_order) for scope in (_in_run, _anywhere) for spelled in _SPELLINGS),
+    *((partial(_by_name, spelled), _most_alike) for spelled in _SPELLINGS),
+    *((partial(_by_name, spelled), _in_order_unless_ids_differ) for spelled in _SPELLINGS),
+)

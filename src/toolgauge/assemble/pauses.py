@@ -1,6 +1,6 @@
 """When joining pauses: a trace of a hundred thousand spans takes seconds, and the event loop has other work."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import pairwise
 from typing import TypeVar
@@ -9,6 +9,8 @@ from typing import TypeVar
 _UNITS_BETWEEN_PAUSES = 300
 # So many spans or calls may be glanced at without a pause, which takes a microsecond or two each.
 _PART = 500
+# So many may be worked on.
+HANDFUL = 100
 # Glances that are about a unit.
 GLANCES = 5
 
@@ -33,13 +35,14 @@ class Pace:
         return True
 
 
-def parts(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
+def parts(items: Sequence[_T], size: int = _PART) -> Iterable[Sequence[_T]]:
     """Cut into parts that may be looked at without a pause: nearly always into one."""
-    if len(items) <= _PART:
-        yield items
-        return
-    for first in range(0, len(items), _PART):
-        yield items[first : first + _PART]
+    return (items,) if len(items) <= size else _cut(items, size)
+
+
+def _cut(items: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
+    for first in range(0, len(items), size):
+        yield items[first : first + size]
 
 
 def in_order(items: Sequence[_T], key: Callable[[_T], _Key], pace: Pace) -> Generator[None, None, list[_T]]:

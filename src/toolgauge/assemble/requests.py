@@ -4,12 +4,14 @@ A request shows up on the model's span, in log records, on the span of a second 
 beside it, and in summaries on agent spans. The innermost model span decides to which turn it belongs.
 """
 
-from collections.abc import Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from operator import attrgetter
 
 from toolgauge.assemble.node import Node, Request
 from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
 from toolgauge.assemble.twins import twins
 
+_position: Callable[[Request], int] = attrgetter("position")
 # Nested model spans come in twos and threes; a limit keeps a hostile chain from costing its square.
 _MAX_NESTING = 4
 # So many spans may stand between an output and what tells of it.
@@ -22,22 +24,16 @@ def requested_calls(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, 
     primary = [node for node in requesting if node.is_primary]
     if pace.due(len(nodes) // GLANCES):
         yield
-    yield from _absorb_above(primary, pace)
+    yield from _absorb_above([node for node in primary if node.model_above is not None], pace)
     yield from _absorb_beside(primary, pace)
-    summaries = [node for node in requesting if not node.is_primary]
-    if summaries:
-        known = [request for node in primary for request in _alive(node)]
-        for node in summaries:
-            _absorb(known, node.requests)
-            known.extend(_alive(node))
-            if pace.due(len(known) // GLANCES):
-                yield
-    yield from _give_to_single_outputs([node for node in requesting if _tells_of_outputs(node)], nodes, pace)
+    if len(primary) < len(requesting):
+        yield from _absorb_summaries(requesting, primary, pace)
+        yield from _give_to_single_outputs([node for node in requesting if _tells_of_outputs(node)], nodes, pace)
+        requesting = [node for node in nodes if node.requests]
     calls: list[Request] = []
-    for part in parts(nodes):
+    for part in parts(requesting):
         for node in part:
-            if node.requests:
-                calls += sorted(_alive(node), key=_position)
+            calls += _alive(node) if len(node.requests) == 1 else sorted(_alive(node), key=_position)
         if pace.due(len(part) // GLANCES):
             yield
     return calls
@@ -52,8 +48,14 @@ def _absorb_above(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, No
             yield
 
 
-def _position(request: Request) -> int:
-    return request.position
+def _absorb_summaries(requesting: Sequence[Node], primary: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
+    known = [request for node in primary for request in _alive(node)]
+    for node in requesting:
+        if not node.is_primary:
+            _absorb(known, node.requests)
+            known.extend(_alive(node))
+            if pace.due(len(known) // GLANCES):
+                yield
 
 
 def _give_to_single_outputs(telling: Sequence[Node], nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:

@@ -21,14 +21,13 @@ class Runs:
     def __init__(self, root: Node) -> None:
         self._whole = root
         # By identity: hashing the names of spans would cost more than everything else here.
-        self._shown_by: dict[int, Node] = {}
         self._parts: dict[int, tuple[Node, list[Node]]] = {}
 
     def telling_apart(self, nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
         """Find out which span is of which run; `nodes` come in order of time. Pauses now and then."""
         for together in parts(nodes):
             for node in together:
-                run = self._run_of(node.inside)
+                run = node.outermost or self._whole
                 known = self._parts.get(id(run))
                 if known is None:
                     known = self._parts[id(run)] = (run, [])
@@ -43,65 +42,51 @@ class Runs:
         for run, together in self._parts.values():
             # What was seen outside of all runs is no run where there are others.
             if run.agent_run is not None or not has_runs:
-                runs.append((yield from self._run(run, together, pace)))
-        inner: dict[SpanRef, list[Run]] = {}
-        told: list[Run] = []
-        # The latest first: what a run within another says is known when the other's turn comes.
-        for run in reversed(runs):
-            one = _with_words_of(run, inner.get(run.span, ()))
-            told.append(one)
-            if one.above is not None:
-                inner.setdefault(one.above, []).append(one)
-            if pace.due():
-                yield
-        return tuple(reversed(told))
+                runs.append((yield from _run(run, together, pace)))
+        return tuple((yield from _with_words(runs, pace))) if len(runs) > 1 else tuple(runs)
 
     def run_of(self, pair: Pair) -> SpanRef:
         """Return the span of the run that made the call."""
-        request, execution = pair.request, pair.execution
-        made_in = execution.run if execution is not None else None
-        asked_in = request.run if request is not None else None
-        return self._run_of(made_in if made_in is not None else asked_in).ref
+        made_in = pair.execution.run if pair.execution is not None else None
+        if made_in is None and pair.request is not None:
+            made_in = pair.request.run
+        return (self._whole if made_in is None else made_in.outermost or self._whole).ref
 
-    def _run_of(self, inside: Node | None) -> Node:
-        """Return the outermost of the spans that show this run: two instrumentations nest under one name."""
-        if inside is None:
-            return self._whole
-        known = self._shown_by.get(id(inside))
-        if known is not None:
-            return known
-        path: list[Node] = []
-        run = inside
-        while id(run) not in self._shown_by:
-            path.append(run)
-            outer = run.above.inside if run.above is not None else None
-            if outer is None or outer.agents != run.agents:
-                break
-            run = outer
-        found = self._shown_by.get(id(run), run)
-        self._shown_by.update((id(node), found) for node in path)
-        return found
 
-    def _run(self, run: Node, together: Sequence[Node], pace: Pace) -> Generator[None, None, Run]:
-        outer = run.above.inside if run.above is not None else None
-        speaking = [node for node in together if node.messages]
-        if pace.due(1 + len(together) // GLANCES):
+def _run(run: Node, together: Sequence[Node], pace: Pace) -> Generator[None, None, Run]:
+    outer = run.above.outermost if run.above is not None else None
+    speaking = [node for node in together if node.messages]
+    if pace.due(1 + len(together) // GLANCES):
+        yield
+    prompt = _said(run, "user") or (yield from _first_said(speaking, "user", pace))
+    response = _said(run, "assistant")
+    if response is None:
+        by_end = yield from in_order(speaking, _latest, pace)
+        response = yield from _first_said(by_end, "assistant", pace)
+    return Run(
+        span=run.ref,
+        above=outer.ref if outer is not None else None,
+        agent=run.agent_run.agent if run.agent_run is not None else None,
+        prompt=prompt,
+        response=response,
+        tools_offered=_offered([node for node in together if node.offers]),
+        start_ns=run.start_ns,
+        end_ns=run.end_ns,
+    )
+
+
+def _with_words(runs: Sequence[Run], pace: Pace) -> Generator[None, None, list[Run]]:
+    inner: dict[SpanRef, list[Run]] = {}
+    told: list[Run] = []
+    # The latest first: what a run within another says is known when the other's turn comes.
+    for run in reversed(runs):
+        one = _with_words_of(run, inner.get(run.span, ()))
+        told.append(one)
+        if one.above is not None:
+            inner.setdefault(one.above, []).append(one)
+        if pace.due():
             yield
-        prompt = _said(run, "user") or (yield from _first_said(speaking, "user", pace))
-        response = _said(run, "assistant")
-        if response is None:
-            by_end = yield from in_order(speaking, _latest, pace)
-            response = yield from _first_said(by_end, "assistant", pace)
-        return Run(
-            span=run.ref,
-            above=self._run_of(outer).ref if outer is not None else None,
-            agent=run.agent_run.agent if run.agent_run is not None else None,
-            prompt=prompt,
-            response=response,
-            tools_offered=_offered([node for node in together if node.offers]),
-            start_ns=run.start_ns,
-            end_ns=run.end_ns,
-        )
+    return told[::-1]
 
 
 def _with_words_of(run: Run, inner: Sequence[Run]) -> Run:
@@ -129,8 +114,8 @@ def _first_said(nodes: Sequence[Node], role: str, pace: Pace) -> Generator[None,
 
 
 def _said(node: Node, role: str) -> str | None:
-    texts = dict.fromkeys(seen.text for seen in node.messages if seen.role == role and seen.text)
-    return "\n".join(texts) if texts else None
+    texts = [seen.text for seen in node.messages if seen.role == role and seen.text]
+    return "\n".join(dict.fromkeys(texts)) if texts else None
 
 
 def _first(texts: Iterator[str | None]) -> str | None:

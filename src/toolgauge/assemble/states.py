@@ -1,6 +1,6 @@
 """Decides what became of a call: executed, rejected or only requested, with which result and error."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -31,17 +31,12 @@ class Offers:
     What another agent was offered says nothing about this one.
     """
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
-        self._by_run: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        # Only failed calls and those without a tool span ask.
+        self._by_run: dict[tuple[str, int], dict[str, JsonObject | None]] | None = None
         # Every model call of a run repeats the offer, mostly as the very same object.
         self._known: dict[tuple[int, ...], dict[str, JsonObject | None]] = {}
-        newest: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
-        for node in nodes:
-            if node.offers:
-                run, schemas = _run(node), self._schemas(node)
-                if newest.get(run) is not schemas:
-                    newest[run] = schemas
-                    self._by_run.setdefault(run, {}).update(schemas)
 
     def lacks(self, request: Request) -> bool:
         """Tell whether the requested tool is known not to be on offer."""
@@ -54,7 +49,22 @@ class Offers:
         return offered.get(request.name) if offered is not None else None
 
     def _of(self, request: Request) -> dict[str, JsonObject | None] | None:
-        return self._schemas(request.node) if request.node.offers else self._by_run.get(_run(request.node))
+        if request.node.offers:
+            return self._schemas(request.node)
+        if self._by_run is None:
+            self._by_run = self._told_in_runs()
+        return self._by_run.get(_run(request.node))
+
+    def _told_in_runs(self) -> dict[tuple[str, int], dict[str, JsonObject | None]]:
+        by_run: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
+        newest: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
+        for node in self._nodes:
+            if node.offers:
+                run, schemas = _run(node), self._schemas(node)
+                if newest.get(run) is not schemas:
+                    newest[run] = schemas
+                    by_run.setdefault(run, {}).update(schemas)
+        return by_run
 
     def _schemas(self, node: Node) -> dict[str, JsonObject | None]:
         key = tuple([id(offer.tools) for offer in node.offers])
@@ -77,7 +87,7 @@ def _of_executed(execution: Execution, request: Request | None, answer: CallAnsw
     result, error = execution.result, execution.error
     if answer is not None:
         error = error or answer.error
-        if isinstance(result, NotRecorded) and error is None:
+        if error is None and type(result) is NotRecorded:
             result = answer.result
     if error is None:
         return Fate(state="executed", result=result, error=None)

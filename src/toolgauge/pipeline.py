@@ -15,7 +15,7 @@ from toolgauge.assemble.seen_twice import SeenTwice
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.decode.decoder import Container, DecodedTraces, Decoder
 from toolgauge.decode.envelope import count_items
-from toolgauge.decode.heads import head_of
+from toolgauge.decode.heads import read_head
 from toolgauge.departures import Departures
 from toolgauge.emit.annotations import collecting_span_attributes
 from toolgauge.emit.hold import Hold
@@ -24,7 +24,7 @@ from toolgauge.model.errors import DecodeError
 from toolgauge.model.judging import Answers, Judging
 from toolgauge.model.observations import AgentRun, CallExecuted, Reading
 from toolgauge.model.outcomes import Result, Scorecard
-from toolgauge.model.records import SpanHead, SpanRef
+from toolgauge.model.records import PackedHead, SpanRef
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.pauses import Spent
@@ -230,7 +230,7 @@ class Pipeline:
     def _read_spans(
         self, decoded: DecodedTraces, held: set[tuple[int, int, int]], now_ns: int
     ) -> Generator[None, None, None]:
-        unclaimed: list[SpanHead] = []
+        unclaimed: list[PackedHead] = []
         pause_at = self._clock() + _LONGEST_READING_NS
         for viewed in decoded.viewed:
             if self._clock() >= pause_at:
@@ -238,7 +238,9 @@ class Pipeline:
                 pause_at = self._clock() + _LONGEST_READING_NS
             reading = self._recognizer.read(viewed.span)
             if reading is None:
-                unclaimed.append(head_of(viewed.span))
+                head = read_head(viewed.raw)
+                if head is not None:
+                    unclaimed.append(head)
                 continue
             self._seen_twice.add(reading.ref, now_ns)
             late = self._assembler.is_closed(reading.ref.trace_id)

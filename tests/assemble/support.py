@@ -19,7 +19,7 @@ from toolgauge.model.observations import (
     Observation,
     Reading,
 )
-from toolgauge.model.records import SpanHead, SpanRef
+from toolgauge.model.records import SpanHead, SpanRef, packed_head
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -71,11 +71,11 @@ def log(name: str, *observations: Observation, start: int = 0, trace: str = TRAC
 
 def head(name: str, *, parent: str | None = None, trace: str = TRACE, is_remote: bool | None = None) -> SpanHead:
     """Return the ids of an unread span."""
-    return SpanHead(
-        trace_id=bytes.fromhex(trace),
-        span_id=bytes.fromhex(span_id(name)),
-        parent_span_id=bytes.fromhex(span_id(parent)) if parent is not None else b"",
-        parent_is_remote=is_remote,
+    return packed_head(
+        bytes.fromhex(trace),
+        bytes.fromhex(span_id(name)),
+        bytes.fromhex(span_id(parent)) if parent is not None else b"",
+        flags=0x300 if is_remote else 0x100,
     )
 
 

@@ -8,6 +8,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
 from tests.decode import stock
 from toolgauge.decode.decoder import Decoder
+from toolgauge.model.records import SpanHead
 
 MARKED = stock.span(stock.key_value("gen_ai.a"), name="marked")
 PLAIN = stock.span(stock.key_value("http.route"), name="plain")
@@ -28,7 +29,7 @@ def viewed_names(decoder: Decoder, *groups: ScopeSpans) -> list[str]:
 def test_marked_spans_are_viewed_and_others_give_their_ids():
     decoded = decoder().traces(stock.request(scope_of("s", MARKED, PLAIN)).SerializeToString())
     assert [viewed.span.name for viewed in decoded.viewed] == ["marked"]
-    assert [(head.trace_id, head.span_id) for head in decoded.heads] == [(stock.TRACE_ID, stock.SPAN_ID)]
+    assert decoded.heads == ((stock.TRACE_ID, stock.SPAN_ID),)
     assert (decoded.span_count, decoded.undecodable) == (2, 0)
 
 
@@ -79,7 +80,7 @@ def test_recorded_requests_read_the_same_after_a_collector_has_written_them_back
         assert other.span_count == whole.span_count
         seen = {one.span.ref: dict(one.span.attributes) for one in other.viewed}
         assert seen == seen | {one.span.ref: dict(one.span.attributes) for one in whole.viewed}
-        assert {head.span_id for head in other.heads} <= {head.span_id for head in whole.heads}
+        assert {SpanHead(*head).span_id for head in other.heads} <= {SpanHead(*head).span_id for head in whole.heads}
 
 
 def test_more_scopes_and_resources_than_are_remembered_are_still_told_apart():

@@ -7,6 +7,7 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.decode import stock
+from toolgauge.decode.decoder import Decoder
 from toolgauge.decode.heads import read_head
 from toolgauge.model.records import SpanHead
 
@@ -113,3 +114,53 @@ def test_zero_ids_are_none():
 def test_wrong_id_lengths_are_none():
     assert read_head(Span(trace_id=b"short", span_id=stock.SPAN_ID).SerializeToString()) is None
     assert read_head(Span(trace_id=stock.TRACE_ID, span_id=b"123456789").SerializeToString()) is None
+
+
+def heads_of(*spans: bytes) -> list[tuple[bytes, bytes, bytes, bool | None] | None]:
+    """Have the heads read together, as of a request in which nobody has an interest."""
+    group = b"".join(stock.field(2, raw) for raw in spans)
+    body = stock.field(1, stock.field(2, stock.field(1, stock.field(1, b"scope")) + group))
+    return [facts(SpanHead(*head)) for head in Decoder([], []).traces(body).heads]
+
+
+@pytest.mark.parametrize("written", [Span.SerializeToString, stock.back_to_front], ids=["in order", "back to front"])
+def test_heads_of_a_request_are_those_of_its_spans(written: Callable[[Span], bytes]):
+    spans = [written(Span.FromString(recorded)) for recorded in stock.recorded_spans()]
+    assert heads_of(*spans) == [facts(read_head(raw)) for raw in spans]
+
+
+ODD = {
+    "broken": child() + b"\x4b",
+    "no trace id": Span(span_id=stock.SPAN_ID).SerializeToString(),
+    "empty": b"",
+    "zero ids": Span(trace_id=bytes(16), span_id=stock.SPAN_ID).SerializeToString(),
+    "long span id": Span(trace_id=stock.TRACE_ID, span_id=b"123456789").SerializeToString(),
+    "trace id that holds a whole head": Span(trace_id=b"\x12\x1c" + child()[:28], span_id=b"s" * 8).SerializeToString(),
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_an_odd_span_costs_no_other_span_its_head(odd: bytes):
+    plain = (stock.TRACE_ID, stock.SPAN_ID, stock.PARENT_ID, False)
+    assert heads_of(child(), odd, child(0x100)) == [plain, plain]
+
+
+@pytest.mark.parametrize(
+    ("raw", "parent", "is_remote"),
+    [
+        (stock.span(parent=b"longer than it may be").SerializeToString(), b"", None),
+        (stock.span(parent=bytes(8)).SerializeToString(), b"", None),
+        (child(kind=-1), stock.PARENT_ID, False),  # pyright: ignore[reportArgumentType] - no kind, yet legal bytes
+        (child(0x300, kind=Span.SPAN_KIND_CLIENT), stock.PARENT_ID, True),
+        (child(kind=Span.SPAN_KIND_SERVER), stock.PARENT_ID, True),
+        (child(0x100, kind=Span.SPAN_KIND_SERVER), stock.PARENT_ID, False),
+    ],
+)
+def test_parents_read_together_are_those_read_alone(*, raw: bytes, parent: bytes, is_remote: bool | None):
+    assert heads_of(raw) == [(stock.TRACE_ID, stock.SPAN_ID, parent, is_remote)]
+    assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, parent, is_remote)
+
+
+def test_trace_ids_that_were_widened_with_zeros_are_read():
+    raw = Span(trace_id=bytes(8) + b"12345678", span_id=stock.SPAN_ID).SerializeToString()
+    assert heads_of(raw, raw) == [(bytes(8) + b"12345678", stock.SPAN_ID, b"", None)] * 2

@@ -9,7 +9,7 @@ from tests.assemble.support import assembler
 from toolgauge.decode.decoder import Decoder
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.observations import Reading
-from toolgauge.model.records import SpanHead
+from toolgauge.model.records import PackedHead
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.dialects.genai import GenAI
 from toolgauge.recognize.dialects.openinference import OpenInference
@@ -29,10 +29,10 @@ FOLDERS = (
 )
 
 
-def arrivals(folder: Path) -> list[Reading | SpanHead]:
+def arrivals(folder: Path) -> list[Reading | PackedHead]:
     recognizer = Recognizer([GenAI(), OpenInference()], SelfMetrics(MetricRegistry()))
     decoder = Decoder(recognizer.marks, recognizer.scopes)
-    found: list[Reading | SpanHead] = []
+    found: list[Reading | PackedHead] = []
     for file in sorted(folder.glob("*.otlp.pb")):
         if file.name.endswith(".logs.otlp.pb"):
             records = [*decoder.logs(file.read_bytes()).viewed]
@@ -44,7 +44,7 @@ def arrivals(folder: Path) -> list[Reading | SpanHead]:
     return found
 
 
-def assembled(found: list[Reading | SpanHead]) -> dict[str, Trajectory]:
+def assembled(found: list[Reading | PackedHead]) -> dict[str, Trajectory]:
     box, _ = assembler()
     for arrival in found:
         if isinstance(arrival, Reading):

@@ -16,7 +16,7 @@ from toolgauge.assemble.recent_spans import RecentSpans
 from toolgauge.assemble.schedule import Schedule
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.observations import ConversationSeen, Reading
-from toolgauge.model.records import SpanHead
+from toolgauge.model.records import PackedHead, SpanHead
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -92,17 +92,17 @@ class Assembler:
         self._schedule.note(trace_id, trace.due()[0])
         self._evict(now_ns)
 
-    def add_heads(self, heads: Sequence[SpanHead], now_ns: int) -> None:
+    def add_heads(self, heads: Sequence[PackedHead], now_ns: int) -> None:
         """Take the ids of spans that no dialect reads."""
         now_ns = self._clock(now_ns)
         find, remember = self._open_by_id.get, self._recent.add_head
         touched: set[OpenTrace] = set()
-        for head in heads:
-            trace = find(head.trace_id)
+        for trace_id, rest in heads:
+            trace = find(trace_id)
             if trace is None:
-                remember(head)
+                remember(trace_id, rest)
             else:
-                self._add_head_to(trace, head, now_ns)
+                self._add_head_to(trace, SpanHead(trace_id, rest), now_ns)
                 touched.add(trace)
         for trace in touched:
             self._schedule.note(trace.trace_id, trace.due()[0])
@@ -201,7 +201,7 @@ class Assembler:
 
     def _add_head_to(self, trace: OpenTrace, head: SpanHead, now_ns: int) -> None:
         before_bytes = trace.size_bytes
-        parent = head.parent_span_id.hex() if head.parent_span_id else None
+        parent = head.parent_span_id.hex() or None
         trace.add_ids(head.span_id.hex(), parent, is_remote=head.parent_is_remote is True, now_ns=now_ns)
         self._trace_bytes += trace.size_bytes - before_bytes
 

@@ -9,10 +9,6 @@ every garbage collection.
 from toolgauge.model.observations import Reading
 from toolgauge.model.records import SpanHead
 
-_ID_BYTES = 8
-# Comes last, where the parent is a remote one.
-_REMOTE = b"r"
-
 
 class _Generation:
     """Spans that came in the same while, by trace; most traces leave one."""
@@ -42,22 +38,23 @@ class RecentSpans:
     def add(self, reading: Reading) -> None:
         """Remember what was read from a span."""
         self._young.readings.setdefault(reading.ref.trace_id, []).append(reading)
-        self._count_one()
+        self._young_count += 1
+        if self._young_count >= self._capacity:
+            self._turn_over()
 
-    def add_head(self, head: SpanHead) -> None:
+    def add_head(self, trace_id: bytes, rest: bytes) -> None:
         """Remember the ids of a span that nobody reads."""
-        packed = head.span_id + head.parent_span_id
-        if head.parent_is_remote and head.parent_span_id:
-            packed += _REMOTE
         heads = self._young.heads
-        together = heads.get(head.trace_id)
+        together = heads.get(trace_id)
         if together is None:
-            heads[head.trace_id] = packed
+            heads[trace_id] = rest
         elif isinstance(together, list):
-            together.append(packed)
+            together.append(rest)
         else:
-            heads[head.trace_id] = [together, packed]
-        self._count_one()
+            heads[trace_id] = [together, rest]
+        self._young_count += 1
+        if self._young_count >= self._capacity:
+            self._turn_over()
 
     def take(self, trace_id: str) -> list[Reading]:
         """Give away what was read of a trace."""
@@ -69,16 +66,7 @@ class RecentSpans:
         """Give away the ids of a trace."""
         young = self._young.take_heads(trace_id)
         self._young_count -= len(young)
-        return [_unpacked(trace_id, packed) for packed in self._old.take_heads(trace_id) + young]
+        return [SpanHead(trace_id, rest) for rest in self._old.take_heads(trace_id) + young]
 
-    def _count_one(self) -> None:
-        self._young_count += 1
-        if self._young_count >= self._capacity:
-            self._old, self._young, self._young_count = self._young, _Generation(), 0
-
-
-def _unpacked(trace_id: bytes, packed: bytes) -> SpanHead:
-    parent_span_id = packed[_ID_BYTES : 2 * _ID_BYTES]
-    if not parent_span_id:
-        return SpanHead(trace_id, packed, b"", None)
-    return SpanHead(trace_id, packed[:_ID_BYTES], parent_span_id, packed.endswith(_REMOTE, 2 * _ID_BYTES))
+    def _turn_over(self) -> None:
+        self._old, self._young, self._young_count = self._young, _Generation(), 0

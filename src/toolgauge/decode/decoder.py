@@ -7,23 +7,26 @@ unread. Nothing that leaves here, but for the request itself, keeps the request 
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.decode.envelope import Container, container, parse_request, remove_items
-from toolgauge.decode.heads import read_head
+from toolgauge.decode.envelope import Container, container, count_parsed, parse_request, remove_items
+from toolgauge.decode.heads import parse_heads, read_head, read_heads
 from toolgauge.decode.marks import log_marks, span_marks
-from toolgauge.decode.messages import Repeated, RequestMessage, ResourceGroupMessage, ScopeGroupMessage
+from toolgauge.decode.messages import HeadGroupMessage, RequestMessage, ResourceGroupMessage, ScopeGroupMessage
 from toolgauge.decode.views import KnownScope, Views
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.records import LogRecord, Span, SpanHead
+from toolgauge.model.records import LogRecord, PackedHead, Span
 
 # Where a span stands in its request: index of the resource group, of the scope group, of the span.
 Place: TypeAlias = tuple[int, int, int]
 
 # About three milliseconds of work.
 _SPANS_AT_A_TIME = 256
+# Of so many spans that nobody views, about two.
+_HEADS_AT_ONCE = 4096
 
 
 class ViewedSpan(Struct, frozen=True, eq=False):
@@ -44,7 +47,7 @@ class DecodedTraces:
 
     span_count: int
     viewed: tuple[ViewedSpan, ...]
-    heads: tuple[SpanHead, ...]
+    heads: tuple[PackedHead, ...]
     undecodable: int
     request: bytes = field(repr=False)
 
@@ -70,27 +73,32 @@ def _samples(request: RequestMessage) -> Iterator[bytes]:
                 yield group.items[0]
 
 
-def _few(group: ScopeGroupMessage, first: int) -> Repeated[bytes] | Sequence[bytes]:
-    """Take the next items of a group: all of a small one."""
-    if len(group.items) <= _SPANS_AT_A_TIME:
-        return group.items
-    return group.items[first : first + _SPANS_AT_A_TIME]
-
-
 @dataclass(slots=True, eq=False)
 class _Reading:
     """What was read of a request of spans so far."""
 
     span_count: int = 0
     viewed: list[ViewedSpan] = field(default_factory=list[ViewedSpan])
-    heads: list[SpanHead] = field(default_factory=list[SpanHead])
+    heads: list[PackedHead] = field(default_factory=list[PackedHead])
     undecodable: int = 0
     origin: object = field(default_factory=object)
     # What stands around the spans of the group that is being read, once one of them is viewed.
     around: Container | None = None
 
+    def add_head(self, raw: bytes) -> None:
+        head = read_head(raw)
+        if head is not None:
+            self.heads.append(head)
+
     def add_heads(self, items: Iterable[bytes]) -> None:
-        self.heads.extend(head for head in map(read_head, items) if head is not None)
+        self.heads.extend(filter(None, map(read_head, items)))
+
+    def add_group(self, group: ScopeGroupMessage, heads: HeadGroupMessage) -> None:
+        found = read_heads(heads)
+        if found is None:
+            self.add_heads(group.items)
+        else:
+            self.heads.extend(found)
 
 
 class Decoder:
@@ -124,6 +132,7 @@ class Decoder:
         """Decode a request of spans with pauses; raise `DecodeError` when its envelope is broken (cut off, trailing bytes)."""
         request = parse_request(body)
         has_mark = self._span_marks.found_in_request(body, _samples(request))
+        heads = None if has_mark or count_parsed(request) > _HEADS_AT_ONCE else parse_heads(body)
         reading = _Reading()
         since_pause = 0
         for resource_index, resource_group in enumerate(request.resource_groups):
@@ -135,18 +144,24 @@ class Decoder:
                 known = self._views.scope(group.scope)
                 if known.is_own:
                     continue
+                views = has_mark or known.is_named
+                if heads is not None and not views:
+                    reading.add_group(group, heads.resource_groups[resource_index].scope_groups[scope_index])
+                    continue
                 reading.around = None
+                items = iter(group.items)
                 for first in range(0, count, _SPANS_AT_A_TIME):
                     if since_pause >= _SPANS_AT_A_TIME:
                         yield
                         since_pause = 0
-                    items = _few(group, first)
-                    since_pause += len(items)
-                    if has_mark or known.is_named:
+                    since_pause += min(count - first, _SPANS_AT_A_TIME)
+                    # One after the other: all at once they would take as much memory as the request.
+                    some = islice(items, _SPANS_AT_A_TIME)
+                    if views:
                         place = (resource_index, scope_index, first)
-                        self._read_spans(items, place, resource_group, group, known, reading)
-                        continue
-                    reading.add_heads(items)
+                        self._read_spans(some, place, resource_group, group, known, reading)
+                    else:
+                        reading.add_heads(some)
         return DecodedTraces(
             span_count=reading.span_count,
             viewed=tuple(reading.viewed),
@@ -183,21 +198,19 @@ class Decoder:
         bears_mark = self._span_marks.search_like(group.items[0])
         resource = self._views.resource(resource_group.resource)
         resource_index, scope_index, first = place
-        unread: list[bytes] = []
         for index, raw in enumerate(items, first):
             if not known.is_named and bears_mark(raw) is None:
-                unread.append(raw)
+                reading.add_head(raw)
                 continue
             try:
                 span = self._views.span(raw, resource, known.scope)
             except DecodeError:
                 reading.undecodable += 1
-                unread.append(raw)
+                reading.add_head(raw)
                 continue
             around = reading.around = reading.around or container(resource_group, group, reading.origin)
             where = (resource_index, scope_index, index)
             reading.viewed.append(ViewedSpan(span=span, raw=raw, container=around, place=where))
-        reading.add_heads(unread)
 
     def _read_records(
         self,

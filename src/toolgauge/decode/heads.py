@@ -1,32 +1,38 @@
-"""Heads of spans that nobody views: ids, parent, and whether the parent lives in another process.
+"""Heads of spans that nobody views: ids, parent, and what tells whether the parent lives in another process.
 
-Read by fixed offsets where the span begins as every known SDK writes it or ends as the Collector does, which writes
+Where a request is nobody's business, protobuf itself takes all of its spans apart: everything but the heads is
+discarded, and what is left stands in one order whatever the sender's was, for one pattern to be cut along. Single spans
+are read by fixed offsets where they begin as every known SDK writes them or end as the Collector does, which writes
 fields back to front; otherwise through a message class. A fixed slice alone would be wrong for spans with other field
 orders, so each tag and length byte is checked first.
 """
 
+import re
 import struct
 
 from toolgauge.decode.marks import is_back_to_front
-from toolgauge.decode.messages import HEAD, HeadMessage, parse
+from toolgauge.decode.messages import HEAD, HEADS, HeadGroupMessage, HeadsMessage, parse
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.records import Span, SpanHead
+from toolgauge.model.records import PackedHead, SpanHead, packed_head
 
-_HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
-_SERVER, _CONSUMER = 2, 5
 # Tag and length of the three ids as little-endian numbers.
 _TRACE, _SPAN, _PARENT = 0x100A, 0x0812, 0x0822
 _PLAIN_BYTES = 44
 _FLAGS_BYTES = 6
-# The bytes of flags that tell of the parent, with their tag; the upper half of them is reserved.
-_REMOTE_BY_FLAGS = {
-    struct.pack("<HI", 0x0185, _HAS_IS_REMOTE | remote | trace_flags): remote != 0
-    for remote in (0, _IS_REMOTE)
+# Flags that tell of the parent, as they are written; the upper half of them is reserved.
+_TELLING_FLAGS = frozenset(
+    struct.pack("<HI", 0x0185, has_is_remote | trace_flags)
+    for has_is_remote in (0x100, 0x300)
     for trace_flags in range(256)
-}
+)
 _read_ids = struct.Struct("<H16sH8sH8s").unpack_from
 _read_ids_at_end = struct.Struct("<H8sH8sH16s").unpack_from
 _NO_TRACE_ID, _NO_SPAN_ID = bytes(16), bytes(8)
+# A head as protobuf writes it; what is none is found byte by byte, so that one that is none makes more than one.
+_HEADS = re.compile(
+    rb"\x12.\n\x10(.{16})\x12\x08(.{8}(?:\x22\x08.{8})?(?:0[\x00-\x7f])?(?:\x85\x01.{4})?)|.", re.DOTALL
+)
+_LARGEST_BYTES = 48
 
 
 def is_trace_id(raw: bytes) -> bool:
@@ -39,9 +45,23 @@ def is_span_id(raw: bytes) -> bool:
     return len(raw) == 8 and raw != _NO_SPAN_ID
 
 
-def remote_flag(flags: int) -> bool | None:
-    """Read from a span's flags whether its parent is remote; `None` when the producer did not say."""
-    return bool(flags & _IS_REMOTE) if flags & _HAS_IS_REMOTE else None
+def parse_heads(body: bytes) -> HeadsMessage | None:
+    """Parse a request of spans for its heads alone; `None` when one of the spans is broken."""
+    try:
+        return parse(HEADS, body)
+    except DecodeError:
+        return None
+
+
+def read_heads(group: HeadGroupMessage) -> list[PackedHead] | None:
+    """Read the heads of a group; `None` when one of its spans has ids that are not as they should be."""
+    group.DiscardUnknownFields()
+    written, count = group.SerializeToString(), len(group.items)
+    # Eight zeros may be half of a trace id that somebody widened, or no id: told by looking at each.
+    if len(written) > count * _LARGEST_BYTES or _NO_SPAN_ID in written:
+        return None
+    heads: list[PackedHead] = _HEADS.findall(written)
+    return heads if len(heads) == count else None
 
 
 def read_head(raw: bytes) -> SpanHead | None:
@@ -52,17 +72,19 @@ def read_head(raw: bytes) -> SpanHead | None:
     trace_tag, trace_id, span_tag, span_id, parent_tag, parent_span_id = _read_ids(raw)
     if trace_tag == _TRACE:
         # Flags are the last field of SDKs that write fields in order.
-        remote = _REMOTE_BY_FLAGS.get(raw[-_FLAGS_BYTES:])
+        flags = raw[-_FLAGS_BYTES:]
+        rest = raw[20:38] + flags
     elif is_back_to_front(raw):
         # The Collector goes by the order of declaration: the flags stand behind the parent.
         at = size - _PLAIN_BYTES
         parent_tag, parent_span_id, span_tag, span_id, trace_tag, trace_id = _read_ids_at_end(raw, at + _FLAGS_BYTES)
-        remote = _REMOTE_BY_FLAGS.get(raw[at : at + _FLAGS_BYTES])
+        flags = raw[at : at + _FLAGS_BYTES]
+        rest = span_id + b'"\x08' + parent_span_id + flags
     else:
         return _parse_head(raw)
-    is_plain = remote is not None and trace_tag == _TRACE and span_tag == _SPAN and parent_tag == _PARENT
+    is_plain = flags in _TELLING_FLAGS and trace_tag == _TRACE and span_tag == _SPAN and parent_tag == _PARENT
     if is_plain and trace_id != _NO_TRACE_ID and span_id != _NO_SPAN_ID and parent_span_id != _NO_SPAN_ID:
-        return SpanHead(trace_id, span_id, parent_span_id, remote)
+        return SpanHead(trace_id, rest)
     return _parse_head(raw)
 
 
@@ -75,24 +97,5 @@ def _parse_head(raw: bytes) -> SpanHead | None:
     if not (is_trace_id(trace_id) and is_span_id(span_id)):
         return None
     if not is_span_id(parent_span_id):
-        return SpanHead(trace_id, span_id, b"", None)
-    return SpanHead(trace_id, span_id, parent_span_id, _is_remote(message))
-
-
-def _is_remote(message: HeadMessage) -> bool:
-    flag = remote_flag(message.flags)
-    # Producers without the flag: the parent of a server or consumer span is in another process.
-    return message.kind in (_SERVER, _CONSUMER) if flag is None else flag
-
-
-def head_of(span: Span) -> SpanHead:
-    """Give the ids of a span that was viewed."""
-    return SpanHead(
-        trace_id=bytes.fromhex(span.ref.trace_id),
-        span_id=bytes.fromhex(span.ref.span_id),
-        parent_span_id=bytes.fromhex(span.parent_span_id or ""),
-        # Where the producer does not say, the parent of an incoming request is a remote one.
-        parent_is_remote=span.kind in ("server", "consumer")
-        if span.parent_is_remote is None
-        else span.parent_is_remote,
-    )
+        return packed_head(trace_id, span_id)
+    return packed_head(trace_id, span_id, parent_span_id, kind=message.kind, flags=message.flags)

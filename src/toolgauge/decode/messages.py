@@ -61,6 +61,10 @@ _MESSAGES: dict[str, tuple[tuple[int, str, str], ...]] = {
         (6, "kind", "int32"),
         (16, "flags", "fixed32"),
     ),
+    # A request of spans of which the heads alone are kept.
+    "Heads": ((1, "resource_groups", "*HeadResourceGroup"),),
+    "HeadResourceGroup": ((2, "scope_groups", "*HeadGroup"),),
+    "HeadGroup": ((2, "items", "*Head"),),
     "SpanAttributes": ((9, "attributes", "*bytes"),),
     "LogRecord": (
         (1, "time_unix_nano", "fixed64"),
@@ -125,6 +129,10 @@ class Wire(Protocol):
         """Empty one field."""
         ...
 
+    def DiscardUnknownFields(self) -> None:  # noqa: N802 protobuf's name
+        """Drop what the message class does not name, here and in all that it contains."""
+        ...
+
     def SerializeToString(self) -> bytes:  # noqa: N802 protobuf's name
         """Write it."""
         ...
@@ -184,6 +192,24 @@ class HeadMessage(Protocol):
     parent_span_id: bytes
     kind: int
     flags: int
+
+
+class HeadGroupMessage(Wire, Protocol):
+    """ScopeSpans, of which the heads of the spans are kept."""
+
+    items: Repeated[HeadMessage]
+
+
+class HeadResourceGroupMessage(Wire, Protocol):
+    """ResourceSpans, of which the same is kept."""
+
+    scope_groups: Repeated[HeadGroupMessage]
+
+
+class HeadsMessage(Wire, Protocol):
+    """ExportTraceServiceRequest, of which the same is kept."""
+
+    resource_groups: Repeated[HeadResourceGroupMessage]
 
 
 class SpanMessage(HeadMessage, Protocol):
@@ -328,6 +354,7 @@ RESOURCE = cast("MessageClass[ResourceMessage]", _CLASSES["Resource"])
 SCOPE = cast("MessageClass[ScopeMessage]", _CLASSES["Scope"])
 SPAN = cast("MessageClass[SpanMessage]", _CLASSES["Span"])
 HEAD = cast("MessageClass[HeadMessage]", _CLASSES["Head"])
+HEADS = cast("MessageClass[HeadsMessage]", _CLASSES["Heads"])
 EVENT = cast("MessageClass[EventMessage]", _CLASSES["Event"])
 SPAN_ATTRIBUTES = cast("MessageClass[SpanAttributesMessage]", _CLASSES["SpanAttributes"])
 LOG_RECORD = cast("MessageClass[LogRecordMessage]", _CLASSES["LogRecord"])

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from toolgauge.decode.heads import is_span_id, is_trace_id, remote_flag
+from toolgauge.decode.heads import is_span_id, is_trace_id
 from toolgauge.decode.messages import LOG_RECORD, RESOURCE, SCOPE, SPAN, Repeated, parse
 from toolgauge.decode.values import Attributes, Events, Values, text
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.records import LogRecord, Resource, Scope, Span, SpanKind, SpanRef, StatusCode
+from toolgauge.model.records import LogRecord, Resource, Scope, Span, SpanKind, SpanRef, StatusCode, remote_flag
 
 Known = TypeVar("Known")
 

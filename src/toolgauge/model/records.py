@@ -85,15 +85,66 @@ class LogRecord(Struct, frozen=True, kw_only=True, eq=False):
 Record: TypeAlias = Span | LogRecord
 
 
+# The ids of a span as they pass from hand to hand, most of them unread: the trace id, and `SpanHead.rest`.
+PackedHead: TypeAlias = tuple[bytes, bytes]
+
+_ID_BYTES = 8
+_PARENT, _KIND, _FLAGS = b'"\x08', b"0", b"\x85\x01"
+_PARENT_FROM = _ID_BYTES + len(_PARENT)
+_PARENT_TO = _PARENT_FROM + _ID_BYTES
+_HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
+_SERVER, _CONSUMER = 2, 5
+
+
+def remote_flag(flags: int) -> bool | None:
+    """Read from a span's flags whether its parent is remote; `None` when the producer did not say."""
+    return bool(flags & _IS_REMOTE) if flags & _HAS_IS_REMOTE else None
+
+
 class SpanHead(NamedTuple):
     """The ids of a span that no dialect cares about: enough to complete a chain of parents.
 
-    Ids are raw bytes (16, 8 and 8 long; `parent_span_id` is empty for a span without a parent):
-    turning them to hex for every span of a pipeline would cost more than reading them. A tuple, which is built in
-    half the time of an object.
+    `rest` is the span id and then what the producer wrote of parent, kind and flags, as protobuf writes these fields, in
+    that order: taking them apart for every span of a pipeline would cost more than finding them.
     """
 
     trace_id: bytes
-    span_id: bytes
-    parent_span_id: bytes
-    parent_is_remote: bool | None
+    rest: bytes
+
+    @property
+    def span_id(self) -> bytes:
+        """The raw id, 8 bytes."""
+        return self.rest[:_ID_BYTES]
+
+    @property
+    def parent_span_id(self) -> bytes:
+        """The raw id; empty for a span without a parent."""
+        if self.rest[_ID_BYTES:_PARENT_FROM] != _PARENT:
+            return b""
+        return self.rest[_PARENT_FROM:_PARENT_TO]
+
+    @property
+    def parent_is_remote(self) -> bool | None:
+        """Whether the parent lives in another process; `None` without a parent."""
+        if not self.parent_span_id:
+            return None
+        said = self.rest[_PARENT_TO:]
+        kind = said[1] if said[:1] == _KIND else 0
+        has_flags = said[-6:-4] == _FLAGS
+        flag = remote_flag(int.from_bytes(said[-4:], "little")) if has_flags else None
+        # Producers without the flag: the parent of a server or consumer span is in another process.
+        return kind in (_SERVER, _CONSUMER) if flag is None else flag
+
+
+def packed_head(
+    trace_id: bytes, span_id: bytes, parent_span_id: bytes = b"", *, kind: int = 0, flags: int = 0
+) -> SpanHead:
+    """Pack ids that are at hand one by one."""
+    rest = span_id
+    if parent_span_id:
+        rest += _PARENT + parent_span_id
+    if 0 < kind <= _CONSUMER:
+        rest += _KIND + bytes((kind,))
+    if flags:
+        rest += _FLAGS + flags.to_bytes(4, "little")
+    return SpanHead(trace_id, rest)

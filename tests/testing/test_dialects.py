@@ -15,7 +15,7 @@ from toolgauge.model.observations import (
     ConversationSeen,
     Observation,
 )
-from toolgauge.model.ports import Dialect
+from toolgauge.model.ports import Dialect, Grounds
 from toolgauge.model.records import Record
 from toolgauge.plugins import dialects
 from toolgauge.recognize.dialects.genai import GenAI
@@ -63,6 +63,7 @@ class Fake:
     rank: int = 50
     marks: tuple[str, ...] = ("fake.",)
     scopes: tuple[str, ...] = ()
+    grounds: object = None
     answers_everything: bool = False
     forgets: bool = True
     changes: bool = False
@@ -92,12 +93,22 @@ def test_dialect_that_keeps_its_contract_passes():
 
 
 @pytest.mark.parametrize(
+    "grounds", [Grounds(keys=("fake.kind",)), Grounds(scopes=("test.",)), Grounds(keys=("fake.name",), names=("ad",))]
+)
+def test_any_one_of_its_grounds_is_enough(grounds: Grounds):
+    check_dialect(Fake(grounds=grounds), records())
+
+
+@pytest.mark.parametrize(
     ("fake", "message"),
     [
         (Fake(name="Fake Dialect"), "snake case"),
         (Fake(marks=("",)), "holds an empty text"),
         (Fake(marks=()), "neither marks nor scopes"),
         (Fake(marks=("elsewhere.",)), "it would never see that record"),
+        (Fake(grounds=("fake.kind",)), "are no `Grounds`"),
+        (Fake(grounds=Grounds(names=("",))), "`grounds.names` of dialect `fake` holds an empty text"),
+        (Fake(grounds=Grounds(keys=("fake.name",), scopes=("fake",), names=("added",))), "none of its grounds"),
         (Fake(observations=()), "yields nothing"),
         (Fake(forgets=False), "differently the second time"),
         (Fake(changes=True), "changes span `add`"),

@@ -18,6 +18,7 @@ from toolgauge.model.observations import (
     ModelCall,
     Observation,
 )
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import values
 
@@ -40,6 +41,8 @@ class Acme:
     # A span without such an attribute is never decoded, and a dialect costs nothing for other people's spans.
     marks = ("acme.",)
     scopes: tuple[str, ...] = ()
+    # What its claims go by: about spans without it the dialect is not asked. May be left out.
+    grounds = Grounds(keys=(STEP,))
 
     def claims(self, record: Record) -> bool:
         """Claim spans with a step."""

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import ClassVar, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Value
 from toolgauge.model.observations import Observation
@@ -11,12 +13,24 @@ from toolgauge.model.records import Record
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
 
+class Grounds(Struct, frozen=True, kw_only=True):
+    """What a dialect claims spans for: it never claims one that has none of the keys, scopes and names.
+
+    `keys` are whole keys of attributes, `scopes` prefixes of scope names, `names` prefixes of span names.
+    """
+
+    keys: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
 class Dialect(Protocol):
     """One way of writing tool calls to spans and log records. Without memory: one record at a time.
 
     `marks` are prefixes of attribute keys (spans and log records) or of log event names: a record without any of
     them, and not of a scope in `scopes` (prefixes of scope names), is never decoded. `rank` orders dialects that
-    could claim the same record: the lowest is asked first.
+    could claim the same record: the lowest is asked first. One that also has `grounds: Grounds` is asked only about
+    spans that have one of them; one without is asked about every span that no dialect before it claims.
     """
 
     @property

@@ -10,6 +10,7 @@ from toolgauge.model.json import Value
 from toolgauge.model.observations import Observation, Reading
 from toolgauge.model.ports import Dialect
 from toolgauge.model.records import LogRecord, Record, Span, SpanRef
+from toolgauge.recognize.candidates import Candidates
 from toolgauge.selfmetrics import SelfMetrics
 
 # What we sent ourselves and what other scorers sent: reading it would score scores.
@@ -28,6 +29,7 @@ class Recognizer:
 
     def __init__(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> None:
         self._dialects = tuple(sorted(dialects, key=lambda dialect: (dialect.rank, dialect.name)))
+        self._candidates = Candidates(self._dialects)
         self._metrics = metrics
         self._wanted = tuple(sorted(set(wanted)))
 
@@ -58,7 +60,7 @@ class Recognizer:
         return _reading(record, ref, dialect, observations, attributes)
 
     def _ask(self, record: Record) -> tuple[Dialect | None, tuple[Observation, ...]]:
-        for dialect in self._dialects:
+        for dialect in self._candidates.of(record) if isinstance(record, Span) else self._dialects:
             try:
                 if dialect.claims(record):
                     return dialect, tuple(dialect.read(record))

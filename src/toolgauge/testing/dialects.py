@@ -13,8 +13,8 @@ from typing import cast, get_args
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import CallAnswered, CallExecuted, CallRequested, ConversationSeen, Observation
-from toolgauge.model.ports import Dialect
-from toolgauge.model.records import LogRecord, Record
+from toolgauge.model.ports import Dialect, Grounds
+from toolgauge.model.records import LogRecord, Record, Span
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _ABSENT = "toolgauge.testing.absent"
@@ -23,6 +23,7 @@ _ABSENT = "toolgauge.testing.absent"
 def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:
     """Raise `AssertionError` unless the dialect keeps its contract; it must claim and read at least one of the records."""
     _check_declaration(dialect)
+    grounds = _grounds(dialect)
     claimed = [record for record in records if _claims(dialect, record)]
     assert claimed, f"dialect `{dialect.name}` claims none of the {len(records)} records"
     read = 0
@@ -30,6 +31,10 @@ def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:
         assert _is_decoded_for(dialect, record), (
             f"dialect `{dialect.name}` claims {_shown(record)}, which has none of its marks and scopes: "
             "in a running toolgauge it would never see that record"
+        )
+        assert _is_asked(grounds, record), (
+            f"dialect `{dialect.name}` claims {_shown(record)}, which has none of its grounds: "
+            "in a running toolgauge it would not be asked about that span"
         )
         read += len(_observations(dialect, record))
     assert read, f"dialect `{dialect.name}` yields nothing for any of the {len(claimed)} records that it claims"
@@ -41,11 +46,32 @@ def _check_declaration(dialect: Dialect) -> None:
     assert _NAME.fullmatch(dialect.name), f"a dialect's name is in snake case, not `{dialect.name}`"
     assert type(dialect.rank) is int, f"the rank of dialect `{dialect.name}` is no integer: {dialect.rank!r}"
     for declared, what in ((dialect.marks, "marks"), (dialect.scopes, "scopes")):
-        assert isinstance(declared, tuple), f"`{what}` of dialect `{dialect.name}` is no tuple: {declared!r}"
-        for prefix in declared:
-            assert isinstance(prefix, str), f"`{what}` of dialect `{dialect.name}` holds {prefix!r}, which is no text"
-            assert prefix, f"`{what}` of dialect `{dialect.name}` holds an empty text: every record would be decoded"
+        _check_texts(dialect, declared, what)
     assert dialect.marks or dialect.scopes, f"dialect `{dialect.name}` has neither marks nor scopes: it sees nothing"
+
+
+def _check_texts(dialect: Dialect, declared: object, what: str) -> None:
+    assert isinstance(declared, tuple), f"`{what}` of dialect `{dialect.name}` is no tuple: {declared!r}"
+    for text in cast("tuple[object, ...]", declared):
+        assert isinstance(text, str), f"`{what}` of dialect `{dialect.name}` holds {text!r}, which is no text"
+        assert text, f"`{what}` of dialect `{dialect.name}` holds an empty text: every record would be decoded"
+
+
+def _grounds(dialect: Dialect) -> Grounds | None:
+    grounds: object = getattr(dialect, "grounds", None)
+    if grounds is None:
+        return None
+    assert isinstance(grounds, Grounds), f"`grounds` of dialect `{dialect.name}` are no `Grounds`: {grounds!r}"
+    for what in ("keys", "scopes", "names"):
+        _check_texts(dialect, getattr(grounds, what), f"grounds.{what}")
+    return grounds
+
+
+def _is_asked(grounds: Grounds | None, record: Record) -> bool:
+    if grounds is None or not isinstance(record, Span):
+        return True
+    by_name = record.scope.name.startswith(grounds.scopes) or record.name.startswith(grounds.names)
+    return by_name or any(key in record.attributes for key in grounds.keys)
 
 
 def _claims(dialect: Dialect, record: Record) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import CallAnswered, CallExecuted, Observation
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import content
@@ -32,6 +33,7 @@ class AgentCore:
     rank = 79
     marks = _SCOPES
     scopes: tuple[str, ...] = ()
+    grounds = Grounds()
 
     def claims(self, record: Record) -> bool:
         """Claim log records that are named after their scope and have messages on at least one side."""

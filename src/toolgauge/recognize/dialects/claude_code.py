@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from toolgauge.model.content import NOT_RECORDED, Content
 from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, CallExecuted, ModelCall, Observation
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import values
 from toolgauge.recognize.claude_code import events
@@ -33,6 +34,7 @@ class ClaudeCode:
     rank = 80
     marks = (events.PREFIX, _TYPE)
     scopes = (_SCOPE,)
+    grounds = Grounds(names=(events.PREFIX,))
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from toolgauge.model.json import Value
 from toolgauge.model.observations import Observation
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record
 from toolgauge.recognize.conventions import litellm, names
 from toolgauge.recognize.conventions.reader import ConventionsReader
@@ -19,6 +20,11 @@ class GenAI:
     rank = 90
     marks = ("gen_ai.", names.MCP_METHOD)
     scopes = (litellm.SCOPE,)
+    grounds = Grounds(
+        keys=(names.OPERATION, names.MCP_METHOD, names.CONVERSATION),
+        scopes=(litellm.SCOPE,),
+        names=(names.EXECUTE + " ",),
+    )
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import AgentRun, CallError, ConversationSeen, ModelCall, Observation
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import content, names, tools
@@ -42,6 +43,7 @@ class GoogleAdk:
     rank = 82
     marks = (_PREFIX,)
     scopes = (_SCOPE,)
+    grounds = Grounds(keys=_KEYS, scopes=(_SCOPE,))
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()

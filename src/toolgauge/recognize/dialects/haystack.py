@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from toolgauge.model.content import Content, Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import AgentRun, CallError, CallExecuted, ModelCall, Observation, ToolsOffered
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import content, names
@@ -40,6 +41,7 @@ class Haystack:
     rank = 70
     marks = (_PREFIX,)
     scopes = ("haystack",)
+    grounds = Grounds(names=(_PREFIX,))
 
     def __init__(self) -> None:
         self._definitions = DefinitionReader()

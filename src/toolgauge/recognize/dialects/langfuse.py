@@ -19,6 +19,7 @@ from toolgauge.model.observations import (
     Observation,
     ToolsOffered,
 )
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import values
 from toolgauge.recognize.langchain import messages, runs
@@ -50,6 +51,7 @@ class Langfuse:
     rank = 20
     marks = ("langfuse.observation.",)
     scopes: tuple[str, ...] = ()
+    grounds = Grounds(keys=(TYPE,))
 
     def __init__(self) -> None:
         self._definitions = DefinitionReader()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import CallError, CallExecuted, ConversationSeen, ModelCall, Observation
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import provider_messages, values
 from toolgauge.recognize.conventions import content, names
@@ -41,6 +42,7 @@ class LangSmith:
     rank = 40
     marks = (KIND,)
     scopes: tuple[str, ...] = ()
+    grounds = Grounds(keys=(KIND,))
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()

@@ -20,6 +20,7 @@ from toolgauge.model.observations import (
     Observation,
     ToolsOffered,
 )
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import provider_messages, values
 from toolgauge.recognize.conventions.names import EXECUTE, OPERATION, RESULT
@@ -52,6 +53,7 @@ class MLflow:
     rank = 30
     marks = ("mlflow.span",)
     scopes = (_SCOPE,)
+    grounds = Grounds(keys=(TYPE,), scopes=(_SCOPE,))
 
     def __init__(self) -> None:
         self._definitions = DefinitionReader()

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import AgentRun, CallExecuted, ModelCall, Observation
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import content, names, tools
@@ -39,6 +40,7 @@ class OpenAIAgents:
     rank = 59
     marks = ("gen_ai.",)
     scopes: tuple[str, ...] = ()
+    grounds = Grounds(scopes=(_SCOPE,))
 
     def claims(self, record: Record) -> bool:
         """Claim spans of this tracer that Traceloop did not write."""

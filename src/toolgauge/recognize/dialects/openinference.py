@@ -17,6 +17,7 @@ from toolgauge.model.observations import (
     Observation,
     ToolsOffered,
 )
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize.langchain.answers import node_answers, refused_call
 from toolgauge.recognize.langchain.runs import agent_name
@@ -64,6 +65,7 @@ class OpenInference:
     rank = 10
     marks = ("openinference.",)
     scopes: tuple[str, ...] = ()
+    grounds = Grounds(keys=(KIND,))
 
     def __init__(self) -> None:
         self._definitions = DefinitionReader()

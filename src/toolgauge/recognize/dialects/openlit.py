@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, CallError, CallExecuted, CallRequested, Observation
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import content, names, tools
@@ -48,6 +49,7 @@ class OpenLit:
     marks = ("gen_ai.",)
     # A graph that fails leaves a span without attributes, and nobody else tells that the run has ended.
     scopes = ("openlit.instrumentation.lang",)
+    grounds = Grounds(keys=(SDK,), scopes=(_SCOPE,))
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, CallAnswered, CallError, Observation
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import content, names, tools
@@ -40,6 +41,7 @@ class PydanticAI:
     rank = 84
     marks: tuple[str, ...] = ()
     scopes = (_SCOPE,)
+    grounds = Grounds(scopes=(_SCOPE,))
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()

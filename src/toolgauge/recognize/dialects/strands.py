@@ -21,6 +21,7 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span, SpanEvent
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import content, names, tools
@@ -49,6 +50,7 @@ class Strands:
     rank = 81
     marks = ("gen_ai.",)
     scopes: tuple[str, ...] = ()
+    grounds = Grounds(keys=_SYSTEMS, scopes=(_SCOPE,))
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()

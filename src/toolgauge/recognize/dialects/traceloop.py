@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, CallExecuted, ConversationSeen, ModelCall, Observation
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import content, names
@@ -38,12 +39,16 @@ _INDEXED = (
     "gen_ai.completion.0.content",
 )
 _LEGACY = (REQUEST_TYPE, *_INDEXED)
-_SCOPE = re.compile(
-    r"(?:opentelemetry\.instrumentation\.|@traceloop/instrumentation-)"
-    r"(agno|alephalpha|anthropic|bedrock|cohere|crewai|google_generativeai|groq|haystack|langchain|llamaindex|mcp"
-    r"|mistralai|ollama|openai\.v[01]|openai_agents|openai|replicate|sagemaker|together|transformers|vertexai"
-    r"|voyageai|watsonx|writer)(?:\.|$)"
+_INSTRUMENTATIONS = ("opentelemetry.instrumentation.", "@traceloop/instrumentation-")
+_INTEGRATIONS = (
+    *("agno", "alephalpha", "anthropic", "bedrock", "cohere", "crewai", "google_generativeai", "groq", "haystack"),
+    *("langchain", "llamaindex", "mcp", "mistralai", "ollama", "openai.v0", "openai.v1", "openai_agents", "openai"),
+    *("replicate", "sagemaker", "together", "transformers", "vertexai", "voyageai", "watsonx", "writer"),
 )
+_SCOPE = re.compile(
+    f"(?:{'|'.join(map(re.escape, _INSTRUMENTATIONS))})({'|'.join(map(re.escape, _INTEGRATIONS))})" + r"(?:\.|$)"
+)
+_SCOPES = tuple(prefix + name for prefix in _INSTRUMENTATIONS for name in _INTEGRATIONS)
 _DECORATOR = ("traceloop.tracer", "@traceloop/node-server-sdk")
 _MODEL_REQUESTS = frozenset(("chat", "completion"))
 _CONVERSATIONS = ("conversation_id", "session_id", "thread_id", "chat_id")
@@ -57,6 +62,7 @@ class Traceloop:
     rank = 60
     marks = _MARKS
     scopes: tuple[str, ...] = ()
+    grounds = Grounds(keys=(*_OWN, *_LEGACY), scopes=_SCOPES)
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()

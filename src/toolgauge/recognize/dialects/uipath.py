@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, CallExecuted, MessageSeen, Observation
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize.conventions.content import conversation
 from toolgauge.recognize.langchain.answers import tool_answer
@@ -29,6 +30,7 @@ class UiPath:
     rank = 95
     marks = (TOOL_NAME,)
     scopes = (_SCOPE,)
+    grounds = Grounds(keys=(TOOL_NAME,), scopes=(_SCOPE,))
 
     def claims(self, record: Record) -> bool:
         """Claim spans with a tool's name, and UiPath's own."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, CallExecuted, ConversationSeen, MessageSeen, ModelCall, Observation
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import content, tools
@@ -50,6 +51,7 @@ class Vercel:
     rank = 83
     marks = ("ai.",)
     scopes: tuple[str, ...] = ()
+    grounds = Grounds(keys=(_OPERATION, _TOOL_NAME), scopes=(_SCOPE,))
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()

@@ -1,0 +1,100 @@
+"""Leaves out dialects that cannot claim a span, by one look at what all of them go by.
+
+Arrives: a span. Leaves: the dialects to ask about it, in their order. Without this each of them looks up its own
+handful of keys in every span, which costs more than reading the span.
+"""
+
+from collections.abc import Sequence
+
+from toolgauge.model.ports import Dialect, Grounds
+from toolgauge.model.records import Span
+
+# Listing more keys than this costs more than asking.
+_MAX_ATTRIBUTES = 32
+_MAX_SCOPES = 512
+_MAX_SCOPE_NAME = 256
+_MAX_FOUND = 256
+
+
+class Candidates:
+    """Knows what the dialects go by, and remembers what follows from what was found on a span."""
+
+    def __init__(self, dialects: Sequence[Dialect]) -> None:
+        self._dialects = tuple(dialects)
+        self._grounds = tuple(_grounds(dialect) for dialect in dialects)
+        self._of_scopes: dict[str, _OfScope] = {}
+        self._by_asked: dict[frozenset[int], _OfScope] = {}
+
+    @property
+    def remembered(self) -> int:
+        """Number of scopes and of findings in memory."""
+        return len(self._of_scopes) + sum(of_scope.remembered for of_scope in self._by_asked.values())
+
+    def of(self, span: Span) -> tuple[Dialect, ...]:
+        """Give the dialects that could claim the span, in the order in which they are asked."""
+        if len(span.attributes) > _MAX_ATTRIBUTES:
+            return self._dialects
+        of_scope = self._of_scopes.get(span.scope.name)
+        if of_scope is None:
+            of_scope = self._remember(span.scope.name)
+        return of_scope.candidates(span)
+
+    def _remember(self, scope: str) -> "_OfScope":
+        asked = frozenset(
+            index for index, grounds in enumerate(self._grounds) if grounds is None or scope.startswith(grounds.scopes)
+        )
+        # Scopes of which the same dialects make something share what is remembered.
+        of_scope = self._by_asked.get(asked)
+        if of_scope is None:
+            of_scope = self._by_asked[asked] = _OfScope(self._dialects, self._grounds, asked)
+        if len(scope) <= _MAX_SCOPE_NAME:
+            if len(self._of_scopes) >= _MAX_SCOPES:
+                self._of_scopes.clear()
+            self._of_scopes[scope] = of_scope
+        return of_scope
+
+
+class _OfScope:
+    """Candidates for the spans of some scopes: `asked` are the dialects that are asked about each of them."""
+
+    __slots__ = ("_asked", "_dialects", "_grounds", "_known", "_looked_for", "_names")
+
+    def __init__(
+        self, dialects: tuple[Dialect, ...], grounds: tuple[Grounds | None, ...], asked: frozenset[int]
+    ) -> None:
+        self._dialects = dialects
+        self._grounds = grounds
+        self._asked = asked
+        others = [told for index, told in enumerate(grounds) if told is not None and index not in asked]
+        self._looked_for = frozenset(key for told in others for key in told.keys)
+        self._names = tuple({name for told in others for name in told.names})
+        self._known: dict[frozenset[str], tuple[Dialect, ...]] = {}
+
+    @property
+    def remembered(self) -> int:
+        return len(self._known)
+
+    def candidates(self, span: Span) -> tuple[Dialect, ...]:
+        found = self._looked_for.intersection(span.attributes)
+        name = span.name
+        if name.startswith(self._names):
+            # Among the keys: what is taken for both is asked once too often at worst.
+            found = found.union(prefix for prefix in self._names if name.startswith(prefix))
+        known = self._known.get(found)
+        return known if known is not None else self._remember(found)
+
+    def _remember(self, found: frozenset[str]) -> tuple[Dialect, ...]:
+        known = tuple(
+            dialect
+            for index, (dialect, told) in enumerate(zip(self._dialects, self._grounds, strict=True))
+            if index in self._asked or (told is not None and not found.isdisjoint((*told.keys, *told.names)))
+        )
+        if len(self._known) >= _MAX_FOUND:
+            self._known.clear()
+        self._known[found] = known
+        return known
+
+
+def _grounds(dialect: Dialect) -> Grounds | None:
+    grounds = getattr(dialect, "grounds", None)
+    return grounds if isinstance(grounds, Grounds) else None

@@ -1,0 +1,164 @@
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import cast
+
+import pytest
+
+from tests.recognize.support import span
+from toolgauge.model.json import Value
+from toolgauge.model.observations import Observation
+from toolgauge.model.ports import Dialect, Grounds
+from toolgauge.model.records import Record, Span
+from toolgauge.plugins import dialects
+from toolgauge.recognize.candidates import Candidates
+from toolgauge.recognize.conventions import names
+
+
+class Asked:
+    """A dialect that goes by its grounds."""
+
+    rank = 1
+    marks = ("any.",)
+    scopes: tuple[str, ...] = ()
+
+    def __init__(self, name: str, grounds: Grounds) -> None:
+        self.name = name
+        self.grounds = grounds
+
+    def claims(self, record: Record) -> bool:
+        raise NotImplementedError
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        raise NotImplementedError
+
+    def attribute(self, record: Record, key: str) -> Value:
+        raise NotImplementedError
+
+
+class Stranger:
+    """A dialect that declares no grounds."""
+
+    name = "stranger"
+    rank = 1
+    marks = ("any.",)
+    scopes: tuple[str, ...] = ()
+
+    def claims(self, record: Record) -> bool:
+        raise NotImplementedError
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        raise NotImplementedError
+
+    def attribute(self, record: Record, key: str) -> Value:
+        raise NotImplementedError
+
+
+BY_KEY = Asked("by_key", Grounds(keys=("one.key", "other.key")))
+BY_SCOPE = Asked("by_scope", Grounds(keys=("some.key",), scopes=("vendor.",)))
+BY_NAME = Asked("by_name", Grounds(names=("run ", "tool ")))
+NEVER = Asked("never", Grounds())
+
+
+def candidates() -> Candidates:
+    return Candidates([BY_KEY, BY_SCOPE, Stranger(), BY_NAME, NEVER])
+
+
+def asked(record: Record, among: Candidates | None = None) -> list[str]:
+    assert isinstance(record, Span)
+    return [dialect.name for dialect in (among or candidates()).of(record)]
+
+
+def test_a_dialect_without_grounds_is_asked_about_every_span():
+    assert asked(span({})) == ["stranger"]
+
+
+def test_each_ground_alone_is_enough_and_the_order_stays():
+    assert asked(span({"other.key": None})) == ["by_key", "stranger"]
+    assert asked(span({}, scope="vendor.agents")) == ["by_scope", "stranger"]
+    assert asked(span({}, name="tool add")) == ["stranger", "by_name"]
+    assert asked(span({"some.key": 1, "one.key": 2}, name="run it")) == ["by_key", "by_scope", "stranger", "by_name"]
+
+
+def test_keys_count_whole_and_names_and_scopes_from_their_beginning():
+    record = span({"one.key.more": 1, "one": 2}, name="a tool add", scope="a.vendor.x")
+
+    assert asked(record) == ["stranger"]
+
+
+def test_what_was_found_before_does_not_leak_into_other_scopes_and_spans():
+    among = candidates()
+    for _ in range(2):
+        assert asked(span({"one.key": 1}, scope="vendor.a"), among) == ["by_key", "by_scope", "stranger"]
+        assert asked(span({"one.key": 1}, scope="else"), among) == ["by_key", "stranger"]
+        assert asked(span({"some.key": 1}, scope="else"), among) == ["by_scope", "stranger"]
+        assert asked(span({}, scope="vendor.a"), among) == ["by_scope", "stranger"]
+
+
+def test_all_are_asked_about_a_span_of_very_many_attributes():
+    many: dict[str, Value] = {f"key.{number}": number for number in range(200)}
+
+    assert asked(span(many)) == ["by_key", "by_scope", "stranger", "by_name", "never"]
+
+
+def test_memory_of_scopes_and_findings_is_bounded_and_stays_right():
+    keys = tuple(f"key.{number}" for number in range(10))
+    among = Candidates([Asked(key, Grounds(keys=(key,))) for key in keys])
+    for number in range(1024):
+        on = [key for bit, key in enumerate(keys) if number >> bit & 1]
+        assert asked(span(dict.fromkeys(on), scope=f"scope.{number}"), among) == on
+    assert asked(span({}, scope="x" * 100_000), among) == []
+    assert among.remembered <= 512 + 256
+
+
+INSTALLED = dialects()
+
+
+class Fits(str):
+    """A value that is whatever it is compared with."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+
+def words(dialect: Dialect) -> list[str]:
+    """Give every text that the dialect's module, or one it uses, has a name for: what its claims look at is among them."""
+    own = sys.modules[type(dialect).__module__]
+    modules = [own, *(value for value in vars(own).values() if isinstance(value, ModuleType))]
+    told: list[object] = [value for module in modules if _is_ours(module) for value in vars(module).values()]
+    grouped = [cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,) for value in told]
+    return sorted({word for group in grouped for word in group if isinstance(word, str)})
+
+
+def _is_ours(module: ModuleType) -> bool:
+    return module.__name__.startswith("toolgauge.")
+
+
+def likely_spans(dialect: Dialect) -> Iterator[Span]:
+    known = words(dialect)
+    for word in known:
+        for beside in known:
+            yield span({word: Fits()}, scope=beside)
+            yield span({word: Fits()}, name=beside + " x")
+            yield span({}, scope=word, name=beside)
+            yield span({word: Fits(), names.OPERATION: Fits()}, scope=beside)
+            yield span({word: Fits(), beside: Fits()})
+
+
+def test_all_installed_dialects_have_grounds():
+    assert [dialect.name for dialect in INSTALLED if not isinstance(getattr(dialect, "grounds", None), Grounds)] == []
+
+
+@pytest.mark.parametrize("dialect", INSTALLED, ids=lambda dialect: dialect.name)
+def test_an_installed_dialect_is_asked_about_every_span_that_it_would_claim(dialect: Dialect):
+    # One for all spans, as in a pipeline: what it remembers must not mislead it.
+    among = Candidates(INSTALLED)
+    claimed = [record for record in likely_spans(dialect) if dialect.claims(record)]
+
+    assert claimed or dialect.name == "agentcore"
+    assert [record for record in claimed if dialect not in among.of(record)] == []

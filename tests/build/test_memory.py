@@ -1,6 +1,9 @@
 """The guard of the memory, with a reader of memory in the test's hand."""
 
+import ctypes
 import logging
+import subprocess
+import sys
 
 import pytest
 
@@ -194,3 +197,25 @@ def test_this_process_uses_some_memory_and_can_give_some_back():
     assert resident is None or 10 * MIB < resident < 1 << 40
     Allocator().trim()
     Allocator().collect()
+
+
+# Pages that the system had to clear for forty large requests, one after the other.
+FAULTS = """
+import resource
+from toolgauge.build.memory import keep_freed_memory
+
+keep_freed_memory(512 << 20)
+body = bytearray(10 << 20)
+del body
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(40):
+    body = bytearray(10 << 20)
+    del body
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="this C library keeps what it likes")
+def test_large_requests_find_the_memory_of_those_before_them():
+    told = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
+    assert int(told.stdout) < 1000

@@ -12,6 +12,7 @@ import click
 
 from toolgauge.build.criteria import load_configuration
 from toolgauge.build.descriptors import raise_descriptor_limit
+from toolgauge.build.memory import keep_freed_memory
 from toolgauge.build.pipeline import VERSION
 from toolgauge.build.reload import Load, Reloader
 from toolgauge.build.serve import make_service
@@ -49,6 +50,7 @@ def command(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
     config, criteria = load()
     log_to_stderr(config.log)
     raise_descriptor_limit()
+    keep_freed_memory(config.memory.limit)
     sys.exit(asyncio.run(_serve(config, criteria, load)))
 
 

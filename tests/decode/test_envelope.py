@@ -88,6 +88,13 @@ def test_removing_from_the_middle_keeps_the_order():
     assert names(decoder().traces(body).body([(0, 0, 3), (0, 0, 1)])) == [[["a", "c", "e"]]]
 
 
+def test_half_of_very_many_spans_can_be_removed():
+    names_given = [f"{number:04}" for number in range(3000)]
+    body = stock.request(ScopeSpans(spans=[marked(name) for name in names_given])).SerializeToString()
+    rest = decoder().traces(body).body([(0, 0, index) for index in range(0, 3000, 2)])
+    assert names(rest) == [[names_given[1::2]]]
+
+
 def test_released_spans_are_grouped_by_what_stood_around_them():
     service = Resource(attributes=[stock.key_value("service.name", "shop")])
     body = ExportTraceServiceRequest(

@@ -50,10 +50,15 @@ class DecodedTraces:
     heads: tuple[PackedHead, ...]
     undecodable: int
     request: bytes = field(repr=False)
+    envelope: RequestMessage | None = field(repr=False)
 
     def body(self, without: Collection[Place] = ()) -> bytes | None:
         """Give the request without these spans (the very bytes received without any); `None` when no span is left."""
-        return remove_items(self.request, without) if without else self.request
+        if not without:
+            return self.request
+        # The spans are gone from it afterwards; whoever asks again has the request parsed again.
+        envelope, self.envelope = self.envelope, None
+        return remove_items(parse_request(self.request) if envelope is None else envelope, without)
 
 
 @dataclass(slots=True, eq=False)
@@ -168,6 +173,7 @@ class Decoder:
             heads=tuple(reading.heads),
             undecodable=reading.undecodable,
             request=body,
+            envelope=request,
         )
 
     def logs(self, body: bytes) -> DecodedLogs:

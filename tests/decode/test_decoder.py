@@ -4,7 +4,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue, KeyValueList
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from tests.decode import stock
 from toolgauge.decode.decoder import Decoder
@@ -160,3 +161,31 @@ def test_all_recorded_log_records_can_be_viewed():
             assert viewed.attributes == stock.plain_attributes(expected.attributes)
             count += 1
     assert count > 100
+
+
+def origins(decoder: Decoder, *requests: ExportTraceServiceRequest) -> list[object]:
+    return [decoder.traces(request.SerializeToString()).viewed[0].container.origin for request in requests]
+
+
+def from_producer(*services: str) -> ExportTraceServiceRequest:
+    return ExportTraceServiceRequest(
+        resource_spans=[
+            ResourceSpans(
+                resource=Resource(attributes=[stock.key_value("service.name", service)]),
+                scope_spans=[scope_of("s", MARKED)],
+            )
+            for service in services
+        ]
+    )
+
+
+def test_requests_of_one_producer_have_one_origin():
+    one, other, again = origins(decoder(), from_producer("shop"), from_producer("bank"), from_producer("shop"))
+    assert one is again
+    assert one is not other
+
+
+@pytest.mark.parametrize("request_of", [("shop", "bank"), ("",)], ids=["of several producers", "of nobody"])
+def test_requests_that_name_no_single_producer_have_origins_of_their_own(request_of: tuple[str, ...]):
+    one, other = origins(decoder(), from_producer(*request_of), from_producer(*request_of))
+    assert one is not other

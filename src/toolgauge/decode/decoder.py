@@ -86,6 +86,8 @@ class _Reading:
     viewed: list[ViewedSpan] = field(default_factory=list[ViewedSpan])
     heads: list[PackedHead] = field(default_factory=list[PackedHead])
     undecodable: int = 0
+    # Whether all spans have one resource, and what stands for the sender where that does not tell.
+    has_one_resource: bool = False
     origin: object = field(default_factory=object)
     # What stands around the spans of the group that is being read, once one of them is viewed.
     around: Container | None = None
@@ -138,7 +140,7 @@ class Decoder:
         request = parse_request(body)
         has_mark = self._span_marks.found_in_request(body, _samples(request))
         heads = None if has_mark or count_parsed(request) > _HEADS_AT_ONCE else parse_heads(body)
-        reading = _Reading()
+        reading = _Reading(has_one_resource=len(request.resource_groups) == 1)
         since_pause = 0
         for resource_index, resource_group in enumerate(request.resource_groups):
             for scope_index, group in enumerate(resource_group.scope_groups):
@@ -203,6 +205,9 @@ class Decoder:
     ) -> None:
         bears_mark = self._span_marks.search_like(group.items[0])
         resource = self._views.resource(resource_group.resource)
+        # Requests that name one and the same producer come from one sender; its resource is remembered.
+        names_sender = reading.has_one_resource and resource.service is not None
+        origin = resource if names_sender else reading.origin
         resource_index, scope_index, first = place
         for index, raw in enumerate(items, first):
             if not known.is_named and bears_mark(raw) is None:
@@ -214,7 +219,7 @@ class Decoder:
                 reading.undecodable += 1
                 reading.add_head(raw)
                 continue
-            around = reading.around = reading.around or container(resource_group, group, reading.origin)
+            around = reading.around = reading.around or container(resource_group, group, origin)
             where = (resource_index, scope_index, index)
             reading.viewed.append(ViewedSpan(span=span, raw=raw, container=around, place=where))
 

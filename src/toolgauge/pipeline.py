@@ -243,9 +243,8 @@ class Pipeline:
                     unclaimed.append(head)
                 continue
             self._seen_twice.add(reading.ref, now_ns)
-            late = self._assembler.is_closed(reading.ref.trace_id)
-            self._assembler.add(reading, now_ns)
-            waits = not late and self._waits_for_scores(reading)
+            in_time = self._assembler.add(reading, now_ns)
+            waits = in_time and self._waits_for_scores(reading)
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns):
                 held.add(viewed.place)
                 self._being_read -= 1

@@ -4,7 +4,6 @@ import pytest
 
 from tests.assemble.support import (
     SECOND_NS,
-    TRACE,
     agent,
     args,
     assembler,
@@ -150,11 +149,10 @@ def test_late_span_is_counted_and_not_rescored():
     box, metrics = assembler()
     box.add(reading("run", agent("shopper")), 0)
     assert len(list(box.closed(6 * SECOND_NS))) == 1
-    box.add(reading("tool", executed("search"), parent="run"), 8 * SECOND_NS)
-    box.add(reading("run", agent("shopper")), 9 * SECOND_NS)
-    box.add(reading("web", attributes=(("tier", "gold"),)), 9 * SECOND_NS)
+    assert not box.add(reading("tool", executed("search"), parent="run"), 8 * SECOND_NS)
+    assert not box.add(reading("run", agent("shopper")), 9 * SECOND_NS)
+    assert not box.add(reading("web", attributes=(("tier", "gold"),)), 9 * SECOND_NS)
     box.add_heads([head("h")], 9 * SECOND_NS)
-    assert box.is_closed(TRACE)
     assert (metrics.late.cells[()].count, metrics.late.cells[()].sum) == (2, 5.0)
     assert list(box.close_all(60 * SECOND_NS)) == []
 
@@ -164,11 +162,9 @@ def test_who_keeps_coming_late_stays_late():
     box.add(reading("run", agent("shopper")), 0)
     assert len(list(box.closed(6 * SECOND_NS))) == 1
     for number in range(1, 10):
-        box.add(reading(f"tool{number}", executed("search"), parent="run"), number * 50 * SECOND_NS)
+        assert not box.add(reading(f"tool{number}", executed("search"), parent="run"), number * 50 * SECOND_NS)
     assert (metrics.late.cells[()].count, box.open_count) == (9, 0)
-    assert box.is_closed(TRACE)
-    box.add(reading("other", agent("x"), trace="f" * 32), 600 * SECOND_NS)
-    assert not box.is_closed(TRACE)
+    assert box.add(reading("tool", executed("search"), parent="run"), 600 * SECOND_NS)
 
 
 def test_the_memory_of_closed_traces_is_bounded():
@@ -177,7 +173,8 @@ def test_the_memory_of_closed_traces_is_bounded():
     for trace in traces:
         box.add(reading("run", agent("a"), trace=trace), 0)
     assert len(list(box.closed(10 * SECOND_NS))) == 3
-    assert [box.is_closed(trace) for trace in traces] == [False, True, True]
+    spans = [reading("tool", executed("search"), parent="run", trace=trace) for trace in traces]
+    assert [box.add(span, 10 * SECOND_NS) for span in spans] == [True, False, False]
 
 
 def test_oldest_trace_is_evicted_when_too_many_are_open():

@@ -66,6 +66,36 @@ def a_long_table() -> Iterator[Span]:
     yield _tool(os.urandom(16), os.urandom(8), {"page": "1"}, ROWS)
 
 
+def many_tiny_containers() -> Iterator[Span]:
+    pairs: list[list[object]] = [[{}, []] for _ in range(3000)]
+    yield _tool(os.urandom(16), os.urandom(8), {"page": "1"}, pairs)
+
+
+def a_table_among_short_members() -> Iterator[Span]:
+    short: dict[str, object] = {f"field_{number}": number / 3 for number in range(40)}
+    yield _tool(os.urandom(16), os.urandom(8), {"page": "1"}, short | {"rows": ROWS})
+
+
+def objects_in_objects() -> Iterator[Span]:
+    result: object = {}
+    for _ in range(90):
+        result = {"inner": result, "name": "x"}
+    yield _tool(os.urandom(16), os.urandom(8), {"page": "1"}, result)
+
+
+def a_list_that_changes() -> Iterator[Span]:
+    changing: list[object] = [
+        *range(1000),
+        *({"name": str(number)} for number in range(1000)),
+        *([number] for number in range(1000)),
+    ]
+    yield _tool(os.urandom(16), os.urandom(8), {"page": "1"}, changing)
+
+
+def texts_in_other_scripts() -> Iterator[Span]:
+    yield _tool(os.urandom(16), os.urandom(8), {"page": "1"}, {"text": "\u6587" * 20_000, "laugh": "\U0001f600" * 5000})
+
+
 def more_text_than_is_kept() -> Iterator[Span]:
     trace_id, parent = os.urandom(16), os.urandom(8)
     for _ in range(30):
@@ -128,6 +158,11 @@ def _estimated_and_taken(before: list[bytes], bodies: list[bytes]) -> tuple[int,
         (a_run_of_ten, 100),
         (a_long_text, 20),
         (a_long_table, 20),
+        (many_tiny_containers, 10),
+        (a_table_among_short_members, 20),
+        (objects_in_objects, 50),
+        (a_list_that_changes, 10),
+        (texts_in_other_scripts, 20),
         (more_text_than_is_kept, 5),
         (mostly_spans_that_nobody_reads, 20),
     ],

@@ -36,7 +36,11 @@ class Assembler:
         # The same traces by raw id, which is what most spans have.
         self._open_by_id: dict[bytes, OpenTrace] = {}
         self._trace_bytes = 0
+        # When open traces take no more than this, nobody has to go.
+        self._evict_above = 0
         self._schedule = Schedule(self._due_ns)
+        # Traces whose time may have changed since the schedule was last asked: each span changes that of its trace.
+        self._moved: set[OpenTrace] = set()
         self._recent = RecentSpans(_RECENT_SPANS)
         self._closed = ClosedIds(settings.late_traces, settings.late_for_ns)
         self._gathers_conversations = conversations
@@ -63,6 +67,7 @@ class Assembler:
     def adopt(self, settings: AssembleSettings, *, conversations: bool) -> None:
         """Go on with other settings; what is open keeps its times, and how much is remembered of the closed stays."""
         self._settings = settings
+        self._evict_above = 0
         self._gathers_conversations = conversations
         if self._conversations is not None:
             self._conversations.adopt(settings)
@@ -71,42 +76,36 @@ class Assembler:
             for trace in self._open.values():
                 self._index(trace, None)
 
-    def is_closed(self, trace_id: str) -> bool:
-        """Tell whether a span of this trace comes too late."""
-        # Asked of every span of an agent: what is open is not closed, which is told in a tenth of the time.
-        return trace_id not in self._open and self._closed.holds(trace_id, self._now_ns)
-
-    def add(self, reading: Reading, now_ns: int) -> None:
-        """Take what was read from one span or log record."""
+    def add(self, reading: Reading, now_ns: int) -> bool:
+        """Take what was read from one span or log record; False when it comes too late."""
         now_ns = self._clock(now_ns)
-        trace_id = reading.ref.trace_id
-        trace = self._open.get(trace_id)
+        trace = self._open.get(reading.ref.trace_id)
         if trace is None:
             if self._is_late(reading, now_ns):
-                return
+                return False
             if not _opens(reading):
                 self._recent.add(reading)
-                return
-            trace = self._open_trace(trace_id, now_ns)
+                return True
+            trace = self._open_trace(reading.ref.trace_id, now_ns)
         self._add_to(trace, reading, now_ns)
-        self._schedule.note(trace_id, trace.due()[0])
-        self._evict(now_ns)
+        self._moved.add(trace)
+        if self._trace_bytes > self._evict_above:
+            self._evict(now_ns)
+        return True
 
     def add_heads(self, heads: Sequence[PackedHead], now_ns: int) -> None:
         """Take the ids of spans that no dialect reads."""
         now_ns = self._clock(now_ns)
         find, remember = self._open_by_id.get, self._recent.add_head
-        touched: set[OpenTrace] = set()
         for trace_id, rest in heads:
             trace = find(trace_id)
             if trace is None:
                 remember(trace_id, rest)
             else:
                 self._add_head_to(trace, SpanHead(trace_id, rest), now_ns)
-                touched.add(trace)
-        for trace in touched:
-            self._schedule.note(trace.trace_id, trace.due()[0])
-        self._evict(now_ns)
+                self._moved.add(trace)
+        if self._trace_bytes > self._evict_above:
+            self._evict(now_ns)
 
     def shed(self, now_ns: int) -> None:
         """Give up what is open, oldest first, until half is left: memory is short."""
@@ -119,6 +118,7 @@ class Assembler:
         """Return when something may become due."""
         if self._evicted:
             return self._now_ns
+        self._tell_schedule()
         dues = [self._schedule.next_due_ns()]
         if self._conversations is not None:
             dues.append(self._conversations.next_due_ns())
@@ -136,6 +136,7 @@ class Assembler:
         """Yield what `closed` yields, and pauses (`None`): after one, the same iterator must be asked again."""
         now_ns = self._clock(now_ns)
         yield from self._finish_evicted(now_ns)
+        self._tell_schedule()
         while (trace_id := self._schedule.pop_due(now_ns)) is not None:
             trace = self._open[trace_id]
             self._take_out(trace, now_ns)
@@ -161,8 +162,14 @@ class Assembler:
 
     def _clock(self, now_ns: int) -> int:
         """Never run backwards: a clock that is set back must not keep traces open."""
-        self._now_ns = max(self._now_ns, now_ns)
+        if now_ns > self._now_ns:
+            self._now_ns = now_ns
         return self._now_ns
+
+    def _tell_schedule(self) -> None:
+        for trace in self._moved:
+            self._schedule.note(trace.trace_id, trace.due()[0])
+        self._moved.clear()
 
     def _due_ns(self, trace_id: str) -> int | None:
         trace = self._open.get(trace_id)
@@ -185,6 +192,8 @@ class Assembler:
         raw_id = _raw(trace_id)
         self._open_by_id[raw_id] = trace
         self._trace_bytes += trace.size_bytes
+        # One more may be one too many.
+        self._evict_above = 0
         for head in self._recent.take_heads(raw_id):
             self._add_head_to(trace, head, now_ns)
         for reading in self._recent.take(trace_id):
@@ -194,9 +203,11 @@ class Assembler:
     def _add_to(self, trace: OpenTrace, reading: Reading, now_ns: int) -> None:
         before_bytes, before = trace.size_bytes, trace.conversation
         trace.add(reading, now_ns)
-        self._loose.note(reading)
         self._trace_bytes += trace.size_bytes - before_bytes
-        if trace.conversation != before:
+        # Asked here as well: hardly any span is a trace of its own.
+        if reading.parent_span_id is None:
+            self._loose.note(reading)
+        if trace.conversation is not before:
             self._index(trace, before)
 
     def _add_head_to(self, trace: OpenTrace, head: SpanHead, now_ns: int) -> None:
@@ -229,6 +240,7 @@ class Assembler:
             self._evict_one(conversations.oldest, "max_open", now_ns)
         while self.open_bytes > limits.max_open_bytes and (oldest := self._oldest()) is not None:
             self._evict_one(oldest, "max_open_bytes", now_ns)
+        self._evict_above = limits.max_open_bytes - (self.open_bytes - self._trace_bytes)
 
     def _oldest(self) -> OpenTrace | OpenConversation | None:
         trace = next(iter(self._open.values()), None)
@@ -249,6 +261,7 @@ class Assembler:
         del self._open[trace.trace_id]
         del self._open_by_id[_raw(trace.trace_id)]
         self._trace_bytes -= trace.size_bytes
+        self._moved.discard(trace)
         self._schedule.forget(trace.trace_id)
         self._closed.add(trace.trace_id, now_ns)
         self._unindex(trace.trace_id, trace.conversation)

@@ -50,38 +50,37 @@ class ContentBudget:
     """Keeps the readings of one trace, and has them trimmed when their text becomes too much."""
 
     # There is one for each open trace, and most never need to trim.
-    __slots__ = ("_max", "_received", "_scale", "_size", "_trimming", "readings")
+    __slots__ = ("_max", "_received", "_scale", "_trimming", "readings")
 
     def __init__(self, max_size: int) -> None:
         self.readings: dict[Hashable, Reading] = {}
         self._max = max_size
         self._received = 0
-        self._size = 0
         self._scale = Scale()
         self._trimming: _Trimming | None = None
-
-    @property
-    def size_bytes(self) -> int:
-        """About how much memory the readings take: as received, or as left by trimming."""
-        return self._size if self._trimming is None else self._size - self._trimming.saved
 
     @property
     def left_out(self) -> LeftOut:
         """The ids and numbers of the texts that were cut."""
         return NOTHING_LEFT_OUT if self._trimming is None else self._trimming.left_out
 
-    def put(self, key: Hashable, reading: Reading) -> None:
-        """Keep a reading."""
+    def put(self, key: Hashable, reading: Reading) -> int:
+        """Keep a reading; return by about how much that changes the memory that all of them take."""
         self.readings[key] = reading
         self._received += reading.size_bytes
-        self._size += self._scale.weight(reading)
-        if self._received > self._max:
-            self._begin_trimming(key).trim(_AT_ONCE)
+        weight = self._scale.weight(reading)
+        if self._received <= self._max:
+            return weight
+        return weight + self._trimmed(self._begin_trimming(key), _AT_ONCE)
 
-    def trim(self) -> None:
-        """Bring the text within the limit; nothing to do for a trace whose spans together are no larger."""
-        if self._trimming is not None:
-            self._trimming.trim()
+    def trim(self) -> int:
+        """Bring the text within the limit, if it is not; return by about how much that changes the memory it takes."""
+        return 0 if self._trimming is None else self._trimmed(self._trimming, None)
+
+    def _trimmed(self, trimming: "_Trimming", count: int | None) -> int:
+        saved = trimming.saved
+        trimming.trim(count)
+        return saved - trimming.saved
 
     def _begin_trimming(self, key: Hashable) -> "_Trimming":
         if self._trimming is None:

@@ -33,13 +33,13 @@ class OpenTrace:
         "_content",
         "_ended_ns",
         "_heads",
-        "_log_count",
         "_missing",
         "_passed",
         "_settings",
         "active_ns",
         "conversation",
         "opened_ns",
+        "size_bytes",
         "trace_id",
     )
 
@@ -48,10 +48,11 @@ class OpenTrace:
         self.opened_ns = now_ns
         self.active_ns = now_ns
         self.conversation: tuple[int, str] | None = None
+        # About how much memory the trace takes.
+        self.size_bytes = _TRACE_BYTES
         self._settings = settings
         self._ended_ns: int | None = None
         self._content = ContentBudget(settings.max_content_bytes)
-        self._log_count = 0
         # Spans of which only the ids came, with their parents.
         self._heads: dict[str, str | None] = {}
         # Parents of this service, and spans of log records, that have not arrived.
@@ -65,30 +66,23 @@ class OpenTrace:
         """What was read so far."""
         return tuple(self._content.readings.values())
 
-    @property
-    def size_bytes(self) -> int:
-        """About how much memory the trace takes."""
-        beside = _HEAD_BYTES * len(self._heads) + LOG_KEY_BYTES * self._log_count
-        return _TRACE_BYTES + beside + self._content.size_bytes
-
     def add(self, reading: Reading, now_ns: int) -> None:
         """Take a reading, unless it was here before."""
-        if not reading.observations and not reading.attributes:
-            if not reading.is_log:
-                is_remote = reading.parent_is_remote is True
-                self.add_ids(reading.ref.span_id, reading.parent_span_id, is_remote=is_remote, now_ns=now_ns)
-            return
-        is_new = self._add_log(reading) if reading.is_log else self._add_span(reading, now_ns)
-        if is_new:
-            self.active_ns = now_ns
-            self._note_conversation(reading)
+        if reading.is_log:
+            self._add_log(reading, now_ns)
+        elif reading.observations or reading.attributes:
+            self._add_span(reading, now_ns)
+        else:
+            is_remote = reading.parent_is_remote is True
+            self.add_ids(reading.ref.span_id, reading.parent_span_id, is_remote=is_remote, now_ns=now_ns)
 
     def add_ids(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
         """Take the ids of a span that no dialect reads."""
         if not self._holds(span_id):
             self.active_ns = now_ns
+            self.size_bytes += _HEAD_BYTES
             self._heads[span_id] = parent
-            self._arrive(span_id, parent, is_remote=is_remote, now_ns=now_ns)
+            self._arrive(span_id, None if is_remote else parent, now_ns)
 
     def due(self) -> tuple[int, ClosedBecause]:
         """Return when the trace closes if nothing more comes, and why."""
@@ -107,7 +101,7 @@ class OpenTrace:
 
     def gathered(self) -> GatheredTrace:
         """Return what has come so far."""
-        self._content.trim()
+        self.size_bytes += self._content.trim()
         readings = self.readings
         parents = {reading.ref.span_id: reading.parent_span_id for reading in readings if not reading.is_log}
         parents.update(self._heads)
@@ -127,38 +121,41 @@ class OpenTrace:
             gathered = replace(gathered, readings=(*gathered.readings, *told))
         return joining([gathered], scope="trace", closed_because=because)
 
-    def _add_span(self, reading: Reading, now_ns: int) -> bool:
+    def _add_span(self, reading: Reading, now_ns: int) -> None:
         span_id = reading.ref.span_id
         if span_id in self._content.readings:
-            return False
-        self._content.put(span_id, reading)
+            return
+        self.active_ns = now_ns
+        self.size_bytes += self._content.put(span_id, reading)
         if span_id not in self._heads:
-            self._arrive(span_id, reading.parent_span_id, is_remote=reading.parent_is_remote is True, now_ns=now_ns)
-        # Asked of every span: a loop costs half of what a generator does.
-        for seen in reading.observations:
-            if isinstance(seen, AgentRun):
-                self._climb(span_id, now_ns)
-                break
-        return True
+            self._arrive(span_id, None if reading.parent_is_remote else reading.parent_span_id, now_ns)
+        self._note(reading, now_ns)
 
-    def _add_log(self, reading: Reading) -> bool:
+    def _add_log(self, reading: Reading, now_ns: int) -> None:
         """Keep a log record; one that says the same at the same time of the same span is a repetition."""
-        key = (reading.ref.span_id, reading.start_ns, reading.scope, reading.size_bytes)
+        if not reading.observations and not reading.attributes:
+            return
+        span_id = reading.ref.span_id
+        key = (span_id, reading.start_ns, reading.scope, reading.size_bytes)
         said = (key, tuple(fingerprint(seen) for seen in reading.observations))
         if said in self._content.readings:
-            return False
-        self._log_count += 1
-        self._content.put(said, reading)
-        if not self._holds(reading.ref.span_id):
-            self._miss(reading.ref.span_id)
-        return True
+            return
+        self.active_ns = now_ns
+        self.size_bytes += LOG_KEY_BYTES + self._content.put(said, reading)
+        if not self._holds(span_id):
+            self._miss(span_id)
+        self._note(reading, now_ns)
 
-    def _note_conversation(self, reading: Reading) -> None:
+    def _note(self, reading: Reading, now_ns: int) -> None:
+        """Note what decides when the trace closes, and where it belongs."""
+        # Asked of every span: a loop costs half of what a generator does, and classes a fifth of `isinstance`.
         for seen in reading.observations:
-            if isinstance(seen, ConversationSeen):
+            if type(seen) is ConversationSeen:
                 ranked = (seen.rank, seen.conversation_id)
                 if self.conversation is None or ranked < self.conversation:
                     self.conversation = ranked
+            elif type(seen) is AgentRun and not reading.is_log:
+                self._climb(reading.ref.span_id, now_ns)
 
     def _holds(self, span_id: str) -> bool:
         return span_id in self._content.readings or span_id in self._heads
@@ -175,11 +172,11 @@ class OpenTrace:
         else:
             self._missing.add(span_id)
 
-    def _arrive(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
+    def _arrive(self, span_id: str, local_parent: str | None, now_ns: int) -> None:
         if self._missing:
             self._missing.discard(span_id)
-        if parent is not None and not is_remote and not self._holds(parent):
-            self._miss(parent)
+        if local_parent is not None and not self._holds(local_parent):
+            self._miss(local_parent)
         if self._awaited and span_id in self._awaited:
             self._awaited.discard(span_id)
             self._climb(span_id, now_ns)

@@ -7,12 +7,11 @@ dropped and counted then.
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from toolgauge.decode.annotate import Annotator
+from toolgauge.decode.annotate import append
 from toolgauge.decode.decoder import Container
 from toolgauge.decode.envelope import encode_spans
 from toolgauge.emit.hold import HeldSpan
 from toolgauge.model.delivery import Outbox, Outgoing, Signal
-from toolgauge.model.json import Value
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.selfmetrics import SelfMetrics
@@ -38,7 +37,6 @@ class Departures:
         self._released: dict[object, list[tuple[Container, bytes]]] = {}
         self._waiting: list[Outgoing] = []
         self._backed_up: set[Signal] = set()
-        self._annotator = Annotator()
         self._being_annotated = 0
         self._scorecards: list[Scorecard] = []
         self._encoding: Iterator[Outgoing | None] | None = None
@@ -62,20 +60,21 @@ class Departures:
             self._released.setdefault(container.origin, []).append((container, raw))
 
     def releasing(
-        self, held: Sequence[HeldSpan[Container]], attributes: Mapping[SpanRef, Mapping[str, Value]]
-    ) -> Generator[None, None, set[SpanRef]]:
-        """Have spans leave with what is said about them; return those that something is said about."""
+        self, held: Sequence[HeldSpan[Container]], said: Mapping[str, Mapping[str, bytes]]
+    ) -> Generator[None, None, list[SpanRef]]:
+        """Have spans of one trace leave with what is said about them, by span id; return those about which it is."""
         self._being_annotated += len(held)
-        annotated: set[SpanRef] = set()
+        annotated: list[SpanRef] = []
         ready: list[tuple[Container, bytes]] = []
         try:
             for span in held:
                 if len(ready) % _PAUSE_EVERY == _PAUSE_EVERY - 1:
                     yield
-                added = attributes.get(span.ref)
+                on_span = said.get(span.ref.span_id)
+                added = b"".join(on_span.values()) if on_span else b""
                 if added:
-                    ready.append((span.container, self._annotator.annotate(span.raw, added)))
-                    annotated.add(span.ref)
+                    ready.append((span.container, append(span.raw, added)))
+                    annotated.append(span.ref)
                 else:
                     ready.append((span.container, span.raw))
         finally:

@@ -17,7 +17,7 @@ from toolgauge.decode.decoder import Container, DecodedTraces, Decoder
 from toolgauge.decode.envelope import count_items
 from toolgauge.decode.heads import read_head
 from toolgauge.departures import Departures
-from toolgauge.emit.annotations import collecting_span_attributes
+from toolgauge.emit.annotations import Annotations
 from toolgauge.emit.hold import Hold
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Refused, Signal, Unsupported
 from toolgauge.model.errors import DecodeError
@@ -126,6 +126,7 @@ class Pipeline:
         self._scoring: _Scoring | None = None
         # A large trace is joined in steps too; it is no longer open then.
         self._closing: Iterator[Trajectory | None] | None = None
+        self._annotations = Annotations()
         self._departures = Departures(outbox, sink.encoding, metrics)
         # Spans of requests that are being read at this moment.
         self._being_read = 0
@@ -457,25 +458,25 @@ class Pipeline:
             self._departures.announce(scorecard)
             deque(self._sink.recording(scorecard), maxlen=0)
             if answers.trajectory.scope == "trace":
-                self._count_annotations(scorecard, set())
+                self._count_annotations(scorecard, ())
 
     def _annotate(self, scorecard: Scorecard) -> Generator[None, None, None]:
-        attributes = yield from collecting_span_attributes(scorecard)
-        annotated: set[SpanRef] = set()
+        said = yield from self._annotations.collecting(scorecard)
+        annotated: list[SpanRef] = []
         while held := self._hold.take(scorecard.trajectory.trace_id, _HELD_AT_ONCE):
-            annotated |= yield from self._departures.releasing(held, attributes)
+            annotated += yield from self._departures.releasing(held, said)
             if len(held) < _HELD_AT_ONCE:
                 break
             yield
         self._count_annotations(scorecard, annotated)
 
-    def _count_annotations(self, scorecard: Scorecard, annotated: set[SpanRef]) -> None:
+    def _count_annotations(self, scorecard: Scorecard, annotated: Sequence[SpanRef]) -> None:
         # Scorecard spans are counted where they are written; a judged span that neither form reaches is missed.
         if annotated:
             self._metrics.annotations.add(len(annotated), ("attribute",))
         if self._settings.annotate == "hold":
             judged = {result.target for result in scorecard.results if result.target and result.enforce == "live"}
-            self._metrics.annotations.add(len(judged - annotated), ("missed",))
+            self._metrics.annotations.add(len(judged.difference(annotated)), ("missed",))
 
     # -- out --------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from tests.decode import stock
-from toolgauge.decode.annotate import Annotator, annotate
+from toolgauge.decode.annotate import annotate, append
 from toolgauge.model.json import Value
 
 SCORE = KeyValue(key="toolgauge.eval.x.score", value=AnyValue(double_value=0.5))
@@ -110,32 +110,7 @@ def test_value_of_every_type_is_written(given: Value, expected: AnyValue):
     assert entry.value == expected
 
 
-def test_an_annotator_writes_what_the_function_writes_however_often():
-    annotator = Annotator()
-    raw = stock.span(stock.key_value("a")).SerializeToString()
-    told: list[dict[str, Value]] = [
-        {"toolgauge.x": 1.0},
-        {"toolgauge.x": 1},
-        {"toolgauge.x": True},
-        {"toolgauge.x": "1"},
-        {"toolgauge.x": [1, "a"]},
-        {"toolgauge.x": math.nan},
-        {"toolgauge.x": "long" * 2_000},
-        {"toolgauge.x": 1.0, "toolgauge.y": "pass"},
-    ]
-    for attributes in told * 2:
-        assert annotator.annotate(raw, attributes) == annotate(raw, attributes)
-
-
-def test_an_annotator_replaces_what_another_toolgauge_left():
-    annotator = Annotator()
-    raw = annotator.annotate(stock.span(stock.key_value("a")).SerializeToString(), {"toolgauge.outcome": "fail"})
-    assert keys(annotator.annotate(raw, ATTRIBUTES)) == ["a", "toolgauge.eval.x.score", "toolgauge.outcome"]
-
-
-def test_an_annotator_writes_more_than_it_remembers():
-    annotator = Annotator()
-    raw = stock.span().SerializeToString()
-    for number in range(3_000):
-        annotated = Span.FromString(annotator.annotate(raw, {"toolgauge.x": f"{number}"}))
-        assert annotated.attributes[-1].value.string_value == f"{number}"
+def test_attributes_that_are_bytes_already_are_appended_the_same():
+    written = annotate(b"", ATTRIBUTES)
+    for raw in (*stock.recorded_spans()[:100], stock.span(stock.key_value("toolgauge.old")).SerializeToString()):
+        assert append(raw, written) == annotate(raw, ATTRIBUTES)

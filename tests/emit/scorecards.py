@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from toolgauge.emit.annotations import Annotations
 from toolgauge.emit.emitter import Emitter
 from toolgauge.emit.redact import Redactor
 from toolgauge.emit.settings import EmitSettings
@@ -120,6 +122,19 @@ def emitter(
         {"deployment.environment.name": "test"},
         start_ns=START_NS,
     )
+
+
+def span_attributes(card: Scorecard, by: Annotations | None = None) -> dict[str, dict[str, str | bool | int | float]]:
+    """Read what is said on the spans that a scorecard names, by span id."""
+    collecting = (by if by is not None else Annotations()).collecting(card)
+    while True:
+        try:
+            next(collecting)
+        except StopIteration as done:
+            said: dict[str, dict[str, bytes]] = done.value
+            break
+    read = {span_id: plain(Span.FromString(b"".join(on_span.values())).attributes) for span_id, on_span in said.items()}
+    return {span_id: attributes for span_id, attributes in read.items() if attributes}
 
 
 def plain(attributes: Iterable[KeyValue]) -> dict[str, str | bool | int | float]:

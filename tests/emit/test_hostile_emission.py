@@ -9,8 +9,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from tests.emit.scorecards import call, call_result, emitter, scorecard, trajectory
-from toolgauge.emit.annotations import span_attributes
+from tests.emit.scorecards import call, call_result, emitter, scorecard, span_attributes, trajectory
 from toolgauge.emit.metric_data import snapshot
 from toolgauge.emit.openmetrics import render
 from toolgauge.emit.redact import Redactor

@@ -1,5 +1,6 @@
 import pytest
 from msgspec.structs import replace
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -157,3 +158,28 @@ def test_a_very_long_run_is_cut_and_says_so():
     (span,) = spans(scorecard(*results))
     assert (len(span.events), span.dropped_events_count) == (MAX_EVENTS, 250)
     assert (len(span.links), span.dropped_links_count) == (MAX_LINKS, 250)
+
+
+def test_calls_of_a_very_long_run_keep_their_places():
+    calls = [
+        replace(call(span=SpanRef(TRACE, f"{number:016x}")), call_id=f"call_{number}") for number in range(1, 2_501)
+    ]
+    card = scorecard(*(call_result(passed(), one, criterion) for criterion in ("a", "b") for one in calls))
+    records = [
+        record
+        for outgoing in emitter().requests([card])
+        if outgoing.signal == "logs"
+        for record in ExportLogsServiceRequest.FromString(outgoing.body).resource_logs[0].scope_logs[0].log_records
+    ]
+    said = [(record.span_id.hex(), plain(record.attributes)["gen_ai.tool.call.id"]) for record in records]
+    assert said == [(f"{number:016x}", f"call_{number}") for number in range(1, 2_501)] * 2
+
+
+def test_events_of_hostile_size_are_cut_before_the_span_is_too_large():
+    results = [
+        call_result(failed(explanation="\U0001f600" * 1000), call("\U0001f600" * 256, SpanRef(TRACE, f"{number:016x}")))
+        for number in range(1, MAX_EVENTS + 1)
+    ]
+    (span,) = spans(scorecard(*results))
+    assert 1_000_000 < span.ByteSize() < 1_200_000
+    assert len(span.events) + span.dropped_events_count == MAX_EVENTS

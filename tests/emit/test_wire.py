@@ -10,9 +10,14 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from toolgauge.emit.wire import (
+    ITEM,
+    Around,
     AttributeValue,
-    AttributeWriter,
-    RequestWriter,
+    Frames,
+    IntegerAttribute,
+    Requests,
+    TextAttribute,
+    attribute,
     elements,
     field,
     tag,
@@ -44,36 +49,53 @@ def read(written: bytes) -> list[KeyValue]:
     ],
 )
 def test_attribute_reads_as_it_was_written(value: AttributeValue, expected: AnyValue):
-    assert read(AttributeWriter().one("key", value)) == [KeyValue(key="key", value=expected)]
+    assert read(attribute("key", value)) == [KeyValue(key="key", value=expected)]
 
 
 def test_several_attributes_are_elements_of_one_field():
-    writer = AttributeWriter()
-    record = LogRecord.FromString(elements(ATTRIBUTES, [writer.one("a", "1"), writer.one("b", 2)]))
-    assert [(attribute.key, attribute.value.WhichOneof("value")) for attribute in record.attributes] == [
+    record = LogRecord.FromString(elements(ATTRIBUTES, [attribute("a", "1"), attribute("b", 2)]))
+    assert [(one.key, one.value.WhichOneof("value")) for one in record.attributes] == [
         ("a", "string_value"),
         ("b", "int_value"),
     ]
 
 
-def test_repeated_text_is_cut_and_cleaned_like_any_other():
-    writer = AttributeWriter()
-    for _ in range(2):
-        assert [attribute.value.string_value for attribute in read(writer.repeated("key", "abc\x00def", 5))] == [
-            "abc\ufffdd"
-        ]
+@pytest.mark.parametrize(
+    "text", ["", "Gda\u0144sk", "x" * 127, "x" * 128, "x" * 256, "\u00e9" * 256, "\U0001f600" * 256]
+)
+def test_a_text_of_every_length_reads_as_it_was_written(text: str):
+    assert read(TextAttribute("key", 256).written(text)) == [KeyValue(key="key", value=AnyValue(string_value=text))]
 
 
-def test_the_same_text_under_two_keys_and_beside_a_figure_is_kept_apart():
-    writer = AttributeWriter()
-    assert [attribute.key for text in ("a", "b") for attribute in read(writer.repeated(text, "1.0", 9))] == ["a", "b"]
-    assert read(writer.figure("a", 1.0)) == [KeyValue(key="a", value=AnyValue(double_value=1.0))]
+def test_a_text_is_cut_and_cleaned():
+    (written,) = read(TextAttribute("key", 5).written("abc\x00def"))
+    assert written.value.string_value == "abc\ufffdd"
+    (written,) = read(TextAttribute("key", 5).written("a\ud800b"))
+    assert written.value.string_value == "a\ufffdb"
 
 
-def test_more_texts_than_are_remembered_are_still_written():
-    writer = AttributeWriter()
-    written = [read(writer.repeated("key", f"text {number}", 20))[0].value.string_value for number in range(5_000)]
-    assert written == [f"text {number}" for number in range(5_000)]
+def test_a_text_with_its_tag_is_a_whole_field():
+    written = TextAttribute("key", 256, ATTRIBUTES).written("text")
+    assert LogRecord.FromString(written + written).attributes[1].value.string_value == "text"
+
+
+@pytest.mark.parametrize("number", [0, 1, 127, 128, 1_700_000_000_000_000_000, 2**63 - 1])
+def test_an_integer_reads_as_it_was_written(number: int):
+    attributes = IntegerAttribute("key")
+    attributes.written(7)
+    assert read(attributes.written(number)) == [KeyValue(key="key", value=AnyValue(int_value=number))]
+
+
+def test_an_integer_of_too_many_bits_is_the_largest_there_is():
+    assert read(IntegerAttribute("key").written(2**70))[0].value.int_value == 2**63 - 1
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 2047, 2048, 70_000])
+def test_a_message_of_every_size_has_its_frame(size: int):
+    frames = Frames(tag(9))
+    written = frames[size] + b"x" * size
+    assert len(LogRecord.FromString(written).trace_id) == size
+    assert len(frames) == 2048
 
 
 def test_time_and_ids_are_fields_of_their_own():
@@ -81,26 +103,30 @@ def test_time_and_ids_are_fields_of_their_own():
     assert (record.observed_time_unix_nano, record.trace_id) == (2**64 - 1, bytes(range(16)))
 
 
+def requests(around: Around, messages: list[bytes]) -> list[bytes]:
+    collected = Requests(around, 100)
+    full = [collected.add((ITEM[len(message)], message), len(ITEM[len(message)] + message)) for message in messages]
+    return [body for body in (*full, collected.rest()) if body is not None]
+
+
 def test_requests_are_split_at_the_size_and_say_who_we_are():
     resource, scope = Resource(dropped_attributes_count=3), InstrumentationScope(name="toolgauge", version="0")
-    messages = [LogRecord(event_name="x" * size).SerializeToString() for size in (90, 5, 5, 90, 5)]
-    bodies = [body for body in RequestWriter(resource, scope, 100).requests(messages) if body is not None]
+    messages = [LogRecord(event_name="x" * size).SerializeToString() for size in (90, 1, 1, 90, 5)]
     sizes: list[list[int]] = []
-    for body in bodies:
+    for body in requests(Around(resource, scope), messages):
         (group,) = ExportLogsServiceRequest.FromString(body).resource_logs
         assert group.resource == resource
         (of_scope,) = group.scope_logs
         assert of_scope.scope == scope
         sizes.append([len(record.event_name) for record in of_scope.log_records])
-    assert sizes == [[90, 5, 5], [90, 5]]
+    assert sizes == [[90, 1, 1], [90, 5]]
 
 
 def test_requests_of_spans_look_the_same():
-    (body,) = RequestWriter(Resource(), InstrumentationScope(name="s"), 100).requests([b"\x2a\x01n"])
-    assert body is not None
+    (body,) = requests(Around(Resource(), InstrumentationScope(name="s")), [b"\x2a\x01n"])
     (group,) = ExportTraceServiceRequest.FromString(body).resource_spans
     assert [span.name for span in group.scope_spans[0].spans] == ["n"]
 
 
 def test_nothing_to_say_is_no_request():
-    assert not list(RequestWriter(Resource(), InstrumentationScope(), 100).requests([]))
+    assert not requests(Around(Resource(), InstrumentationScope()), [])

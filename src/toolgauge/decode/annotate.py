@@ -15,35 +15,16 @@ _OURS = "toolgauge."
 _OUR_TEXT = _OURS.encode()
 _OUR_MARKS = span_marks((_OURS,))
 _INT64 = range(-(2**63), 2**63)
-_MEMO_ENTRIES = 1024
-_MEMO_BYTES = 4096
-
-
-class Annotator:
-    """Annotates spans, and remembers what it wrote: most spans of a criterion say the same."""
-
-    def __init__(self) -> None:
-        self._written: dict[tuple[tuple[str, Value], ...], bytes] = {}
-
-    def annotate(self, raw: bytes, attributes: Mapping[str, Value]) -> bytes:
-        """Append attributes as the function `annotate` does."""
-        # Text and floats alone: 1, 1.0 and True are equal and not written alike, lists cannot be a key.
-        if not all(type(value) in (str, float) for value in attributes.values()):
-            return annotate(raw, attributes)
-        key = tuple(attributes.items())
-        written = self._written.get(key)
-        if written is None:
-            written = _written(attributes)
-            if len(written) <= _MEMO_BYTES:
-                if len(self._written) >= _MEMO_ENTRIES:
-                    self._written.clear()
-                self._written[key] = written
-        return _without_ours(raw) + written
 
 
 def annotate(raw: bytes, attributes: Mapping[str, Value]) -> bytes:
     """Append attributes (keys under `toolgauge.`) to a raw span, in place of those under `toolgauge.` that it has."""
-    return _without_ours(raw) + _written(attributes)
+    return append(raw, _written(attributes))
+
+
+def append(raw: bytes, written: bytes) -> bytes:
+    """Append attributes as `annotate` does; `written` is a serialised span that has nothing else."""
+    return _without_ours(raw) + written
 
 
 def _written(attributes: Mapping[str, Value]) -> bytes:

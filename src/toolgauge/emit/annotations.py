@@ -5,15 +5,18 @@ one criterion for one span (calls that share the model's span), which would over
 """
 
 import math
-from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Hashable, Iterable, Iterator
 
 from toolgauge.emit import names
-from toolgauge.model.json import Value
+from toolgauge.emit.memo import Memo
+from toolgauge.emit.wire import attribute, elements, tag
 from toolgauge.model.outcomes import Errored, Outcome, Result, Scorecard, Scored, outcome_word
-from toolgauge.model.records import SpanRef
 
+# A field of Span.
+SPAN_ATTRIBUTES = tag(9)
 _PAUSE_EVERY = 500
+# No criterion has this name.
+_OF_THE_RUN = ""
 
 
 def sound(outcome: Outcome) -> Outcome:
@@ -23,48 +26,68 @@ def sound(outcome: Outcome) -> Outcome:
     return outcome
 
 
-def span_attributes(scorecard: Scorecard) -> dict[SpanRef, dict[str, Value]]:
-    """Collect the attributes of each judged span and of the run's root; nothing for conversations."""
-    collecting = collecting_span_attributes(scorecard)
-    while True:
-        try:
-            next(collecting)
-        except StopIteration as done:
-            return done.value
-
-
-def collecting_span_attributes(scorecard: Scorecard) -> Generator[None, None, dict[SpanRef, dict[str, Value]]]:
-    """Do what `span_attributes` does, with pauses: a run may have a hundred thousand calls."""
-    spans: dict[SpanRef, dict[str, Value]] = {}
-    live = [result for result in scorecard.results if result.enforce == "live"]
-    if scorecard.trajectory.scope != "trace" or not live:
-        return spans
-    root = scorecard.trajectory.root
-    if root is not None:
-        spans[root] = {names.CLOSED_BECAUSE: scorecard.trajectory.closed_because}
-    rivals: Counter[tuple[SpanRef | None, str]] = Counter()
-    for first in range(0, len(live), _PAUSE_EVERY):
-        rivals.update((result.target, result.criterion) for result in live[first : first + _PAUSE_EVERY])
-        yield
-    for count, result in enumerate(live, 1):
-        if result.target is not None and rivals[result.target, result.criterion] == 1:
-            spans.setdefault(result.target, {}).update(criterion_attributes(result))
-        if count % _PAUSE_EVERY == 0:
-            yield
-    return spans
-
-
-def without_rivals(results: list[Result]) -> list[Result]:
-    """Keep the results that are the only ones of their criterion for their span."""
-    rivals = Counter((result.target, result.criterion) for result in results)
-    return [result for result in results if rivals[result.target, result.criterion] == 1]
-
-
-def criterion_attributes(result: Result) -> dict[str, str | float]:
-    """Write one result as attributes named after its criterion."""
-    outcome = sound(result.outcome)
-    attributes: dict[str, str | float] = {}
+def criterion_attributes(criterion: str, outcome: Outcome) -> Iterator[tuple[str, str | float]]:
+    """Say what came of a criterion, in attributes named after it."""
     if isinstance(outcome, Scored):
-        attributes[names.on_span(result.criterion, "score")] = float(outcome.value)
-    attributes[names.on_span(result.criterion, "outcome")] = outcome_word(outcome)
-    return attributes
+        yield names.on_span(criterion, "score"), float(outcome.value)
+    yield names.on_span(criterion, "outcome"), outcome_word(outcome)
+
+
+class Annotations:
+    """Writes what is said on spans, and remembers it: most spans of a criterion say the same."""
+
+    def __init__(self) -> None:
+        self._written: Memo[Hashable, bytes] = Memo()
+
+    def collecting(self, scorecard: Scorecard) -> Generator[None, None, dict[str, dict[str, bytes]]]:
+        """Collect for each judged span of the trace and for the run's root, by span id, what each criterion says.
+
+        Said in bytes: attributes of a serialised span. Nothing for conversations. Pauses, as a run may have a hundred
+        thousand calls.
+        """
+        spans: dict[str, dict[str, bytes]] = {}
+        trajectory = scorecard.trajectory
+        live = [result for result in scorecard.results if result.enforce == "live"]
+        if trajectory.scope != "trace" or not live:
+            return spans
+        if trajectory.root is not None:
+            spans[trajectory.root.span_id] = {_OF_THE_RUN: self._closed(trajectory.closed_because)}
+        for first in range(0, len(live), _PAUSE_EVERY):
+            if first:
+                yield
+            self._collect(live[first : first + _PAUSE_EVERY], trajectory.trace_id, spans)
+        return spans
+
+    def _collect(self, results: Iterable[Result], trace_id: str, spans: dict[str, dict[str, bytes]]) -> None:
+        for result in results:
+            target = result.target
+            if target is None or target.trace_id != trace_id:
+                continue
+            on_span = spans.get(target.span_id)
+            if on_span is None:
+                on_span = spans[target.span_id] = {}
+            criterion = result.criterion
+            # Two results of one criterion would overwrite each other: none of them is said.
+            on_span[criterion] = b"" if criterion in on_span else self._said(criterion, result.outcome)
+
+    def _said(self, criterion: str, outcome: Outcome) -> bytes:
+        if isinstance(outcome, Scored):
+            key = (criterion, outcome.passed, outcome.value)
+        else:
+            key = (criterion, outcome_word(outcome))
+        known = self._written.get(key)
+        if known is None:
+            known = _encoded(criterion_attributes(criterion, sound(outcome)))
+            self._written.keep(key, known, len(known))
+        return known
+
+    def _closed(self, closed_because: str) -> bytes:
+        known = self._written.get(closed_because)
+        if known is None:
+            known = _encoded([(names.CLOSED_BECAUSE, closed_because)])
+            self._written.keep(closed_because, known, len(known))
+        return known
+
+
+def _encoded(attributes: Iterable[tuple[str, str | float]]) -> bytes:
+    return elements(SPAN_ATTRIBUTES, [attribute(key, value) for key, value in attributes])

@@ -1,125 +1,154 @@
-"""The attributes of one result, as they stand in a log record and in the scorecard's span event.
+"""What a result says, as attributes of a log record, of an event of the scorecard's span and of that span itself.
 
-In three parts: what all results of a criterion with this outcome share and what all results for one call share
-is written once; the rest is added to each.
+Criteria, outcomes and explanations repeat, so it is written once for all results that say the same. Where they stand
+(tool, agent, ids, times) is not said here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from toolgauge.emit import names
+from toolgauge.emit.annotations import SPAN_ATTRIBUTES, criterion_attributes, sound
+from toolgauge.emit.events import beginnings
 from toolgauge.emit.fit import MAX_EXPLANATION, MAX_IDENTIFIER, MAX_LABEL, fit_text
+from toolgauge.emit.memo import Memo
 from toolgauge.emit.redact import Redactor
-from toolgauge.emit.wire import AttributeValue, AttributeWriter
-from toolgauge.model.outcomes import (
-    Enforce,
-    Errored,
-    Level,
-    NotEvaluated,
-    Outcome,
-    OutcomeWord,
-    Result,
-    Scored,
-    outcome_word,
-)
+from toolgauge.emit.settings import EmitSettings
+from toolgauge.emit.wire import AttributeValue, attribute, elements, tag
+from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, OutcomeWord, Result, Scored, outcome_word
 from toolgauge.model.trajectory import Trajectory
 
 Attribute: TypeAlias = tuple[str, AttributeValue]
-_Constant: TypeAlias = tuple[str, str, str, str, Level, Enforce, OutcomeWord]
-# What was written while scorecards are encoded: of results and outcomes by their identity, and of judged calls by that
-# of trajectory and call.
-Places: TypeAlias = dict[int | tuple[int, int], tuple[bytes, ...]]
 
-_MAX_CONSTANTS = 4096
+# Fields of a span's events and of LogRecord.
+EVENT_ATTRIBUTES, RECORD_ATTRIBUTES = tag(3), tag(6)
+
+
+class Said(Struct, frozen=True, gc=False):
+    """What one result says. Empty is what is not said there: an event and its end are, or the span's attributes, or
+    neither of them.
+
+    `event` and `record` stand in front of what is said of the place, their ends behind it.
+    """
+
+    span: bytes
+    event: bytes
+    event_end: bytes
+    event_size: int
+    record: bytes
+    record_end: bytes
+    record_size: int
 
 
 class ResultWriter:
-    """Writes results as attributes, each with its length in front."""
+    """Writes what results say, by settings that hold for all of them."""
 
-    def __init__(self, redactor: Redactor) -> None:
-        self._attributes = AttributeWriter()
+    def __init__(self, redactor: Redactor, settings: EmitSettings) -> None:
         self._redactor = redactor
-        self._constants: dict[_Constant, tuple[bytes, ...]] = {}
+        self._shows_values = redactor.shows_values
+        self._beginnings = beginnings(settings.events)
+        self._writes_spans = settings.annotate in {"both", "scorecard"}
+        self._remembered: Memo[Hashable, Said] = Memo()
 
-    def attributes(self, trajectory: Trajectory, result: Result, outcome: Outcome, places: Places) -> tuple[bytes, ...]:
-        """Write one result. `places` is empty at first and kept for as long as these scorecards are encoded."""
-        # A result stands in an event of the scorecard's span and in a log record.
-        written = places.get(id(result))
-        if written is not None:
-            return written
-        key = (id(trajectory), id(result.call))
-        place = places.get(key)
-        if place is None:
-            place = places[key] = tuple(self._place(trajectory, result))
-        # Not of `outcome`, which may be made for this call alone: an id must not come to name something new.
-        varying = places.get(id(result.outcome))
-        if varying is None:
-            varying = places[id(result.outcome)] = tuple(self._varying(outcome))
-        written = places[id(result)] = (*self._constant(result, outcome), *place, *varying)
+    def said(self, results: Iterable[Result]) -> list[Said]:
+        """Write what each of these results says."""
+        written: list[Said] = []
+        remembered = self._remembered
+        for result in results:
+            outcome = result.outcome
+            # Nearly all are scores, so theirs is written out here.
+            if isinstance(outcome, Scored) and not (self._shows_values and outcome.differences):
+                key = (
+                    outcome.passed,
+                    outcome.value,
+                    outcome.explanation,
+                    result.criterion,
+                    result.revision,
+                    result.evaluator,
+                    result.version,
+                    result.level,
+                    result.enforce,
+                )
+                written.append(remembered.get(key) or self._kept(result, key, outcome.explanation))
+            else:
+                written.append(self._other(result, outcome))
         return written
 
-    def _constant(self, result: Result, outcome: Outcome) -> tuple[bytes, ...]:
-        key = (
-            result.criterion,
-            result.revision,
-            result.evaluator,
-            result.version,
-            result.level,
-            result.enforce,
-            outcome_word(outcome),
+    def _other(self, result: Result, outcome: Outcome) -> Said:
+        criterion = (result.criterion, result.revision, result.evaluator, result.version, result.level, result.enforce)
+        match outcome:
+            case Scored():
+                # The values that are shown are different each time.
+                return self._written(result)
+            case NotEvaluated(reason=reason, explanation=text):
+                key = ("not_evaluated", reason, text, criterion)
+            case Errored(error_type=error_type, message=text):
+                key = ("error", error_type, text, criterion)
+        return self._remembered.get(key) or self._kept(result, key, text)
+
+    def _kept(self, result: Result, key: Hashable, text: str) -> Said:
+        written = self._written(result)
+        size = len(text) + len(written.span) + written.event_size + written.record_size
+        self._remembered.keep(key, written, size)
+        return written
+
+    def _written(self, result: Result) -> Said:
+        outcome = sound(result.outcome)
+        word = outcome_word(outcome)
+        first = _encoded(_constant(result, word))
+        last = _encoded(self._varying(outcome))
+        span = event = event_end = record = record_end = b""
+        if self._writes_spans and result.enforce == "live":
+            if result.level == "call":
+                event, event_end = elements(EVENT_ATTRIBUTES, first), elements(EVENT_ATTRIBUTES, last)
+            else:
+                span = elements(SPAN_ATTRIBUTES, _encoded(self._on_span(result, outcome)))
+        beginning = self._beginnings.get(word)
+        if beginning is not None:
+            record = beginning + elements(RECORD_ATTRIBUTES, first)
+            record_end = elements(RECORD_ATTRIBUTES, last)
+        return Said(
+            span, event, event_end, len(event) + len(event_end), record, record_end, len(record) + len(record_end)
         )
-        known = self._constants.get(key)
-        if known is None:
-            # Criteria come and go with the configuration; a process that reloads for a year must not grow.
-            if len(self._constants) >= _MAX_CONSTANTS:
-                self._constants.clear()
-            known = tuple(self._attributes.one(name, value) for name, value in _constant_attributes(key))
-            self._constants[key] = known
-        return known
 
-    def _place(self, trajectory: Trajectory, result: Result) -> Iterator[bytes]:
-        one, repeated = self._attributes.one, self._attributes.repeated
-        call = result.call
-        if call is not None:
-            yield repeated(names.TOOL, call.name, MAX_IDENTIFIER)
-            if call.call_id is not None:
-                yield one(names.CALL_ID, fit_text(call.call_id, MAX_IDENTIFIER))
-        agent = judged_agent(trajectory, result)
-        if agent is not None:
-            yield repeated(names.AGENT, agent, MAX_IDENTIFIER)
-        if trajectory.conversation_id is not None:
-            # An id, but the same for all calls of the trajectory.
-            yield repeated(names.CONVERSATION, trajectory.conversation_id, MAX_IDENTIFIER)
-        if trajectory.service is not None:
-            yield repeated(names.SERVICE, trajectory.service, MAX_IDENTIFIER)
-        end_ns = call.end_ns if call is not None else trajectory.end_ns
-        if end_ns > 0:
-            yield one(names.SPAN_END, min(end_ns, 2**63 - 1))
-
-    def _varying(self, outcome: Outcome) -> Iterator[bytes]:
+    def _varying(self, outcome: Outcome) -> Iterator[Attribute]:
         match outcome:
             case Scored(value=value):
-                yield self._attributes.figure(names.SCORE_VALUE, float(value))
+                yield names.SCORE_VALUE, float(value)
             case NotEvaluated(reason=reason):
-                yield self._attributes.repeated(names.REASON, reason, MAX_LABEL)
+                yield names.REASON, fit_text(reason, MAX_LABEL)
             case Errored(error_type=error_type):
-                yield self._attributes.repeated(names.ERROR_TYPE, error_type or "_OTHER", MAX_LABEL)
+                yield names.ERROR_TYPE, fit_text(error_type or "_OTHER", MAX_LABEL)
         explanation = self._redactor.explain(outcome)
         if explanation:
-            yield self._attributes.repeated(names.EXPLANATION, explanation, MAX_EXPLANATION)
+            yield names.EXPLANATION, fit_text(explanation, MAX_EXPLANATION)
+
+    def _on_span(self, result: Result, outcome: Outcome) -> Iterator[Attribute]:
+        yield from criterion_attributes(result.criterion, outcome)
+        if isinstance(outcome, NotEvaluated):
+            yield names.on_span(result.criterion, "reason"), outcome.reason
+        explanation = self._redactor.explain(outcome)
+        if explanation:
+            yield names.on_span(result.criterion, "explanation"), explanation
+        yield names.on_span(result.criterion, "revision"), fit_text(result.revision, MAX_IDENTIFIER)
 
 
-def _constant_attributes(constant: _Constant) -> Iterator[Attribute]:
-    criterion, revision, evaluator, version, level, enforce, word = constant
-    yield names.CRITERION, fit_text(criterion, MAX_IDENTIFIER)
+def _encoded(attributes: Iterable[Attribute]) -> list[bytes]:
+    return [attribute(key, value) for key, value in attributes]
+
+
+def _constant(result: Result, word: OutcomeWord) -> Iterator[Attribute]:
+    yield names.CRITERION, fit_text(result.criterion, MAX_IDENTIFIER)
     yield names.OUTCOME, word
     if word in {"pass", "fail"}:
         yield names.SCORE_LABEL, word
-    yield names.LEVEL, level
-    yield names.REVISION, fit_text(revision, MAX_IDENTIFIER)
-    yield names.EVALUATOR, fit_text(evaluator, MAX_IDENTIFIER)
-    yield names.EVALUATOR_VERSION, fit_text(version, MAX_IDENTIFIER)
-    if enforce == "shadow":
+    yield names.LEVEL, result.level
+    yield names.REVISION, fit_text(result.revision, MAX_IDENTIFIER)
+    yield names.EVALUATOR, fit_text(result.evaluator, MAX_IDENTIFIER)
+    yield names.EVALUATOR_VERSION, fit_text(result.version, MAX_IDENTIFIER)
+    if result.enforce == "shadow":
         yield names.SHADOW, True
 
 

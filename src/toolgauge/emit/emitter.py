@@ -10,21 +10,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
-from toolgauge.emit.attributes import Places, ResultWriter
-from toolgauge.emit.events import EventEncoder
+from toolgauge.emit.encode import ScorecardEncoder
 from toolgauge.emit.metric_data import add_metrics, snapshot
 from toolgauge.emit.redact import Redactor
 from toolgauge.emit.resource import own_attributes, own_resource, own_scope
 from toolgauge.emit.score_metrics import ScoreMetrics
-from toolgauge.emit.scorecard_span import ScorecardSpanEncoder
 from toolgauge.emit.settings import EmitSettings
-from toolgauge.model.delivery import Outgoing, Signal
+from toolgauge.emit.wire import Around
+from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import Metric, MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.selfmetrics import SelfMetrics
-
-# gRPC servers, the Collector's among them, refuse 4 MiB and more unless told otherwise.
-_MAX_REQUEST_BYTES = 2 * 1024 * 1024
 
 
 class Emitter:
@@ -53,12 +49,8 @@ class Emitter:
 
     def adopt(self, settings: EmitSettings, redactor: Redactor) -> None:
         """Say what comes from here on by these settings; the caps of labels stay as they were at the start."""
-        writer = ResultWriter(redactor)
-        self._events = EventEncoder(settings.events, writer, self._resource, self._scope, _MAX_REQUEST_BYTES)
-        self._writes_spans = settings.annotate in {"both", "scorecard"}
-        self._spans = ScorecardSpanEncoder(
-            redactor, writer, self._resource, self._scope, _MAX_REQUEST_BYTES, self._count_judged
-        )
+        around = Around(self._resource, self._scope)
+        self._scorecards = ScorecardEncoder(redactor, settings, around, self._count_judged)
 
     def _count_judged(self, spans: int) -> None:
         self._selfmetrics.annotations.add(spans, ("scorecard",))
@@ -81,10 +73,7 @@ class Emitter:
 
     def encoding(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing | None]:
         """Encode scorecard spans and events: one request a signal, several when it would become too large; and pauses."""
-        places: Places = {}
-        if self._writes_spans:
-            yield from _own("traces", self._spans.encode(scorecards, places))
-        yield from _own("logs", self._events.encode(scorecards, places))
+        return self._scorecards.encode(scorecards)
 
     def metrics(self, now_ns: int) -> Outgoing:
         """Encode the whole registry."""
@@ -103,7 +92,3 @@ class Emitter:
         scope_metrics.scope.CopyFrom(self._scope)
         add_metrics(scope_metrics, metrics, self._start_ns, now_ns)
         return Outgoing(signal="metrics", body=request.SerializeToString(), spans=0, own=True)
-
-
-def _own(signal: Signal, bodies: Iterator[bytes | None]) -> Iterator[Outgoing | None]:
-    return (None if body is None else Outgoing(signal=signal, body=body, spans=0, own=True) for body in bodies)

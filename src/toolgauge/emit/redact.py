@@ -75,7 +75,7 @@ class Redactor:
     """Writes explanations. `patterns` are RE2 patterns to mask beside the built-in ones (`default` names those)."""
 
     def __init__(self, show_values: bool, patterns: Sequence[str] = ("default",)) -> None:  # noqa: FBT001 # the one thing a redactor is about
-        self._show_values = show_values
+        self.shows_values = show_values
         self._guard = _compile(_GUARD)
         self._private_name = _compile(_PRIVATE_NAME)
         self._built_in = _built_in_masks()
@@ -125,7 +125,7 @@ class Redactor:
         return text
 
     def _explain_score(self, outcome: Scored) -> str:
-        if not self._show_values or not outcome.differences:
+        if not self.shows_values or not outcome.differences:
             return self.mask(outcome.explanation)
         shown = "; ".join(self._differences(outcome.differences))
         return self._masked(f"{outcome.explanation[:MAX_EXPLANATION]} ({shown})")

@@ -1,160 +1,147 @@
-"""From scorecards to scorecard spans: the scores of a trajectory, in its own trace, whenever they come.
+"""The scorecard's span: the scores of a trajectory, in its own trace, whenever they come.
 
 Spans are held for seconds and real runs last for minutes; this span is how late scores still reach the trace.
 """
 
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
+from itertools import islice
 
-from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.emit import names
-from toolgauge.emit.annotations import criterion_attributes, sound, without_rivals
-from toolgauge.emit.attributes import Attribute, Places, ResultWriter
+from toolgauge.emit.annotations import SPAN_ATTRIBUTES
+from toolgauge.emit.attributes import Said
 from toolgauge.emit.fit import MAX_IDENTIFIER, fit_text, fit_time, raw_id
-from toolgauge.emit.redact import Redactor
-from toolgauge.emit.wire import AttributeWriter, RequestWriter, elements, field, tag, time_field, time_tag
-from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard
+from toolgauge.emit.memo import Memo
+from toolgauge.emit.places import Place
+from toolgauge.emit.wire import Frames, TextAttribute, attribute, elements, field, tag, time_field, time_tag, varint
+from toolgauge.model.outcomes import Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
 
 MAX_EVENTS = 1000
 MAX_LINKS = 1000
 _MAX_EVENT_BYTES = 1024 * 1024
-# So many results are written, and so many small spans, without a pause.
-_PAUSE_EVERY = 100
-_PAUSE_AFTER_SPANS = 20
 # Sampled; the parent's process is known to be another one (OTLP `Span.flags`, bits 8 and 9).
 _FLAGS = 0x301
-# Fields of Span, of its events and of its links.
-_ATTRIBUTES, _EVENTS, _LINKS = tag(9), tag(11), tag(13)
-_EVENT_TIME, _EVENT_ATTRIBUTES = time_tag(1), tag(3)
-_EVENT_NAME = field(tag(2), names.EVENT_NAME.encode())
-_LINK_TRACE_ID, _LINK_SPAN_ID = tag(1), tag(2)
+# Fields of Span.
+_TRACE_ID, _SPAN_ID, _PARENT = tag(1), tag(2), tag(4)
+_START, _END = time_tag(7), time_tag(8)
+_DROPPED_EVENTS, _DROPPED_LINKS = b"\x60", b"\x70"
+_EVENT = Frames(tag(11))
+_BEGINNING = Span(name=names.SCORECARD_NAME, kind=Span.SPAN_KIND_INTERNAL, flags=_FLAGS).SerializeToString()
 
 
-def live_results(scorecard: Scorecard) -> list[Result]:
-    """Select the results that may stand on spans."""
-    return [result for result in scorecard.results if result.enforce == "live"]
+class SpanWriter:
+    """Writes the spans of scorecards, and remembers what they begin with."""
 
+    def __init__(self) -> None:
+        self._heads: Memo[tuple[str, str, str | None], bytes] = Memo()
+        self._conversation = TextAttribute(names.CONVERSATION, MAX_IDENTIFIER)
+        self._session = TextAttribute(names.SESSION, MAX_IDENTIFIER)
 
-def _judged_spans(results: Sequence[Result]) -> Generator[None, None, list[SpanRef]]:
-    """Name each judged span once, in order of the results."""
-    named: dict[SpanRef, None] = {}
-    for first in range(0, len(results), _PAUSE_EVERY):
-        if first:
-            yield
-        part = results[first : first + _PAUSE_EVERY]
-        named.update(dict.fromkeys([result.target for result in part if result.target is not None]))
-    return list(named)
-
-
-class ScorecardSpanEncoder:
-    """Encodes one span a scorecard, in requests of at most about `max_bytes`.
-
-    `count_judged` is told how many spans each of them judges.
-    """
-
-    def __init__(
-        self,
-        redactor: Redactor,
-        writer: ResultWriter,
-        resource: Resource,
-        scope: InstrumentationScope,
-        max_bytes: int,
-        count_judged: Callable[[int], None],
-    ) -> None:
-        self._count_judged = count_judged
-        self._redactor = redactor
-        self._writer = writer
-        self._attributes = AttributeWriter()
-        self._requests = RequestWriter(resource, scope, max_bytes)
-
-    def encode(self, scorecards: Sequence[Scorecard], places: Places) -> Iterator[bytes | None]:
-        """Yield serialised export requests, none when no scorecard has a live result, and pauses."""
-        return self._requests.requests(self._paced(scorecards, places))
-
-    def _paced(self, scorecards: Sequence[Scorecard], places: Places) -> Iterator[bytes | None]:
-        for count, scorecard in enumerate(scorecards, 1):
-            live = live_results(scorecard)
-            if live:
-                yield (yield from self._span(scorecard, live, places))
-            if count % _PAUSE_AFTER_SPANS == 0:
-                yield None
-
-    def _span(self, scorecard: Scorecard, live: list[Result], places: Places) -> Generator[None, None, bytes]:
+    def head(self, scorecard: Scorecard) -> bytes:
+        """Write what stands in front of all that results say."""
         trajectory = scorecard.trajectory
-        span = Span(
-            trace_id=raw_id(trajectory.trace_id, 16),
-            span_id=scorecard_span_id(scorecard),
-            name=names.SCORECARD_NAME,
-            kind=Span.SPAN_KIND_INTERNAL,
-            flags=_FLAGS,
-            start_time_unix_nano=fit_time(scorecard.scored_at_ns),
-            end_time_unix_nano=fit_time(scorecard.scored_at_ns),
-        )
+        time_ns = fit_time(scorecard.scored_at_ns)
+        pieces = [
+            field(_TRACE_ID, raw_id(trajectory.trace_id, 16)),
+            field(_SPAN_ID, scorecard_span_id(scorecard)),
+            time_field(_START, time_ns),
+            time_field(_END, time_ns),
+            self._always(trajectory),
+        ]
         root = trajectory.root
         # A conversation's root may lie in an earlier trace; a parent in another trace is no parent.
         if root is not None and root.trace_id == trajectory.trace_id:
-            span.parent_span_id = raw_id(root.span_id, 8)
-        of_calls = [result for result in live if result.level == "call"]
-        events = yield from self._events(scorecard, of_calls, places)
-        span.dropped_events_count = len(of_calls) - len(events)
-        links = yield from _judged_spans(live)
-        if links:
-            self._count_judged(len(links))
-        span.dropped_links_count = max(0, len(links) - MAX_LINKS)
-        of_trajectory = [result for result in live if result.level == "trajectory"]
-        attributes = (
-            *_head_attributes(trajectory),
-            *(attribute for result in without_rivals(of_trajectory) for attribute in self._said(result)),
-        )
-        return b"".join(
-            (
-                span.SerializeToString(),
-                elements(_ATTRIBUTES, [self._attributes.one(key, value) for key, value in attributes]),
-                *events,
-                *map(_link, links[:MAX_LINKS]),
+            pieces.append(field(_PARENT, raw_id(root.span_id, 8)))
+        if trajectory.conversation_id is not None:
+            both = (
+                self._conversation.written(trajectory.conversation_id),
+                self._session.written(trajectory.conversation_id),
             )
-        )
+            pieces.append(elements(SPAN_ATTRIBUTES, both))
+        return b"".join(pieces)
 
-    def _said(self, result: Result) -> Iterator[Attribute]:
-        yield from criterion_attributes(result).items()
-        outcome = sound(result.outcome)
-        if isinstance(outcome, NotEvaluated):
-            yield names.on_span(result.criterion, "reason"), outcome.reason
-        explanation = self._redactor.explain(outcome)
-        if explanation:
-            yield names.on_span(result.criterion, "explanation"), explanation
-        yield names.on_span(result.criterion, "revision"), fit_text(result.revision, MAX_IDENTIFIER)
-
-    def _events(
-        self, scorecard: Scorecard, results: list[Result], places: Places
-    ) -> Generator[None, None, list[bytes]]:
-        begin = _EVENT_NAME + time_field(_EVENT_TIME, fit_time(scorecard.scored_at_ns))
-        size = 0
-        events: list[bytes] = []
-        for result in results[:MAX_EVENTS]:
-            if size >= _MAX_EVENT_BYTES:
-                break
-            if len(events) % _PAUSE_EVERY == _PAUSE_EVERY - 1:
-                yield
-            attributes = self._writer.attributes(scorecard.trajectory, result, sound(result.outcome), places)
-            if result.target is not None:
-                judged = self._attributes.repeated(names.JUDGED_SPAN, result.target.span_id, MAX_IDENTIFIER)
-                attributes = (*attributes, judged)
-            event = field(_EVENTS, begin + elements(_EVENT_ATTRIBUTES, attributes))
-            size += len(event)
-            events.append(event)
-        return events
+    def _always(self, trajectory: Trajectory) -> bytes:
+        key = (trajectory.scope, trajectory.closed_because, trajectory.service)
+        known = self._heads.get(key)
+        if known is None:
+            known = _BEGINNING + elements(SPAN_ATTRIBUTES, [attribute(*said) for said in _said_of(trajectory)])
+            self._heads.keep(key, known, len(known) + len(trajectory.service or ""))
+        return known
 
 
-def _link(ref: SpanRef) -> bytes:
-    return field(_LINKS, field(_LINK_TRACE_ID, raw_id(ref.trace_id, 16)) + field(_LINK_SPAN_ID, raw_id(ref.span_id, 8)))
+class ScorecardSpan:
+    """Takes what is said of a scorecard, some results after the others, and writes all of the span but its head."""
+
+    __slots__ = ("_dropped_events", "_event_bytes", "_events", "_links", "_of_trajectory", "_room")
+
+    def __init__(self) -> None:
+        self._events: list[bytes] = []
+        self._event_bytes = 0
+        self._room = MAX_EVENTS
+        self._dropped_events = 0
+        # Each judged span once, in order of the results.
+        self._links: dict[SpanRef, bytes] = {}
+        self._of_trajectory: list[tuple[Result, bytes]] = []
+
+    def add(self, results: Iterable[Result], all_said: Iterable[Said], places: Iterable[Place]) -> None:
+        """Add what these results say, unless they are not to stand on the span."""
+        links, events, room, size = self._links, self._events, self._room, self._event_bytes
+        for result, said, place in zip(results, all_said, places, strict=True):
+            if not said.event:
+                if said.span:
+                    self._add_to_span(result, said, place)
+                continue
+            if place.target is not None:
+                links[place.target] = place.link
+            if room and size < _MAX_EVENT_BYTES:
+                of_event = said.event_size + place.event_size
+                events += (_EVENT[of_event], said.event, place.event, said.event_end, place.judged)
+                size += of_event
+                room -= 1
+            else:
+                self._dropped_events += 1
+        self._room, self._event_bytes = room, size
+
+    def _add_to_span(self, result: Result, said: Said, place: Place) -> None:
+        self._of_trajectory.append((result, said.span))
+        if place.target is not None:
+            self._links[place.target] = place.link
+
+    @property
+    def judged(self) -> int:
+        """How many spans the results judge."""
+        return len(self._links)
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell that no result is to stand on the span."""
+        return not (self._events or self._of_trajectory)
+
+    def pieces(self) -> list[bytes]:
+        """Write it."""
+        return [
+            *self._said_of_trajectory(),
+            *self._events,
+            *islice(self._links.values(), MAX_LINKS),
+            _counted(_DROPPED_EVENTS, self._dropped_events),
+            _counted(_DROPPED_LINKS, len(self._links) - MAX_LINKS),
+        ]
+
+    def _said_of_trajectory(self) -> list[bytes]:
+        """Write the results that are the only ones of their criterion for their span."""
+        rivals = Counter((result.target, result.criterion) for result, _ in self._of_trajectory)
+        return [said for result, said in self._of_trajectory if rivals[result.target, result.criterion] == 1]
+
+
+def _counted(field_tag: bytes, count: int) -> bytes:
+    return field_tag + varint(count) if count > 0 else b""
 
 
 def scorecard_span_id(scorecard: Scorecard) -> bytes:
@@ -168,13 +155,9 @@ def scorecard_span_id(scorecard: Scorecard) -> bytes:
     return digest if any(digest) else b"\x01" * 8
 
 
-def _head_attributes(trajectory: Trajectory) -> Iterator[Attribute]:
+def _said_of(trajectory: Trajectory) -> Iterator[tuple[str, str]]:
     yield names.SPAN_KIND, "EVALUATOR"
     yield names.SCOPE_OF_TRAJECTORY, trajectory.scope
     yield names.CLOSED_BECAUSE, trajectory.closed_because
     if trajectory.service is not None:
         yield names.SERVICE, fit_text(trajectory.service, MAX_IDENTIFIER)
-    if trajectory.conversation_id is not None:
-        conversation = fit_text(trajectory.conversation_id, MAX_IDENTIFIER)
-        yield names.CONVERSATION, conversation
-        yield names.SESSION, conversation

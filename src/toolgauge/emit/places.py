@@ -1,0 +1,165 @@
+"""Where results stand: tool, agent, service, ids and times, written once for all results about one call.
+
+In several forms, since the same is said with other tags in an event of the scorecard's span, in its links and in a
+log record.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from toolgauge.emit import names
+from toolgauge.emit.attributes import EVENT_ATTRIBUTES, RECORD_ATTRIBUTES
+from toolgauge.emit.fit import MAX_IDENTIFIER, fit_text, fit_time, raw_id
+from toolgauge.emit.memo import Memo
+from toolgauge.emit.wire import IntegerAttribute, TextAttribute, attribute, field, length, tag, time_field, time_tag
+from toolgauge.model.outcomes import Result, Scorecard
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import ToolCall, Trajectory
+
+# Fields of a span's events, of log records, and of a span's links.
+_EVENT_TIME, _EVENT_NAME = time_tag(1), field(tag(2), names.EVENT_NAME.encode())
+_RECORD_TIME, _OBSERVED_TIME = time_tag(1), time_tag(11)
+_TRACE_ID, _SPAN_ID = tag(9), tag(10)
+_LINK, _LINK_TRACE_ID, _LINK_SPAN_ID = tag(13), tag(1), tag(2)
+# Before ids of the length that they should have.
+_BEFORE_SPAN_ID = _SPAN_ID + length(8)
+_BEFORE_LINKED_TRACE, _BEFORE_LINKED_SPAN = _LINK + length(28) + _LINK_TRACE_ID + length(16), _LINK_SPAN_ID + length(8)
+# A run may have a hundred thousand calls: what was written of the first ones is written again then.
+_MAX_PLACES = 2048
+
+
+class Place(Struct, frozen=True, gc=False):
+    """What all results about one call and span share.
+
+    `judged` names the span in an event, behind all that is said there; `link` is a whole field of the scorecard's span.
+    """
+
+    target: SpanRef | None
+    event: bytes
+    judged: bytes
+    event_size: int
+    record: bytes
+    record_size: int
+    link: bytes
+
+
+class PlaceWriter:
+    """Writes places, and remembers what was said of tools, agents and services."""
+
+    def __init__(self) -> None:
+        self._repeated: Memo[tuple[str, str], bytes] = Memo()
+        self.call_id = TextAttribute(names.CALL_ID, MAX_IDENTIFIER)
+        self.judged = TextAttribute(names.JUDGED_SPAN, MAX_IDENTIFIER, EVENT_ATTRIBUTES)
+        self.span_end = IntegerAttribute(names.SPAN_END)
+
+    def of(self, scorecard: Scorecard) -> "Places":
+        """Begin with a scorecard."""
+        return Places(self, scorecard)
+
+    def repeated(self, key: str, text: str) -> bytes:
+        """Write an attribute that has probably been written before."""
+        known = self._repeated.get((key, text))
+        if known is None:
+            known = attribute(key, fit_text(text, MAX_IDENTIFIER))
+            self._repeated.keep((key, text), known, len(text) + len(known))
+        return known
+
+    def who(self, trajectory: Trajectory, agent: str | None) -> Iterator[bytes]:
+        """Write what all calls of an agent share."""
+        if agent is not None:
+            yield self.repeated(names.AGENT, agent)
+        if trajectory.conversation_id is not None:
+            # An id, but the same for all turns of a conversation.
+            yield self.repeated(names.CONVERSATION, trajectory.conversation_id)
+        if trajectory.service is not None:
+            yield self.repeated(names.SERVICE, trajectory.service)
+
+
+class Places:
+    """The places of one scorecard."""
+
+    __slots__ = (
+        "_begin_event",
+        "_begin_link",
+        "_begin_record",
+        "_known",
+        "_times",
+        "_trace_field",
+        "_trajectory",
+        "_who",
+        "_writer",
+    )
+
+    def __init__(self, writer: PlaceWriter, scorecard: Scorecard) -> None:
+        self._writer = writer
+        self._trajectory = scorecard.trajectory
+        self._known: dict[int, Place] = {}
+        self._who: dict[str | None, tuple[bytes, ...]] = {}
+        time_ns = fit_time(scorecard.scored_at_ns)
+        self._begin_event = time_field(_EVENT_TIME, time_ns) + _EVENT_NAME
+        self._times = time_field(_RECORD_TIME, time_ns) + time_field(_OBSERVED_TIME, time_ns)
+        trace_id = raw_id(scorecard.trajectory.trace_id, 16)
+        self._trace_field = field(_TRACE_ID, trace_id)
+        # Of nearly all records and links, this is all that stands before the span id.
+        self._begin_record = self._times + self._trace_field + _BEFORE_SPAN_ID
+        self._begin_link = _BEFORE_LINKED_TRACE + trace_id + _BEFORE_LINKED_SPAN if trace_id else b""
+
+    def places(self, results: Iterable[Result]) -> list[Place]:
+        """Write the places of some of the scorecard's results."""
+        places: list[Place] = []
+        known = self._known
+        for result in results:
+            call = result.call
+            # By identity: the scorecard keeps its calls for as long as this is in use.
+            place = known.get(id(call))
+            if place is None or place.target is not result.target:
+                if len(known) >= _MAX_PLACES:
+                    known.clear()
+                    self._who.clear()
+                place = known[id(call)] = self._written(call, result.target)
+            places.append(place)
+        return places
+
+    def _written(self, call: ToolCall | None, target: SpanRef | None) -> Place:
+        attributes = self._of_trajectory() if call is None else self._of_call(call)
+        if target is None:
+            begin_record, link, judged = self._times + self._trace_field, b"", b""
+        else:
+            span_id = raw_id(target.span_id, 8)
+            judged = self._writer.judged.written(target.span_id)
+            if span_id and self._begin_link and target.trace_id == self._trajectory.trace_id:
+                begin_record, link = self._begin_record + span_id, self._begin_link + span_id
+            else:
+                begin_record, link = self._elsewhere(target)
+        # What comes first is no attribute, but between all others stands the tag of one.
+        event = EVENT_ATTRIBUTES.join((self._begin_event, *attributes))
+        record = RECORD_ATTRIBUTES.join((begin_record, *attributes))
+        return Place(target, event, judged, len(event) + len(judged), record, len(record), link)
+
+    def _elsewhere(self, target: SpanRef) -> tuple[bytes, bytes]:
+        """Begin a record and write a link: a conversation has several traces, and a sender's ids may be anything."""
+        trace_id, span_id = raw_id(target.trace_id, 16), raw_id(target.span_id, 8)
+        link = field(_LINK, field(_LINK_TRACE_ID, trace_id) + field(_LINK_SPAN_ID, span_id))
+        return self._times + field(_TRACE_ID, trace_id) + field(_SPAN_ID, span_id), link
+
+    def _of_call(self, call: ToolCall) -> list[bytes]:
+        writer = self._writer
+        attributes = [writer.repeated(names.TOOL, call.name)]
+        if call.call_id is not None:
+            attributes.append(writer.call_id.written(call.call_id))
+        attributes += self._who.get(call.agent) or self._of_agent(call.agent)
+        if call.end_ns > 0:
+            attributes.append(writer.span_end.written(call.end_ns))
+        return attributes
+
+    def _of_trajectory(self) -> list[bytes]:
+        trajectory = self._trajectory
+        attributes = list(self._of_agent(trajectory.agents[0] if trajectory.agents else None))
+        if trajectory.end_ns > 0:
+            attributes.append(self._writer.span_end.written(trajectory.end_ns))
+        return attributes
+
+    def _of_agent(self, agent: str | None) -> tuple[bytes, ...]:
+        who = self._who[agent] = tuple(self._writer.who(self._trajectory, agent))
+        return who

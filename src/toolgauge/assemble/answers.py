@@ -11,7 +11,7 @@ from msgspec import Struct
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair
-from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
+from toolgauge.assemble.pauses import WORK, Pace, in_order, parts
 from toolgauge.model.observations import CallAnswered
 
 
@@ -28,6 +28,7 @@ class Answers:
 
     def __init__(self) -> None:
         self._asked: dict[str, list[int]] = {}
+        # How often its id was asked for before, of a call whose id is used again.
         self._occurrence: dict[int, int] = {}
         self._told: dict[str, list[_Told]] = {}
         self._by_order: dict[int, CallAnswered] = {}
@@ -37,11 +38,15 @@ class Answers:
         for part in parts(pairs):
             for pair in part:
                 if pair.call_id is not None:
-                    times = self._asked.setdefault(pair.call_id, [])
-                    self._occurrence[id(pair)] = len(times)
-                    times.append(pair.asking.time_ns)
-            if pace.due(len(part) // GLANCES):
-                yield
+                    times = self._asked.get(pair.call_id)
+                    if times is None:
+                        self._asked[pair.call_id] = [pair.asking.time_ns]
+                    else:
+                        self._occurrence[id(pair)] = len(times)
+                        times.append(pair.asking.time_ns)
+            pace.left -= len(part)
+            if pace.left < 0:
+                yield pace.rest()
         answering = [node for node in nodes if node.answers]
         if answering:
             self._told = yield from self._with_ids(answering, pace)
@@ -52,10 +57,13 @@ class Answers:
         first = self._first(pair)
         if first is None or pair.call_id is None:
             return self._by_order.get(id(pair))
+        answers = first.answers
+        if len(answers) == 1:
+            return answers[0]
         # An id that is used again has several answers in one history: the newest belong to the newest calls.
         asked_before = bisect_right(self._asked[pair.call_id], first.time_ns)
-        index = len(first.answers) - asked_before + self._occurrence[id(pair)]
-        return first.answers[min(max(index, 0), len(first.answers) - 1)]
+        index = len(answers) - asked_before + self._occurrence.get(id(pair), 0)
+        return answers[min(max(index, 0), len(answers) - 1)]
 
     def told_ns(self, pair: Pair) -> int:
         """Return when the answer to a call was known, at the earliest."""
@@ -79,25 +87,25 @@ class Answers:
     def _with_ids(self, nodes: Sequence[Node], pace: Pace) -> Generator[None, None, dict[str, list[_Told]]]:
         """Collect what later inputs repeat only as far as it can matter: histories grow with their square."""
         told: dict[str, list[_Told]] = {}
-        settled: set[tuple[str, str]] = set()
-        asked = self._asked
+        settled: dict[str, set[str]] = {}
         for node in (yield from in_order(nodes, _told_at, pace)):
-            if pace.due(1 + len(node.answers) // GLANCES):
-                yield
-            trace_id, time_ns = node.ref.trace_id, _told_at(node)
-            here: dict[str, list[CallAnswered]] = {}
+            pace.left -= WORK + len(node.answers)
+            if pace.left < 0:
+                yield pace.rest()
+            time_ns = _told_at(node)
+            settled_here = settled.setdefault(node.ref.trace_id, set())
             for answer in node.answers:
                 call_id = answer.call_id
-                if call_id is None or call_id not in asked or (call_id, trace_id) in settled:
-                    continue
-                times = asked[call_id]
-                if time_ns < times[0]:
+                times = self._asked.get(call_id) if call_id is not None else None
+                if call_id is None or times is None or time_ns < times[0] or call_id in settled_here:
                     continue
                 if time_ns > times[0] and len(times) == 1:
-                    settled.add((call_id, trace_id))
-                here.setdefault(call_id, []).append(answer)
-            for call_id, answers in here.items():
-                told.setdefault(call_id, []).append(_Told(node, time_ns, answers))
+                    settled_here.add(call_id)
+                known = told.setdefault(call_id, [])
+                if known and known[-1].node is node:
+                    known[-1].answers.append(answer)
+                else:
+                    known.append(_Told(node, time_ns, [answer]))
         return told
 
 
@@ -116,8 +124,9 @@ def _without_ids(
     """Give answers without ids to calls by name and order, within one agent run."""
     longest: dict[tuple[str, int], tuple[Node, list[CallAnswered]]] = {}
     for node in nodes:
-        if pace.due(len(node.answers) // GLANCES):
-            yield
+        pace.left -= len(node.answers)
+        if pace.left < 0:
+            yield pace.rest()
         answers = [answer for answer in node.answers if answer.call_id is None]
         run = (node.ref.trace_id, id(node.inside))
         if answers and (run not in longest or len(answers) >= len(longest[run][1])):
@@ -128,14 +137,16 @@ def _without_ids(
     for part in parts(pairs):
         for pair in part:
             asked.setdefault((pair.asking.ref.trace_id, id(pair.run)), []).append(pair)
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     found: dict[int, CallAnswered] = {}
     for run, (node, answers) in longest.items():
         before = [pair for pair in asked.get(run, []) if pair.asking.time_ns <= _told_at(node)]
         found.update(_align(before, answers))
-        if pace.due((len(before) + len(answers)) // GLANCES):
-            yield
+        pace.left -= len(before) + len(answers)
+        if pace.left < 0:
+            yield pace.rest()
     return found
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.pairing import Pair
-from toolgauge.assemble.pauses import GLANCES, HANDFUL, Pace, in_order, parts
+from toolgauge.assemble.pauses import WORK, Pace, in_order, parts
 from toolgauge.assemble.runs import Runs
 from toolgauge.assemble.states import Fate, Offers, fate
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded
@@ -39,13 +39,15 @@ def in_turns(pairs: Sequence[Pair], pace: Pace) -> Generator[None, None, list[Tu
             together.append(alone)
             if output is not None:
                 outputs[output] = alone
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     turns: list[Turn] = []
     for part in parts(together):
         turns += [Turn(_moment(these), these) for these in part]
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     return (yield from in_order(turns, _place, pace))
 
 
@@ -82,8 +84,9 @@ def tool_calls(
         with_tool_spans.update(
             [pair.asking.ref.trace_id for turn in part for pair in turn.pairs if pair.execution is not None]
         )
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     starts = [turn.node.time_ns for turn in turns]
     calls: list[ToolCall] = []
     for number, turn in enumerate(turns):
@@ -95,8 +98,9 @@ def tool_calls(
             known = None if known_ns is None else max(number + 1, bisect_left(starts, known_ns))
             place = (len(calls), number, position, known)
             calls.append(_tool_call(pair, became, runs[trace_id].run_of(pair), place))
-            if len(calls) % HANDFUL == 0 and pace.due(HANDFUL):
-                yield
+            pace.left -= WORK
+            if pace.left < 0:
+                yield pace.rest()
     return tuple(calls)
 
 

@@ -6,7 +6,7 @@ A service keeps one clock, so all its spans are moved together: the order among 
 from collections.abc import Collection, Generator, Mapping, Sequence
 
 from toolgauge.assemble.node import Node
-from toolgauge.assemble.pauses import GLANCES, Pace, parts
+from toolgauge.assemble.pauses import Pace, parts
 
 _Edge = tuple[Node, Node]
 
@@ -19,8 +19,9 @@ def clock_offsets(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, Ma
     services: set[str | None] = set()
     for part in parts(nodes):
         services.update([node.service for node in part])
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     if len(services) <= 1:
         return {}
     shallowest: dict[str | None, int] = {}
@@ -30,8 +31,9 @@ def clock_offsets(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, Ma
             shallowest[node.service] = min(node.depth, shallowest.get(node.service, node.depth))
             if node.above is not None and node.above.service != node.service:
                 edges.setdefault(node.service, []).append((node.above, node))
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     offsets: dict[str | None, int] = {}
     for service in sorted(shallowest, key=lambda service: (shallowest[service], service or "")):
         known = [(above, node) for above, node in edges.get(service, ()) if above.service in offsets]

@@ -10,7 +10,7 @@ from itertools import islice
 
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Execution, Node, Request
-from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
+from toolgauge.assemble.pauses import WORK, Pace, in_order, parts
 
 # One span shows one call; log records may add some to it, and hostile ones very many.
 _MAX_BESIDE = 16
@@ -22,20 +22,24 @@ def executed_calls(
     """Return one execution per call in order of time; `requests` tell how often a call id was requested."""
     executing = [node for node in nodes if node.executions]
     inner = [node for node in executing if node.tool_above is not None]
-    if pace.due(len(nodes) // GLANCES):
-        yield
+    pace.left -= len(nodes)
+    if pace.left < 0:
+        yield pace.rest()
     for part in parts((yield from in_order(inner, _depth, pace))):
         for node in part:
             for execution in node.executions:
                 _absorb_into_outer(node, execution)
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     calls = [execution for node in executing for execution in node.executions]
-    if pace.due(len(calls) // GLANCES):
-        yield
+    pace.left -= len(calls)
+    if pace.left < 0:
+        yield pace.rest()
     yield from _absorb_doubled([execution for execution in calls if execution.host is None], pace)
-    if pace.due(len(calls) // GLANCES):
-        yield
+    pace.left -= len(calls)
+    if pace.left < 0:
+        yield pace.rest()
     yield from _absorb_beside([execution for execution in calls if execution.host is None], requests, pace)
     return [execution for execution in calls if execution.host is None]
 
@@ -80,8 +84,9 @@ def _absorb_doubled(executions: Sequence[Execution], pace: Pace) -> Generator[No
         return
     alike: dict[Hashable, deque[tuple[Execution, set[str]]]] = {}
     for execution in executions:
-        if pace.due():
-            yield
+        pace.left -= WORK
+        if pace.left < 0:
+            yield pace.rest()
         if execution.arguments_key is None:
             continue
         key = (fold_name(execution.name), execution.arguments_key, id(execution.node.tool_above))
@@ -104,8 +109,9 @@ def _absorb_beside(
     Ids that a producer uses again for the next request stay apart: as many calls are left as were requested.
     """
     ids = [execution.call_id for execution in executions if execution.call_id is not None]
-    if pace.due(len(executions) // GLANCES):
-        yield
+    pace.left -= len(executions)
+    if pace.left < 0:
+        yield pace.rest()
     if len(set(ids)) == len(ids):
         return
     by_id: dict[str, list[Execution]] = {}
@@ -113,14 +119,16 @@ def _absorb_beside(
         for execution in part:
             if execution.call_id is not None:
                 by_id.setdefault(execution.call_id, []).append(execution)
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     wanted = Counter([request.call_id for request in requests])
     for call_id, together in by_id.items():
         if len(together) > 1:
             _merge_up_to(max(1, wanted[call_id]), together)
-            if pace.due(len(together)):
-                yield
+            pace.left -= WORK * len(together)
+            if pace.left < 0:
+                yield pace.rest()
 
 
 def _merge_up_to(wanted: int, together: Sequence[Execution]) -> None:

@@ -18,7 +18,7 @@ from toolgauge.assemble.left_out import merged
 from toolgauge.assemble.messages import messages_of
 from toolgauge.assemble.node import Node, order
 from toolgauge.assemble.pairing import Pair, pair
-from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
+from toolgauge.assemble.pauses import Pace, in_order, parts
 from toolgauge.assemble.requests import requested_calls
 from toolgauge.assemble.runs import Runs
 from toolgauge.assemble.tree import plant
@@ -76,8 +76,9 @@ def joining(
         for node in part:
             if node.requests or node.executions or node.agent_run is not None:
                 node.part()
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     return trajectory
 
 
@@ -126,11 +127,13 @@ def _trajectory(
     start_ns, end_ns = yield from _span_of_time(nodes, pace)
     agents = _agents(nodes, calls)
     offers = _new_offers(nodes)
-    if pace.due(len(nodes) // GLANCES):
-        yield
+    pace.left -= len(nodes)
+    if pace.left < 0:
+        yield pace.rest()
     service, conversation_id = _service(root, nodes), _conversation(last.nodes, root)
-    if pace.due(len(nodes) // GLANCES):
-        yield
+    pace.left -= len(nodes)
+    if pace.left < 0:
+        yield pace.rest()
     return Trajectory(
         scope=scope,
         trace_id=last.trace_id,
@@ -199,8 +202,9 @@ def _span_of_time(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, tu
         if seen:
             starts.append(min([node.start_ns for node in seen]))
             ends.append(max([node.end_ns for node in seen]))
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     if starts:
         return min(starts), max(ends)
     return min([node.start_ns for node in nodes]), max([node.end_ns for node in nodes])
@@ -283,8 +287,9 @@ def _attributes(
         for reading in part:
             for key, value in reading.attributes:
                 merged.setdefault(key, value)
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     return merged
 
 

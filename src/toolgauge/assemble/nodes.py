@@ -4,7 +4,7 @@ from collections.abc import Generator, Mapping, Sequence
 
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Execution, Node, Request
-from toolgauge.assemble.pauses import GLANCES, HANDFUL, Pace, in_order, parts
+from toolgauge.assemble.pauses import HANDFUL, WORK, Pace, in_order, parts
 from toolgauge.assemble.twins import twins
 from toolgauge.model.observations import (
     AgentRun,
@@ -28,8 +28,9 @@ def nodes_of(
         for reading in part:
             if reading.observations:
                 by_span.setdefault(reading.ref.span_id, []).append(reading)
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     nodes: dict[str, Node] = {}
     for part in parts(list(by_span.items()), HANDFUL):
         for span_id, together in part:
@@ -37,8 +38,9 @@ def nodes_of(
             if node.from_log_only:
                 # The span itself may have been seen all the same, and had nothing to say.
                 node.parent = parents.get(span_id)
-        if pace.due(len(part)):
-            yield
+        pace.left -= WORK * len(part)
+        if pace.left < 0:
+            yield pace.rest()
     yield from _absorb_logs([node for node in nodes.values() if node.executions], pace)
     return nodes
 
@@ -180,5 +182,6 @@ def _absorb_logs(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, Non
                 if execution.from_log and execution.call_id in shown:
                     shown[execution.call_id].absorb(execution)
             node.executions = [execution for execution in node.executions if execution.host is None]
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()

@@ -14,12 +14,10 @@ from msgspec import Struct
 
 from toolgauge.assemble.canonical import fold_name, likeness
 from toolgauge.assemble.node import Execution, Node, Request
-from toolgauge.assemble.pauses import GLANCES, Pace, parts
+from toolgauge.assemble.pauses import Pace, parts
 
 # Comparing all with all is for the few calls of one agent run; hostile numbers fall through to order.
 _MAX_COMPARISONS = 1024
-# So many pairs are made without asking whether to pause.
-_PAUSE_EVERY = 500
 
 
 class Pair(Struct, eq=False):
@@ -47,11 +45,13 @@ def pair(requests: Sequence[Request], executions: Sequence[Execution], pace: Pac
             break
         yield from _join(left_requests, left_executions, key, matches, pace)
         left_requests = [request for request in left_requests if request.execution is None]
-        if pace.due(len(left_requests) // GLANCES):
-            yield
+        pace.left -= len(left_requests)
+        if pace.left < 0:
+            yield pace.rest()
         left_executions = [execution for execution in left_executions if not execution.was_requested]
-        if pace.due(len(left_executions) // GLANCES):
-            yield
+        pace.left -= len(left_executions)
+        if pace.left < 0:
+            yield pace.rest()
     return (yield from _pairs(requests, left_executions, pace))
 
 
@@ -63,13 +63,15 @@ def _pairs(requests: Sequence[Request], alone: Sequence[Execution], pace: Pace) 
             if call_id is None and execution is not None:
                 call_id = execution.call_id
             found.append(Pair(request, execution, request.node, request.name, call_id))
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     for part in parts(alone):
         # Of an execution without a name only its request could tell what was called.
         found += [Pair(None, one, one.node, one.name, one.call_id) for one in part if one.name]
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     return found
 
 
@@ -85,20 +87,20 @@ def _join(
     """Join what has equal keys; a key of `None` equals nothing."""
     asked = yield from _group(requests, key, pace)
     ran = yield from _group(executions, key, pace)
-    count = 0
     for shared, wanting in asked.items():
         offering = ran.get(shared)
         if offering is None:
             continue
         comparisons = min(len(wanting) * len(offering), _MAX_COMPARISONS)
-        if comparisons >= GLANCES and pace.due(comparisons // GLANCES):
-            yield
+        pace.left -= comparisons
+        if pace.left < 0:
+            yield pace.rest()
         for request, execution in matches(wanting, offering):
             request.execution = execution
             execution.was_requested = True
-            count += 1
-            if count % _PAUSE_EVERY == 0 and pace.due(_PAUSE_EVERY // GLANCES):
-                yield
+            pace.left -= 1
+            if pace.left < 0:
+                yield pace.rest()
 
 
 _V = TypeVar("_V", Request, Execution)
@@ -111,8 +113,9 @@ def _group(views: Sequence[_V], key: _Key, pace: Pace) -> Generator[None, None, 
             value = key(view)
             if value is not None:
                 groups.setdefault(value, []).append(view)
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     return groups
 
 

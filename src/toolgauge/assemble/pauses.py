@@ -5,34 +5,33 @@ from heapq import merge
 from itertools import pairwise
 from typing import TypeVar
 
-# A unit is about the work on one span or call, some ten microseconds.
-_UNITS_BETWEEN_PAUSES = 300
-# So many spans or calls may be glanced at without a pause, which takes a microsecond or two each.
+# Glances between two pauses: a look at one span or call, which takes a microsecond or two.
+_GLANCES_BETWEEN_PAUSES = 1500
+# So many spans or calls may be glanced at without a pause.
 _PART = 500
 # So many may be worked on.
 HANDFUL = 100
-# Glances that are about a unit.
-GLANCES = 5
+# Glances that are about as much as the work on one span or call, some ten microseconds.
+WORK = 5
 
 _T = TypeVar("_T")
 _Key = TypeVar("_Key", int, tuple[object, ...])
 
 
 class Pace:
-    """Counts work. One is shared by all that runs for one trajectory."""
+    """Counts glances. One is shared by all that runs for one trajectory.
 
-    __slots__ = ("_left",)
+    Whoever works takes from `left` what it did and, where less than nothing is left, does `yield pace.rest()`.
+    """
+
+    __slots__ = ("left",)
 
     def __init__(self) -> None:
-        self._left = _UNITS_BETWEEN_PAUSES
+        self.left = _GLANCES_BETWEEN_PAUSES
 
-    def due(self, units: int = 1) -> bool:
-        """Count work done and tell whether to pause."""
-        self._left -= units
-        if self._left > 0:
-            return False
-        self._left = _UNITS_BETWEEN_PAUSES
-        return True
+    def rest(self) -> None:
+        """Begin to count anew."""
+        self.left = _GLANCES_BETWEEN_PAUSES
 
 
 def parts(items: Sequence[_T], size: int = _PART) -> Iterable[Sequence[_T]]:
@@ -52,15 +51,17 @@ def in_order(items: Sequence[_T], key: Callable[[_T], _Key], pace: Pace) -> Gene
     runs: list[list[_T]] = []
     for part in parts(items):
         runs.append(sorted(part, key=key))
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     # Mostly they come in order, or nearly so.
     together = (one for run in runs for one in run) if _follow(runs, key) else merge(*runs, key=key)
     ordered: list[_T] = []
     for one in together:
         ordered.append(one)
-        if len(ordered) % _PART == 0 and pace.due(_PART // GLANCES):
-            yield
+        pace.left -= 1
+        if pace.left < 0:
+            yield pace.rest()
     return ordered
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from operator import attrgetter
 
 from toolgauge.assemble.node import Node, Request
-from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
+from toolgauge.assemble.pauses import WORK, Pace, in_order, parts
 from toolgauge.assemble.twins import twins
 
 _position: Callable[[Request], int] = attrgetter("position")
@@ -22,8 +22,9 @@ def requested_calls(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, 
     """Return each request once: by turn, within it by the model's order."""
     requesting = [node for node in nodes if node.requests]
     primary = [node for node in requesting if node.is_primary]
-    if pace.due(len(nodes) // GLANCES):
-        yield
+    pace.left -= len(nodes)
+    if pace.left < 0:
+        yield pace.rest()
     yield from _absorb_above([node for node in primary if node.model_above is not None], pace)
     yield from _absorb_beside(primary, pace)
     if len(primary) < len(requesting):
@@ -34,8 +35,9 @@ def requested_calls(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, 
     for part in parts(requesting):
         for node in part:
             calls += _alive(node) if len(node.requests) == 1 else sorted(_alive(node), key=_position)
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     return calls
 
 
@@ -44,8 +46,9 @@ def _absorb_above(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, No
         for node in part:
             for outer in _requesting_above(node):
                 _absorb(_alive(node), _alive(outer))
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
 
 
 def _absorb_summaries(requesting: Sequence[Node], primary: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
@@ -54,8 +57,9 @@ def _absorb_summaries(requesting: Sequence[Node], primary: Sequence[Node], pace:
         if not node.is_primary:
             _absorb(known, node.requests)
             known.extend(_alive(node))
-            if pace.due(len(known) // GLANCES):
-                yield
+            pace.left -= len(known)
+            if pace.left < 0:
+                yield pace.rest()
 
 
 def _give_to_single_outputs(telling: Sequence[Node], nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
@@ -64,8 +68,9 @@ def _give_to_single_outputs(telling: Sequence[Node], nodes: Sequence[Node], pace
         return
     tellers = {id(node): list[Node]() for node in telling}
     for node in nodes:
-        if pace.due():
-            yield
+        pace.left -= WORK
+        if pace.left < 0:
+            yield pace.rest()
         above = node.above if node.model_call is not None else None
         for _ in range(_MAX_AROUND):
             if above is None:
@@ -113,8 +118,9 @@ def _absorb_beside(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, N
         return
     seen: dict[Hashable, Request] = {}
     for node in nodes:
-        if pace.due():
-            yield
+        pace.left -= WORK
+        if pace.left < 0:
+            yield pace.rest()
         for request in _alive(node):
             keys = (request.call_id, (request.name, request.position, request.arguments_key))
             earlier = (seen[key] for key in keys if key is not None and key in seen)

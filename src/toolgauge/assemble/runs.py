@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair
-from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
+from toolgauge.assemble.pauses import WORK, Pace, in_order, parts
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run
@@ -32,8 +32,9 @@ class Runs:
                 if known is None:
                     known = self._parts[id(run)] = (run, [])
                 known[1].append(node)
-            if pace.due(len(together) // GLANCES):
-                yield
+            pace.left -= len(together)
+            if pace.left < 0:
+                yield pace.rest()
 
     def telling(self, pace: Pace) -> Generator[None, None, tuple[Run, ...]]:
         """Return the runs; pause now and then."""
@@ -56,8 +57,9 @@ class Runs:
 def _run(run: Node, together: Sequence[Node], pace: Pace) -> Generator[None, None, Run]:
     outer = run.above.outermost if run.above is not None else None
     speaking = [node for node in together if node.messages]
-    if pace.due(1 + len(together) // GLANCES):
-        yield
+    pace.left -= 1 + len(together)
+    if pace.left < 0:
+        yield pace.rest()
     prompt = _said(run, "user") or (yield from _first_said(speaking, "user", pace))
     response = _said(run, "assistant")
     if response is None:
@@ -84,8 +86,9 @@ def _with_words(runs: Sequence[Run], pace: Pace) -> Generator[None, None, list[R
         told.append(one)
         if one.above is not None:
             inner.setdefault(one.above, []).append(one)
-        if pace.due():
-            yield
+        pace.left -= WORK
+        if pace.left < 0:
+            yield pace.rest()
     return told[::-1]
 
 
@@ -108,8 +111,9 @@ def _first_said(nodes: Sequence[Node], role: str, pace: Pace) -> Generator[None,
         said = _said(node, role)
         if said is not None:
             return said
-        if pace.due():
-            yield
+        pace.left -= WORK
+        if pace.left < 0:
+            yield pace.rest()
     return None
 
 

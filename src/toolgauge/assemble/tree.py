@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping, Sequence
 from toolgauge.assemble.clocks import clock_offsets
 from toolgauge.assemble.node import Node, order
 from toolgauge.assemble.nodes import nodes_of
-from toolgauge.assemble.pauses import GLANCES, Pace, in_order, parts
+from toolgauge.assemble.pauses import Pace, in_order, parts
 from toolgauge.model.observations import AgentRun, Reading
 
 # Paths are repeated on every call: a hostile chain of agents must not make them quadratic.
@@ -34,8 +34,9 @@ def plant(
             if offsets:
                 node.time_ns += offsets[node.service]
             _inherit(node)
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     return (yield from in_order(rooted, order, pace))
 
 
@@ -51,8 +52,9 @@ def _hang(nodes: Mapping[str, Node], parents: Mapping[str, str | None], pace: Pa
                     above = _through_unread(parent, nodes, parents, walked)
                 if above is not node:
                     node.above = above
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
 
 
 def _through_unread(
@@ -89,8 +91,9 @@ def _rooted(nodes: Mapping[str, Node], pace: Pace) -> Generator[None, None, list
             for below in reversed(path):
                 below.depth = 0 if below.above is None else below.above.depth + 1
                 rooted.append(below)
-        if pace.due(len(part) // GLANCES):
-            yield
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
     return rooted
 
 

@@ -93,10 +93,11 @@ def tool_calls(
         for position, pair in enumerate(turn.pairs):
             trace_id = pair.asking.ref.trace_id
             became = fate(pair, answers.to(pair), offers, has_tool_spans=trace_id in with_tool_spans)
-            known_ns = _known_ns(pair, became, answers)
-            # Clocks are rounded: whoever asks is told later all the same.
-            known = None if known_ns is None else max(number + 1, bisect_left(starts, known_ns))
-            place = (len(calls), number, position, known)
+            known_turn: int | None = None
+            if became.error is not None or type(became.result) is not NotRecorded:
+                # Clocks are rounded: whoever asks is told later all the same.
+                known_turn = max(number + 1, bisect_left(starts, _known_ns(pair, answers)))
+            place = (len(calls), number, position, known_turn)
             calls.append(_tool_call(pair, became, runs[trace_id].run_of(pair), place))
             pace.left -= WORK
             if pace.left < 0:
@@ -104,14 +105,12 @@ def tool_calls(
     return tuple(calls)
 
 
-def _known_ns(pair: Pair, became: Fate, answers: Answers) -> int | None:
-    """Return when the outcome of a call was known, `None` when it has none."""
-    if type(became.result) is NotRecorded and became.error is None:
-        return None
-    if pair.execution is not None:
-        node = pair.execution.node
-        return node.time_ns + max(0, node.end_ns - node.start_ns)
-    return answers.told_ns(pair)
+def _known_ns(pair: Pair, answers: Answers) -> int:
+    """Return when the outcome of a call was known."""
+    if pair.execution is None:
+        return answers.told_ns(pair)
+    node = pair.execution.node
+    return node.time_ns + max(0, node.end_ns - node.start_ns)
 
 
 def _tool_call(pair: Pair, became: Fate, run: SpanRef, place: tuple[int, int, int, int | None]) -> ToolCall:

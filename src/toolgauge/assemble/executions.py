@@ -25,23 +25,35 @@ def executed_calls(
     pace.left -= len(nodes)
     if pace.left < 0:
         yield pace.rest()
-    for part in parts((yield from in_order(inner, _depth, pace))):
+    if inner:
+        yield from _absorb_inner(inner, pace)
+    calls = _outermost([execution for node in executing for execution in node.executions])
+    pace.left -= len(calls)
+    if pace.left < 0:
+        yield pace.rest()
+    # A single instrumentation, as nearly always, tells nothing twice; and keys of arguments are dear.
+    if len({execution.node.scope for execution in calls}) > 1:
+        yield from _absorb_doubled(calls, pace)
+        calls = _outermost(calls)
+    ids = [execution.call_id for execution in calls if execution.call_id is not None]
+    if len(set(ids)) < len(ids):
+        yield from _absorb_beside(calls, requests, pace)
+        calls = _outermost(calls)
+    return calls
+
+
+def _outermost(executions: Sequence[Execution]) -> list[Execution]:
+    return [execution for execution in executions if execution.host is None]
+
+
+def _absorb_inner(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
+    for part in parts((yield from in_order(nodes, _depth, pace))):
         for node in part:
             for execution in node.executions:
                 _absorb_into_outer(node, execution)
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
-    calls = [execution for node in executing for execution in node.executions]
-    pace.left -= len(calls)
-    if pace.left < 0:
-        yield pace.rest()
-    yield from _absorb_doubled([execution for execution in calls if execution.host is None], pace)
-    pace.left -= len(calls)
-    if pace.left < 0:
-        yield pace.rest()
-    yield from _absorb_beside([execution for execution in calls if execution.host is None], requests, pace)
-    return [execution for execution in calls if execution.host is None]
 
 
 def _depth(node: Node) -> int:
@@ -79,9 +91,6 @@ def _absorb_doubled(executions: Sequence[Execution], pace: Pace) -> Generator[No
 
     One of them alone may show several equal calls at once, so each call takes in one span of each.
     """
-    if len({execution.node.scope for execution in executions}) <= 1:
-        # A single instrumentation, as nearly always: what follows would find nothing, and keys of arguments are dear.
-        return
     alike: dict[Hashable, deque[tuple[Execution, set[str]]]] = {}
     for execution in executions:
         pace.left -= WORK
@@ -108,12 +117,6 @@ def _absorb_beside(
 
     Ids that a producer uses again for the next request stay apart: as many calls are left as were requested.
     """
-    ids = [execution.call_id for execution in executions if execution.call_id is not None]
-    pace.left -= len(executions)
-    if pace.left < 0:
-        yield pace.rest()
-    if len(set(ids)) == len(ids):
-        return
     by_id: dict[str, list[Execution]] = {}
     for part in parts(executions):
         for execution in part:

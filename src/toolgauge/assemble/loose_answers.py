@@ -27,7 +27,7 @@ class LooseAnswers:
             return
         start_ns, trace_id = reading.start_ns, reading.ref.trace_id
         for seen in reading.observations:
-            if isinstance(seen, CallAnswered) and seen.call_id is not None:
+            if type(seen) is CallAnswered and seen.call_id is not None:
                 key = (reading.service, seen.call_id)
                 known = self._known.get(key)
                 # Every later history repeats it: the first is remembered, whichever arrives first.
@@ -39,8 +39,8 @@ class LooseAnswers:
 
     def found(self, closing: Sequence[Reading]) -> Iterator[Reading]:
         """Yield the answers that other traces hold, as log records of the spans that asked."""
-        for reading in closing:
-            answers = tuple(self._answers(reading)) if _is_alone(reading) else ()
+        for reading in filter(_is_alone, closing):
+            answers = tuple(self._answers(reading))
             if answers:
                 yield Reading(
                     ref=reading.ref,
@@ -60,7 +60,7 @@ class LooseAnswers:
     def _answers(self, asking: Reading) -> Iterator[CallAnswered]:
         for seen in asking.observations:
             known = None
-            if isinstance(seen, CallRequested) and seen.call_id is not None:
+            if type(seen) is CallRequested and seen.call_id is not None:
                 known = self._known.get((asking.service, seen.call_id))
             # An id that is used again was answered before: that answer is about another call.
             if known is not None and known[1] != asking.ref.trace_id and known[0] > asking.start_ns:

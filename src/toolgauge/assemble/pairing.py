@@ -151,6 +151,8 @@ def _in_order(requests: Sequence[Request], executions: Sequence[Execution]) -> _
 
     A model that asks again does so because its earlier request was not carried out.
     """
+    if len(requests) == len(executions) == 1:
+        return ((requests[0], executions[0]),)
     if len(requests) == len(executions):
         return zip(requests, executions, strict=True)
     return _to_newest_outputs(requests, executions)

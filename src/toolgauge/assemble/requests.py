@@ -25,8 +25,12 @@ def requested_calls(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, 
     pace.left -= len(nodes)
     if pace.left < 0:
         yield pace.rest()
-    yield from _absorb_above([node for node in primary if node.model_above is not None], pace)
-    yield from _absorb_beside(primary, pace)
+    nested = [node for node in primary if node.model_above is not None]
+    if nested:
+        yield from _absorb_above(nested, pace)
+    # A single instrumentation, as nearly always, tells nothing twice; and keys of arguments are dear.
+    if len({node.scope for node in primary}) > 1:
+        yield from _absorb_beside(primary, pace)
     if len(primary) < len(requesting):
         yield from _absorb_summaries(requesting, primary, pace)
         yield from _give_to_single_outputs([node for node in requesting if _tells_of_outputs(node)], nodes, pace)
@@ -34,7 +38,8 @@ def requested_calls(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, 
     calls: list[Request] = []
     for part in parts(requesting):
         for node in part:
-            calls += _alive(node) if len(node.requests) == 1 else sorted(_alive(node), key=_position)
+            alive = _alive(node)
+            calls += alive if len(alive) <= 1 else sorted(alive, key=_position)
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
@@ -113,9 +118,6 @@ def _requesting_above(node: Node) -> Iterator[Node]:
 
 def _absorb_beside(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
     """Merge what two instrumentations wrote side by side about one output."""
-    if len({node.scope for node in nodes}) <= 1:
-        # A single instrumentation, as nearly always: what follows would find nothing, and keys of arguments are dear.
-        return
     seen: dict[Hashable, Request] = {}
     for node in nodes:
         pace.left -= WORK

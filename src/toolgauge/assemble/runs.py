@@ -47,24 +47,25 @@ class Runs:
         return tuple((yield from _with_words(runs, pace))) if len(runs) > 1 else tuple(runs)
 
     def run_of(self, pair: Pair) -> SpanRef:
-        """Return the span of the run that made the call."""
-        made_in = pair.execution.run if pair.execution is not None else None
+        """Return the span of the run that made the call; what a tool's span itself runs does not count."""
+        above = pair.execution.node.above if pair.execution is not None else None
+        made_in = above.outermost if above is not None else None
         if made_in is None and pair.request is not None:
-            made_in = pair.request.run
-        return (self._whole if made_in is None else made_in.outermost or self._whole).ref
+            made_in = pair.request.node.outermost
+        return (made_in or self._whole).ref
 
 
 def _run(run: Node, together: Sequence[Node], pace: Pace) -> Generator[None, None, Run]:
     outer = run.above.outermost if run.above is not None else None
     speaking = [node for node in together if node.messages]
-    pace.left -= 1 + len(together)
+    pace.left -= WORK + len(together)
     if pace.left < 0:
         yield pace.rest()
-    prompt = _said(run, "user") or (yield from _first_said(speaking, "user", pace))
-    response = _said(run, "assistant")
+    prompt, response = _said(run, "user"), _said(run, "assistant")
+    if prompt is None:
+        prompt = yield from _first_said(speaking, "user", pace)
     if response is None:
-        by_end = yield from in_order(speaking, _latest, pace)
-        response = yield from _first_said(by_end, "assistant", pace)
+        response = yield from _first_said((yield from in_order(speaking, _latest, pace)), "assistant", pace)
     return Run(
         span=run.ref,
         above=outer.ref if outer is not None else None,
@@ -118,8 +119,12 @@ def _first_said(nodes: Sequence[Node], role: str, pace: Pace) -> Generator[None,
 
 
 def _said(node: Node, role: str) -> str | None:
+    if not node.messages:
+        return None
     texts = [seen.text for seen in node.messages if seen.role == role and seen.text]
-    return "\n".join(dict.fromkeys(texts)) if texts else None
+    if len(texts) > 1:
+        texts = list(dict.fromkeys(texts))
+    return "\n".join(texts) if texts else None
 
 
 def _first(texts: Iterator[str | None]) -> str | None:

@@ -131,7 +131,7 @@ def _fault(request: Request, told: Content, error: CallError | None, offers: Off
     """Return why a request without a tool span was turned down, `None` when nothing says that it was."""
     if offers.lacks(request):
         return CallError(kind="unknown_tool", message=error.message if error else "the tool is not on offer")
-    is_broken = isinstance(request.arguments, Unparsed) and request.arguments.reason == "unparsable"
+    is_broken = type(request.arguments) is Unparsed and request.arguments.reason == "unparsable"
     if is_broken or not request.usable:
         return CallError(kind="invalid_arguments", message=error.message if error else "the arguments cannot be parsed")
     # A framework that does not run the tool often says so in words alone.

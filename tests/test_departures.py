@@ -104,3 +104,18 @@ def test_a_span_that_is_larger_than_any_request_leaves_alone():
 def spans_of(body: bytes) -> list[bytes]:
     request = parse_request(body)
     return [raw for group in request.resource_groups for scope in group.scope_groups for raw in scope.items]
+
+
+def test_a_few_spans_may_wait_for_others_and_many_may_not():
+    leaving, _ = departures()
+    leaving.release([(of_one_request(), SPAN)] * 500)
+    assert not leaving.is_pressing
+    leaving.release([(of_one_request(), SPAN)])
+    assert leaving.is_pressing
+
+
+def test_nothing_waits_for_others_that_senders_wait_for():
+    leaving, outbox = departures()
+    outbox.requests = 0
+    leaving.pass_on(Outgoing(signal="traces", body=SPAN, spans=1, own=False))
+    assert leaving.is_pressing

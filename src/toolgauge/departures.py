@@ -21,6 +21,9 @@ _PAUSE_EVERY = 200
 # What is said about spans makes them larger, and most destinations take no request of more than 4 MiB.
 _REQUEST_BYTES = 2 * 1024 * 1024
 
+# So many spans and scorecards wait for no others.
+_MUCH = 500
+
 # Writes scorecards as requests, each when it is asked for; and pauses (`None`).
 Encode: TypeAlias = Callable[[Sequence[Scorecard]], Iterable[Outgoing | None]]
 
@@ -46,6 +49,12 @@ class Departures:
         """Senders' spans that have not left."""
         released = sum(map(len, self._released.values()))
         return released + self._being_annotated + sum(outgoing.spans for outgoing in self._waiting)
+
+    @property
+    def is_pressing(self) -> bool:
+        """Tell whether something had better leave at once: senders are turned away for it, or it is much."""
+        released = sum(map(len, self._released.values()))
+        return bool(self._waiting or self._backed_up) or released + len(self._scorecards) > _MUCH
 
     def has_room(self, signal: Signal, size_bytes: int) -> bool:
         """Tell whether a senders' request of this size could leave now.

@@ -15,7 +15,7 @@ from toolgauge.assemble.seen_twice import SeenTwice
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.decode.decoder import Container, DecodedTraces, Decoder
 from toolgauge.decode.envelope import count_items
-from toolgauge.decode.heads import read_head
+from toolgauge.decode.heads import read_each
 from toolgauge.departures import Departures
 from toolgauge.emit.annotations import Annotations
 from toolgauge.emit.hold import Hold
@@ -24,7 +24,7 @@ from toolgauge.model.errors import DecodeError
 from toolgauge.model.judging import Answers, Judging
 from toolgauge.model.observations import AgentRun, CallExecuted, Reading
 from toolgauge.model.outcomes import Result, Scorecard
-from toolgauge.model.records import PackedHead, SpanRef
+from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.pauses import Spent
@@ -166,6 +166,11 @@ class Pipeline:
         """Tell that senders wait for requests that have been begun."""
         return self._being_read > 0
 
+    @property
+    def is_pressing(self) -> bool:
+        """Tell whether what is ready to leave had better not wait for more of it."""
+        return self._departures.is_pressing
+
     def behind_ns(self, now_ns: int) -> int:
         """Tell for how long the trajectory that is scored next has been due."""
         is_scoring = self._scoring is not None or self._closing is not None
@@ -231,7 +236,7 @@ class Pipeline:
     def _read_spans(
         self, decoded: DecodedTraces, held: set[tuple[int, int, int]], now_ns: int
     ) -> Generator[None, None, None]:
-        unclaimed: list[PackedHead] = []
+        unread = [*decoded.heads]
         pause_at = self._clock() + _LONGEST_READING_NS
         for viewed in decoded.viewed:
             if self._clock() >= pause_at:
@@ -239,9 +244,7 @@ class Pipeline:
                 pause_at = self._clock() + _LONGEST_READING_NS
             reading = self._recognizer.read(viewed.span)
             if reading is None:
-                head = read_head(viewed.raw)
-                if head is not None:
-                    unclaimed.append(head)
+                unread.extend(read_each((viewed.raw,)))
                 continue
             self._seen_twice.add(reading.ref, now_ns)
             in_time = self._assembler.add(reading, now_ns)
@@ -249,9 +252,7 @@ class Pipeline:
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns):
                 held.add(viewed.place)
                 self._being_read -= 1
-        self._assembler.add_heads(decoded.heads, now_ns)
-        if unclaimed:
-            self._assembler.add_heads(unclaimed, now_ns)
+        self._assembler.add_heads(unread, now_ns)
 
     def _consume_logs(self, body: bytes, now_ns: int) -> Generator[None, None, Answer]:
         if (refused := self._refusal("logs", body)) is not None:

@@ -189,3 +189,12 @@ def test_requests_of_one_producer_have_one_origin():
 def test_requests_that_name_no_single_producer_have_origins_of_their_own(request_of: tuple[str, ...]):
     one, other = origins(decoder(), from_producer(*request_of), from_producer(*request_of))
     assert one is not other
+
+
+def test_a_request_has_one_origin_however_large_its_resource_is():
+    scopes = [scope_of("s", MARKED), scope_of("t", MARKED)]
+    attributes = [stock.key_value("service.name", "shop"), stock.key_value("host", "x" * 10_000)]
+    resource_spans = ResourceSpans(resource=Resource(attributes=attributes), scope_spans=scopes)
+    request = ExportTraceServiceRequest(resource_spans=[resource_spans])
+    one, other = decoder().traces(request.SerializeToString()).viewed
+    assert one.container.origin is other.container.origin

@@ -28,6 +28,8 @@ from toolgauge.selfmetrics import SelfMetrics
 
 _LOG = logging.getLogger("toolgauge")
 _TICK_S = 0.1
+# What is ready leaves so often, unless it is much or somebody waits for it: each request costs as much as a few spans.
+_LEAVE_NS = 500_000_000
 # For scoring and for saying what came of it, in turn with reading. What waits may have to wait for two rounds of both.
 _SLICE_NS = 2_000_000
 _LEAST_SLICE_NS = 1_000_000
@@ -176,7 +178,7 @@ class Service:
             self.pipeline.flush()
 
     async def _run_timers(self) -> None:
-        next_tick = next_push = self.clock()
+        next_tick = next_push = next_leave = self.clock()
         saying = False
         while True:
             now = self.clock()
@@ -184,11 +186,9 @@ class Service:
             is_time = now >= next_tick
             if is_time:
                 next_tick = now + int(_TICK_S * 1e9)
-                with self._faults.survived():
-                    self.pipeline.tick(now)
-                with self._faults.survived():
-                    self._watch_memory(now)
-            if is_time or saying:
+                self._take_note(now)
+            if saying or (is_time and (now >= next_leave or self.pipeline.is_pressing)):
+                next_leave = now + _LEAVE_NS
                 with self._faults.survived():
                     saying = self.pipeline.flush_some(slice_ns // 2 or _LEAST_SLICE_NS)
             if now >= next_push:
@@ -202,6 +202,12 @@ class Service:
             if is_time:
                 self._garbage.look(now, is_quiet=not (busy or saying))
             await asyncio.sleep(0 if busy or saying else _TICK_S)
+
+    def _take_note(self, now_ns: int) -> None:
+        with self._faults.survived():
+            self.pipeline.tick(now_ns)
+        with self._faults.survived():
+            self._watch_memory(now_ns)
 
     def _slice_ns(self, now_ns: int) -> int:
         """Say for how long to score, and for how long to speak, before others have their turn; 0: not now."""

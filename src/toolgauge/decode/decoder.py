@@ -13,7 +13,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from toolgauge.decode.envelope import Container, container, count_parsed, parse_request, remove_items
-from toolgauge.decode.heads import parse_heads, read_head, read_heads
+from toolgauge.decode.heads import parse_heads, read_each, read_head, read_heads
 from toolgauge.decode.marks import log_marks, span_marks
 from toolgauge.decode.messages import HeadGroupMessage, RequestMessage, ResourceGroupMessage, ScopeGroupMessage
 from toolgauge.decode.views import KnownScope, Views
@@ -86,9 +86,9 @@ class _Reading:
     viewed: list[ViewedSpan] = field(default_factory=list[ViewedSpan])
     heads: list[PackedHead] = field(default_factory=list[PackedHead])
     undecodable: int = 0
-    # Whether all spans have one resource, and what stands for the sender where that does not tell.
     has_one_resource: bool = False
-    origin: object = field(default_factory=object)
+    # What stands for the sender, once a span is viewed.
+    origin: object = None
     # What stands around the spans of the group that is being read, once one of them is viewed.
     around: Container | None = None
 
@@ -97,13 +97,10 @@ class _Reading:
         if head is not None:
             self.heads.append(head)
 
-    def add_heads(self, items: Iterable[bytes]) -> None:
-        self.heads.extend(filter(None, map(read_head, items)))
-
     def add_group(self, group: ScopeGroupMessage, heads: HeadGroupMessage) -> None:
         found = read_heads(heads)
         if found is None:
-            self.add_heads(group.items)
+            self.heads.extend(read_each(group.items))
         else:
             self.heads.extend(found)
 
@@ -168,7 +165,7 @@ class Decoder:
                         place = (resource_index, scope_index, first)
                         self._read_spans(some, place, resource_group, group, known, reading)
                     else:
-                        reading.add_heads(some)
+                        reading.heads.extend(read_each(some))
         return DecodedTraces(
             span_count=reading.span_count,
             viewed=tuple(reading.viewed),
@@ -205,9 +202,10 @@ class Decoder:
     ) -> None:
         bears_mark = self._span_marks.search_like(group.items[0])
         resource = self._views.resource(resource_group.resource)
-        # Requests that name one and the same producer come from one sender; its resource is remembered.
-        names_sender = reading.has_one_resource and resource.service is not None
-        origin = resource if names_sender else reading.origin
+        if reading.origin is None:
+            # Requests that name one and the same producer come from one sender; its resource is remembered.
+            names_sender = reading.has_one_resource and resource.service is not None
+            reading.origin = resource if names_sender else object()
         resource_index, scope_index, first = place
         for index, raw in enumerate(items, first):
             if not known.is_named and bears_mark(raw) is None:
@@ -219,7 +217,7 @@ class Decoder:
                 reading.undecodable += 1
                 reading.add_head(raw)
                 continue
-            around = reading.around = reading.around or container(resource_group, group, origin)
+            around = reading.around = reading.around or container(resource_group, group, reading.origin)
             where = (resource_index, scope_index, index)
             reading.viewed.append(ViewedSpan(span=span, raw=raw, container=around, place=where))
 

@@ -9,6 +9,7 @@ orders, so each tag and length byte is checked first.
 
 import re
 import struct
+from collections.abc import Iterable, Iterator
 
 from toolgauge.decode.marks import is_back_to_front
 from toolgauge.decode.messages import HEAD, HEADS, HeadGroupMessage, HeadsMessage, parse
@@ -86,6 +87,11 @@ def read_head(raw: bytes) -> SpanHead | None:
     if is_plain and trace_id != _NO_TRACE_ID and span_id != _NO_SPAN_ID and parent_span_id != _NO_SPAN_ID:
         return SpanHead(trace_id, rest)
     return _parse_head(raw)
+
+
+def read_each(raws: Iterable[bytes]) -> Iterator[SpanHead]:
+    """Read the ids of raw spans, one after the other; those that have none are left out."""
+    return filter(None, map(read_head, raws))
 
 
 def _parse_head(raw: bytes) -> SpanHead | None:

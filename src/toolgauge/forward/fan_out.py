@@ -12,12 +12,18 @@ from toolgauge.forward.destination import Destination
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.selfmetrics import SelfMetrics
 
+_SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
+
 
 class FanOut:
     """Puts each request into the queue of every destination that takes its signal. Implements `Outbox`."""
 
     def __init__(self, destinations: Sequence[Destination], metrics: SelfMetrics) -> None:
         self.destinations = tuple(destinations)
+        self._takers: dict[Signal, tuple[Destination, ...]] = {
+            signal: tuple(destination for destination in destinations if destination.forwards(signal))
+            for signal in _SIGNALS
+        }
         self._metrics = metrics
         metrics.spans_queued.observe = lambda: {(each.name,): each.spans_queued for each in self.destinations}
         metrics.queue_bytes.observe = lambda: {(each.name,): each.bytes_queued for each in self.destinations}
@@ -36,16 +42,16 @@ class FanOut:
 
     def forwards(self, signal: Signal) -> bool:
         """Tell whether any destination takes the signal."""
-        return any(destination.forwards(signal) for destination in self.destinations)
+        return bool(self._takers[signal])
 
     def has_room(self, signal: Signal, size_bytes: int) -> bool:
         """Tell whether any destination that takes the signal has room for a senders' request of this size."""
-        takers = [destination for destination in self.destinations if destination.forwards(signal)]
+        takers = self._takers[signal]
         return not takers or any(destination.has_room(size_bytes) for destination in takers)
 
     def put(self, outgoing: Outgoing) -> bool:
         """Queue the request where there is room; False when there is none anywhere (nothing was counted then)."""
-        takers = [destination for destination in self.destinations if destination.forwards(outgoing.signal)]
+        takers = self._takers[outgoing.signal]
         missed = [destination for destination in takers if not destination.put(outgoing)]
         if takers and len(missed) == len(takers):
             return False

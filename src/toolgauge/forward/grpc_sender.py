@@ -45,7 +45,8 @@ class GrpcSender:
         self, settings: DestinationSettings, *, metadata: tuple[tuple[str, str], ...], user_agent: str
     ) -> None:
         self._settings = settings
-        self._metadata = metadata
+        # Made once: gRPC would make one of the same of them with every call.
+        self._metadata = grpc.aio.Metadata(*metadata)
         self._user_agent = user_agent
         self._channel: grpc.aio.Channel | None = None
         self._calls: dict[Signal, grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = {}

@@ -18,6 +18,7 @@ from toolgauge.selfmetrics import SelfMetrics
 _LOG = logging.getLogger("toolgauge")
 _MIB = 1 << 20
 _S = 1_000_000_000
+_STATM = Path("/proc/self/statm")
 _SOFT = 0.8
 # Taking in again right below the soft limit would end in a refusal at the next request.
 _RESUME = 0.9 * _SOFT
@@ -43,7 +44,7 @@ def keep_freed_memory(limit_bytes: int) -> None:
 def resident_bytes() -> int | None:
     """Read how much memory the process has in use; `None` where the system does not tell it this way."""
     try:
-        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+        pages = int(_STATM.read_bytes().split()[1])
     except (OSError, ValueError, IndexError):
         return None
     return pages * os.sysconf("SC_PAGE_SIZE")

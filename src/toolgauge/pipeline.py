@@ -37,7 +37,7 @@ _LONGEST_READING_NS = 2_000_000
 _HELD_AT_ONCE = 500
 _RECEIVED = ("received", "", "")
 # What the spans are that scores stand on, beside the trace's root.
-_JUDGED = (CallExecuted, AgentRun)
+_JUDGED = frozenset((CallExecuted, AgentRun))
 
 
 class ScorecardSink(Protocol):
@@ -286,8 +286,7 @@ class Pipeline:
     def _waits_for_scores(self, reading: Reading) -> bool:
         if self._settings.annotate not in ("both", "hold") or not reading.observations:
             return False
-        is_root = reading.parent_span_id is None
-        return is_root or any(isinstance(observation, _JUDGED) for observation in reading.observations)
+        return reading.parent_span_id is None or not _JUDGED.isdisjoint(map(type, reading.observations))
 
     # -- time -------------------------------------------------------------------------------------------------------
 

@@ -76,8 +76,11 @@ class Hold(Generic[C]):
         else:
             for ref in refs:
                 del of_trace[ref]
-        taken = [self._in_order.pop(ref) for ref in refs]
-        self._bytes -= sum(len(held.raw) + ENTRY_BYTES for held in taken)
+        taken: list[HeldSpan[C]] = []
+        for ref in refs:
+            held = self._in_order.pop(ref)
+            self._bytes -= len(held.raw) + ENTRY_BYTES
+            taken.append(held)
         return taken
 
     def expired(self, now_ns: int) -> list[HeldSpan[C]]:

@@ -79,7 +79,7 @@ class _OfScope:
         name = span.name
         if name.startswith(self._names):
             # Among the keys: what is taken for both is asked once too often at worst.
-            found = found.union(prefix for prefix in self._names if name.startswith(prefix))
+            found = found.union([prefix for prefix in self._names if name.startswith(prefix)])
         known = self._known.get(found)
         return known if known is not None else self._remember(found)
 

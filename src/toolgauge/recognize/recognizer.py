@@ -4,21 +4,43 @@ Spans and log records arrive as views, one at a time; a reading leaves, or nothi
 that fails on a hostile record costs this record's observations, never the process and never another record.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from toolgauge.model.json import Value
 from toolgauge.model.observations import Observation, Reading
-from toolgauge.model.ports import Dialect
+from toolgauge.model.ports import Dialect, Grounds
 from toolgauge.model.records import LogRecord, Record, Span, SpanRef
 from toolgauge.recognize.candidates import Candidates
 from toolgauge.selfmetrics import SelfMetrics
 
-# What we sent ourselves and what other scorers sent: reading it would score scores.
+# Reading what we sent ourselves and what other scorers sent would score scores.
 _OWN_SCOPE = "toolgauge"
 _OPENINFERENCE_KIND = "openinference.span.kind"
 _EVALUATOR = "EVALUATOR"
 
 Scalar = str | int | float | bool
+
+
+class _Scores:
+    """Is asked first and claims, for nobody, what we sent ourselves and what other scorers sent."""
+
+    name = "scores"
+    rank = 0
+    marks: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    grounds = Grounds(keys=(_OPENINFERENCE_KIND,), scopes=(_OWN_SCOPE,))
+
+    def claims(self, record: Record) -> bool:
+        scope = record.scope.name
+        if scope.startswith(_OWN_SCOPE) and (scope == _OWN_SCOPE or scope.startswith(_OWN_SCOPE + ".")):
+            return True
+        return record.attributes.get(_OPENINFERENCE_KIND) == _EVALUATOR
+
+    def read(self, record: Record) -> Iterator[Observation]:  # noqa: ARG002 - it reads nothing
+        return iter(())
+
+    def attribute(self, record: Record, key: str) -> Value:  # noqa: ARG002 - it reads nothing
+        return None
 
 
 class Recognizer:
@@ -29,7 +51,9 @@ class Recognizer:
 
     def __init__(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> None:
         self._dialects = tuple(sorted(dialects, key=lambda dialect: (dialect.rank, dialect.name)))
-        self._candidates = Candidates(self._dialects)
+        self._scores: Dialect = _Scores()
+        self._asked: tuple[Dialect, ...] = (self._scores, *self._dialects)
+        self._candidates = Candidates(self._asked)
         self._metrics = metrics
         self._wanted = tuple(sorted(set(wanted)))
 
@@ -51,16 +75,18 @@ class Recognizer:
     def read(self, record: Record) -> Reading | None:
         """Read the record; `None` when no dialect claims it and it has no wanted attribute. Never raises."""
         ref = record.ref
-        if ref is None or _is_own(record):
+        if ref is None:
             return None
         dialect, observations = self._ask(record)
+        if dialect is self._scores:
+            return None
         attributes = self._attributes(record, dialect) if self._wanted else ()
         if dialect is None and not any(key in record.attributes for key, _ in attributes):
             return None
         return _reading(record, ref, dialect, observations, attributes)
 
     def _ask(self, record: Record) -> tuple[Dialect | None, tuple[Observation, ...]]:
-        for dialect in self._candidates.of(record) if isinstance(record, Span) else self._dialects:
+        for dialect in self._candidates.of(record) if isinstance(record, Span) else self._asked:
             try:
                 if dialect.claims(record):
                     return dialect, tuple(dialect.read(record))
@@ -87,13 +113,6 @@ class Recognizer:
         except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
             self._metrics.dialect_errors.add(1, (dialect.name,))
             return None
-
-
-def _is_own(record: Record) -> bool:
-    scope = record.scope.name
-    if scope.startswith(_OWN_SCOPE) and (scope == _OWN_SCOPE or scope.startswith(_OWN_SCOPE + ".")):
-        return True
-    return record.attributes.get(_OPENINFERENCE_KIND) == _EVALUATOR
 
 
 def _reading(

@@ -7,7 +7,7 @@ dropped and counted then.
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from toolgauge.decode.annotate import append
+from toolgauge.decode.annotate import annotate
 from toolgauge.decode.decoder import Container
 from toolgauge.decode.envelope import encode_spans
 from toolgauge.emit.hold import HeldSpan
@@ -65,8 +65,9 @@ class Departures:
 
     def release(self, spans: Iterable[tuple[Container, bytes]]) -> None:
         """Have spans leave with the next `flushing`."""
-        for container, raw in spans:
-            self._released.setdefault(container.origin, []).append((container, raw))
+        released = self._released
+        for span in spans:
+            released.setdefault(span[0].origin, []).append(span)
 
     def releasing(
         self, held: Sequence[HeldSpan[Container]], said: Mapping[str, Mapping[str, bytes]]
@@ -76,16 +77,15 @@ class Departures:
         annotated: list[SpanRef] = []
         ready: list[tuple[Container, bytes]] = []
         try:
-            for span in held:
-                if len(ready) % _PAUSE_EVERY == _PAUSE_EVERY - 1:
-                    yield
+            for count, span in enumerate(held, 1):
                 on_span = said.get(span.ref.span_id)
-                added = b"".join(on_span.values()) if on_span else b""
-                if added:
-                    ready.append((span.container, append(span.raw, added)))
+                if on_span and (added := b"".join(on_span.values())):
+                    ready.append((span.container, annotate(span.raw, added)))
                     annotated.append(span.ref)
                 else:
                     ready.append((span.container, span.raw))
+                if count % _PAUSE_EVERY == 0:
+                    yield
         finally:
             # A fault costs spans their scores, never the spans.
             ready.extend((span.container, span.raw) for span in held[len(ready) :])

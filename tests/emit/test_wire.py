@@ -20,8 +20,8 @@ from toolgauge.emit.wire import (
     attribute,
     elements,
     field,
+    fixed64,
     tag,
-    time_field,
     time_tag,
 )
 
@@ -99,13 +99,13 @@ def test_a_message_of_every_size_has_its_frame(size: int):
 
 
 def test_time_and_ids_are_fields_of_their_own():
-    record = LogRecord.FromString(time_field(time_tag(11), 2**64 - 1) + field(tag(9), bytes(range(16))))
+    record = LogRecord.FromString(time_tag(11) + fixed64(2**64 - 1) + field(tag(9), bytes(range(16))))
     assert (record.observed_time_unix_nano, record.trace_id) == (2**64 - 1, bytes(range(16)))
 
 
 def requests(around: Around, messages: list[bytes]) -> list[bytes]:
     collected = Requests(around, 100)
-    full = [collected.add((ITEM[len(message)], message), len(ITEM[len(message)] + message)) for message in messages]
+    full = [collected.add(ITEM[len(message)] + message if message else b"") for message in messages]
     return [body for body in (*full, collected.rest()) if body is not None]
 
 
@@ -130,3 +130,4 @@ def test_requests_of_spans_look_the_same():
 
 def test_nothing_to_say_is_no_request():
     assert not requests(Around(Resource(), InstrumentationScope()), [])
+    assert not requests(Around(Resource(), InstrumentationScope()), [b""])

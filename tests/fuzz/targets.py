@@ -8,6 +8,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
 from tests.walk.support import Walk
 from toolgauge import plugins
 from toolgauge.cases.case import Case, Line, parse
@@ -39,6 +42,9 @@ from toolgauge.selfmetrics import SelfMetrics
 
 Target = Callable[[bytes], None]
 _LIMIT = 1 << 20
+_ATTRIBUTES = Span(
+    attributes=[KeyValue(key="toolgauge.outcome", value=AnyValue(string_value="pass"))]
+).SerializeToString()
 _SIGNALS: tuple[Signal, ...] = ("traces", "logs", "metrics")
 
 
@@ -90,7 +96,7 @@ class Targets:
                 _look_at(event.attributes)
             self._read(span)
             read_head(viewed.raw)
-            annotate(viewed.raw, {"toolgauge.eval.x.score": 0.5, "toolgauge.eval.x.outcome": "pass"})
+            annotate(viewed.raw, _ATTRIBUTES)
         left = decoded.body([viewed.place for viewed in decoded.viewed])
         assert (count_items(left) if left else 0) == decoded.span_count - len(decoded.viewed)
         again = encode_spans((viewed.container, viewed.raw) for viewed in decoded.viewed)

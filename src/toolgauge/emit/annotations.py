@@ -59,27 +59,25 @@ class Annotations:
         return spans
 
     def _collect(self, results: Iterable[Result], trace_id: str, spans: dict[str, dict[str, bytes]]) -> None:
+        written = self._written
         for result in results:
-            target = result.target
+            target, criterion, outcome = result.target, result.criterion, result.outcome
             if target is None or target.trace_id != trace_id:
                 continue
+            is_score = isinstance(outcome, Scored)
+            key = (criterion, outcome.passed, outcome.value) if is_score else (criterion, outcome_word(outcome))
+            said = written.get(key) or self._said(key, criterion, outcome)
             on_span = spans.get(target.span_id)
             if on_span is None:
-                on_span = spans[target.span_id] = {}
-            criterion = result.criterion
-            # Two results of one criterion would overwrite each other: none of them is said.
-            on_span[criterion] = b"" if criterion in on_span else self._said(criterion, result.outcome)
+                spans[target.span_id] = {criterion: said}
+            else:
+                # Two results of one criterion would overwrite each other: none of them is said.
+                on_span[criterion] = b"" if criterion in on_span else said
 
-    def _said(self, criterion: str, outcome: Outcome) -> bytes:
-        if isinstance(outcome, Scored):
-            key = (criterion, outcome.passed, outcome.value)
-        else:
-            key = (criterion, outcome_word(outcome))
-        known = self._written.get(key)
-        if known is None:
-            known = _encoded(criterion_attributes(criterion, sound(outcome)))
-            self._written.keep(key, known, len(known))
-        return known
+    def _said(self, key: Hashable, criterion: str, outcome: Outcome) -> bytes:
+        said = _encoded(criterion_attributes(criterion, sound(outcome)))
+        self._written.keep(key, said, len(said))
+        return said
 
     def _closed(self, closed_because: str) -> bytes:
         known = self._written.get(closed_because)

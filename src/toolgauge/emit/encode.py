@@ -57,23 +57,22 @@ class ScorecardEncoder:
             said = self._results.said(part)
             stand = places.places(part)
             span.add(part, said, stand)
-            yield from _own("logs", _add_records(said, stand, records))
+            yield from _own("logs", records.add(_records(said, stand)))
 
     def _add_span(self, scorecard: Scorecard, span: ScorecardSpan, spans: Requests) -> bytes | None:
         if span.judged:
             self._count_judged(span.judged)
-        pieces = [self._spans.head(scorecard), *span.pieces()]
-        size = sum(map(len, pieces))
-        return spans.add((ITEM[size], *pieces), len(ITEM[size]) + size)
+        body = b"".join((self._spans.head(scorecard), *span.pieces()))
+        return spans.add(ITEM[len(body)] + body)
 
 
-def _add_records(all_said: Iterable[Said], places: Iterable[Place], records: Requests) -> bytes | None:
+def _records(all_said: Iterable[Said], places: Iterable[Place]) -> bytes:
     pieces: list[bytes] = []
     for said, place in zip(all_said, places, strict=True):
         if said.record:
-            size = said.record_size + place.record_size
-            pieces += (ITEM[size], said.record, place.record, said.record_end)
-    return records.add(pieces, sum(map(len, pieces)))
+            frame = ITEM[said.record_size + place.record_size]
+            pieces += (frame, said.record, place.record, said.record_end)
+    return b"".join(pieces)
 
 
 def _own(signal: Signal, body: bytes | None) -> tuple[Outgoing, ...]:

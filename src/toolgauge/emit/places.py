@@ -12,7 +12,7 @@ from toolgauge.emit import names
 from toolgauge.emit.attributes import EVENT_ATTRIBUTES, RECORD_ATTRIBUTES
 from toolgauge.emit.fit import MAX_IDENTIFIER, fit_text, fit_time, raw_id
 from toolgauge.emit.memo import Memo
-from toolgauge.emit.wire import IntegerAttribute, TextAttribute, attribute, field, length, tag, time_field, time_tag
+from toolgauge.emit.wire import IntegerAttribute, TextAttribute, attribute, field, fixed64, length, tag, time_tag
 from toolgauge.model.outcomes import Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -48,6 +48,7 @@ class PlaceWriter:
     """Writes places, and remembers what was said of tools, agents and services."""
 
     def __init__(self) -> None:
+        self.tools: Memo[str, bytes] = Memo()
         self._repeated: Memo[tuple[str, str], bytes] = Memo()
         self.call_id = TextAttribute(names.CALL_ID, MAX_IDENTIFIER)
         self.judged = TextAttribute(names.JUDGED_SPAN, MAX_IDENTIFIER, EVENT_ATTRIBUTES)
@@ -56,6 +57,12 @@ class PlaceWriter:
     def of(self, scorecard: Scorecard) -> "Places":
         """Begin with a scorecard."""
         return Places(self, scorecard)
+
+    def tool(self, name: str) -> bytes:
+        """Write the name of a tool that is not among the known `tools`."""
+        written = attribute(names.TOOL, fit_text(name, MAX_IDENTIFIER))
+        self.tools.keep(name, written, len(name) + len(written))
+        return written
 
     def repeated(self, key: str, text: str) -> bytes:
         """Write an attribute that has probably been written before."""
@@ -96,9 +103,9 @@ class Places:
         self._trajectory = scorecard.trajectory
         self._known: dict[int, Place] = {}
         self._who: dict[str | None, tuple[bytes, ...]] = {}
-        time_ns = fit_time(scorecard.scored_at_ns)
-        self._begin_event = time_field(_EVENT_TIME, time_ns) + _EVENT_NAME
-        self._times = time_field(_RECORD_TIME, time_ns) + time_field(_OBSERVED_TIME, time_ns)
+        time = fixed64(fit_time(scorecard.scored_at_ns))
+        self._begin_event = _EVENT_TIME + time + _EVENT_NAME
+        self._times = _RECORD_TIME + time + _OBSERVED_TIME + time
         trace_id = raw_id(scorecard.trajectory.trace_id, 16)
         self._trace_field = field(_TRACE_ID, trace_id)
         # Of nearly all records and links, this is all that stands before the span id.
@@ -145,7 +152,7 @@ class Places:
 
     def _of_call(self, call: ToolCall) -> list[bytes]:
         writer = self._writer
-        attributes = [writer.repeated(names.TOOL, call.name)]
+        attributes = [writer.tools.get(call.name) or writer.tool(call.name)]
         if call.call_id is not None:
             attributes.append(writer.call_id.written(call.call_id))
         attributes += self._who.get(call.agent) or self._of_agent(call.agent)

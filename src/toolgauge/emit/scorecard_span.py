@@ -18,7 +18,7 @@ from toolgauge.emit.attributes import Said
 from toolgauge.emit.fit import MAX_IDENTIFIER, fit_text, fit_time, raw_id
 from toolgauge.emit.memo import Memo
 from toolgauge.emit.places import Place
-from toolgauge.emit.wire import Frames, TextAttribute, attribute, elements, field, tag, time_field, time_tag, varint
+from toolgauge.emit.wire import Frames, TextAttribute, attribute, elements, field, fixed64, tag, time_tag, varint
 from toolgauge.model.outcomes import Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
@@ -47,12 +47,11 @@ class SpanWriter:
     def head(self, scorecard: Scorecard) -> bytes:
         """Write what stands in front of all that results say."""
         trajectory = scorecard.trajectory
-        time_ns = fit_time(scorecard.scored_at_ns)
+        time = fixed64(fit_time(scorecard.scored_at_ns))
         pieces = [
             field(_TRACE_ID, raw_id(trajectory.trace_id, 16)),
             field(_SPAN_ID, scorecard_span_id(scorecard)),
-            time_field(_START, time_ns),
-            time_field(_END, time_ns),
+            _START + time + _END + time,
             self._always(trajectory),
         ]
         root = trajectory.root

@@ -55,13 +55,13 @@ def elements(field_tag: bytes, written: Iterable[bytes]) -> bytes:
 
 
 def time_tag(number: int) -> bytes:
-    """Write the tag of a field of type fixed64, for `time_field`."""
+    """Write the tag of a field of type fixed64."""
     return varint(number << 3 | _FIXED64)
 
 
-def time_field(field_tag: bytes, time_ns: int) -> bytes:
-    """Write a field of type fixed64."""
-    return field_tag + _pack_fixed64(time_ns)
+def fixed64(number: int) -> bytes:
+    """Write what stands behind such a tag."""
+    return _pack_fixed64(number)
 
 
 # Nearly all that is written once a result is shorter.
@@ -118,7 +118,7 @@ class TextAttribute:
         """Write the attribute with this text, cut and cleaned."""
         if len(text) > self._limit or not (text.isascii() and text.isprintable()):
             text = fit_text(text, self._limit)
-        content = text.encode("utf-8", "replace")
+        content = text.encode()
         size = len(content)
         # One character may take four bytes.
         return (self._heads[size] if size <= self._limit else self._head(size)) + content
@@ -153,12 +153,12 @@ class Around:
         self._resource = field(_FIRST, resource.SerializeToString())
         self._scope = field(_FIRST, scope.SerializeToString())
 
-    def request(self, pieces: list[bytes], size: int) -> bytes:
-        """Write a request; `pieces` are its spans or log records with their frames, of so many bytes in all."""
+    def request(self, items: list[bytes]) -> bytes:
+        """Write a request of spans or log records, each with its frame."""
         # Joined once: each further copy of some megabytes costs as much as encoding a tenth of them.
-        of_scope = len(self._scope) + size
+        of_scope = len(self._scope) + sum(map(len, items))
         before_scope = self._resource + _SECOND + length(of_scope)
-        return b"".join((_FIRST, length(len(before_scope) + of_scope), before_scope, self._scope, *pieces))
+        return b"".join((_FIRST, length(len(before_scope) + of_scope), before_scope, self._scope, *items))
 
 
 # Of a span or log record in its group.
@@ -168,24 +168,23 @@ ITEM = Frames(_SECOND)
 class Requests:
     """Collects spans or log records into export requests of at most about `max_bytes`, which look alike."""
 
-    __slots__ = ("_around", "_max_bytes", "_pieces", "_size")
+    __slots__ = ("_around", "_items", "_max_bytes", "_size")
 
     def __init__(self, around: Around, max_bytes: int) -> None:
         self._around = around
         self._max_bytes = max_bytes
-        self._pieces: list[bytes] = []
+        self._items: list[bytes] = []
         self._size = 0
 
-    def add(self, pieces: Iterable[bytes], size: int) -> bytes | None:
-        """Add messages with their frames, of so many bytes in all; return the request that they fill up."""
-        self._pieces += pieces
-        self._size += size
+    def add(self, items: bytes) -> bytes | None:
+        """Add some items, each with its frame; return the request that they fill up."""
+        self._items.append(items)
+        self._size += len(items)
         return self.rest() if self._size >= self._max_bytes else None
 
     def rest(self) -> bytes | None:
         """Return a request with what was added since the last one; `None` when that is nothing."""
-        if not self._pieces:
-            return None
-        pieces, size = self._pieces, self._size
-        self._pieces, self._size = [], 0
-        return self._around.request(pieces, size)
+        items, self._items = self._items, []
+        is_empty = not self._size
+        self._size = 0
+        return None if is_empty else self._around.request(items)

@@ -1,5 +1,8 @@
 import math
+import tracemalloc
+from itertools import product
 
+import pytest
 from msgspec.structs import replace
 
 from tests.emit.scorecards import (
@@ -17,6 +20,7 @@ from tests.emit.scorecards import (
     trajectory,
     trajectory_result,
 )
+from toolgauge.emit import memo
 from toolgauge.emit.settings import EmitSettings
 from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, Labels, MetricRegistry
 from toolgauge.model.observations import CallError
@@ -199,6 +203,42 @@ def test_label_values_are_short_and_without_control_characters():
     (labels,) = scores(registry).cells
     assert labels[2] == "re\ufffdfund\ufffd\ufffd\ufffd" + "x" * 118
     assert len(labels[2]) == 128
+
+
+def test_each_measurement_over_a_cap_is_counted_however_often_it_comes():
+    registry = MetricRegistry()
+    counter = emitter(EmitSettings(max_label_sets=1), registry)
+    unnamed = scorecard(call_result(passed()), of=replace(trajectory(), service=None))
+    nobody = scorecard(call_result(passed(), replace(call(""), agent=None)), of=replace(trajectory(), service=None))
+    for card in (unnamed, unnamed, nobody, nobody, nobody):
+        counter.record(card)
+    assert counts(registry, "toolgauge.labels.capped") == {("label_sets",): 3}
+
+
+def test_a_criterion_that_was_dropped_needs_room_under_the_cap_when_it_comes_back():
+    registry = MetricRegistry()
+    # One for the tool calls, one for a criterion.
+    counter = emitter(EmitSettings(max_label_sets=2), registry)
+    one, another = (scorecard(call_result(passed(), criterion=name)) for name in ("one", "another"))
+    counter.record(one)
+    counter.keep(())
+    counter.record(another)
+    counter.record(one)
+    assert {labels[2:4] for labels in scores(registry).cells} == {("issue_refund", "another"), ("_other", "one")}
+
+
+@pytest.mark.parametrize("length", [1, 10_000])
+def test_names_of_many_tools_take_no_more_memory_than_their_cells(length: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(memo, "_MAX_ENTRIES", 10)
+    counter = emitter(EmitSettings(max_services=2000))
+    tracemalloc.start()
+    for first, second in product(range(32), repeat=2):
+        # Cleaned, all these services have the same label.
+        of = replace(trajectory(), service=chr(first) + chr(second))
+        counter.record(scorecard(call_result(passed(), call("t" * length)), of=of))
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert kept < 200_000
 
 
 def test_a_name_that_is_not_known_is_an_absent_label_and_never_capped():

@@ -4,7 +4,6 @@ Only what a span can say without doubt: results of shadow criteria stay off, and
 one criterion for one span (calls that share the model's span), which would overwrite each other.
 """
 
-import math
 from collections.abc import Generator, Hashable, Iterable, Iterator
 
 from toolgauge.emit import names
@@ -21,7 +20,7 @@ _OF_THE_RUN = ""
 
 def sound(outcome: Outcome) -> Outcome:
     """Turn a score that is no number from 0 to 1 into an error: it must not enter a mean anywhere."""
-    if isinstance(outcome, Scored) and not (math.isfinite(outcome.value) and 0.0 <= outcome.value <= 1.0):
+    if isinstance(outcome, Scored) and not 0.0 <= outcome.value <= 1.0:
         return Errored(error_type="invalid_score", message="the score is not a number from 0 to 1")
     return outcome
 

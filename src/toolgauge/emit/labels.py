@@ -80,6 +80,10 @@ class LabelCaps:
         service_label, agent_label, tool_label = fitted
         return (_folded(service_label), _folded(agent_label), _folded(tool_label))
 
+    def are_kept(self, who: Who, stream: Labels = ()) -> bool:
+        """Tell that nothing of what `who` returned was capped: the same will be returned again, and nothing counted."""
+        return names.OTHER not in who and (who, stream) in self._label_sets
+
     def forget(self, is_gone: Callable[[Labels], bool]) -> None:
         """Give back the label sets of streams that are gone."""
         self._label_sets = {label_set for label_set in self._label_sets if not is_gone(label_set[1])}

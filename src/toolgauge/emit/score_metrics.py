@@ -3,17 +3,19 @@
 A result that is no score goes to the counter and never into the histogram: its mean would move.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from typing import TypeAlias
 
 from toolgauge.emit import names
 from toolgauge.emit.annotations import sound
 from toolgauge.emit.attributes import judged_agent
 from toolgauge.emit.fit import fit_label
 from toolgauge.emit.labels import LabelCaps
+from toolgauge.emit.memo import Memo
 from toolgauge.emit.settings import EmitSettings
 from toolgauge.model.metrics import Exemplar, Labels, MetricRegistry
-from toolgauge.model.outcomes import NotEvaluated, Outcome, Result, Scorecard, Scored, outcome_word
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard, Scored, outcome_word
+from toolgauge.model.trajectory import ToolCall, Trajectory
 
 SCORE_BOUNDS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 _STREAM_LABELS = (
@@ -28,6 +30,15 @@ _STREAM_LABELS = (
 # So many results or calls are counted without a pause.
 _PAUSE_EVERY = 300
 _CRITERION = slice(_STREAM_LABELS.index(names.CRITERION), _STREAM_LABELS.index(names.REVISION) + 1)
+
+
+# What labels are made of: service, agent, tool; then state and whether there was an error, or else criterion, revision,
+# level, enforcement, outcome and reason.
+_Call: TypeAlias = tuple[str | None, str | None, str | None, str, str]
+_Evaluated: TypeAlias = tuple[str | None, str | None, str | None, str, str, str, str, str, str]
+# What labels take beside the names they are made of, and what a character of these may take.
+_LABELS_BYTES = 800
+_CHARACTER_BYTES = 4
 
 
 class ScoreMetrics:
@@ -53,16 +64,19 @@ class ScoreMetrics:
             (names.SERVICE, names.AGENT, names.TOOL, "state", "error"),
         )
         self._caps = LabelCaps(settings, registry)
+        # The same few tools are called and judged by the same criteria all day long.
+        self._known: Memo[_Evaluated, tuple[Labels, Labels]] = Memo()
+        self._known_calls: Memo[_Call, Labels] = Memo()
 
     def recording(self, scorecard: Scorecard) -> Iterator[None]:
         """Count a scorecard; pause now and then."""
         # The first scorecard of a trajectory counts it; that of its judges comes after it.
         if not scorecard.by_judges:
             yield from self._counting_trajectory(scorecard.trajectory)
-        for count, result in enumerate(scorecard.results, 1):
-            self._count_result(scorecard, result, sound(result.outcome))
-            if count % _PAUSE_EVERY == 0:
+        for first in range(0, len(scorecard.results), _PAUSE_EVERY):
+            if first:
                 yield
+            self._count_results(scorecard, scorecard.results[first : first + _PAUSE_EVERY])
 
     def keep(self, streams: Collection[tuple[str, str]]) -> None:
         """Drop the cells of all criteria but these, given by name and revision."""
@@ -71,43 +85,65 @@ class ScoreMetrics:
             for labels in [labels for labels in cells if labels[_CRITERION] not in kept]:
                 del cells[labels]
         self._caps.forget(lambda stream: bool(stream) and stream[:2] not in kept)
+        self._known = Memo()
 
     def _counting_trajectory(self, trajectory: Trajectory) -> Iterator[None]:
         self._trajectories.add(1, (trajectory.closed_because,))
+        # A conversation's calls have been counted with their traces.
         if trajectory.scope == "trace":
-            # A conversation's calls have been counted with their traces.
-            yield from self._counting_calls(trajectory)
-
-    def _counting_calls(self, trajectory: Trajectory) -> Iterator[None]:
-        for count, call in enumerate(trajectory.calls, 1):
-            who = self._caps.who(trajectory.service, call.agent, call.name)
-            self._tool_calls.add(1, (*who, call.state, "false" if call.error is None else "true"))
-            if count % _PAUSE_EVERY == 0:
+            for first in range(0, len(trajectory.calls), _PAUSE_EVERY):
+                self._count_calls(trajectory.service, trajectory.calls[first : first + _PAUSE_EVERY])
                 yield
 
-    def _count_result(self, scorecard: Scorecard, result: Result, outcome: Outcome) -> None:
-        labels = self._labels(scorecard.trajectory, result)
-        reason = outcome.reason if isinstance(outcome, NotEvaluated) else ""
-        self._evaluations.add(1, (*labels, outcome_word(outcome), reason))
-        if isinstance(outcome, Scored):
-            self._scores.record(float(outcome.value), labels, _exemplar(scorecard, result, outcome))
+    def _count_calls(self, service: str | None, calls: Iterable[ToolCall]) -> None:
+        known, add = self._known_calls, self._tool_calls.add
+        for call in calls:
+            key = (service, call.agent, call.name, call.state, "false" if call.error is None else "true")
+            add(1, known.get(key) or self._call_labels(key))
 
-    def _labels(self, trajectory: Trajectory, result: Result) -> Labels:
-        stream = (
-            fit_label(result.criterion),
-            fit_label(result.revision),
-            result.level,
-            "shadow" if result.enforce == "shadow" else "",
-        )
-        tool = result.call.name if result.call is not None else None
-        return (*self._caps.who(trajectory.service, judged_agent(trajectory, result), tool, stream), *stream)
+    def _call_labels(self, call: _Call) -> Labels:
+        service, agent, tool, state, failed = call
+        who = self._caps.who(service, agent, tool)
+        labels = (*who, state, failed)
+        if self._caps.are_kept(who):
+            self._known_calls.keep(call, labels, _size_bytes(call))
+        return labels
+
+    def _count_results(self, scorecard: Scorecard, results: Iterable[Result]) -> None:
+        trajectory, scored_at_ns = scorecard.trajectory, scorecard.scored_at_ns
+        known, add, record = self._known, self._evaluations.add, self._scores.record
+        for result in results:
+            outcome, call, target = sound(result.outcome), result.call, result.target
+            key = (
+                trajectory.service,
+                judged_agent(trajectory, result) if call is None else call.agent,
+                None if call is None else call.name,
+                result.criterion,
+                result.revision,
+                result.level,
+                result.enforce,
+                outcome_word(outcome),
+                outcome.reason if isinstance(outcome, NotEvaluated) else "",
+            )
+            stream, evaluation = known.get(key) or self._labels(key)
+            add(1, evaluation)
+            if isinstance(outcome, Scored):
+                value = float(outcome.value)
+                trace_id, span_id = (trajectory.trace_id, "") if target is None else (target.trace_id, target.span_id)
+                exemplar = Exemplar(value=value, time_ns=scored_at_ns, trace_id=trace_id, span_id=span_id)
+                record(value, stream, exemplar)
+
+    def _labels(self, evaluated: _Evaluated) -> tuple[Labels, Labels]:
+        """Label the stream of scores and the count of evaluations."""
+        service, agent, tool, criterion, revision, level, enforce, word, reason = evaluated
+        rule = (fit_label(criterion), fit_label(revision), level, "shadow" if enforce == "shadow" else "")
+        who = self._caps.who(service, agent, tool, rule)
+        stream = (*who, *rule)
+        labels = stream, (*stream, word, reason)
+        if self._caps.are_kept(who, rule):
+            self._known.keep(evaluated, labels, _size_bytes(evaluated))
+        return labels
 
 
-def _exemplar(scorecard: Scorecard, result: Result, outcome: Scored) -> Exemplar:
-    target = result.target
-    return Exemplar(
-        value=float(outcome.value),
-        time_ns=scorecard.scored_at_ns,
-        trace_id=target.trace_id if target is not None else scorecard.trajectory.trace_id,
-        span_id=target.span_id if target is not None else "",
-    )
+def _size_bytes(made_of: Iterable[str | None]) -> int:
+    return _LABELS_BYTES + _CHARACTER_BYTES * sum([len(name) for name in made_of if name])

@@ -115,10 +115,7 @@ class Scorecard(Struct, frozen=True, kw_only=True):
 
 def outcome_word(outcome: Outcome) -> OutcomeWord:
     """Name the outcome as it travels on the wire (`toolgauge.outcome`)."""
-    match outcome:
-        case Scored(passed=passed):
-            return "pass" if passed else "fail"
-        case NotEvaluated():
-            return "not_evaluated"
-        case Errored():
-            return "error"
+    # Asked of every result several times; a `match` takes three times as long.
+    if isinstance(outcome, Scored):
+        return "pass" if outcome.passed else "fail"
+    return "not_evaluated" if isinstance(outcome, NotEvaluated) else "error"

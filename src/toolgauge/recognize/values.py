@@ -8,9 +8,10 @@ and booleans, integers, floats and text stay apart, else scores would compare th
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
+import msgspec
 import orjson
 
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
@@ -26,10 +27,15 @@ _MAX_CONTAINERS = 100_000
 # JSON text inside JSON text: each producer on the way may add one encoding.
 _MAX_ENCODINGS = 4
 
-# orjson turns integers beyond 64 bits into floats, which silently changes ids.
-_LONG = 19
-_LONG_NUMBER = b"0" * _LONG
-_DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
+# What JSON text and Python literals can begin with, `NaN` and `None` included.
+_BEGINS = frozenset("{[(\"'-0123456789tfnTFNI")
+# What is nested too deep has as many brackets that open and as many that close.
+_SHORTEST_DEEP = 2 * MAX_DEPTH
+_FEWEST_CHARACTERS = 2 * _MAX_CONTAINERS
+# Counting the brackets of a text is cheaper than walking what it holds only while it is short.
+_LONG_TO_COUNT = 2000
+# Reads integers of any size exactly; a float in an id's place would silently change the id.
+_decode = msgspec.json.Decoder().decode
 _REDACTED = re.compile(r"(?:[\[<(_*]{0,2}(?:redacted|elided)[\])>_*]{0,2}|\*{3,})", re.IGNORECASE)
 _MAX_REDACTED = 64
 _REDACTED_BEGINS = "[<(_*rReE"
@@ -39,14 +45,10 @@ _STRUCTURED = re.compile(r"\{\s*[\"'}]|\[\s*[\[{\"'0-9]")
 
 def parse_text(text: str) -> Content:
     """Read text as JSON, else as a Python literal, else keep it as `Unparsed`; `null` is `Recorded(None)`."""
-    if len(text) > MAX_TEXT:
-        return Unparsed(text)
-    stripped = text.strip()
-    try:
-        value = _parse(stripped)
-    except (ValueError, RecursionError, MemoryError):
-        return _unreadable(text, stripped)
-    return Recorded(value)
+    read = _open_text(text)
+    if len(text) > _SHORTEST_DEEP and isinstance(read, Recorded) and _is_deep(read.value, text):
+        return _unreadable(text, text.strip())
+    return read
 
 
 def content(value: Value) -> Content:
@@ -59,6 +61,19 @@ def content(value: Value) -> Content:
     return parse_text(_text(value)) if isinstance(value, bytes | bytearray) else _structured(value)
 
 
+def envelope(value: Value) -> Content:
+    """Read any attribute value of which only parts are kept, each of them as `part` returns it.
+
+    Walking a long history to tell that it is not nested too deep takes longer than reading it.
+    """
+    return _open_text(value) if isinstance(value, str) else content(value)
+
+
+def part(value: Json) -> Content:
+    """Keep an object or a list that was inside an envelope."""
+    return Unparsed(dump(plain(value))) if _nests_too_deep(value) else Recorded(value)
+
+
 def arguments(value: Value) -> Content:
     """Read a call's arguments, which are an object however often they were encoded.
 
@@ -67,17 +82,19 @@ def arguments(value: Value) -> Content:
     """
     read = content(value)
     for _ in range(_MAX_ENCODINGS):
-        match read:
-            case Recorded(str() as text):
-                read = parse_text(text)
-            case Recorded(None):
-                return NOT_RECORDED
-            case Unparsed(text):
-                return read if text.strip() else NOT_RECORDED
-            case Recorded(dict()) | NotRecorded():
+        if isinstance(read, Recorded):
+            found = read.value
+            if isinstance(found, dict):
                 return read
-            case _:
+            if found is None:
+                return NOT_RECORDED
+            if not isinstance(found, str):
                 break
+            read = parse_text(found)
+        elif isinstance(read, Unparsed):
+            return read if read.text.strip() else NOT_RECORDED
+        else:
+            return read
     return Unparsed(_as_text(value))
 
 
@@ -89,16 +106,18 @@ def result(value: Value) -> Content:
     """
     read = content(value)
     for _ in range(_MAX_ENCODINGS):
-        match read:
-            case Recorded(str() as text) if text.lstrip()[:1] in ("{", "["):
-                inner = parse_text(text)
-                if not isinstance(inner, Recorded):
-                    return read
-                read = inner
-            case Unparsed(text, "unparsable"):
-                return Recorded(text)
-            case _:
+        if isinstance(read, Recorded):
+            text = read.value
+            if not isinstance(text, str) or text.lstrip()[:1] not in ("{", "["):
                 break
+            inner = parse_text(text)
+            if not isinstance(inner, Recorded):
+                break
+            read = inner
+        elif isinstance(read, Unparsed) and read.reason == "unparsable":
+            return Recorded(read.text)
+        else:
+            break
     return read
 
 
@@ -124,35 +143,43 @@ def dump(value: Json) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def _open_text(text: str) -> Content:
+    if len(text) > MAX_TEXT:
+        return Unparsed(text)
+    stripped = text.strip()
+    if stripped[:1] in _BEGINS:
+        try:
+            return Recorded(_parse(stripped))
+        except (ValueError, RecursionError, MemoryError):
+            pass
+    return _unreadable(text, stripped)
+
+
 def _parse(text: str) -> Json:
-    # A text holds no more brackets than characters; most are too short to be worth counting.
-    containers = text.count("[") + text.count("{") if len(text) > MAX_DEPTH else len(text)
-    if containers > _MAX_CONTAINERS:
+    if len(text) > _FEWEST_CHARACTERS and _brackets(text) > _MAX_CONTAINERS:
         raise ValueError("too many objects and lists")
-    if _has_long_number(text):
-        return _parse_slowly(text, containers)
     try:
-        value = cast("Json", orjson.loads(text))  # typed Any by orjson; JSON by its contract
+        return cast("Json", _decode(text))  # typed Any by msgspec; JSON by its contract
+    except msgspec.ValidationError:
+        return _parse_slowly(text)
     except ValueError:
         if "\\u" in text or "NaN" in text or "Infinity" in text:
-            return _parse_slowly(text, containers)
+            return _parse_slowly(text)
         return parse_literal(text)
-    _check_depth(value, containers)
-    return value
 
 
-def _has_long_number(text: str) -> bool:
-    # A regular expression takes ten times as long, and longer than parsing the text.
-    return len(text) >= _LONG and _LONG_NUMBER in text.encode("utf-8", "replace").translate(_DIGITS_AS_ZEROS)
+def _brackets(text: str) -> int:
+    return text.count("[") + text.count("{")
 
 
-def _parse_slowly(text: str, containers: int) -> Json:
-    """Read what orjson cannot: long integers, NaN, numbers too large for a float, lone surrogates."""
+def _parse_slowly(text: str) -> Json:
+    """Read what is JSON to most but not to the letter: NaN, numbers too large for a float, lone surrogates."""
     try:
         value = cast("Json", json.loads(text, parse_constant=str, parse_float=_float))  # typed Any by json
     except ValueError:
         return parse_literal(text)
-    _check_depth(value, containers)
+    if _nests_too_deep(value):
+        raise RecursionError
     return _plain(value, MAX_DEPTH) if "\\u" in text else value
 
 
@@ -160,22 +187,23 @@ def _float(text: str) -> float | str:
     return finite(float(text))
 
 
-def _check_depth(value: Json, containers: int) -> None:
-    # Counting brackets is far cheaper than walking the value, and settles it for nearly all.
-    if containers <= MAX_DEPTH:
-        return
-    level: list[Json] = [value]
-    for _ in range(MAX_DEPTH + 1):
-        level = [inner for item in level for inner in _children(item)]
+def _is_deep(value: Json, text: str) -> bool:
+    is_flat = len(text) < _LONG_TO_COUNT and _brackets(text) <= MAX_DEPTH
+    return not is_flat and _nests_too_deep(value)
+
+
+def _nests_too_deep(value: Json) -> bool:
+    level: list[JsonObject | list[Json]] = [value] if isinstance(value, dict | list) else []
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for item in level
+            for inner in (item.values() if isinstance(item, dict) else item)
+            if isinstance(inner, (dict, list))
+        ]
         if not level:
-            return
-    raise RecursionError
-
-
-def _children(value: Json) -> Iterable[Json]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+            return False
+    return True
 
 
 def _unreadable(text: str, stripped: str) -> Content:

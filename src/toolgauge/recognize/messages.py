@@ -4,8 +4,6 @@ Arrives: the value of a messages attribute or event body. Leaves: `Message`, wit
 answers it carries. A message of a shape that is not known gives an empty message, never an exception.
 """
 
-from collections.abc import Iterator
-
 import orjson
 from msgspec import Struct
 
@@ -25,8 +23,14 @@ _ANSWER_TYPES = frozenset(
         "function_call_output",
     )
 )
-_TEXT_TYPES = frozenset(("text", "input_text", "output_text", None))
-_ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
+_TEXT_TYPES = frozenset(("text", "input_text", "output_text", ""))
+_ROLES = {role: role for role in ("system", "user", "assistant", "tool")} | {
+    "human": "user",
+    "ai": "assistant",
+    "model": "assistant",
+    "developer": "system",
+    "function": "tool",
+}
 _MESSAGE_KEYS = frozenset(("role", "content", "parts", "tool_calls"))
 _NAMES = ("name", "tool_name", "toolName")
 # `id` may be the part's own where another key names the call, so it comes last.
@@ -55,14 +59,10 @@ class Message:
     __slots__ = ("_calls_beside", "_parts", "_source", "role")
 
     def __init__(self, item: JsonObject, default_role: str) -> None:
-        source, inner = item, None
-        if "message" in item:
-            inner = item["message"]
-            if isinstance(inner, str):
-                inner = _opened(inner)
-            source = inner if isinstance(inner, dict) else item
-        role = (_text(source.get("role")) or _text(item.get("role")) or default_role).lower()
-        self.role = _ROLES.get(role, role)
+        source, inner = (item, None) if "message" not in item else _inside(item)
+        written = source.get("role")
+        role = _ROLES.get(written) if isinstance(written, str) else None
+        self.role = role or _role(source, item, default_role)
         self._source = source
         parts = source.get("parts")
         self._parts = _parts(parts if parts is not None else _body(source, inner))
@@ -73,33 +73,34 @@ class Message:
         """The message's own text, empty when there is none; reasoning is not part of it."""
         return _joined(self._parts)
 
-    def calls(self) -> Iterator[CallPart]:
+    def calls(self) -> list[CallPart]:
         """Read the calls that the message asks for, in order."""
+        found: list[CallPart | None] = []
         for part in self._parts:
-            kind = _text(part.get("type"))
-            call = _server_call(part) if kind == "server_tool_call" else None
+            kind = part.get("type")
+            if not isinstance(kind, str):
+                continue
             if kind in _CALL_TYPES:
-                call = _call(part)
-            if call is not None:
-                yield call
-        for part in _parts(self._calls_beside) if self._calls_beside else ():
-            call = _call(part)
-            if call is not None:
-                yield call
+                found.append(_call(part))
+            elif kind == "server_tool_call":
+                found.append(_server_call(part))
+        if self._calls_beside:
+            found += map(_call, _parts(self._calls_beside))
+        return [call for call in found if call is not None]
 
-    def answers(self) -> Iterator[CallAnswered]:
+    def answers(self) -> list[CallAnswered]:
         """Read the answers to calls, in order."""
-        answered = False
+        found: list[CallAnswered] = []
         for part in self._parts:
-            if _text(part.get("type")) in _ANSWER_TYPES:
-                answered = True
-                yield _answer(part)
-        if self.role == "tool" and not answered:
-            call_id = _first_text(self._source, _IDS)
-            if call_id is not None:
-                result = self._result()
-                error = _failure(self._source, result)
-                yield CallAnswered(call_id=call_id, name=_first_text(self._source, _NAMES), result=result, error=error)
+            kind = part.get("type")
+            if isinstance(kind, str) and kind in _ANSWER_TYPES:
+                found.append(_answer(part))
+        if self.role == "tool" and not found and (call_id := _first_text(self._source, _IDS)) is not None:
+            result = self._result()
+            error = _failure(self._source, result)
+            name = _first_text(self._source, _NAMES)
+            found.append(CallAnswered(call_id=call_id, name=name, result=result, error=error))
+        return found
 
     def _result(self) -> Content:
         text = self.text
@@ -157,6 +158,19 @@ def _call(part: JsonObject) -> CallPart | None:
     return CallPart(name=name, call_id=_first_text(part, _IDS), arguments=arguments)
 
 
+def _inside(item: JsonObject) -> tuple[JsonObject, Json]:
+    """Return the message that is inside another, and what it is inside there."""
+    inner = item["message"]
+    if isinstance(inner, str):
+        inner = _opened(inner)
+    return (inner if isinstance(inner, dict) else item), inner
+
+
+def _role(source: JsonObject, item: JsonObject, default_role: str) -> str:
+    role = (_text(source.get("role")) or _text(item.get("role")) or default_role).lower()
+    return _ROLES.get(role, role)
+
+
 def _opened(message: str) -> Json:
     # A flat span event has room for a message as text alone.
     if message.startswith("{"):
@@ -196,16 +210,16 @@ def _server_call(part: JsonObject) -> CallPart | None:
     if plain is None or not isinstance(details, dict) or plain.arguments != NOT_RECORDED:
         return plain
     arguments: JsonObject = {key: value for key, value in details.items() if key != "type"}
-    return CallPart(name=plain.name, call_id=plain.call_id, arguments=Recorded(arguments))
+    return CallPart(name=plain.name, call_id=plain.call_id, arguments=values.part(arguments))
 
 
 def _arguments(value: Json) -> Content:
     # An object inside what was parsed before needs no second look.
-    return Recorded(value) if isinstance(value, dict) else values.arguments(value)
+    return values.part(value) if isinstance(value, dict) else values.arguments(value)
 
 
 def _result(value: Json) -> Content:
-    return Recorded(value) if isinstance(value, dict | list) else values.result(value)
+    return values.part(value) if isinstance(value, (dict, list)) else values.result(value)
 
 
 def _written(value: Value) -> str | None:
@@ -233,16 +247,14 @@ def _definition(item: JsonObject) -> ToolDefinition | None:
 
 def _objects(value: Value, text_key: str) -> list[JsonObject]:
     """Open the list; its items may be JSON text each (an OTLP array of strings); plain text becomes `text_key`."""
-    read = values.content(value)
-    match read:
-        case Recorded(list() as items):
-            return [item if isinstance(item, dict) else _item(item, text_key) for item in items[-_MAX_ITEMS:]]
-        case Recorded(value=found):
-            return [_item(found, text_key)]
-        case Unparsed(text, "unparsable") if text.strip():
-            return [{text_key: text}]
-        case _:
-            return []
+    read = values.envelope(value)
+    if isinstance(read, Recorded):
+        found = read.value
+        items = found[-_MAX_ITEMS:] if isinstance(found, list) else [found]
+        return [item if isinstance(item, dict) else _item(item, text_key) for item in items]
+    if isinstance(read, Unparsed) and read.reason == "unparsable" and read.text.strip():
+        return [{text_key: read.text}]
+    return []
 
 
 def _item(item: Json, text_key: str) -> JsonObject:
@@ -255,19 +267,15 @@ def _item(item: Json, text_key: str) -> JsonObject:
 
 
 def _parts(value: Json) -> list[JsonObject]:
-    match value:
-        case str():
-            if value.lstrip()[:1] in ("[", "{"):
-                opened = values.parse_text(value)
-                if isinstance(opened, Recorded) and _has_parts(opened.value):
-                    return _parts(opened.value)
-            return [{"content": value}]
-        case list():
-            return [part if isinstance(part, dict) else {"content": part} for part in value[-_MAX_ITEMS:]]
-        case dict():
-            return [value]
-        case _:
-            return []
+    if isinstance(value, list):
+        return [part if isinstance(part, dict) else {"content": part} for part in value[-_MAX_ITEMS:]]
+    if isinstance(value, str):
+        if value.lstrip()[:1] in ("[", "{"):
+            opened = values.parse_text(value)
+            if isinstance(opened, Recorded) and _has_parts(opened.value):
+                return _parts(opened.value)
+        return [{"content": value}]
+    return [value] if isinstance(value, dict) else []
 
 
 def _has_parts(value: Json) -> bool:
@@ -280,9 +288,12 @@ def _is_part(item: Json) -> bool:
 
 
 def _part_text(part: JsonObject) -> str | None:
-    if _text(part.get("type")) not in _TEXT_TYPES:
+    kind = part.get("type")
+    if isinstance(kind, str) and kind not in _TEXT_TYPES:
         return None
-    text = _text(part.get("content")) or _text(part.get("text"))
+    text = part.get("content")
+    if not text or not isinstance(text, str):
+        text = _text(part.get("text"))
     return None if text is not None and values.is_redacted(text) else text
 
 

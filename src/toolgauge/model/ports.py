@@ -1,6 +1,6 @@
 """Interfaces of plug-ins: what a dialect and an evaluator must offer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -57,8 +57,8 @@ class Dialect(Protocol):
         """Tell whether this dialect reads the record."""
         ...
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Yield what the record says. May raise: the recognizer counts it and goes on."""
+    def read(self, record: Record) -> Iterable[Observation]:
+        """Return what the record says, in order. May raise: the recognizer counts it and goes on."""
         ...
 
     def attribute(self, record: Record, key: str) -> Value:

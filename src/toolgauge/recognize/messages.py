@@ -35,6 +35,8 @@ _MESSAGE_KEYS = frozenset(("role", "content", "parts", "tool_calls"))
 _NAMES = ("name", "tool_name", "toolName")
 # `id` may be the part's own where another key names the call, so it comes last.
 _IDS = ("call_id", "tool_call_id", "tool_use_id", "toolCallId", "id")
+_OTHER_IDS = frozenset(_IDS[:-1])
+_FAILURES = frozenset(("status", "is_error", "isError"))
 _ARGUMENTS = ("arguments", "args", "input")
 _RESULTS = ("server_tool_call_response", "response", "result", "output", "content")
 # Messages in a history, parts of a message; of more the newest are kept.
@@ -66,12 +68,15 @@ class Message:
         self._source = source
         parts = source.get("parts")
         self._parts = _parts(parts if parts is not None else _body(source, inner))
-        self._calls_beside = source.get("tool_calls") or item.get("tool_calls")
+        self._calls_beside = source.get("tool_calls") or (None if source is item else item.get("tool_calls"))
 
     @property
     def text(self) -> str:
         """The message's own text, empty when there is none; reasoning is not part of it."""
-        return _joined(self._parts)
+        parts = self._parts
+        if len(parts) == 1:
+            return _part_text(parts[0]) or ""
+        return _joined(parts)
 
     def calls(self) -> list[CallPart]:
         """Read the calls that the message asks for, in order."""
@@ -95,7 +100,7 @@ class Message:
             kind = part.get("type")
             if isinstance(kind, str) and kind in _ANSWER_TYPES:
                 found.append(_answer(part))
-        if self.role == "tool" and not found and (call_id := _first_text(self._source, _IDS)) is not None:
+        if self.role == "tool" and not found and (call_id := _call_id(self._source)) is not None:
             result = self._result()
             error = _failure(self._source, result)
             name = _first_text(self._source, _NAMES)
@@ -147,15 +152,16 @@ def read_text(value: Value) -> str:
 
 def _call(part: JsonObject) -> CallPart | None:
     """Read a requested call, plain or nested in `function`; `None` without a name."""
-    function = _object(part.get("function"))
-    name = _first_text(part, _NAMES) or _first_text(function, _NAMES)
+    name = _first_text(part, _NAMES)
+    written = _first_present(part, _ARGUMENTS)
+    if name is None or written is None:
+        function = _object(part.get("function"))
+        name = name or _first_text(function, _NAMES)
+        written = written or _first_present(function, _ARGUMENTS)
     if name is None:
         return None
-    written = _first_present(part, _ARGUMENTS)
-    if written is None:
-        written = _first_present(function, _ARGUMENTS)
     arguments = _arguments(written[0]) if written is not None else NOT_RECORDED
-    return CallPart(name=name, call_id=_first_text(part, _IDS), arguments=arguments)
+    return CallPart(name=name, call_id=_call_id(part), arguments=arguments)
 
 
 def _inside(item: JsonObject) -> tuple[JsonObject, Json]:
@@ -192,11 +198,13 @@ def _answer(part: JsonObject) -> CallAnswered:
     told = _first_present(part, _RESULTS)
     result = _result(told[0]) if told is not None else NOT_RECORDED
     name = _first_text(part, _NAMES)
-    return CallAnswered(call_id=_first_text(part, _IDS), name=name, result=result, error=_failure(part, result))
+    return CallAnswered(call_id=_call_id(part), name=name, result=result, error=_failure(part, result))
 
 
 def _failure(source: JsonObject, result: Content) -> CallError | None:
     """Read a producer's own sign that the call failed; what a tool returned is not searched for one."""
+    if _FAILURES.isdisjoint(source):
+        return None
     if source.get("status") != "error" and source.get("is_error") is not True and source.get("isError") is not True:
         return None
     said = result.value if isinstance(result, Recorded) else None
@@ -250,8 +258,8 @@ def _objects(value: Value, text_key: str) -> list[JsonObject]:
     read = values.envelope(value)
     if isinstance(read, Recorded):
         found = read.value
-        items = found[-_MAX_ITEMS:] if isinstance(found, list) else [found]
-        return [item if isinstance(item, dict) else _item(item, text_key) for item in items]
+        items = found if isinstance(found, list) else [found]
+        return [item if isinstance(item, dict) else _item(item, text_key) for item in items[-_MAX_ITEMS:]]
     if isinstance(read, Unparsed) and read.reason == "unparsable" and read.text.strip():
         return [{text_key: read.text}]
     return []
@@ -267,15 +275,21 @@ def _item(item: Json, text_key: str) -> JsonObject:
 
 
 def _parts(value: Json) -> list[JsonObject]:
+    parts: list[JsonObject] = []
     if isinstance(value, list):
-        return [part if isinstance(part, dict) else {"content": part} for part in value[-_MAX_ITEMS:]]
+        # A message has one or two: a loop costs half of what a comprehension does.
+        for part in value if len(value) <= _MAX_ITEMS else value[-_MAX_ITEMS:]:
+            parts.append(part if isinstance(part, dict) else {"content": part})  # noqa: PERF401
+        return parts
     if isinstance(value, str):
         if value.lstrip()[:1] in ("[", "{"):
             opened = values.parse_text(value)
             if isinstance(opened, Recorded) and _has_parts(opened.value):
                 return _parts(opened.value)
-        return [{"content": value}]
-    return [value] if isinstance(value, dict) else []
+        parts.append({"content": value})
+    elif isinstance(value, dict):
+        parts.append(value)
+    return parts
 
 
 def _has_parts(value: Json) -> bool:
@@ -298,9 +312,11 @@ def _part_text(part: JsonObject) -> str | None:
 
 
 def _joined(parts: list[JsonObject]) -> str:
-    if len(parts) == 1:
-        return _part_text(parts[0]) or ""
     return "\n".join([text for part in parts if (text := _part_text(part))])
+
+
+def _call_id(source: JsonObject) -> str | None:
+    return _text(source.get("id")) if _OTHER_IDS.isdisjoint(source) else _first_text(source, _IDS)
 
 
 def _first_text(source: JsonObject, keys: tuple[str, ...]) -> str | None:
@@ -324,4 +340,4 @@ def _object(value: Json) -> JsonObject:
 
 
 def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None
+    return value if value and isinstance(value, str) else None

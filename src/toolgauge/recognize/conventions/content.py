@@ -1,6 +1,6 @@
 """Reads messages, instructions and conversation ids as the conventions write them, on spans and in events."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
@@ -16,15 +16,13 @@ _MAX_KNOWN = 64
 _MAX_KNOWN_TEXT = 65_536
 
 
-def conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:
+def conversation(attributes: Mapping[str, Value]) -> list[ConversationSeen]:
     """Read the conversation id; a session of the producer stands in for it."""
     found = values.identifier(attributes.get(names.CONVERSATION))
     if found is not None:
-        yield ConversationSeen(conversation_id=found, rank=0)
-        return
+        return [ConversationSeen(conversation_id=found, rank=0)]
     session = values.identifier(attributes.get(names.SESSION))
-    if session is not None:
-        yield ConversationSeen(conversation_id=session, rank=1)
+    return [ConversationSeen(conversation_id=session, rank=1)] if session is not None else []
 
 
 def stopped_for_tools(attributes: Mapping[str, Value]) -> bool:
@@ -41,58 +39,63 @@ def stopped_for_tools(attributes: Mapping[str, Value]) -> bool:
     return False
 
 
-def system(value: Value) -> Iterator[MessageSeen]:
+def system(value: Value) -> list[MessageSeen]:
     """Read system instructions."""
-    if value is not None and (text := read_text(value)):
-        yield MessageSeen(role="system", text=text)
+    text = read_text(value) if value is not None else ""
+    return [MessageSeen(role="system", text=text)] if text else []
 
 
 class InstructionsReader:
     """Reads system instructions. They come again with each model call: what is read once is one object in memory."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[MessageSeen, ...]] = {}
+        self._known: dict[str, list[MessageSeen]] = {}
 
-    def read(self, value: Value) -> tuple[MessageSeen, ...]:
+    def read(self, value: Value) -> list[MessageSeen]:
         """Read what `system` reads."""
         if not isinstance(value, str) or len(value) > _MAX_KNOWN_TEXT:
-            return tuple(system(value))
+            return system(value)
         seen = self._known.get(value)
         if seen is None:
             if len(self._known) >= _MAX_KNOWN:
                 self._known.pop(next(iter(self._known)))
-            seen = self._known[value] = tuple(system(value))
+            seen = self._known[value] = system(value)
         return seen
 
 
-def received(messages: list[Message]) -> Iterator[Observation]:
+def received(messages: list[Message]) -> list[Observation]:
     """Read a model's input: instructions, the newest user text, and answers to calls; nothing else of the history."""
+    seen: list[Observation] = []
     for message in messages:
         if message.role == "system" and (text := message.text):
-            yield MessageSeen(role="system", text=text)
-        yield from message.answers()
-    yield from newest_user_text(messages)
+            seen.append(MessageSeen(role="system", text=text))
+        seen += message.answers()
+    seen += newest_user_text(messages)
+    return seen
 
 
-def newest_user_text(messages: list[Message]) -> Iterator[MessageSeen]:
+def newest_user_text(messages: list[Message]) -> list[MessageSeen]:
     """Read the newest text of the user. Some producers give answers to calls the role `user`; those have no text."""
     for message in reversed(messages):
         if message.role == "user" and (text := message.text):
-            yield MessageSeen(role="user", text=text)
-            return
+            return [MessageSeen(role="user", text=text)]
+    return []
 
 
-def written(messages: list[Message], agent: str | None, first: int = 0) -> Iterator[Observation]:
+def written(messages: list[Message], agent: str | None, first: int = 0) -> list[Observation]:
     """Read a model's output: the calls that it asks for, from position `first` on, and its text."""
-    calls = [call for message in messages for call in message.calls()]
-    for position, call in enumerate(_once(calls) if len(calls) > 1 else calls, first):
-        yield CallRequested(
-            position=position, name=call.name, call_id=call.call_id, arguments=call.arguments, agent=agent
-        )
+    calls: list[CallPart] = []
+    for message in messages:
+        calls += message.calls()
+    seen: list[Observation] = [
+        CallRequested(position=position, name=call.name, call_id=call.call_id, arguments=call.arguments, agent=agent)
+        for position, call in enumerate(_once(calls) if len(calls) > 1 else calls, first)
+    ]
     for message in messages:
         # The provider ran these itself: their answers are in the same output.
-        yield from message.answers()
-    yield from written_text(messages)
+        seen += message.answers()
+    seen += written_text(messages)
+    return seen
 
 
 def _once(calls: list[CallPart]) -> Iterable[CallPart]:
@@ -109,30 +112,29 @@ def _once(calls: list[CallPart]) -> Iterable[CallPart]:
     return found.values()
 
 
-def written_text(messages: list[Message]) -> Iterator[MessageSeen]:
+def written_text(messages: list[Message]) -> list[MessageSeen]:
     """Read the text of an output."""
     texts = [text for message in messages if message.role != "tool" and (text := message.text)]
     if len(texts) > 1 and texts[-1] == "".join(texts[:-1]):
         # The pieces of a stream come before the whole.
         del texts[:-1]
-    if texts:
-        yield MessageSeen(role="assistant", text="\n".join(texts))
+    return [MessageSeen(role="assistant", text="\n".join(texts))] if texts else []
 
 
-def message_event(name: str, body: Value, agent: str | None) -> Iterator[Observation]:
+def message_event(name: str, body: Value, agent: str | None) -> Iterable[Observation]:
     """Read one of the per-message events (up to 1.36), on a span or in a log record."""
     message = _body(body)
     if name == names.CHOICE:
         index = message.get("index")
         choice = index if isinstance(index, int) and 0 < index < _POSITIONS_A_CHOICE else 0
-        yield from written(read_messages(message, "assistant"), agent, choice * _POSITIONS_A_CHOICE)
-    elif name == names.TOOL_MESSAGE:
-        for told in read_messages(message, "tool"):
-            yield from told.answers()
-    elif name == names.SYSTEM_MESSAGE:
-        yield from system(message.get("content"))
-    elif name == names.USER_MESSAGE:
-        yield from newest_user_text(read_messages(message, "user"))
+        return written(read_messages(message, "assistant"), agent, choice * _POSITIONS_A_CHOICE)
+    if name == names.TOOL_MESSAGE:
+        return [answer for told in read_messages(message, "tool") for answer in told.answers()]
+    if name == names.SYSTEM_MESSAGE:
+        return system(message.get("content"))
+    if name == names.USER_MESSAGE:
+        return newest_user_text(read_messages(message, "user"))
+    return ()
 
 
 def _body(body: Value) -> JsonObject:

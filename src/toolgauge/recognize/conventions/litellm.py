@@ -23,6 +23,7 @@ _MESSAGES = ".messages"
 _TOOLS = ".tools"
 _FLAT_NAME = "gen_ai.completion.{}.function_call.name"
 _FLAT_ARGUMENTS = "gen_ai.completion.{}.function_call.arguments"
+_FIRST_FLAT_NAME = _FLAT_NAME.format(0)
 _MAX_FLAT = 128
 
 
@@ -50,11 +51,16 @@ def raw_tools(span: Span) -> Value:
     return span.attributes.get(key) if key is not None else None
 
 
-def flat_calls(attributes: Mapping[str, Value], agent: str | None) -> Iterator[CallRequested]:
+def flat_calls(attributes: Mapping[str, Value], agent: str | None) -> list[CallRequested]:
     """Read the calls in flat keys, numbered from 0."""
+    calls: list[CallRequested] = []
+    # Asked of every model span, and nearly none has any.
+    if _FIRST_FLAT_NAME not in attributes:
+        return calls
     for position in range(_MAX_FLAT):
         name = values.as_str(attributes.get(_FLAT_NAME.format(position)))
         if name is None:
-            return
+            break
         arguments = values.arguments(attributes.get(_FLAT_ARGUMENTS.format(position)))
-        yield CallRequested(position=position, name=name, arguments=arguments, agent=agent)
+        calls.append(CallRequested(position=position, name=name, arguments=arguments, agent=agent))
+    return calls

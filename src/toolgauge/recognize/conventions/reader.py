@@ -5,7 +5,7 @@ structured values, and content may be on the span, on a span event or only on a 
 Content that is missing stays `NOT_RECORDED`: half of all producers send none.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from toolgauge.model.json import Value
@@ -23,98 +23,98 @@ class ConventionsReader:
         self._definitions = DefinitionReader()
         self._instructions = content.InstructionsReader()
 
-    def read(self, record: Record) -> Iterator[Observation]:
+    def read(self, record: Record) -> list[Observation]:
         """Read one span or log record."""
-        yield from content.conversation(record.attributes)
-        if isinstance(record, LogRecord):
-            yield from self.read_log(record)
-        else:
-            yield from self.read_span(record)
+        seen: list[Observation] = [*content.conversation(record.attributes)]
+        seen += self.read_log(record) if isinstance(record, LogRecord) else self.read_span(record)
+        return seen
 
-    def read_span(self, span: Span) -> Iterator[Observation]:
+    def read_span(self, span: Span) -> Iterable[Observation]:
         """Read a span, all but its conversation id."""
         attributes = span.attributes
         operation = values.as_str(attributes.get(names.OPERATION))
         method = attributes.get(names.MCP_METHOD)
         if method is not None:
-            if method == names.TOOLS_CALL:
-                yield from _executed(span, names.TOOLS_CALL, "mcp")
-        elif operation == names.EXECUTE or (operation is None and span.name.startswith(names.EXECUTE + " ")):
-            yield from _executed(span, names.EXECUTE, None)
-        elif operation == names.INVOKE:
-            yield AgentRun(agent=values.as_str(attributes.get(names.AGENT)))
-            yield from self._seen_by_agent(attributes)
-        elif litellm.is_raw(span):
-            yield from self.offered(litellm.raw_tools(span))
-            yield from litellm.raw_request(span)
-        elif operation in names.MODEL_OPERATIONS:
-            yield from self.model_call(attributes)
-            yield from litellm.flat_calls(attributes, values.as_str(attributes.get(names.AGENT)))
-            for event in span.events:
-                yield from self._model_event(event, attributes)
+            return _executed(span, names.TOOLS_CALL, "mcp") if method == names.TOOLS_CALL else ()
+        if operation == names.EXECUTE or (operation is None and span.name.startswith(names.EXECUTE + " ")):
+            return _executed(span, names.EXECUTE, None)
+        if operation == names.INVOKE:
+            run = AgentRun(agent=values.as_str(attributes.get(names.AGENT)))
+            return [run, *self._seen_by_agent(attributes)]
+        if litellm.is_raw(span):
+            return [*self.offered(litellm.raw_tools(span)), *litellm.raw_request(span)]
+        return self._model_span(span) if operation in names.MODEL_OPERATIONS else ()
 
-    def read_log(self, record: LogRecord) -> Iterator[Observation]:
+    def read_log(self, record: LogRecord) -> Iterable[Observation]:
         """Read a log record, all but its conversation id."""
         attributes = record.attributes
         if record.event_name != names.DETAILS:
             body = record.body if record.body is not None else attributes.get(names.EVENT_BODY)
             agent = values.as_str(attributes.get(names.AGENT))
-            yield from content.message_event(record.event_name, body, agent)
-        elif attributes.get(names.OPERATION) == names.INVOKE:
-            yield from self._seen_by_agent(attributes)
-        else:
-            yield from self.model_call(attributes)
+            return content.message_event(record.event_name, body, agent)
+        if attributes.get(names.OPERATION) == names.INVOKE:
+            return self._seen_by_agent(attributes)
+        return self.model_call(attributes)
 
-    def model_call(self, attributes: Mapping[str, Value]) -> Iterator[Observation]:
+    def model_call(self, attributes: Mapping[str, Value]) -> list[Observation]:
         """Read a model call with what it was given and what it wrote."""
         agent = values.as_str(attributes.get(names.AGENT))
-        yield ModelCall(agent=agent, stopped_for_tools=content.stopped_for_tools(attributes))
-        yield from self._content(attributes, agent)
+        call = ModelCall(agent=agent, stopped_for_tools=content.stopped_for_tools(attributes))
+        return [call, *self._content(attributes, agent)]
 
-    def offered(self, value: Value) -> Iterator[ToolsOffered]:
-        """Read the tools on offer; nothing is yielded when there are none."""
-        if value is not None and (found := self._definitions.read(value)):
-            yield ToolsOffered(tools=found)
+    def offered(self, value: Value) -> Iterable[ToolsOffered]:
+        """Read the tools on offer; nothing when there are none."""
+        found = self._definitions.read(value) if value is not None else ()
+        return (ToolsOffered(tools=found),) if found else ()
 
-    def _content(self, attributes: Mapping[str, Value], agent: str | None) -> Iterator[Observation]:
-        yield from self.offered(attributes.get(names.DEFINITIONS))
-        yield from self._instructions.read(attributes.get(names.SYSTEM))
+    def _model_span(self, span: Span) -> list[Observation]:
+        attributes = span.attributes
+        seen = self.model_call(attributes)
+        seen += litellm.flat_calls(attributes, values.as_str(attributes.get(names.AGENT)))
+        # The span's own attributes tell the content once more where they have it.
+        if span.events and names.INPUT not in attributes and names.OUTPUT not in attributes:
+            for event in span.events:
+                seen += self._model_event(event, attributes)
+        return seen
+
+    def _content(self, attributes: Mapping[str, Value], agent: str | None) -> list[Observation]:
+        seen: list[Observation] = [*self.offered(attributes.get(names.DEFINITIONS))]
+        seen += self._instructions.read(attributes.get(names.SYSTEM))
         received = attributes.get(names.INPUT)
         if received is not None:
-            yield from content.received(read_messages(received, "user"))
+            seen += content.received(read_messages(received, "user"))
         written = attributes.get(names.OUTPUT)
         if written is not None:
-            yield from content.written(read_messages(written, "assistant"), agent)
+            seen += content.written(read_messages(written, "assistant"), agent)
+        return seen
 
-    def _seen_by_agent(self, attributes: Mapping[str, Value]) -> Iterator[Observation]:
+    def _seen_by_agent(self, attributes: Mapping[str, Value]) -> list[Observation]:
         """Read an agent's messages for their text: the calls among them repeat what its model calls say."""
-        yield from self.offered(attributes.get(names.DEFINITIONS))
-        yield from self._instructions.read(attributes.get(names.SYSTEM))
+        seen: list[Observation] = [*self.offered(attributes.get(names.DEFINITIONS))]
+        seen += self._instructions.read(attributes.get(names.SYSTEM))
         received = attributes.get(names.INPUT)
         if received is not None:
-            yield from content.newest_user_text(read_messages(received, "user"))
+            seen += content.newest_user_text(read_messages(received, "user"))
         written = attributes.get(names.OUTPUT)
         if written is not None:
-            yield from content.written_text(read_messages(written, "assistant"))
+            seen += content.written_text(read_messages(written, "assistant"))
+        return seen
 
-    def _model_event(self, event: SpanEvent, attributes: Mapping[str, Value]) -> Iterator[Observation]:
-        """Read an event on a model span, unless the span's own attributes have the content."""
-        if names.INPUT in attributes or names.OUTPUT in attributes:
-            return
+    def _model_event(self, event: SpanEvent, attributes: Mapping[str, Value]) -> Iterable[Observation]:
         agent = values.as_str(attributes.get(names.AGENT))
         if event.name == names.DETAILS:
-            yield from self._content(event.attributes, agent)
-        elif event.name == names.CONTENT_PROMPT:
-            yield from content.received(read_messages(event.attributes.get("gen_ai.prompt"), "user"))
-        elif event.name == names.CONTENT_COMPLETION:
+            return self._content(event.attributes, agent)
+        if event.name == names.CONTENT_PROMPT:
+            return content.received(read_messages(event.attributes.get("gen_ai.prompt"), "user"))
+        if event.name == names.CONTENT_COMPLETION:
             found = read_messages(event.attributes.get("gen_ai.completion"), "assistant")
-            yield from content.written(found, agent)
-        elif event.name in names.MESSAGE_EVENTS:
+            return content.written(found, agent)
+        if event.name in names.MESSAGE_EVENTS:
             body = event.attributes.get(names.EVENT_BODY)
-            yield from content.message_event(event.name, event.attributes if body is None else body, agent)
+            return content.message_event(event.name, event.attributes if body is None else body, agent)
+        return ()
 
 
-def _executed(span: Span, prefix: str, protocol: Literal["mcp"] | None) -> Iterator[Observation]:
+def _executed(span: Span, prefix: str, protocol: Literal["mcp"] | None) -> Iterable[Observation]:
     call = tools.executed(span, prefix, protocol)
-    if call is not None:
-        yield call
+    return () if call is None else (call,)

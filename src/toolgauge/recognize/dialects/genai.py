@@ -3,8 +3,6 @@
 This is the fallback for whoever follows the conventions; `recognize/conventions` reads them.
 """
 
-from collections.abc import Iterator
-
 from toolgauge.model.json import Value
 from toolgauge.model.observations import Observation
 from toolgauge.model.ports import Grounds
@@ -42,7 +40,7 @@ class GenAI:
             or litellm.is_raw(record)
         )
 
-    def read(self, record: Record) -> Iterator[Observation]:
+    def read(self, record: Record) -> list[Observation]:
         """Read one span or log record."""
         return self._conventions.read(record)
 

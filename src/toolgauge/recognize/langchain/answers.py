@@ -78,7 +78,7 @@ def message_answer(data: JsonObject) -> Answer:
     said = data.get("content")
     failed = data.get("status") == "error"
     return Answer(
-        result=result(said) if isinstance(said, str | list | dict) else Recorded(said),
+        result=result(said) if isinstance(said, (str, list, dict)) else Recorded(said),
         call_id=as_str(data.get("tool_call_id")),
         error=CallError(kind=OTHER_ERROR, message=said if isinstance(said, str) else "") if failed else None,
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import CallAnswered, CallError, CallRequested, Observation
+from toolgauge.model.observations import CallAnswered, CallError, CallRequested, MessageSeen, Observation
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import content
 from toolgauge.recognize.messages import Message
@@ -64,7 +64,7 @@ def prompt(value: Value) -> Iterator[Observation]:
     yield from newest_user_text([values.as_object(message) for message in messages[-_MAX_MESSAGES:]])
 
 
-def newest_user_text(messages: list[JsonObject]) -> Iterator[Observation]:
+def newest_user_text(messages: list[JsonObject]) -> list[MessageSeen]:
     """Read the newest text of the user."""
     return content.newest_user_text([Message(one, "") for one in messages if one.get("role") == "user"])
 
@@ -105,7 +105,7 @@ def _arguments(value: Json) -> Content:
 
 
 def _result(value: Json) -> Content:
-    return Recorded(value) if isinstance(value, dict | list) else values.result(value)
+    return Recorded(value) if isinstance(value, (dict, list)) else values.result(value)
 
 
 def _text(value: Json) -> str:

@@ -1,4 +1,5 @@
 import json
+import math
 from collections.abc import Mapping
 
 from hypothesis import example, given, settings
@@ -76,6 +77,31 @@ def test_arguments_are_an_object_whenever_they_are_recorded(value: Value):
     read = values.arguments(value)
 
     assert isinstance(read, NotRecorded | Unparsed) or isinstance(read.value, Mapping)
+
+
+@FEW
+@given(st.from_regex(r"-?(0|[1-9][0-9]{0,400})(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,3})?", fullmatch=True))
+@example("18446744073709551616")
+@example("-9223372036854775809")
+@example("2.4e-324")
+@example("1e999")
+def test_numbers_of_any_size_are_read_as_python_reads_them(number: str):
+    expected = json.loads(number)
+    if isinstance(expected, float) and math.isinf(expected):
+        expected = "Infinity" if expected > 0 else "-Infinity"
+
+    assert repr(values.parse_text(number)) == repr(Recorded(expected))
+    assert repr(values.parse_text(f'{{"id": [{number}]}}')) == repr(Recorded({"id": [expected]}))
+
+
+@FEW
+@given(st.lists(st.sampled_from(["\\ud83d", "\\ude00", "\\u0041", "\\n", "a", "ø", "😀"]), max_size=8))
+def test_surrogates_become_a_character_in_pairs_and_are_replaced_alone(pieces: list[str]):
+    text = json.dumps("".join(pieces), ensure_ascii=False).replace("\\\\", "\\")
+    expected = "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in json.loads(text))
+
+    assert values.parse_text(text) == Recorded(expected)
+    assert values.parse_text(f"{{{text}: {text}}}") == Recorded({expected: expected})
 
 
 def assert_sendable(read: Recorded | Unparsed | NotRecorded):

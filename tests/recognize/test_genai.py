@@ -48,6 +48,10 @@ def call(name: str, **more: Json) -> Json:
     return {"type": "tool_call", "name": name, **more}
 
 
+def answer(call_id: str, response: Json) -> Json:
+    return {"type": "tool_call_response", "id": call_id, "response": response}
+
+
 # -- recorded traffic ---------------------------------------------------------------------------------------------
 
 CALL = ("get_user", "call_3c6ef362", {"user_id": 7})
@@ -691,6 +695,24 @@ def test_huge_messages_are_read_for_a_bounded_time(text: str):
     chat(text, text)
 
     assert time.process_time() - started < 2
+
+
+def test_an_answer_that_is_nested_too_deep_stays_text_and_costs_the_others_nothing():
+    deep: Json = json.loads("[" * 150 + "]" * 150)
+    history = message("tool", answer("1", deep), answer("2", [[1]]))
+
+    results = [one.result for one in chat(received=json.dumps([history])) if isinstance(one, CallAnswered)]
+
+    assert isinstance(results[0], Unparsed)
+    assert results[1:] == [Recorded([[1]])]
+
+
+def test_arguments_that_are_nested_too_deep_stay_text():
+    deep: Json = json.loads('{"a":' * 150 + "1" + "}" * 150)
+
+    found = chat(json.dumps([message("assistant", call("plan", arguments=deep))]))
+
+    assert [type(one.arguments) for one in found if isinstance(one, CallRequested)] == [Unparsed]
 
 
 def test_of_an_endless_history_the_newest_messages_count():

@@ -3,7 +3,10 @@
 from collections.abc import Generator
 from typing import TypeVar
 
+from tests.assemble.support import TRACE, agent, args, executed, model, reading, requested
+from toolgauge.assemble.join import GatheredTrace, joining
 from toolgauge.assemble.pauses import Pace, in_order, parts
+from toolgauge.model.trajectory import Trajectory
 
 _T = TypeVar("_T")
 
@@ -41,3 +44,38 @@ def test_parts_leave_nothing_out():
     assert [list(part) for part in parts(range(3))] == [[0, 1, 2]]
     assert [number for part in parts(range(1234)) for number in part] == list(range(1234))
     assert max(map(len, parts(range(1234)))) <= 500
+
+
+def joined_with_pauses(outputs: int) -> tuple[Trajectory, int]:
+    """Join a run of so many model outputs, each with two calls; of the second nobody knows the id."""
+    readings = [reading("run", agent("boss"), end=100_000_000)]
+    for number in range(outputs):
+        asked = requested("look", args(n=number), id=f"c{number}"), requested("book", args(n=number), position=1)
+        ran = executed("look", args(n=number), id=f"c{number}"), executed("book", args(n=number))
+        readings.append(reading(f"m{number}", model(), *asked, parent="run", start=10 * number))
+        readings += [
+            reading(f"{name}{number}", one, parent="run", start=10 * number + 2)
+            for name, one in zip("ab", ran, strict=True)
+        ]
+    parents = {one.ref.span_id: one.parent_span_id for one in readings}
+    trace = GatheredTrace(trace_id=TRACE, readings=readings, parents=parents)
+    trajectory, pauses = run(joining([trace], scope="trace", closed_because="idle"))
+    assert trajectory is not None
+    return trajectory, pauses
+
+
+def test_a_trace_as_most_are_is_joined_without_a_pause():
+    trajectory, pauses = joined_with_pauses(4)
+    assert (len(trajectory.calls), pauses) == (8, 0)
+
+
+def test_a_large_trace_is_joined_with_pauses_and_every_call_has_both_its_views():
+    trajectory, pauses = joined_with_pauses(1200)
+    assert pauses >= 50
+    assert [(call.turn, call.position, call.name) for call in trajectory.calls[-2:]] == [
+        (1199, 0, "look"),
+        (1199, 1, "book"),
+    ]
+    assert len(trajectory.calls) == 2400
+    assert all(call.requested_by is not None and call.executed_by is not None for call in trajectory.calls)
+    assert all(call.arguments == args(n=call.turn) for call in trajectory.calls)

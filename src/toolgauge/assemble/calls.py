@@ -118,28 +118,29 @@ def _tool_call(pair: Pair, became: Fate, run: SpanRef, place: tuple[int, int, in
     shown = execution.node if execution is not None else pair.asking
     agents = _agents(request, execution)
     order, turn, position, result_turn = place
+    # By position: twenty keywords cost more than all else about a call.
     return ToolCall(
-        order=order,
-        turn=turn,
-        position=position,
-        name=pair.name or (execution.name if execution is not None else ""),
-        arguments=_arguments(request, execution),
-        result=became.result,
-        error=became.error,
-        call_id=pair.call_id,
-        agent=agents[-1] if agents else None,
-        agent_path=agents,
-        state=became.state,
-        span=shown.ref,
-        requested_by=request.node.ref if request is not None else None,
-        executed_by=shown.ref if execution is not None else None,
-        dialect=shown.dialect,
+        order,
+        turn,
+        position,
+        pair.name or (execution.name if execution is not None else ""),
+        _arguments(request, execution),
+        became.result,
+        became.error,
+        pair.call_id,
+        agents[-1] if agents else None,
+        agents,
+        became.state,
+        shown.ref,
+        request.node.ref if request is not None else None,
+        shown.ref if execution is not None else None,
+        shown.dialect,
         # Without a tool span only the moment of the request is known.
-        start_ns=shown.start_ns if execution is not None else shown.end_ns,
-        end_ns=shown.end_ns,
-        result_turn=result_turn,
-        run=run,
-        tool_id=execution.tool_id if execution is not None else None,
+        shown.start_ns if execution is not None else shown.end_ns,
+        shown.end_ns,
+        result_turn,
+        run,
+        execution.tool_id if execution is not None else None,
     )
 
 

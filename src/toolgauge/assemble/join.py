@@ -61,7 +61,8 @@ def joining(
     for trace in traces:
         nodes = yield from plant(trace.readings, trace.parents, pace)
         planted.append(_Planted(trace.trace_id, nodes))
-    planted = sorted((trace for trace in planted if trace.has_run), key=lambda trace: trace.order)
+    planted = [trace for trace in planted if trace.has_run]
+    planted.sort(key=lambda trace: trace.order)
     if not planted:
         return None
     nodes = planted[-1].nodes

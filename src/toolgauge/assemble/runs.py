@@ -38,12 +38,11 @@ class Runs:
 
     def telling(self, pace: Pace) -> Generator[None, None, tuple[Run, ...]]:
         """Return the runs; pause now and then."""
-        has_runs = any(run.agent_run is not None for run, _ in self._parts.values())
+        shown = [part for part in self._parts.values() if part[0].agent_run is not None]
         runs: list[Run] = []
-        for run, together in self._parts.values():
-            # What was seen outside of all runs is no run where there are others.
-            if run.agent_run is not None or not has_runs:
-                runs.append((yield from _run(run, together, pace)))
+        # What was seen outside of all runs is no run where there are others.
+        for run, together in shown or self._parts.values():
+            runs.append((yield from _run(run, together, pace)))
         return tuple((yield from _with_words(runs, pace))) if len(runs) > 1 else tuple(runs)
 
     def run_of(self, pair: Pair) -> SpanRef:
@@ -72,7 +71,7 @@ def _run(run: Node, together: Sequence[Node], pace: Pace) -> Generator[None, Non
         agent=run.agent_run.agent if run.agent_run is not None else None,
         prompt=prompt,
         response=response,
-        tools_offered=_offered([node for node in together if node.offers]),
+        tools_offered=_offered(together),
         start_ns=run.start_ns,
         end_ns=run.end_ns,
     )
@@ -134,10 +133,11 @@ def _first(texts: Iterator[str | None]) -> str | None:
 def _offered(nodes: Sequence[Node]) -> tuple[ToolDefinition, ...] | None:
     tools: dict[str, ToolDefinition] = {}
     newest: tuple[ToolDefinition, ...] | None = None
-    for offer in (offer for node in nodes for offer in node.offers):
-        # Every model call of a run repeats the offer.
-        if offer.tools != newest:
-            newest = offer.tools
-            for tool in newest:
-                tools.setdefault(tool.name, tool)
+    for node in nodes:
+        for offer in node.offers:
+            # Every model call of a run repeats the offer.
+            if offer.tools != newest:
+                newest = offer.tools
+                for tool in newest:
+                    tools.setdefault(tool.name, tool)
     return tuple(tools.values()) if newest is not None else None

@@ -25,7 +25,7 @@ ClosedBecause: TypeAlias = Literal[
 ]
 
 
-class ToolCall(Struct, frozen=True, kw_only=True):
+class ToolCall(Struct, frozen=True):
     """One tool call after its requested and executed views are joined.
 
     `order` counts all calls from 0; `turn` counts model outputs from 0; calls of one turn are a parallel

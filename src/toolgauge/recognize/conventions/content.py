@@ -100,6 +100,8 @@ def written(messages: list[Message], agent: str | None, first: int = 0) -> list[
 
 def _once(calls: list[CallPart]) -> Iterable[CallPart]:
     """Give each call once, where a stream's output is told piece by piece and then as a whole."""
+    if len({call.call_id for call in calls}) == len(calls):
+        return calls
     found: dict[object, CallPart] = {}
     for place, call in enumerate(calls):
         key = (call.name, call.call_id)

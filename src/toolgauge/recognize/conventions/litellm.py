@@ -11,7 +11,7 @@ from toolgauge.model.json import Value
 from toolgauge.model.observations import CallRequested, ModelCall, Observation
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
-from toolgauge.recognize.conventions import content
+from toolgauge.recognize.conventions import content, names
 from toolgauge.recognize.messages import Message, read_messages
 
 SCOPE = "litellm"
@@ -51,12 +51,13 @@ def raw_tools(span: Span) -> Value:
     return span.attributes.get(key) if key is not None else None
 
 
-def flat_calls(attributes: Mapping[str, Value], agent: str | None) -> list[CallRequested]:
+def flat_calls(attributes: Mapping[str, Value]) -> list[CallRequested]:
     """Read the calls in flat keys, numbered from 0."""
     calls: list[CallRequested] = []
     # Asked of every model span, and nearly none has any.
     if _FIRST_FLAT_NAME not in attributes:
         return calls
+    agent = values.as_str(attributes.get(names.AGENT))
     for position in range(_MAX_FLAT):
         name = values.as_str(attributes.get(_FLAT_NAME.format(position)))
         if name is None:

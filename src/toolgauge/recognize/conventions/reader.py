@@ -70,7 +70,7 @@ class ConventionsReader:
     def _model_span(self, span: Span) -> list[Observation]:
         attributes = span.attributes
         seen = self.model_call(attributes)
-        seen += litellm.flat_calls(attributes, values.as_str(attributes.get(names.AGENT)))
+        seen += litellm.flat_calls(attributes)
         # The span's own attributes tell the content once more where they have it.
         if span.events and names.INPUT not in attributes and names.OUTPUT not in attributes:
             for event in span.events:

@@ -40,7 +40,7 @@ def call_error(span: Span) -> CallError | None:
     if span.status == "ok" and error_type is None:
         # Frameworks record exceptions that they mean (a hand-off) on spans that went well.
         return None
-    exception = next((event.attributes for event in span.events if event.name == "exception"), None)
+    exception = _exception(span) if span.events else None
     if span.status != "error" and error_type is None and exception is None:
         return None
     told: Mapping[str, Value] = exception if exception is not None else {}
@@ -48,3 +48,7 @@ def call_error(span: Span) -> CallError | None:
         kind=error_type or values.as_str(told.get("exception.type")) or "_OTHER",
         message=span.status_message or values.as_str(told.get("exception.message")) or "",
     )
+
+
+def _exception(span: Span) -> Mapping[str, Value] | None:
+    return next((event.attributes for event in span.events if event.name == "exception"), None)

@@ -236,6 +236,8 @@ class Pipeline:
     def _read_spans(
         self, decoded: DecodedTraces, held: set[tuple[int, int, int]], now_ns: int
     ) -> Generator[None, None, None]:
+        if decoded.viewed:
+            yield from self._assembler.preparing()
         unread = [*decoded.heads]
         pause_at = self._clock() + _LONGEST_READING_NS
         for viewed in decoded.viewed:
@@ -261,6 +263,8 @@ class Pipeline:
         if decoded.undecodable:
             self._metrics.undecodable.add(decoded.undecodable)
         try:
+            if decoded.viewed:
+                yield from self._assembler.preparing()
             pause_at = self._clock() + _LONGEST_READING_NS
             for record in decoded.viewed:
                 if self._clock() >= pause_at:

@@ -13,7 +13,7 @@ ROOT = packed_head(TRACE, b"e" * 8)
 @pytest.mark.parametrize("seen", [CHILD, HANDED_OVER, ROOT])
 def test_ids_come_back_as_they_were(seen: SpanHead):
     recent = RecentSpans(10)
-    recent.add_head(*seen)
+    recent.add_heads([seen])
     assert recent.take_heads(TRACE) == [seen]
     assert recent.take_heads(TRACE) == []
 
@@ -21,14 +21,37 @@ def test_ids_come_back_as_they_were(seen: SpanHead):
 def test_spans_of_a_trace_come_back_in_the_order_in_which_they_came():
     recent = RecentSpans(2)
     for seen in (CHILD, HANDED_OVER, ROOT):
-        recent.add_head(*seen)
+        recent.add_heads([seen])
     assert recent.take_heads(TRACE) == [CHILD, HANDED_OVER, ROOT]
 
 
 def test_at_most_twice_the_capacity_is_remembered():
     recent = RecentSpans(2)
     for number in range(6):
-        recent.add_head(*head(f"s{number}", trace=f"{number:032x}"))
+        recent.add_heads([head(f"s{number}", trace=f"{number:032x}")])
     found = [number for number in range(6) if recent.take_heads(bytes.fromhex(f"{number:032x}"))]
     assert 2 <= len(found) <= 4
     assert found == list(range(6 - len(found), 6))
+
+
+def test_one_large_request_does_not_fill_more_than_the_memory():
+    recent = RecentSpans(2)
+    recent.add_heads([head(f"s{number}", trace=f"{number:032x}") for number in range(7)])
+    found = [number for number in range(7) if recent.take_heads(bytes.fromhex(f"{number:032x}"))]
+    assert found == [4, 5, 6]
+
+
+def test_many_spans_are_sorted_with_pauses_and_none_is_missed():
+    recent = RecentSpans(50_000)
+    for number in range(20):
+        recent.add_heads([packed_head(TRACE, bytes((number, at >> 8, at & 255)) + b"s" * 5) for at in range(1000)])
+    pauses = 0
+    for _ in recent.sorting():
+        pauses += 1
+        if pauses == 2:
+            recent.add_heads([ROOT])
+    assert pauses >= 3
+    assert list(recent.sorting()) == []
+    assert [one.span_id[:3] for one in recent.take_heads(TRACE)[::1000]] == [
+        bytes((number, 0, 0)) for number in range(20)
+    ] + [ROOT.span_id[:3]]

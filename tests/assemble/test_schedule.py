@@ -62,7 +62,7 @@ def test_recent_spans_are_bounded_and_given_away_once():
     recent = RecentSpans(2)
     heads = [head(f"h{number}") for number in range(6)]
     for one in heads:
-        recent.add_head(*one)
+        recent.add_heads([one])
     assert [one.span_id for one in recent.take_heads(heads[0].trace_id)] == [one.span_id for one in heads[4:]]
     assert recent.take_heads(heads[0].trace_id) == []
 
@@ -75,7 +75,7 @@ def test_recent_spans_come_back_with_their_parents():
     ]
     recent = RecentSpans(10)
     for one in heads:
-        recent.add_head(*one)
+        recent.add_heads([one])
     assert [
         (one.trace_id, one.span_id, one.parent_span_id, bool(one.parent_is_remote))
         for one in recent.take_heads(heads[0].trace_id)

@@ -73,3 +73,23 @@ def test_a_sender_that_goes_away_in_the_middle_loses_nothing():
     large.close()
     assert len(walk.arrived()) == 2000
     assert walk.books()["balance"] == 0
+
+
+def spans_of_others(count: int) -> bytes:
+    """One request of spans that no dialect reads."""
+    spans = [
+        Span(trace_id=number.to_bytes(16), span_id=number.to_bytes(8), name="GET /", start_time_unix_nano=1)
+        for number in range(1, count + 1)
+    ]
+    return ExportTraceServiceRequest(
+        resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])]
+    ).SerializeToString()
+
+
+def test_the_first_agent_after_much_other_traffic_keeps_nobody_waiting():
+    walk = Walk(clock=lambda: 0)
+    for _ in range(10):
+        walk.send(spans_of_others(2000))
+    answers = list(walk.pipeline.consuming("traces", agent_spans(1), walk.now_ns))
+    assert answers == [None] * 3 + [Accepted()]
+    assert list(walk.pipeline.consuming("traces", agent_spans(1), walk.now_ns)) == [Accepted()]

@@ -96,16 +96,23 @@ class Assembler:
     def add_heads(self, heads: Sequence[PackedHead], now_ns: int) -> None:
         """Take the ids of spans that no dialect reads."""
         now_ns = self._clock(now_ns)
-        find, remember = self._open_by_id.get, self._recent.add_head
+        open_traces = self._open_by_id
+        others = [head for head in heads if head[0] not in open_traces] if open_traces else heads
+        if others:
+            self._recent.add_heads(others)
+        if len(others) == len(heads):
+            return
         for trace_id, rest in heads:
-            trace = find(trace_id)
-            if trace is None:
-                remember(trace_id, rest)
-            else:
+            trace = open_traces.get(trace_id)
+            if trace is not None:
                 self._add_head_to(trace, SpanHead(trace_id, rest), now_ns)
                 self._moved.add(trace)
         if self._trace_bytes > self._evict_above:
             self._evict(now_ns)
+
+    def preparing(self) -> Iterator[None]:
+        """Get ready for readings, with pauses: those that open a trace look for the ids that came before them."""
+        return self._recent.sorting()
 
     def shed(self, now_ns: int) -> None:
         """Give up what is open, oldest first, until half is left: memory is short."""

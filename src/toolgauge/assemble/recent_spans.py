@@ -1,26 +1,50 @@
 """A bounded memory of spans that alone open no trace: their ids complete chains of parents later.
 
-Most spans of a pipeline are nobody's business; they come here at some hundred nanoseconds each. Two
-generations bound the memory: when the young one is full, the old one is forgotten at once. The ids of a span are
-kept as one run of bytes: a hundred thousand objects of their own would take twice the memory, and the time of
-every garbage collection.
+Most spans of a pipeline are nobody's business: their ids stay in the heaps they came in until a trace that opens may
+want some of them, and are sorted by trace only then. Two generations bound the memory: when the young one is full, the
+old one is forgotten at once. The ids of a span are kept as they came, as runs of bytes: a hundred thousand objects of
+their own would take the time of every garbage collection.
 """
 
+from collections import deque
+from collections.abc import Iterator, Sequence
+
 from toolgauge.model.observations import Reading
-from toolgauge.model.records import SpanHead
+from toolgauge.model.records import PackedHead, SpanHead
+
+# About two milliseconds of sorting.
+_AT_ONCE = 4096
 
 
 class _Generation:
     """Spans that came in the same while, by trace; most traces leave one."""
 
-    __slots__ = ("heads", "readings")
+    __slots__ = ("_by_trace", "readings", "unsorted")
 
     def __init__(self) -> None:
-        self.heads: dict[bytes, bytes | list[bytes]] = {}
         self.readings: dict[str, list[Reading]] = {}
+        self.unsorted: deque[Sequence[PackedHead]] = deque()
+        self._by_trace: dict[bytes, bytes | list[bytes]] = {}
+
+    def sort(self) -> None:
+        """Sort about `_AT_ONCE` heads by trace."""
+        by_trace, count = self._by_trace, 0
+        while self.unsorted and count < _AT_ONCE:
+            heads = self.unsorted.popleft()
+            count += len(heads)
+            for trace_id, rest in heads:
+                together = by_trace.get(trace_id)
+                if together is None:
+                    by_trace[trace_id] = rest
+                elif isinstance(together, list):
+                    together.append(rest)
+                else:
+                    by_trace[trace_id] = [together, rest]
 
     def take_heads(self, trace_id: bytes) -> list[bytes]:
-        packed = self.heads.pop(trace_id, None)
+        while self.unsorted:
+            self.sort()
+        packed = self._by_trace.pop(trace_id, None)
         if packed is None:
             return []
         return [packed] if isinstance(packed, bytes) else packed
@@ -38,23 +62,23 @@ class RecentSpans:
     def add(self, reading: Reading) -> None:
         """Remember what was read from a span."""
         self._young.readings.setdefault(reading.ref.trace_id, []).append(reading)
-        self._young_count += 1
-        if self._young_count >= self._capacity:
-            self._turn_over()
+        self._count(1)
 
-    def add_head(self, trace_id: bytes, rest: bytes) -> None:
-        """Remember the ids of a span that nobody reads."""
-        heads = self._young.heads
-        together = heads.get(trace_id)
-        if together is None:
-            heads[trace_id] = rest
-        elif isinstance(together, list):
-            together.append(rest)
-        else:
-            heads[trace_id] = [together, rest]
-        self._young_count += 1
-        if self._young_count >= self._capacity:
-            self._turn_over()
+    def add_heads(self, heads: Sequence[PackedHead]) -> None:
+        """Remember the ids of spans that nobody reads."""
+        while heads:
+            room = min(self._capacity - self._young_count, _AT_ONCE)
+            some, heads = heads[:room], heads[room:]
+            self._young.unsorted.append(some)
+            self._count(len(some))
+
+    def sorting(self) -> Iterator[None]:
+        """Sort what waits for that, pausing now and then: a trace that opens would else wait for all of it."""
+        for generation in (self._old, self._young):
+            while generation.unsorted:
+                generation.sort()
+                if generation.unsorted:
+                    yield
 
     def take(self, trace_id: str) -> list[Reading]:
         """Give away what was read of a trace."""
@@ -68,5 +92,7 @@ class RecentSpans:
         self._young_count -= len(young)
         return [SpanHead(trace_id, rest) for rest in self._old.take_heads(trace_id) + young]
 
-    def _turn_over(self) -> None:
-        self._old, self._young, self._young_count = self._young, _Generation(), 0
+    def _count(self, spans: int) -> None:
+        self._young_count += spans
+        if self._young_count >= self._capacity:
+            self._old, self._young, self._young_count = self._young, _Generation(), 0

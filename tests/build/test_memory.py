@@ -205,11 +205,11 @@ import resource
 from toolgauge.build.memory import keep_freed_memory
 
 keep_freed_memory(512 << 20)
-body = bytearray(10 << 20)
+body = bytearray(4 << 20)
 del body
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(40):
-    body = bytearray(10 << 20)
+    body = bytearray(4 << 20)
     del body
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """

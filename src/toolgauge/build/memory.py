@@ -30,7 +30,7 @@ _PATIENCE_NS = 5 * _S
 # Collecting garbage walks over every object there is.
 _BETWEEN_COLLECTIONS_NS = 30 * _S
 # Of the limit, for requests to come.
-_KEPT = 0.125
+_KEPT = 1 / 16
 # As <malloc.h> has them; a larger threshold is not taken.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGEST_MMAP_THRESHOLD = 32 * _MIB
@@ -66,7 +66,8 @@ class Allocator:
         every page of it: a fifth of what such requests cost.
         """
         if self._mallopt is not None:
-            self._mallopt(_M_MMAP_THRESHOLD, min(size_bytes, _LARGEST_MMAP_THRESHOLD))
+            # A request that is a large part of all that is kept goes back at once: it would only crowd out the others.
+            self._mallopt(_M_MMAP_THRESHOLD, min(size_bytes // 4, _LARGEST_MMAP_THRESHOLD))
             self._mallopt(_M_TRIM_THRESHOLD, size_bytes)
 
     def trim(self) -> None:

@@ -10,7 +10,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Answers, Inquiry, Judged, JudgeEvaluator
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Reason, Result, Scored
 from toolgauge.model.ports import Evaluation, Evaluator
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.applying import (
     Registered,
     Seen,
@@ -27,11 +27,9 @@ from toolgauge.score.seen import Conversation, ExpectedValues
 from toolgauge.score.verdicts import Checker
 
 # So many results are made without a pause.
-_PAUSE_EVERY = 1000
+_RESULTS_AT_A_TIME = 1000
 # What one evaluator may take of its own time for one trajectory; 10,000 calls take the slowest of ours less.
 _LONGEST_NS = 10_000_000_000
-# Room for rounding: a mean of thirds must be able to reach a threshold of 1.
-_ROUNDING = 1e-9
 
 
 class _Registered(Inquiry, frozen=True, kw_only=True, eq=False):
@@ -106,9 +104,10 @@ class Scorer:
     def _unscored(self, trajectory: Trajectory, reason: Reason, explanation: str) -> tuple[Result, ...]:
         outcome = NotEvaluated(reason=reason, explanation=explanation)
         return tuple(
-            _result(criterion, trajectory, None, outside_sample(criterion, trajectory) or outcome)
+            result
             for registered in applying(self._scoring, trajectory)
             for criterion in (registered.criterion,)
+            for result in _made(criterion, trajectory, ((None, outside_sample(criterion, trajectory) or outcome),))
         )
 
     def _results(
@@ -119,39 +118,35 @@ class Scorer:
         if evaluator is None:
             return []
         if isinstance(seen, NotEvaluated):
-            return [_result(criterion, trajectory, None, seen)]
-        judged = yield from self._judged(evaluator, seen.trajectory, seen.expected, spent)
+            return _made(criterion, trajectory, ((None, seen),))
+        judged = yield from self._judged(registered, evaluator, seen, spent)
         if seen.expected is not None:
             judged = yield from _with_values_seen(judged, conversation, seen.expected)
-        # Evaluators say the same of many calls, mostly with the very same object.
-        passed: dict[int, Outcome] = {}
         results: list[Result] = []
-        for call, outcome in judged:
-            if len(results) % _PAUSE_EVERY == _PAUSE_EVERY - 1:
+        for first in range(0, len(judged), _RESULTS_AT_A_TIME):
+            if first:
                 yield None
-            said = passed.get(id(outcome))
-            if said is None:
-                said = passed[id(outcome)] = _passed(outcome, criterion.pass_at)
-            results.append(_result(criterion, trajectory, call, said))
+            results += _made(criterion, trajectory, judged[first : first + _RESULTS_AT_A_TIME])
         return results
 
     def _judged(
-        self, evaluator: Evaluator, trajectory: Trajectory, expected: Expected | None, spent: Spent
+        self, registered: Registered, evaluator: Evaluator, seen: Seen, spent: Spent
     ) -> Generator[None, None, list[Judged]]:
         """Run the evaluator as far as it goes; what it said before it broke stays."""
         judged: list[Judged] = []
-        checker = Checker(evaluator.level, trajectory.calls)
+        checker = Checker(evaluator.level, seen.trajectory.calls, registered.criterion.pass_at)
         pauses = 0
         until_ns = spent.ns + _LONGEST_NS
         try:
-            evaluations = evaluator.evaluate(trajectory, expected)
+            evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
             for evaluation in evaluations:
                 if evaluation is not None:
                     call, outcome = evaluation
-                    problem = checker.problem(call, outcome)
-                    judged.append((call, outcome) if problem is None else _broken("invalid_outcome", problem))
-                    if problem is None:
+                    said = checker.passed(call, outcome)
+                    if said is not None:
+                        judged.append((call, said))
                         continue
+                    judged.append(_broken("invalid_outcome", checker.problem))
                     break
                 pauses += 1
                 if pauses > self._max_pauses or spent.ns > until_ns:
@@ -179,16 +174,13 @@ def _inquiry(criterion: Criterion, judge: JudgeEvaluator, trajectory: Trajectory
 
 def _judged_results(
     criterion: Criterion, inquiry: Inquiry, trajectory: Trajectory, judged: Sequence[Judged]
-) -> Iterator[Result]:
-    checker = Checker(criterion.evaluator.level, inquiry.trajectory.calls)
+) -> list[Result]:
+    checker = Checker(criterion.evaluator.level, inquiry.trajectory.calls, criterion.pass_at)
+    checked: list[Judged] = []
     for call, outcome in judged or ((None, checker.silence()),):
-        problem = checker.problem(call, outcome)
-        said, about = (outcome, call) if problem is None else (_invalid(problem), None)
-        yield _result(criterion, trajectory, about, _passed(said, criterion.pass_at))
-
-
-def _invalid(problem: str) -> Errored:
-    return Errored(error_type="invalid_outcome", message=problem)
+        said = checker.passed(call, outcome)
+        checked.append((call, said) if said is not None else _broken("invalid_outcome", checker.problem))
+    return _made(criterion, trajectory, checked)
 
 
 def _broken(error_type: str, message: str) -> Judged:
@@ -228,28 +220,20 @@ def _flagged(outcome: Outcome, share: float) -> Outcome:
     )
 
 
-def _passed(outcome: Outcome, pass_at: float) -> Outcome:
-    if not isinstance(outcome, Scored):
-        return outcome
-    # Not `replace`, which costs three times as much, once for every call of every trajectory.
-    return Scored(
-        value=outcome.value,
-        explanation=outcome.explanation,
-        parts=outcome.parts,
-        differences=outcome.differences,
-        passed=outcome.value >= pass_at - _ROUNDING,
-    )
-
-
-def _result(criterion: Criterion, trajectory: Trajectory, call: ToolCall | None, outcome: Outcome) -> Result:
-    return Result(
-        criterion=criterion.name,
-        revision=criterion.revision,
-        evaluator=criterion.evaluator_name,
-        version=criterion.evaluator.version,
-        level=criterion.evaluator.level,
-        enforce=criterion.enforce,
-        target=trajectory.root if call is None else call.span,
-        call=call,
-        outcome=outcome,
-    )
+def _made(criterion: Criterion, trajectory: Trajectory, judged: Sequence[Judged]) -> list[Result]:
+    name, revision, enforce, root = criterion.name, criterion.revision, criterion.enforce, trajectory.root
+    evaluator, version, level = criterion.evaluator_name, criterion.evaluator.version, criterion.evaluator.level
+    return [
+        Result(
+            criterion=name,
+            revision=revision,
+            evaluator=evaluator,
+            version=version,
+            level=level,
+            enforce=enforce,
+            target=root if call is None else call.span,
+            call=call,
+            outcome=outcome,
+        )
+        for call, outcome in judged
+    ]

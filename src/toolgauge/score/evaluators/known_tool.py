@@ -1,6 +1,6 @@
 """`known_tool`: was the called tool on offer, or did the model invent it? Needs no reference."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from rapidfuzz.distance import Levenshtein
@@ -12,7 +12,8 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import CallSelection, nothing_to_judge, shown
 
-_WORK_OF_A_CALL = 10
+# So many calls are judged without a pause: about a millisecond of work.
+_CALLS_AT_A_TIME = 100
 # Names this long are not names; the hint looks no further.
 _COMPARED_LENGTH = 128
 _COMPARED_NAMES = 1000
@@ -33,24 +34,26 @@ class KnownTool(CallSelection):
             return
         pacer = Pacer()
         offered = trajectory.tools_offered
-        names = None if offered is None else tuple(dict.fromkeys(tool.name for tool in offered))
+        names = None if offered is None else {tool.name: None for tool in offered}
         verdicts: dict[str, Outcome] = {}
-        for call in calls:
-            if call.name not in verdicts:
-                verdicts[call.name] = _outcome(call.name, names)
+        for number, call in enumerate(calls, 1):
+            if number % _CALLS_AT_A_TIME == 0:
+                yield None
+            verdict = verdicts.get(call.name)
+            if verdict is None:
+                verdict = verdicts[call.name] = _outcome(call.name, names)
+                # An invented name is compared with those on offer.
                 if pacer.due(len(names or ())):
                     yield None
-            if pacer.due(_WORK_OF_A_CALL):
-                yield None
-            yield call, verdicts[call.name]
+            yield call, verdict
 
 
-def _outcome(name: str, offered: Sequence[str] | None) -> Outcome:
+def _outcome(name: str, offered: Mapping[str, None] | None) -> Outcome:
     if offered is None:
         return NotEvaluated(reason="no_tool_offer", explanation="the tools on offer were not recorded")
     if name in offered:
         return Scored(value=1.0, explanation=f"{shown(name)} was on offer")
-    closest = _closest(name, offered)
+    closest = _closest(name, tuple(offered))
     hint = f"; the closest on offer is {shown(closest)}" if closest is not None else ""
     return Scored(value=0.0, explanation=f"{shown(name)} was not among the {len(offered)} tools on offer{hint}")
 

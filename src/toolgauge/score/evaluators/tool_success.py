@@ -8,10 +8,10 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import CallSelection, nothing_to_judge, shown
 
-_WORK_OF_A_CALL = 10
+# So many calls are judged without a pause: about a millisecond of work.
+_CALLS_AT_A_TIME = 100
 
 
 class ToolSuccess(CallSelection):
@@ -26,14 +26,13 @@ class ToolSuccess(CallSelection):
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome a call."""
-        pacer = Pacer()
         calls = self.calls(trajectory)
         if not calls:
             yield None, nothing_to_judge(trajectory)
         # Of most calls the same is to be said: one object a tool, which costs less to make, check and write.
         succeeded: dict[str, Outcome] = {}
-        for call in calls:
-            if pacer.due(_WORK_OF_A_CALL):
+        for number, call in enumerate(calls, 1):
+            if number % _CALLS_AT_A_TIME == 0:
                 yield None
             if call.error is None and call.state == "executed":
                 outcome = succeeded.get(call.name)

@@ -209,8 +209,8 @@ class Collected:
     def __init__(self) -> None:
         self.taken: list[tuple[Signal, bytes]] = []
 
-    def consuming(self, signal: Signal, body: bytes, now_ns: int) -> Iterator[Answer | None]:
-        del now_ns
+    def consuming(self, signal: Signal, body: bytes, now_ns: int, sender: str | None = None) -> Iterator[Answer | None]:
+        del now_ns, sender
         self.taken.append((signal, body))
         yield Accepted()
 

@@ -35,8 +35,8 @@ class Departures:
         self._outbox = outbox
         self._encode = encode
         self._metrics = metrics
-        # Requests of different senders are never merged; what came in one request, or from one producer within the same
-        # moment, leaves in one request, or a few.
+        # By sender, as requests of different ones are never merged: what came in one request, or on one connection within
+        # the same moment, leaves in one request, or a few.
         self._released: dict[object, list[tuple[Container, bytes]]] = {}
         self._waiting: list[Outgoing] = []
         self._backed_up: set[Signal] = set()

@@ -183,12 +183,12 @@ class Pipeline:
         """Take one export request without a pause."""
         return next(answer for answer in self.consuming(signal, body, now_ns) if answer is not None)
 
-    def consuming(self, signal: Signal, body: bytes, now_ns: int) -> Iterator[Answer | None]:
+    def consuming(self, signal: Signal, body: bytes, now_ns: int, sender: str | None = None) -> Iterator[Answer | None]:
         """Take one export request: pass it on and read from it what the dialects understand."""
         try:
             match signal:
                 case "traces":
-                    yield (yield from self._consume_traces(body, now_ns))
+                    yield (yield from self._consume_traces(body, now_ns, sender))
                 case "logs":
                     yield (yield from self._consume_logs(body, now_ns))
                 case "metrics":
@@ -196,14 +196,14 @@ class Pipeline:
         except DecodeError as error:
             yield Invalid(f"cannot decode the request: {error}")
 
-    def _consume_traces(self, body: bytes, now_ns: int) -> Generator[None, None, Answer]:
+    def _consume_traces(self, body: bytes, now_ns: int, sender: str | None) -> Generator[None, None, Answer]:
         if (refused := self._refusal("traces", body)) is not None:
             spans = count_items(body)
             self._metrics.spans.add(spans, _RECEIVED)
             self._metrics.spans.add(spans, ("refused", refused[1], ""))
             return refused[0]
         try:
-            decoded = yield from self._decoder.reading_traces(body)
+            decoded = yield from self._decoder.reading_traces(body, sender)
         except GeneratorExit:
             spans = count_items(body)
             self._metrics.spans.add(spans, _RECEIVED)

@@ -163,38 +163,29 @@ def test_all_recorded_log_records_can_be_viewed():
     assert count > 100
 
 
-def origins(decoder: Decoder, *requests: ExportTraceServiceRequest) -> list[object]:
-    return [decoder.traces(request.SerializeToString()).viewed[0].container.origin for request in requests]
+def origins(*senders: str | None) -> list[object]:
+    decode, body = decoder(), request_of([scope_of("s", MARKED)]).SerializeToString()
+    return [decode.traces(body, sender).viewed[0].container.origin for sender in senders]
 
 
-def from_producer(*services: str) -> ExportTraceServiceRequest:
-    return ExportTraceServiceRequest(
-        resource_spans=[
-            ResourceSpans(
-                resource=Resource(attributes=[stock.key_value("service.name", service)]),
-                scope_spans=[scope_of("s", MARKED)],
-            )
-            for service in services
-        ]
-    )
-
-
-def test_requests_of_one_producer_have_one_origin():
-    one, other, again = origins(decoder(), from_producer("shop"), from_producer("bank"), from_producer("shop"))
-    assert one is again
-    assert one is not other
-
-
-@pytest.mark.parametrize("request_of", [("shop", "bank"), ("",)], ids=["of several producers", "of nobody"])
-def test_requests_that_name_no_single_producer_have_origins_of_their_own(request_of: tuple[str, ...]):
-    one, other = origins(decoder(), from_producer(*request_of), from_producer(*request_of))
-    assert one is not other
-
-
-def test_a_request_has_one_origin_however_large_its_resource_is():
-    scopes = [scope_of("s", MARKED), scope_of("t", MARKED)]
+def request_of(scopes: list[ScopeSpans]) -> ExportTraceServiceRequest:
     attributes = [stock.key_value("service.name", "shop"), stock.key_value("host", "x" * 10_000)]
     resource_spans = ResourceSpans(resource=Resource(attributes=attributes), scope_spans=scopes)
-    request = ExportTraceServiceRequest(resource_spans=[resource_spans])
+    return ExportTraceServiceRequest(resource_spans=[resource_spans])
+
+
+def test_requests_on_one_connection_have_one_origin_whatever_they_say_of_themselves():
+    one, other, again = origins("ipv4:10.0.0.1:4000", "ipv4:10.0.0.1:4001", "ipv4:10.0.0.1:4000")
+    assert one == again
+    assert one != other
+
+
+def test_requests_of_unknown_senders_have_origins_of_their_own():
+    one, other = origins(None, None)
+    assert one != other
+
+
+def test_a_request_has_one_origin():
+    request = request_of([scope_of("s", MARKED), scope_of("t", MARKED)])
     one, other = decoder().traces(request.SerializeToString()).viewed
     assert one.container.origin is other.container.origin

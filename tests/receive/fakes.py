@@ -38,14 +38,16 @@ class FakeConsumer:
         self.pauses = 0
         self.begun = 0
         self.taken: list[tuple[Signal, bytes, int]] = []
+        self.senders: list[str | None] = []
 
-    def consuming(self, signal: Signal, body: bytes, now_ns: int) -> Iterator[Answer | None]:
+    def consuming(self, signal: Signal, body: bytes, now_ns: int, sender: str | None = None) -> Iterator[Answer | None]:
         if self.fault is not None:
             raise self.fault
         self.begun += 1
         for _ in range(self.pauses):
             yield None
         self.taken.append((signal, body, now_ns))
+        self.senders.append(sender)
         yield self.answer
 
 

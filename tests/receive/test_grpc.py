@@ -57,6 +57,19 @@ async def test_each_service_has_its_signal():
     assert [signal for signal, _, _ in receivers.consumer.taken] == ["traces", "metrics", "logs"]
 
 
+async def test_the_consumer_can_tell_connections_apart():
+    async with receiving() as receivers:
+        for calls in (2, 1):
+            # Channels share connections to one address unless they are told not to.
+            options = [("grpc.use_local_subchannel_pool", 1)]
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{receivers.grpc.port}", options) as channel:
+                for _ in range(calls):
+                    await channel.unary_unary(TRACES)(b"\n\0")
+    one, again, other = receivers.consumer.senders
+    assert one == again
+    assert one != other
+
+
 async def test_unknown_method_is_unimplemented():
     async with receiving() as receivers:
         told = await call_once(receivers.grpc.port, b"\n\0", method=TRACES.replace("Export", "Import"))

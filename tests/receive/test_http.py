@@ -88,6 +88,10 @@ async def test_connection_is_kept_for_the_next_request():
             writer.write(HEAD + b"Content-Length: 2\r\n\r\n\n\0")
             assert (await read_reply(reader)).status == 200
         writer.close()
+        await post(receivers.http.port, b"\n\0")
+    *on_one_connection, other = receivers.consumer.senders
+    assert len(set(on_one_connection)) == 1
+    assert other not in on_one_connection
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from tests.walk.support import CORPUS, Walk, attributes, key_value, spans_of
 from toolgauge.build.criteria import load_for_replay
-from toolgauge.model.delivery import Invalid, Refused
+from toolgauge.model.delivery import Accepted, Invalid, Refused
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level
 from toolgauge.model.ports import Evaluation
@@ -313,3 +313,37 @@ def test_any_bytes_are_answered_and_harm_nothing(body: bytes):
     walk.wait(1)
     assert walk.books()["held"] == 0
     assert walk.books()["balance"] == 0
+
+
+def tool_call(number: int) -> bytes:
+    """A request of one tool call in a trace of its own, from a resource that all share."""
+    span = Span(
+        trace_id=number.to_bytes(16),
+        span_id=number.to_bytes(8),
+        name="execute_tool look",
+        attributes=[key_value("gen_ai.operation.name", "execute_tool"), key_value("gen_ai.tool.name", "look")],
+    )
+    request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=[span])])])
+    return request.SerializeToString()
+
+
+def test_held_spans_leave_together_when_they_came_on_one_connection_and_never_with_others():
+    walk = Walk()
+    for number, sender in enumerate(("a", "b", "a", None, None), 1):
+        assert list(walk.pipeline.consuming("traces", tool_call(number), walk.now_ns, sender)) == [Accepted()]
+    walk.wait(60)
+    requests = [
+        ExportTraceServiceRequest.FromString(outgoing.body)
+        for outgoing in walk.bag.taken
+        if outgoing.signal == "traces" and not outgoing.own
+    ]
+    together = [
+        sorted(
+            int.from_bytes(span.trace_id)
+            for group in request.resource_spans
+            for scope in group.scope_spans
+            for span in scope.spans
+        )
+        for request in requests
+    ]
+    assert sorted(together) == [[1, 3], [2], [4], [5]]

@@ -82,13 +82,12 @@ def _samples(request: RequestMessage) -> Iterator[bytes]:
 class _Reading:
     """What was read of a request of spans so far."""
 
+    # What stands for the sender.
+    origin: object
     span_count: int = 0
     viewed: list[ViewedSpan] = field(default_factory=list[ViewedSpan])
     heads: list[PackedHead] = field(default_factory=list[PackedHead])
     undecodable: int = 0
-    has_one_resource: bool = False
-    # What stands for the sender, once a span is viewed.
-    origin: object = None
     # What stands around the spans of the group that is being read, once one of them is viewed.
     around: Container | None = None
 
@@ -122,9 +121,9 @@ class Decoder:
         """Attribute values and events that could not be decoded when they were looked up, ever."""
         return self._views.undecodable_values
 
-    def traces(self, body: bytes) -> DecodedTraces:
-        """Decode a request of spans without a pause; raise as `reading_traces`."""
-        steps = self.reading_traces(body)
+    def traces(self, body: bytes, sender: str | None = None) -> DecodedTraces:
+        """Decode a request of spans without a pause, as `reading_traces` does."""
+        steps = self.reading_traces(body, sender)
         while True:
             try:
                 next(steps)
@@ -132,12 +131,15 @@ class Decoder:
                 decoded: DecodedTraces = end.value
                 return decoded
 
-    def reading_traces(self, body: bytes) -> Generator[None, None, DecodedTraces]:
-        """Decode a request of spans with pauses; raise `DecodeError` when its envelope is broken (cut off, trailing bytes)."""
+    def reading_traces(self, body: bytes, sender: str | None = None) -> Generator[None, None, DecodedTraces]:
+        """Decode a request of spans with pauses; raise `DecodeError` when its envelope is broken (cut off, trailing bytes).
+
+        `sender` is the same for requests of one connection; `None` is a sender of this request alone.
+        """
         request = parse_request(body)
         has_mark = self._span_marks.found_in_request(body, _samples(request))
         heads = None if has_mark or count_parsed(request) > _HEADS_AT_ONCE else parse_heads(body)
-        reading = _Reading(has_one_resource=len(request.resource_groups) == 1)
+        reading = _Reading(object() if sender is None else sender)
         since_pause = 0
         for resource_index, resource_group in enumerate(request.resource_groups):
             for scope_index, group in enumerate(resource_group.scope_groups):
@@ -202,10 +204,6 @@ class Decoder:
     ) -> None:
         bears_mark = self._span_marks.search_like(group.items[0])
         resource = self._views.resource(resource_group.resource)
-        if reading.origin is None:
-            # Requests that name one and the same producer come from one sender; its resource is remembered.
-            names_sender = reading.has_one_resource and resource.service is not None
-            reading.origin = resource if names_sender else object()
         resource_index, scope_index, first = place
         for index, raw in enumerate(items, first):
             if not known.is_named and bears_mark(raw) is None:

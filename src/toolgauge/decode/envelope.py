@@ -25,7 +25,7 @@ class Container(Struct, eq=False):
     """What stands around a span: resource and scope as bytes, copies of their own.
 
     `resource` and `scope` hold one element for each time the sender wrote the field. Compared by identity.
-    `origin` is the same object for all containers of one request, and of requests that one sender is known to have sent.
+    `origin` is equal for all containers of one request, and of requests that came on one connection.
     """
 
     resource: tuple[bytes, ...]

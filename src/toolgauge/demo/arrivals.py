@@ -26,9 +26,9 @@ class Arrivals:
         self.events: Counter[str] = Counter()
         self.metrics: set[str] = set()
 
-    def consuming(self, signal: Signal, body: bytes, now_ns: int) -> Iterator[Answer | None]:
+    def consuming(self, signal: Signal, body: bytes, now_ns: int, sender: str | None = None) -> Iterator[Answer | None]:
         """Take one request."""
-        del now_ns
+        del now_ns, sender
         match signal:
             case "traces":
                 self._take_spans(ExportTraceServiceRequest.FromString(body))

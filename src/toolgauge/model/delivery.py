@@ -37,8 +37,10 @@ Answer: TypeAlias = Accepted | Refused | Invalid | Unsupported
 class Consumer(Protocol):
     """Takes whole export requests: uncompressed protobuf bytes of an `Export*ServiceRequest`."""
 
-    def consuming(self, signal: Signal, body: bytes, now_ns: int) -> Iterator[Answer | None]:
+    def consuming(self, signal: Signal, body: bytes, now_ns: int, sender: str | None = None) -> Iterator[Answer | None]:
         """Yield a pause (`None`) now and then, and at last the answer: the request was taken, or why not.
+
+        `sender` is the same for requests of one connection; `None` is a sender of this request alone.
 
         Whoever stops in the middle closes the iterator: what was begun is then ended at once.
         """

@@ -53,10 +53,12 @@ class Door:
         self._throttle = Throttle()
         self._turns = turns
 
-    async def take(self, signal: Signal, body: bytes, decode: Decode | None = None) -> Refusal | None:
+    async def take(
+        self, signal: Signal, body: bytes, sender: str | None, decode: Decode | None = None
+    ) -> Refusal | None:
         """Hand the request on; `None` means that it was accepted. Others have their turn while a large one is read."""
         try:
-            answer = await self._consume(signal, await self._plain(body, decode))
+            answer = await self._consume(signal, await self._plain(body, decode), sender)
         except TooLargeError:
             return self.refuse(signal, too_large(self.limit))
         except BrokenBodyError as error:
@@ -85,10 +87,10 @@ class Door:
             return await asyncio.to_thread(decode, body, self.limit)
         return decode(body, self.limit)
 
-    async def _consume(self, signal: Signal, body: bytes) -> Answer:
+    async def _consume(self, signal: Signal, body: bytes, sender: str | None) -> Answer:
         if not body:
             return _ACCEPTED
-        steps = self._consumer.consuming(signal, body, self._clock())
+        steps = self._consumer.consuming(signal, body, self._clock(), sender)
         try:
             return await self._turns.last_of(steps)
         finally:

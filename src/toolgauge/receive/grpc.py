@@ -168,7 +168,8 @@ class _Call:
         """Take the message."""
         self._is_begun = True
         # The first byte tells: 0x1f is no legal tag of a protobuf message, 0x78 a rare one.
-        told = await self._door.take(self._signal, body, _decompress if body[:1] in (b"\x1f", b"\x78") else None)
+        decode = _decompress if body[:1] in (b"\x1f", b"\x78") else None
+        told = await self._door.take(self._signal, body, context.peer(), decode)
         if told is not None:
             # Raised through this frame, which then hangs in a cycle: a refused request would stay in memory with it.
             del body

@@ -177,14 +177,16 @@ class _Requests:
             return _closing(_told(self._door.refuse(signal, body), media))
         decode = _DECODERS[_encoding(request)]
         if media is JSON:
-            told = await self._take_json(signal, body, decode)
+            told = await self._take_json(signal, body, _peer(request), decode)
         else:
-            told = await self._door.take(signal, body, decode)
+            told = await self._door.take(signal, body, _peer(request), decode)
         if told is not None:
             return _told(told, media)
         return web.Response(body=media.success, headers={"Content-Type": media.content_type, "Server": _SERVER})
 
-    async def _take_json(self, signal: Signal, body: bytes, decode: Decode | None) -> Refusal | None:
+    async def _take_json(
+        self, signal: Signal, body: bytes, sender: str | None, decode: Decode | None
+    ) -> Refusal | None:
         def protobuf() -> bytes:
             text = body if decode is None or not body else decode(body, self._limit)
             return self._from_json(signal, text) if text else b""
@@ -197,7 +199,7 @@ class _Requests:
             return self._door.refuse(signal, invalid(str(error)))
         except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
             return self._door.fail(signal, error)
-        return await self._door.take(signal, encoded)
+        return await self._door.take(signal, encoded, sender)
 
     def _preflight(self, request: web.BaseRequest) -> web.Response | None:
         """Answer a browser that asks whether it may send; `None` when it is none, or may not."""
@@ -270,6 +272,12 @@ def _extend(deadline: asyncio.Timeout, size: int, silence_s: float) -> None:
     if when_s is not None:
         silent_until_s = asyncio.get_running_loop().time() + silence_s
         deadline.reschedule(min(when_s + size / _SLOWEST_BYTES_PER_S, silent_until_s))
+
+
+def _peer(request: web.BaseRequest) -> str | None:
+    """Tell connections apart; `None` when this one is gone."""
+    transport = request.transport
+    return None if transport is None else str(transport.get_extra_info("peername"))
 
 
 def _encoding(request: web.BaseRequest) -> str:

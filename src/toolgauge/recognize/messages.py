@@ -4,7 +4,8 @@ Arrives: the value of a messages attribute or event body. Leaves: `Message`, wit
 answers it carries. A message of a shape that is not known gives an empty message, never an exception.
 """
 
-import orjson
+import json
+
 from msgspec import Struct
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
@@ -233,7 +234,7 @@ def _result(value: Json) -> Content:
 def _written(value: Value) -> str | None:
     """Write what came as a list or an object; `None` for what is not JSON."""
     try:
-        return orjson.dumps(value).decode()
+        return json.dumps(value)
     except TypeError:
         return None
 

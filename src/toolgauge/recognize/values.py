@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import msgspec
-import orjson
 
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
@@ -138,10 +137,10 @@ def is_redacted(text: str) -> bool:
 
 
 def dump(value: Json) -> str:
-    """Write JSON text; unlike orjson's own function it takes integers of any size."""
+    """Write JSON text, lone surrogates included."""
     try:
-        return orjson.dumps(value).decode()
-    except (TypeError, orjson.JSONEncodeError):
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -18,11 +18,10 @@ from toolgauge.decode.envelope import count_items
 from toolgauge.decode.heads import read_each
 from toolgauge.departures import Departures
 from toolgauge.emit.annotations import Annotations
-from toolgauge.emit.hold import Hold
+from toolgauge.emit.hold import Hold, is_to_bear_scores
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Refused, Signal, Unsupported
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.judging import Answers, Judging
-from toolgauge.model.observations import AgentRun, CallExecuted, Reading
 from toolgauge.model.outcomes import Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
@@ -36,8 +35,6 @@ _LONGEST_READING_NS = 2_000_000
 # So many held spans are let go without a pause.
 _HELD_AT_ONCE = 500
 _RECEIVED = ("received", "", "")
-# What the spans are that scores stand on, beside the trace's root.
-_JUDGED = frozenset((CallExecuted, AgentRun))
 
 
 class ScorecardSink(Protocol):
@@ -238,6 +235,7 @@ class Pipeline:
     ) -> Generator[None, None, None]:
         if decoded.viewed:
             yield from self._assembler.preparing()
+        holds = self._settings.annotate in ("both", "hold")
         unread = [*decoded.heads]
         pause_at = self._clock() + _LONGEST_READING_NS
         for viewed in decoded.viewed:
@@ -250,7 +248,7 @@ class Pipeline:
                 continue
             self._seen_twice.add(reading.ref, now_ns)
             in_time = self._assembler.add(reading, now_ns)
-            waits = in_time and self._waits_for_scores(reading)
+            waits = holds and in_time and is_to_bear_scores(reading)
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns):
                 held.add(viewed.place)
                 self._being_read -= 1
@@ -286,11 +284,6 @@ class Pipeline:
         if count_items(body):
             self._departures.pass_on(Outgoing(signal="metrics", body=body, spans=0, own=False))
         return Accepted()
-
-    def _waits_for_scores(self, reading: Reading) -> bool:
-        if self._settings.annotate not in ("both", "hold") or not reading.observations:
-            return False
-        return reading.parent_span_id is None or not _JUDGED.isdisjoint(map(type, reading.observations))
 
     # -- time -------------------------------------------------------------------------------------------------------
 

@@ -12,12 +12,22 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from toolgauge.model.observations import AgentRun, CallExecuted, Reading
 from toolgauge.model.records import SpanRef
 
 C = TypeVar("C")
 
 # What an entry costs beside the span's bytes: the entry, its place in two indexes, ids, bytes header.
 ENTRY_BYTES = 512
+_JUDGED = frozenset((CallExecuted, AgentRun))
+
+
+def is_to_bear_scores(reading: Reading) -> bool:
+    """Tell whether it is worth waiting for what scores say on this span: it is judged itself, or the root of its trace."""
+    observations = reading.observations
+    if reading.parent_span_id is None:
+        return bool(observations)
+    return not _JUDGED.isdisjoint(map(type, observations))
 
 
 class HeldSpan(Struct, Generic[C]):

@@ -94,7 +94,8 @@ def _is_text(value: object) -> bool:
 
 
 def _are_parts(parts: object) -> bool:
-    if not isinstance(parts, Mapping):
+    # Nearly always a dict, of which an abstract class has to be asked at length.
+    if type(parts) is not dict and not isinstance(parts, Mapping):
         return False
     items = cast("Mapping[object, object]", parts)  # nothing is known about a plug-in's mapping
     for name, figure in items.items():  # noqa: SIM110 (asked of each part of each score; `all` takes twice as long)
@@ -107,4 +108,4 @@ def _are_differences(differences: object) -> bool:
     if not isinstance(differences, tuple):
         return False
     entries = cast("tuple[object, ...]", differences)  # nothing is known about a plug-in's tuple
-    return all(isinstance(difference, Difference) for difference in entries)
+    return not entries or all(isinstance(difference, Difference) for difference in entries)

@@ -1,10 +1,22 @@
 """What a reading weighs where no memory can be measured: values made to fool the scale. See `tests/walk/test_memory.py`."""
 
+import pytest
+
 from tests.assemble.support import args, executed, reading
 from toolgauge.assemble.weight import Scale
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json
-from toolgauge.model.observations import MessageSeen
+from toolgauge.model.observations import (
+    AgentRun,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    Observation,
+    ToolDefinition,
+    ToolsOffered,
+)
 
 
 def weight(result: Json, *, size: int) -> int:
@@ -33,3 +45,40 @@ def test_a_repeated_system_prompt_weighs_once():
     scale, prompt = Scale(), MessageSeen(role="system", text="s" * 10_000)
     first, second = (scale.weight(reading(name, prompt, executed("f", args(n=1)), size=11_000)) for name in "ab")
     assert (first > 10_000, second < 1500) == (True, True)
+
+
+LONG = "x" * 1_000_000
+
+
+HUGE = int("9" * 4000)
+IN_OBJECTS: Json = [{"in": {"an": [{LONG: None}]}}]
+IN_LISTS: Json = [[[], [LONG]], *[[1, 2] for _ in range(99)]]
+NUMBERS: Json = {f"n{number}": HUGE + number for number in range(60)}
+# A sample of a hundred elements misses some of them.
+ONE_OF_MANY: list[Json] = [[*[1] * place, LONG, *[1] * (99 - place)] for place in range(0, 100, 7)]
+
+
+@pytest.mark.parametrize("hidden", [*ONE_OF_MANY, IN_LISTS, IN_OBJECTS, {LONG: 1}, NUMBERS])
+def test_nothing_large_hides_from_the_scale(hidden: Json):
+    assert weight(hidden, size=1_000_500) > 100_000
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        CallExecuted(name=LONG),
+        CallExecuted(name="f", call_id=LONG),
+        CallExecuted(name="f", tool_id=LONG),
+        CallExecuted(name="f", error=CallError(kind=LONG, message="")),
+        CallRequested(position=0, name="f", agent=LONG),
+        AgentRun(agent=LONG),
+        ConversationSeen(conversation_id=LONG, rank=0),
+    ],
+)
+def test_a_name_of_a_megabyte_weighs_a_megabyte(seen: Observation):
+    assert Scale().weight(reading("t", seen, size=1_000_500)) >= 1_000_000
+
+
+def test_what_all_traces_share_weighs_little_however_large_it_came():
+    offered = ToolsOffered(tools=(ToolDefinition(name="f", description="d" * 100_000),))
+    assert Scale().weight(reading("t", offered, AgentRun(agent="a"), size=101_000)) < 2000

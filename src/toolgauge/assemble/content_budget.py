@@ -129,7 +129,8 @@ class _Trimming:
 
     def _trim_one(self, key: Hashable) -> None:
         reading = self._readings[key]
-        self._freed += self._scale.weight(reading)
+        # Not more: what was weighed because a sample does not show it may still be there.
+        self._freed += self._scale.sampled(reading)
         kept: list[Observation] = []
         longest = 0
         for observation in reading.observations:

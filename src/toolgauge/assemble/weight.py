@@ -5,9 +5,12 @@ large a sample. Objects are asked for their sizes directly; `getsizeof` would ta
 """
 
 from collections.abc import Collection
+from typing import cast
+
+from msgspec.structs import astuple
 
 from toolgauge.model.content import Content, Recorded, Unparsed
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import (
     CallAnswered,
     CallError,
@@ -16,6 +19,7 @@ from toolgauge.model.observations import (
     MessageSeen,
     Observation,
     Reading,
+    ToolsOffered,
 )
 
 # As CPython lays them out, and a tenth for what its allocator loses: the reading with its times, its reference with
@@ -40,6 +44,11 @@ _PLACES = tuple(number * 0.6180339887498949 % 1 for number in range(_MOST))
 _MOST_ALIKE = 1e12
 # Nothing takes more than so many times its bytes: a sample that says so was taken of a value that was made for it.
 _MOST_TIMES = 50
+# What seems to take less than such a part of its bytes is looked at whole: it may be made to fool a sample, or hold a
+# megabyte where others have a name. Of real readings hardly any does.
+_SELDOM_LESS_THAN = 4
+# The parser keeps no longer names of members once.
+_LONGEST_SHARED_NAME = 32
 
 
 class Scale:
@@ -52,7 +61,14 @@ class Scale:
         self._system: MessageSeen | None = None
 
     def weight(self, reading: Reading) -> int:
-        """Return about how many bytes the reading takes."""
+        """Return about how many bytes the reading takes, or more."""
+        size = self.sampled(reading)
+        if size * _SELDOM_LESS_THAN < reading.size_bytes:
+            return max(size, _texts(reading))
+        return size
+
+    def sampled(self, reading: Reading) -> int:
+        """Return about how many bytes the reading takes, unless it is made to seem less."""
         size = READING_BYTES
         for seen in reading.observations:
             if type(seen) is MessageSeen and seen.role == "system":
@@ -82,6 +98,28 @@ def weight_of(observation: Observation) -> int:
     if type(observation) is CallAnswered:
         return _CALL_BYTES + _content(observation.result) + _error(observation.error)
     return _OBSERVATION_BYTES
+
+
+def _texts(reading: Reading) -> int:
+    """Add up all texts and numbers, wherever they are; but not what is shared, or was weighed whole."""
+    size = 0
+    told = [seen for seen in reading.observations if type(seen) is not MessageSeen and type(seen) is not ToolsOffered]
+    level: list[object] = [field for seen in told for field in astuple(seen)]
+    while level:
+        below: list[object] = []
+        for value in level:
+            if isinstance(value, dict):
+                members = cast("JsonObject", value)
+                below += members.values()
+                below += [name for name in members if len(name) > _LONGEST_SHARED_NAME]
+            elif isinstance(value, list):
+                below += cast("list[Json]", value)
+            elif isinstance(value, Recorded | Unparsed | CallError):
+                below += astuple(value)
+            else:
+                size += value.__sizeof__()
+        level = below
+    return size
 
 
 def _content(content: Content) -> int:

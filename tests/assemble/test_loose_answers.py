@@ -73,3 +73,11 @@ def test_of_a_long_answer_both_ends_are_kept():
     assert isinstance(answer, CallAnswered)
     assert isinstance(answer.result, Unparsed)
     assert (len(answer.result.text), answer.result.reason) == (1024, "truncated")
+
+
+def test_answers_with_ids_or_names_of_a_megabyte_are_not_remembered():
+    some, vast = LooseAnswers(), "1" * 1_000_000
+    asking = reading("ask", model(), requested("f", args(), id=vast), requested("f", args(), id="1"), trace=FIRST)
+    nameless = CallAnswered(call_id="1", name=vast, result=Recorded("fine"))
+    some.note(reading("next", model(), answered(vast, "fine"), nameless, start=5, trace=SECOND))
+    assert list(some.found([asking])) == []

@@ -1,7 +1,8 @@
 import pytest
 
-from tests.assemble.support import head
+from tests.assemble.support import head, reading
 from toolgauge.assemble.recent_spans import RecentSpans
+from toolgauge.model.observations import ConversationSeen
 from toolgauge.model.records import SpanHead, packed_head
 
 TRACE = b"t" * 16
@@ -55,3 +56,23 @@ def test_many_spans_are_sorted_with_pauses_and_none_is_missed():
     assert [one.span_id[:3] for one in recent.take_heads(TRACE)[::1000]] == [
         bytes((number, 0, 0)) for number in range(20)
     ] + [ROOT.span_id[:3]]
+
+
+def test_spans_with_large_names_are_fewer():
+    recent = RecentSpans(1000)
+    for number in range(100):
+        session = ConversationSeen(conversation_id=f"{number}" * 100_000, rank=1)
+        recent.add(reading("s", session, trace=f"{number:032x}", size=200_000))
+    found = [number for number in range(100) if recent.take(f"{number:032x}")]
+    assert 1 <= len(found) <= 20
+    assert found[-1:] in ([98], [99])
+
+
+def test_what_was_given_away_leaves_room():
+    recent = RecentSpans(1000)
+    recent.add_heads([CHILD])
+    for number in range(100):
+        session = ConversationSeen(conversation_id=f"{number}" * 50_000, rank=1)
+        recent.add(reading("s", session, trace=f"{number:032x}", size=100_000))
+        assert len(recent.take(f"{number:032x}")) == 1
+    assert recent.take_heads(TRACE) == [CHILD]

@@ -12,6 +12,8 @@ from toolgauge.model.observations import CallAnswered, CallRequested, Reading
 _MAX_ANSWERS = 10_000
 # So many characters of a result are kept of each.
 _MAX_TEXT = 1024
+# No id is longer: some carry a model's thoughts along, a few thousand characters of them.
+_MAX_ID = 8192
 
 
 class LooseAnswers:
@@ -27,7 +29,7 @@ class LooseAnswers:
             return
         start_ns, trace_id = reading.start_ns, reading.ref.trace_id
         for seen in reading.observations:
-            if type(seen) is CallAnswered and seen.call_id is not None:
+            if type(seen) is CallAnswered and seen.call_id is not None and _is_short(seen.call_id, seen.name):
                 key = (reading.service, seen.call_id)
                 known = self._known.get(key)
                 # Every later history repeats it: the first is remembered, whichever arrives first.
@@ -69,3 +71,7 @@ class LooseAnswers:
 
 def _is_alone(reading: Reading) -> bool:
     return reading.parent_span_id is None and not reading.is_log
+
+
+def _is_short(*names: str | None) -> bool:
+    return all(name is None or len(name) <= _MAX_ID for name in names)

@@ -9,6 +9,7 @@ their own would take the time of every garbage collection.
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from toolgauge.assemble.weight import READING_BYTES, Scale
 from toolgauge.model.observations import Reading
 from toolgauge.model.records import PackedHead, SpanHead
 
@@ -51,7 +52,10 @@ class _Generation:
 
 
 class RecentSpans:
-    """Remembers at least the newest `capacity` spans, by trace; at most twice as many."""
+    """Remembers at least the newest `capacity` spans, by trace; at most twice as many.
+
+    What takes the memory of several spans counts as several.
+    """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = max(1, capacity)
@@ -62,7 +66,7 @@ class RecentSpans:
     def add(self, reading: Reading) -> None:
         """Remember what was read from a span."""
         self._young.readings.setdefault(reading.ref.trace_id, []).append(reading)
-        self._count(1)
+        self._count(_spans_worth(reading))
 
     def add_heads(self, heads: Sequence[PackedHead]) -> None:
         """Remember the ids of spans that nobody reads."""
@@ -83,7 +87,7 @@ class RecentSpans:
     def take(self, trace_id: str) -> list[Reading]:
         """Give away what was read of a trace."""
         young = self._young.readings.pop(trace_id, [])
-        self._young_count -= len(young)
+        self._young_count -= sum(map(_spans_worth, young))
         return self._old.readings.pop(trace_id, []) + young
 
     def take_heads(self, trace_id: bytes) -> list[SpanHead]:
@@ -96,3 +100,8 @@ class RecentSpans:
         self._young_count += spans
         if self._young_count >= self._capacity:
             self._old, self._young, self._young_count = self._young, _Generation(), 0
+
+
+def _spans_worth(reading: Reading) -> int:
+    # A session's id, which is all that most of them hold, may be anything.
+    return Scale().weight(reading) // READING_BYTES

@@ -282,6 +282,10 @@ FINE = Scored(value=1.0, explanation="fine")
         Yields((None, Scored(value=True, explanation="x"))),
         Yields((None, Scored(value=cast("float", "1"), explanation="x"))),
         Yields((None, Scored(value=1.0, explanation=""))),
+        Yields((None, NotEvaluated(reason="no_calls", explanation=cast("str", None)))),
+        Yields((None, NotEvaluated(reason="no_calls", explanation=cast("str", ["x"])))),
+        Yields((None, Errored(error_type=cast("str", ["x"]), message="x"))),
+        Yields((None, Errored(error_type="x", message=cast("str", None)))),
         Yields((None, Scored(value=1.0, explanation="x", parts={"recall": float("inf")}))),
         Yields((None, Scored(value=1.0, explanation="x", parts=cast("dict[str, float]", [1])))),
         Yields((None, NotEvaluated(reason=cast("object", "tired")))),  # pyright: ignore[reportArgumentType] (the fault under test)

@@ -45,9 +45,9 @@ class Checker:
         if isinstance(outcome, Scored):
             problem = _problem_of_score(outcome)
         elif isinstance(outcome, NotEvaluated):
-            problem = "" if outcome.reason in _REASONS else "the evaluator gave a reason that is not in the closed list"
+            problem = _problem_of_absence(outcome)
         elif isinstance(outcome, Errored):
-            problem = ""
+            problem = _problem_of_words(outcome.error_type, outcome.message)
         else:
             return self._refused("the evaluator yielded something that is not an outcome")
         if problem:
@@ -83,6 +83,16 @@ def _problem_of_score(scored: Scored) -> str:
     if not _are_parts(scored.parts) or not _are_differences(scored.differences):
         return "the evaluator gave parts or differences of the wrong type"
     return ""
+
+
+def _problem_of_absence(outcome: NotEvaluated) -> str:
+    if outcome.reason not in _REASONS:
+        return "the evaluator gave a reason that is not in the closed list"
+    return _problem_of_words(outcome.explanation)
+
+
+def _problem_of_words(*words: object) -> str:
+    return "" if all(isinstance(word, str) for word in words) else "the evaluator gave something else for a text"
 
 
 def _is_number(value: object) -> bool:

@@ -1,6 +1,9 @@
 """Ids of spans that nobody views, by fixed offsets or through the message class."""
 
+import os
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -164,3 +167,34 @@ def test_parents_read_together_are_those_read_alone(*, raw: bytes, parent: bytes
 def test_trace_ids_that_were_widened_with_zeros_are_read():
     raw = Span(trace_id=bytes(8) + b"12345678", span_id=stock.SPAN_ID).SerializeToString()
     assert heads_of(raw, raw) == [(bytes(8) + b"12345678", stock.SPAN_ID, b"", None)] * 2
+
+
+def test_spans_that_look_like_heads_together_are_none_whatever_their_number():
+    # The first two, written one behind the other, read as one head; what follows the ids of the last as several.
+    pair = (Span(trace_id=stock.TRACE_ID).SerializeToString(), Span(trace_id=b"6bytes").SerializeToString())
+    last = stock.span().SerializeToString() + b"\x30\x80\x01"
+
+    assert heads_of(*pair * 3, last) == [(stock.TRACE_ID, stock.SPAN_ID, b"", None)]
+
+
+# How far memory grows while a request of few spans is decoded, as a share of its size.
+GROWTH = """
+from pathlib import Path
+from tests.decode import stock
+from toolgauge.decode.decoder import Decoder
+
+def peak():
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) << 10
+
+body = stock.request_of([stock.span(stock.key_value("k", "x" * (1 << 20))).SerializeToString()] * 32)
+Path("/proc/self/clear_refs").write_text("5")
+before = peak()
+assert len(Decoder([], []).traces(body).heads) == 32
+print((peak() - before) / len(body))
+"""
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="this system does not tell")
+def test_heads_of_large_spans_take_no_second_copy_of_the_request():
+    told = subprocess.run([sys.executable, "-c", GROWTH], capture_output=True, text=True, check=True)
+    assert float(told.stdout) < 1.5

@@ -27,6 +27,8 @@ Place: TypeAlias = tuple[int, int, int]
 _SPANS_AT_A_TIME = 256
 # Of so many spans that nobody views, about two.
 _HEADS_AT_ONCE = 4096
+# Taking them apart at once takes as much memory as the request, and large ones have little to gain by it.
+_LARGEST_AT_ONCE = 8 << 20
 
 
 class ViewedSpan(Struct, frozen=True, eq=False):
@@ -138,7 +140,8 @@ class Decoder:
         """
         request = parse_request(body)
         has_mark = self._span_marks.found_in_request(body, _samples(request))
-        heads = None if has_mark or count_parsed(request) > _HEADS_AT_ONCE else parse_heads(body)
+        is_large = len(body) > _LARGEST_AT_ONCE or count_parsed(request) > _HEADS_AT_ONCE
+        heads = None if has_mark or is_large else parse_heads(body)
         reading = _Reading(object() if sender is None else sender)
         since_pause = 0
         for resource_index, resource_group in enumerate(request.resource_groups):

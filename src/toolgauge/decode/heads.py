@@ -29,9 +29,9 @@ _TELLING_FLAGS = frozenset(
 _read_ids = struct.Struct("<H16sH8sH8s").unpack_from
 _read_ids_at_end = struct.Struct("<H8sH8sH16s").unpack_from
 _NO_TRACE_ID, _NO_SPAN_ID = bytes(16), bytes(8)
-# A head as protobuf writes it; what is none is found byte by byte, so that one that is none makes more than one.
+# A head as protobuf writes it, or all that stands from the first one on that is none.
 _HEADS = re.compile(
-    rb"\x12.\n\x10(.{16})\x12\x08(.{8}(?:\x22\x08.{8})?(?:0[\x00-\x7f])?(?:\x85\x01.{4})?)|.", re.DOTALL
+    rb"\x12.\n\x10(.{16})\x12\x08(.{8}(?:\x22\x08.{8})?(?:0[\x00-\x7f])?(?:\x85\x01.{4})?)|.+", re.DOTALL
 )
 _LARGEST_BYTES = 48
 
@@ -62,7 +62,8 @@ def read_heads(group: HeadGroupMessage) -> list[PackedHead] | None:
     if len(written) > count * _LARGEST_BYTES or _NO_SPAN_ID in written:
         return None
     heads: list[PackedHead] = _HEADS.findall(written)
-    return heads if len(heads) == count else None
+    # One that is none has no trace id. Two that are none may look like one, which nothing makes up for then.
+    return heads if len(heads) == count and (not heads or heads[-1][0]) else None
 
 
 def read_head(raw: bytes) -> SpanHead | None:

@@ -202,9 +202,10 @@ def test_this_process_uses_some_memory_and_can_give_some_back():
 # Pages that the system had to clear for forty large requests, one after the other.
 FAULTS = """
 import resource
+import sys
 from toolgauge.build.memory import keep_freed_memory
 
-keep_freed_memory(512 << 20)
+keep_freed_memory(int(sys.argv[1]))
 body = bytearray(4 << 20)
 del body
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -216,6 +217,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="this C library keeps what it likes")
-def test_large_requests_find_the_memory_of_those_before_them():
-    told = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize("limit", [512 << 20, 64 << 30, 1 << 70], ids=["512 MiB", "64 GiB", "no limit worth the name"])
+def test_large_requests_find_the_memory_of_those_before_them(limit: int):
+    told = subprocess.run([sys.executable, "-c", FAULTS, str(limit)], capture_output=True, text=True, check=True)
     assert int(told.stdout) < 1000

@@ -34,6 +34,8 @@ _KEPT = 1 / 16
 # As <malloc.h> has them; a larger threshold is not taken.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGEST_MMAP_THRESHOLD = 32 * _MIB
+# Thresholds are of the type `int`: of what is larger the lower half would be taken.
+_LARGEST_THRESHOLD = (1 << 31) - 1
 
 
 def keep_freed_memory(limit_bytes: int) -> None:
@@ -68,7 +70,7 @@ class Allocator:
         if self._mallopt is not None:
             # A request that is a large part of all that is kept goes back at once: it would only crowd out the others.
             self._mallopt(_M_MMAP_THRESHOLD, min(size_bytes // 4, _LARGEST_MMAP_THRESHOLD))
-            self._mallopt(_M_TRIM_THRESHOLD, size_bytes)
+            self._mallopt(_M_TRIM_THRESHOLD, min(size_bytes, _LARGEST_THRESHOLD))
 
     def trim(self) -> None:
         """Return what is free at this moment."""

@@ -44,6 +44,8 @@ def test_text_is_read_as_json_else_as_a_literal(text: str, expected: Json):
         "",
         "hello",
         "007",
+        "5e70431",
+        "-1e999",
         '{"city": "Lima", "unit"',
         "{'a': 1 + 2}",
         "{'a': 1j}",

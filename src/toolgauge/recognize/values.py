@@ -162,7 +162,8 @@ def _is_too_large(text: str) -> bool:
 
 def _read_otherwise(text: str, stripped: str, error: Exception) -> Content:
     """Read what msgspec does not; where only a number was out of range it says so."""
-    out_of_range = isinstance(error, msgspec.ValidationError)
+    # A text that is nothing but such a number is a text: `5e70431` is the name of a commit.
+    out_of_range = isinstance(error, msgspec.ValidationError) and stripped[0] in "{["
     is_json = out_of_range or "\\u" in text or "NaN" in text or "Infinity" in text
     try:
         return Recorded(_parse_slowly(stripped) if is_json else parse_literal(stripped))

@@ -1,9 +1,11 @@
+from typing import SupportsIndex, overload
+
 import pytest
 
 from tests.assemble.support import head, reading
 from toolgauge.assemble.recent_spans import RecentSpans
 from toolgauge.model.observations import ConversationSeen
-from toolgauge.model.records import SpanHead, packed_head
+from toolgauge.model.records import PackedHead, SpanHead, packed_head
 
 TRACE = b"t" * 16
 CHILD = packed_head(TRACE, b"a" * 8, b"b" * 8, flags=0x100)
@@ -76,3 +78,25 @@ def test_what_was_given_away_leaves_room():
         recent.add(reading("s", session, trace=f"{number:032x}", size=100_000))
         assert len(recent.take(f"{number:032x}")) == 1
     assert recent.take_heads(TRACE) == [CHILD]
+
+
+class Counted(list[PackedHead]):
+    """Heads that count how many of them are copied."""
+
+    copied = 0
+
+    @overload
+    def __getitem__(self, at: SupportsIndex) -> PackedHead: ...
+    @overload
+    def __getitem__(self, at: slice) -> "Counted": ...
+    def __getitem__(self, at: SupportsIndex | slice) -> "PackedHead | Counted":
+        if not isinstance(at, slice):
+            return super().__getitem__(at)
+        some = Counted(super().__getitem__(at))
+        Counted.copied += len(some)
+        return some
+
+
+def test_the_heads_of_a_large_request_are_copied_once():
+    RecentSpans(50_000).add_heads(Counted([CHILD] * 100_000))
+    assert Counted.copied == 100_000

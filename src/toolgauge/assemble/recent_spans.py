@@ -70,9 +70,11 @@ class RecentSpans:
 
     def add_heads(self, heads: Sequence[PackedHead]) -> None:
         """Remember the ids of spans that nobody reads."""
-        while heads:
+        first = 0
+        while first < len(heads):
             room = min(self._capacity - self._young_count, _AT_ONCE)
-            some, heads = heads[:room], heads[room:]
+            some = heads[first : first + room]
+            first += room
             self._young.unsorted.append(some)
             self._count(len(some))
 

@@ -101,6 +101,13 @@ def test_all_are_asked_about_a_span_of_very_many_attributes():
     assert asked(span(many)) == ["by_key", "by_scope", "stranger", "by_name", "never"]
 
 
+@pytest.mark.parametrize("wrong", ["vendor.", ["vendor."], None])
+@pytest.mark.parametrize("kind", ["keys", "scopes", "names"])
+def test_grounds_that_are_no_tuples_are_refused_at_once(kind: str, wrong: object):
+    with pytest.raises(TypeError, match="are tuples of texts"):
+        Grounds(**{kind: wrong})  # pyright: ignore[reportArgumentType] - a plug-in without a type checker
+
+
 def test_memory_of_scopes_and_findings_is_bounded_and_stays_right():
     keys = tuple(f"key.{number}" for number in range(10))
     among = Candidates([Asked(key, Grounds(keys=(key,))) for key in keys])

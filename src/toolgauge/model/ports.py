@@ -23,6 +23,11 @@ class Grounds(Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        # Others write dialects too, not all of them with a type checker: a single text would be read letter by letter.
+        if {type(self.keys), type(self.scopes), type(self.names)} != {tuple}:
+            raise TypeError("`keys`, `scopes` and `names` of grounds are tuples of texts")
+
 
 class Dialect(Protocol):
     """One way of writing tool calls to spans and log records. Without memory: one record at a time.

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.settings import ModelSettings
 
@@ -210,3 +211,14 @@ def test_a_client_that_prepared_itself_loads_nothing_with_its_first_request():
     assert (requests, ran.stderr) == ("1", "")
     # What opens sockets is the system's, and small.
     assert [name for name in literal_eval(loaded) if not name.startswith(("anyio", "httpcore"))] == []
+
+
+async def test_a_verdict_that_a_provider_parsed_to_what_is_no_json_is_none(monkeypatch: pytest.MonkeyPatch):
+    async def parsed(*_: object, **__: object) -> ModelResponse:
+        return ModelResponse(parts=[ToolCallPart("verdict", {"reason": "\ud800"})])
+
+    monkeypatch.setattr("toolgauge.judge.provider.model_request", parsed)
+    async with stub(YES) as serving, client(serving.url) as asking:
+        reply = await asking.ask(Request(question=question()))
+
+    assert (reply.verdict, reply.problem) == (None, "the verdict is not valid JSON")

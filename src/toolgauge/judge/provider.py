@@ -246,8 +246,7 @@ def _verdict(form_name: str, response: ModelResponse) -> tuple[Json, str | None]
         if calls[0].tool_name != form_name:
             return None, f"there is no tool but `{form_name}`"
         args = calls[0].args
-        # Some providers parse it themselves.
-        return _parsed(msgspec.json.encode(args) if isinstance(args, dict) else args or "")
+        return _parsed("" if args is None else args)
     # Models without tools write the verdict out.
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart)).strip()
     if not text.startswith("{"):
@@ -255,8 +254,10 @@ def _verdict(form_name: str, response: ModelResponse) -> tuple[Json, str | None]
     return _parsed(text)
 
 
-def _parsed(text: str | bytes) -> tuple[Json, str | None]:
+def _parsed(written: object) -> tuple[Json, str | None]:
     try:
+        # Some providers parse it themselves, with readers that take what is no JSON.
+        text = written if isinstance(written, str) else msgspec.json.encode(written)
         return msgspec.json.decode(text), None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None, "the verdict is not valid JSON"

@@ -15,34 +15,15 @@ from toolgauge.recognize.candidates import Candidates
 from toolgauge.recognize.conventions import names
 
 
-class Asked:
-    """A dialect that goes by its grounds."""
-
-    rank = 1
-    marks = ("any.",)
-    scopes: tuple[str, ...] = ()
-
-    def __init__(self, name: str, grounds: Grounds) -> None:
-        self.name = name
-        self.grounds = grounds
-
-    def claims(self, record: Record) -> bool:
-        raise NotImplementedError
-
-    def read(self, record: Record) -> Iterator[Observation]:
-        raise NotImplementedError
-
-    def attribute(self, record: Record, key: str) -> Value:
-        raise NotImplementedError
-
-
 class Stranger:
     """A dialect that declares no grounds."""
 
-    name = "stranger"
     rank = 1
     marks = ("any.",)
     scopes: tuple[str, ...] = ()
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def claims(self, record: Record) -> bool:
         raise NotImplementedError
@@ -52,6 +33,14 @@ class Stranger:
 
     def attribute(self, record: Record, key: str) -> Value:
         raise NotImplementedError
+
+
+class Asked(Stranger):
+    """A dialect that goes by its grounds."""
+
+    def __init__(self, name: str, grounds: Grounds) -> None:
+        super().__init__(name)
+        self.grounds = grounds
 
 
 BY_KEY = Asked("by_key", Grounds(keys=("one.key", "other.key")))
@@ -61,7 +50,7 @@ NEVER = Asked("never", Grounds())
 
 
 def candidates() -> Candidates:
-    return Candidates([BY_KEY, BY_SCOPE, Stranger(), BY_NAME, NEVER])
+    return Candidates([BY_KEY, BY_SCOPE, Stranger("stranger"), BY_NAME, NEVER])
 
 
 def asked(record: Record, among: Candidates | None = None) -> list[str]:

@@ -86,7 +86,7 @@ class OpenTrace:
 
     def due(self) -> tuple[int, ClosedBecause]:
         """Return when the trace closes if nothing more comes, and why."""
-        # Asked for with every span: plain comparisons cost a third of what a list of candidates does.
+        # Asked for often: plain comparisons cost a third of what a list of candidates does.
         limits = self._settings
         if self._missing:
             due_ns, because = self.active_ns + limits.open_idle_timeout_ns, "open_idle"

@@ -137,10 +137,6 @@ class Wire(Protocol):
         """Write it."""
         ...
 
-    def SetInParent(self) -> None:  # noqa: N802 protobuf's name
-        """Mark it as present, though empty."""
-        ...
-
 
 class ScopeGroupMessage(Wire, Protocol):
     """ScopeSpans or ScopeLogs; `items` are the raw spans or log records."""

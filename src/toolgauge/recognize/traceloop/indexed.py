@@ -15,7 +15,6 @@ from toolgauge.recognize.values import dump, plain
 
 PROMPT = "gen_ai.prompt."
 COMPLETION = "gen_ai.completion."
-FUNCTIONS = "llm.request.functions."
 
 # Six digits are more messages than a span can hold.
 _KEY = re.compile(r"(gen_ai\.prompt|gen_ai\.completion|llm\.request\.functions)\.([0-9]{1,6})\.(.+)")

@@ -159,11 +159,6 @@ class Pipeline:
         return self._assembler.next_due_ns()
 
     @property
-    def is_reading(self) -> bool:
-        """Tell that senders wait for requests that have been begun."""
-        return self._being_read > 0
-
-    @property
     def is_pressing(self) -> bool:
         """Tell whether what is ready to leave had better not wait for more of it."""
         return self._departures.is_pressing

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Iterator
 
+import pytest
+
 from toolgauge.receive.turns import Turns
 
 
@@ -64,3 +66,30 @@ async def test_a_sender_that_goes_away_holds_up_nobody():
     waiting.cancel()
     await asyncio.wait([first, waiting, last])
     assert line.ended == ["last"]
+
+
+async def test_a_line_is_waited_for_until_the_last_request_was_read_also_between_two_of_them():
+    line = Line()
+    assert not line.turns.are_waited_for
+    reading = asyncio.gather(line.read("a", 2), line.read("b", 2), line.read("c", 2))
+    await asyncio.sleep(0)
+    seen: list[bool] = []
+    while not reading.done():
+        seen.append(line.turns.are_waited_for)
+        await asyncio.sleep(0)
+    # The last look may come between the end of reading and the word of it.
+    assert len(seen) > 6
+    assert all(seen[:-2])
+    assert not line.turns.are_waited_for
+
+
+async def test_a_request_that_fails_while_it_is_read_is_waited_for_no_longer():
+    turns = Turns()
+
+    def failing() -> Iterator[str | None]:
+        yield None
+        raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        await turns.last_of(failing())
+    assert not turns.are_waited_for

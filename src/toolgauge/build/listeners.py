@@ -36,12 +36,12 @@ def make_receivers(
     clock: Callable[[], int],
     metrics: SelfMetrics,
     hop_id: str,
+    turns: Turns,
     has_memory: Callable[[int], bool],
 ) -> tuple[GrpcReceiver | HttpReceiver, ...]:
     """Make the OTLP receivers; raise `StartError` when a file that they need cannot be used."""
     protocols = config.receivers.otlp.protocols
     grpc, http = _grpc_settings(protocols.grpc), _http_settings(protocols.http)
-    turns = Turns()
     return (
         GrpcReceiver(consumer, grpc, clock=clock, metrics=metrics, hop_id=hop_id, turns=turns),
         HttpReceiver(

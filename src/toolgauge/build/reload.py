@@ -166,6 +166,7 @@ class Reloader:
                 clock=service.clock,
                 metrics=service.metrics,
                 hop_id=service.hop_id,
+                turns=service.turns,
                 has_memory=service.memory.admits,
             )
             wanted = new.otlp.protocols

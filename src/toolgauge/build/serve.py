@@ -20,6 +20,7 @@ from toolgauge.emit.resource import resource_from_environment
 from toolgauge.judge.judges import Judges
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.pipeline import ScorecardSink
+from toolgauge.receive.turns import Turns
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -33,6 +34,7 @@ def make_service(
     """
     clock = SteadyClock()
     start_ns = clock()
+    turns = Turns()
     hop_id = uuid.uuid4().hex
     registry = MetricRegistry()
     metrics = SelfMetrics(registry)
@@ -64,7 +66,7 @@ def make_service(
     return Service(
         pipeline=pipeline,
         receivers=make_receivers(
-            config, pipeline, clock=clock, metrics=metrics, hop_id=hop_id, has_memory=memory.admits
+            config, pipeline, clock=clock, metrics=metrics, hop_id=hop_id, turns=turns, has_memory=memory.admits
         ),
         health=health,
         admin=make_admin(config, health),
@@ -76,6 +78,7 @@ def make_service(
         endpoint=make_metrics_endpoint(config, registry, emitter.resource, start_ns=start_ns),
         push_interval_s=config.metrics.interval / 1e9,
         clock=clock,
+        turns=turns,
         hop_id=hop_id,
     )
 

@@ -15,6 +15,7 @@ from toolgauge.build.clock import SteadyClock
 from toolgauge.build.faults import Faults
 from toolgauge.build.garbage import GarbageRounds
 from toolgauge.build.lag import LoopLag
+from toolgauge.build.leaving import Leaving
 from toolgauge.build.memory import MemoryGuard
 from toolgauge.build.outlet import Outlet
 from toolgauge.emit.emitter import Emitter
@@ -24,12 +25,11 @@ from toolgauge.emit.settings import EmitSettings
 from toolgauge.pipeline import Pipeline, Rules
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
+from toolgauge.receive.turns import Turns
 from toolgauge.selfmetrics import SelfMetrics
 
 _LOG = logging.getLogger("toolgauge")
 _TICK_S = 0.1
-# What is ready leaves so often, unless it is much or somebody waits for it: each request costs as much as a few spans.
-_LEAVE_NS = 500_000_000
 # For scoring and for saying what came of it, in turn with reading. What waits may have to wait for two rounds of both.
 _SLICE_NS = 2_000_000
 _LEAST_SLICE_NS = 1_000_000
@@ -62,6 +62,7 @@ class Service:
         endpoint: MetricsEndpoint | None,
         push_interval_s: float,
         clock: SteadyClock,
+        turns: Turns,
         hop_id: str,
     ) -> None:
         self.pipeline = pipeline
@@ -78,6 +79,7 @@ class Service:
         self._garbage = GarbageRounds()
         self._push_interval_s = push_interval_s
         self.clock = clock
+        self.turns = turns
         self.hop_id = hop_id
         self._lag = LoopLag(metrics.loop_lag)
         self._timers: asyncio.Task[None] | None = None
@@ -178,8 +180,8 @@ class Service:
             self.pipeline.flush()
 
     async def _run_timers(self) -> None:
-        next_tick = next_push = next_leave = self.clock()
-        saying = False
+        next_tick = next_push = self.clock()
+        leaving = Leaving(next_tick)
         while True:
             now = self.clock()
             slice_ns = self._slice_ns(now)
@@ -187,10 +189,12 @@ class Service:
             if is_time:
                 next_tick = now + int(_TICK_S * 1e9)
                 self._take_note(now)
-            if saying or (is_time and (now >= next_leave or self.pipeline.is_pressing)):
-                next_leave = now + _LEAVE_NS
+                leaving.begin_if_due(now, is_pressing=self.pipeline.is_pressing)
+            if leaving.has_turn(now, do_senders_wait=not slice_ns):
+                # What fails is not begun again before it is time.
+                leaving.is_under_way = False
                 with self._faults.survived():
-                    saying = self.pipeline.flush_some(slice_ns // 2 or _LEAST_SLICE_NS)
+                    leaving.is_under_way = self.pipeline.flush_some(slice_ns // 2 or _LEAST_SLICE_NS)
             if now >= next_push:
                 next_push = now + int(self._push_interval_s * 1e9)
                 with self._faults.survived():
@@ -198,10 +202,11 @@ class Service:
             busy = not slice_ns
             if slice_ns:
                 with self._faults.survived():
-                    busy = self.pipeline.score(slice_ns // 2 if saying else slice_ns)
+                    busy = self.pipeline.score(slice_ns // 2 if leaving.is_under_way else slice_ns)
+            busy = busy or leaving.is_under_way
             if is_time:
-                self._garbage.look(now, is_quiet=not (busy or saying))
-            await asyncio.sleep(0 if busy or saying else _TICK_S)
+                self._garbage.look(now, is_quiet=not busy)
+            await asyncio.sleep(0 if busy else _TICK_S)
 
     def _take_note(self, now_ns: int) -> None:
         with self._faults.survived():
@@ -211,7 +216,7 @@ class Service:
 
     def _slice_ns(self, now_ns: int) -> int:
         """Say for how long to score, and for how long to speak, before others have their turn; 0: not now."""
-        may_wait = self.pipeline.is_reading and self.pipeline.behind_ns(now_ns) <= _MAY_WAIT_NS
+        may_wait = self.turns.are_waited_for and self.pipeline.behind_ns(now_ns) <= _MAY_WAIT_NS
         return 0 if may_wait else _SLICE_NS
 
     def _watch_memory(self, now_ns: int) -> None:

@@ -24,19 +24,35 @@ class Turns:
         self._reading = asyncio.Lock()
         # By reading, since the rest of the loop had its turn.
         self._spent_ns = 0
+        self._in_line = 0
+
+    @property
+    def are_waited_for(self) -> bool:
+        """Tell whether senders wait for a request to be read, begun or not."""
+        return self._in_line > 0
 
     async def last_of(self, steps: Iterator[_T | None]) -> _T:
         """Take the steps up to the first that is not a pause (`None`), and return it."""
-        while True:
-            async with self._reading:
-                for _ in range(_STEPS_IN_A_ROW):
-                    if self._spent_ns >= _LONGEST_NS:
-                        self._spent_ns = 0
-                        await asyncio.sleep(0)
-                    began = time.perf_counter_ns()
-                    step = next(steps)
-                    if step is not None:
-                        self._spent_ns += time.perf_counter_ns() - began
-                        return step
-                    # Whoever pauses has used up the turn.
-                    self._spent_ns = _LONGEST_NS
+        self._in_line += 1
+        try:
+            while True:
+                async with self._reading:
+                    last = await self._some_of(steps)
+                if last is not None:
+                    return last
+        finally:
+            self._in_line -= 1
+
+    async def _some_of(self, steps: Iterator[_T | None]) -> _T | None:
+        for _ in range(_STEPS_IN_A_ROW):
+            if self._spent_ns >= _LONGEST_NS:
+                self._spent_ns = 0
+                await asyncio.sleep(0)
+            began = time.perf_counter_ns()
+            step = next(steps)
+            if step is not None:
+                self._spent_ns += time.perf_counter_ns() - began
+                return step
+            # Whoever pauses has used up the turn.
+            self._spent_ns = _LONGEST_NS
+        return None

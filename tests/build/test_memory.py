@@ -22,9 +22,12 @@ class FakeAllocator(Allocator):
         self.trimmed = self.collected = 0
         self.machine: Machine | None = None
         self.frees_to_mib = 0.0
+        self.trims_to_mib: float | None = None
 
     def trim(self) -> None:
         self.trimmed += 1
+        if self.machine is not None and self.trims_to_mib is not None:
+            self.machine.used_mib = self.trims_to_mib
 
     def collect(self) -> None:
         self.collected += 1
@@ -122,12 +125,37 @@ def test_a_process_with_nothing_to_let_go_takes_requests_and_says_once_that_the_
 ):
     machine = Machine()
     machine.is_empty = True
-    assert [machine.look(90) for _ in range(3)] == [False] * 3
+    assert [machine.look(90, after_s=2) for _ in range(5)] == [False] * 5
     assert machine.admits
     assert [record.getMessage() for record in caplog.records] == [
         "90 of 100 MiB of memory (`memory.limit`) in use: senders are told to come back",
         "more than 80 % of `memory.limit` is in use although nothing is waiting: raise it",
     ]
+
+
+def test_a_limit_is_not_called_too_small_for_memory_that_is_free_and_only_not_given_back(
+    caplog: pytest.LogCaptureFixture,
+):
+    caplog.set_level(logging.INFO)
+    machine = Machine()
+    machine.look(90)
+    caplog.clear()
+    machine.is_empty = True
+    machine.allocator.machine = machine
+    machine.allocator.trims_to_mib = 60
+    machine.look(90, after_s=1)
+    assert (machine.used_mib, machine.admits) == (60, True)
+    assert [record.getMessage() for record in caplog.records] == [
+        "60 of 100 MiB of memory (`memory.limit`) in use: requests are taken again",
+    ]
+
+
+def test_a_limit_is_not_called_too_small_for_what_is_gone_soon(caplog: pytest.LogCaptureFixture):
+    machine = Machine()
+    machine.is_empty = True
+    for used_mib in (90, 90, 60, 90, 90):
+        machine.look(used_mib, after_s=4)
+    assert "raise it" not in caplog.text
 
 
 def test_a_flood_between_two_looks_is_seen():

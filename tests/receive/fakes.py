@@ -83,7 +83,9 @@ async def receiving(
     metrics = SelfMetrics(MetricRegistry())
     clock: Callable[[], int] = lambda: NOW_NS  # noqa: E731 - a clock is one expression
     grpc_settings = GrpcSettings(endpoint="127.0.0.1:0", max_recv_msg_size=limit, tls=tls, guard=guard)
-    grpc_receiver = GrpcReceiver(consumer, grpc_settings, clock=clock, metrics=metrics, hop_id=OWN_HOP)
+    grpc_receiver = GrpcReceiver(
+        consumer, grpc_settings, clock=clock, metrics=metrics, hop_id=OWN_HOP, has_memory=has_memory
+    )
     http_settings = HttpSettings(
         endpoint="127.0.0.1:0",
         max_request_body_size=limit,

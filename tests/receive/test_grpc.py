@@ -1,4 +1,4 @@
-# pyright: reportUnknownVariableType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 import asyncio
 import gc
 import socket
@@ -187,6 +187,59 @@ async def test_one_stuck_request_does_not_hold_up_twenty_others_on_its_connectio
         stuck.cancel()
     assert [told.code for told in answers] == [Code.OK] * 20
     assert len(receivers.consumer.taken) == 20
+
+
+async def test_a_message_that_is_half_there_is_told_to_come_back_when_memory_is_short():
+    memory = {"is short": False}
+
+    async def half() -> AsyncIterator[bytes]:
+        await asyncio.Event().wait()
+        yield b""
+
+    async with (
+        receiving(has_memory=lambda _size: not memory["is short"]) as receivers,
+        grpc.aio.insecure_channel(f"127.0.0.1:{receivers.grpc.port}") as channel,
+    ):
+        stuck = channel.stream_unary(TRACES)(half())
+        assert (await call(channel, RECORDED)).code is Code.OK
+        assert not stuck.done()
+        memory["is short"] = True
+        with pytest.raises(grpc.aio.AioRpcError) as told:
+            await asyncio.wait_for(stuck, 5)
+        # What is whole is for the consumer to refuse, which counts its spans.
+        assert (await call(channel, RECORDED)).code is Code.OK
+    details = dict(told.value.trailing_metadata() or ())["grpc-status-details-bin"]
+    assert isinstance(details, bytes)
+    assert (told.value.code(), told.value.details()) == (Code.UNAVAILABLE, "memory is short")
+    assert Status.FromString(details).details[0].Unpack(RetryInfo())
+    assert receivers.outcomes() == {("grpc", "traces", "accepted"): 2, ("grpc", "traces", "refused"): 1}
+
+
+async def test_sender_that_goes_away_in_the_middle_of_a_message_is_counted_as_unread():
+    async def half() -> AsyncIterator[bytes]:
+        await asyncio.Event().wait()
+        yield b""
+
+    async with receiving() as receivers, grpc.aio.insecure_channel(f"127.0.0.1:{receivers.grpc.port}") as channel:
+        stuck = channel.stream_unary(TRACES)(half())
+        assert (await call(channel, RECORDED)).code is Code.OK
+        stuck.cancel()
+        async with asyncio.timeout(5):
+            while len(receivers.outcomes()) < 2:
+                await asyncio.sleep(0.01)
+    assert receivers.outcomes() == {("grpc", "traces", "accepted"): 1, ("grpc", "traces", "unread"): 1}
+
+
+async def test_call_without_a_message_is_an_invalid_argument():
+    async def nothing() -> AsyncIterator[bytes]:
+        for body in ():
+            yield body
+
+    async with receiving() as receivers, grpc.aio.insecure_channel(f"127.0.0.1:{receivers.grpc.port}") as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as told:
+            await asyncio.wait_for(channel.stream_unary(TRACES)(nothing()), 5)
+    assert (told.value.code(), told.value.details()) == (Code.INVALID_ARGUMENT, "the request has no message")
+    assert receivers.outcomes() == {("grpc", "traces", "unread"): 1}
 
 
 @pytest.mark.parametrize("noise", [b"\0" * 64, bytes(range(256)) * 8, b"GET / HTTP/1.1\r\n\r\n"])

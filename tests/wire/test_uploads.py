@@ -7,6 +7,7 @@ from pathlib import Path
 
 import grpc
 
+from tests.wire.http2 import HalfSender
 from tests.wire.support import TRACES, recorded, serving
 
 MIB = 1 << 20
@@ -31,6 +32,28 @@ def test_half_sent_bodies_stay_within_the_limit_of_memory(tmp_path: Path):
         assert b"Retry-After: 1\r\n" in answer
         # Others may be told to come back for a moment, and are taken then.
         toolgauge.send(body, "http")
+
+
+def test_half_sent_messages_stay_within_the_limit_of_memory(tmp_path: Path):
+    (body,) = recorded("pydantic-ai", "tool_error")
+    with serving(tmp_path, "memory.limit=256MiB") as toolgauge, contextlib.ExitStack() as connections:
+        most = toolgauge.memory_mib()
+        for _ in range(3):
+            sender = connections.enter_context(contextlib.closing(HalfSender(toolgauge.grpc_port)))
+            streams = [sender.begin(64 * MIB) for _ in range(4)]
+            for _ in range(60):
+                for stream in streams:
+                    sender.send(stream, b"\0" * MIB)
+                    most = max(most, toolgauge.memory_mib())
+            while sender.listen(0.5):
+                pass
+            # They have been told to come back, and what they sent is no longer there.
+            assert sender.ended == set(streams)
+        # All that they had to say would be 720 MiB.
+        assert most < 256
+        assert toolgauge.total("toolgauge_requests_total") == 12
+        # Others may be told to come back for a moment, and are taken then.
+        toolgauge.send(body)
 
 
 def code_of(call: "grpc.Future[bytes]") -> grpc.StatusCode:

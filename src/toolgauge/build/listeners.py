@@ -43,7 +43,7 @@ def make_receivers(
     protocols = config.receivers.otlp.protocols
     grpc, http = _grpc_settings(protocols.grpc), _http_settings(protocols.http)
     return (
-        GrpcReceiver(consumer, grpc, clock=clock, metrics=metrics, hop_id=hop_id, turns=turns),
+        GrpcReceiver(consumer, grpc, clock=clock, metrics=metrics, hop_id=hop_id, turns=turns, has_memory=has_memory),
         HttpReceiver(
             consumer,
             http,

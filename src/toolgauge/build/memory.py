@@ -109,6 +109,7 @@ class MemoryGuard:
         self._collected_ns: int | None = None
         self._last_known: int | None = None
         self._is_known = True
+        self._full_since_ns: int | None = None
         self._is_too_small = False
         # Garbage has not been looked for of late; else, when the next look saw that it had.
         self._may_hoard = True
@@ -138,13 +139,14 @@ class MemoryGuard:
             self._may_hoard = now_ns - self._tidied_ns >= _BETWEEN_COLLECTIONS_NS
         self._note(resident)
         if not self._is_short:
-            self._short_since_ns = None
+            self._short_since_ns = self._full_since_ns = None
             return False
         if self._short_since_ns is None:
             self._short_since_ns = now_ns
         if is_empty:
             # Nothing would become less by waiting: what is taken in one at a time still leaves one at a time.
-            self._tell_too_small(resident)
+            resident = self._trimmed(resident, now_ns)
+            self._tell_too_small(resident, now_ns)
         elif resident >= self._resume:
             return self._relieve(resident, now_ns)
         self._is_short = False
@@ -199,8 +201,21 @@ class MemoryGuard:
         has_waited = self._short_since_ns is not None and now_ns - self._short_since_ns >= _PATIENCE_NS
         return resident >= self._limit or has_waited
 
-    def _tell_too_small(self, resident: int) -> None:
-        if resident >= self._soft and not self._is_too_small:
+    def _trimmed(self, resident: int, now_ns: int) -> int:
+        """Read how much is in use without what nobody uses: messages that were given up halfway, say."""
+        if resident < self._resume or not _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
+            return resident
+        self._relieved_ns = now_ns
+        self._allocator.trim()
+        return self._read()
+
+    def _tell_too_small(self, resident: int, now_ns: int) -> None:
+        if resident < self._soft:
+            return
+        if self._full_since_ns is None:
+            # It may be messages that are not whole yet, which nobody counts.
+            self._full_since_ns = now_ns
+        if not self._is_too_small and now_ns - self._full_since_ns >= _PATIENCE_NS:
             self._is_too_small = True
             _LOG.warning("more than 80 % of `memory.limit` is in use although nothing is waiting: raise it")
 

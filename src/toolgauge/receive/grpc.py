@@ -5,6 +5,8 @@ grows beyond its limit differs between versions, and would not be counted.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import NoReturn, TypeAlias
 
@@ -19,9 +21,10 @@ from toolgauge.receive.door import HOP_HEADER, Door
 from toolgauge.receive.grpc_tls import server_credentials
 from toolgauge.receive.gunzip import BrokenBodyError, gunzip, inflate
 from toolgauge.receive.health import GrpcHealth
-from toolgauge.receive.refusal import Refusal, loop, unauthenticated
+from toolgauge.receive.refusal import Refusal, invalid, loop, unauthenticated
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.receive.turns import Turns
+from toolgauge.receive.uploads import Uploads
 from toolgauge.selfmetrics import SelfMetrics
 
 _SERVICES: dict[Signal, str] = {
@@ -34,7 +37,10 @@ _Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
 
 class GrpcReceiver:
-    """One gRPC server; `port` is known once it has started. Receivers of one consumer share `turns`."""
+    """One gRPC server; `port` is known once it has started. Receivers of one consumer share `turns`.
+
+    `has_memory` tells whether so many more bytes may be gathered.
+    """
 
     def __init__(
         self,
@@ -45,6 +51,7 @@ class GrpcReceiver:
         metrics: SelfMetrics,
         hop_id: str,
         turns: Turns | None = None,
+        has_memory: Callable[[int], bool] = lambda _size_bytes: True,
     ) -> None:
         limit = settings.max_recv_msg_size
         self._door = Door(
@@ -56,6 +63,7 @@ class GrpcReceiver:
             hop_id=hop_id,
             turns=turns or Turns(),
         )
+        self._uploads = Uploads(limit, has_memory)
         self._settings = settings
         self._health: GrpcHealth | None = None
         self._server: grpc.aio.Server | None = None
@@ -74,7 +82,7 @@ class GrpcReceiver:
         addresses = [sock.getsockname()[:2] for sock in sockets]
         close_all(sockets)
         server = grpc.aio.server(options=tuple(_options(self._settings)))
-        server.add_generic_rpc_handlers((_Methods(self._door, self._settings.guard),))
+        server.add_generic_rpc_handlers((_Methods(self._door, self._settings.guard, self._uploads),))
         self._health = GrpcHealth(server)
         for host, port in addresses:
             address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -122,17 +130,21 @@ def _options(settings: GrpcSettings) -> Iterator[tuple[str, int]]:
 
 
 class _Methods(grpc.GenericRpcHandler):
-    """Finds the handler of a method; refuses strangers, and what carries our own hop id, whatever the message is."""
+    """Finds the handler of a method; refuses strangers, and what carries our own hop id, whatever the message is.
 
-    def __init__(self, door: Door, guard: TokenGuard | None) -> None:
+    All of them handle calls as if senders sent streams: a single message would be read to its end before anybody is
+    asked whether it may.
+    """
+
+    def __init__(self, door: Door, guard: TokenGuard | None, uploads: Uploads) -> None:
         self._own_hop = (HOP_HEADER, door.hop_id)
         self._guard = guard
-        self._door = door
-        self._signals: dict[str, Signal] = {f"/{service}/Export": signal for signal, service in _SERVICES.items()}
-        # As if they sent streams: a single message would be read to its end before anybody is asked whether it may.
+        self._open: dict[str, _Handler] = {}
         self._loop: dict[str, _Handler] = {}
         self._strangers: dict[str, _Handler] = {}
-        for path, signal in self._signals.items():
+        for signal, service in _SERVICES.items():
+            path = f"/{service}/Export"
+            self._open[path] = grpc.stream_unary_rpc_method_handler(_Exports(door, signal, uploads).take)
             self._loop[path] = grpc.stream_unary_rpc_method_handler(_refuse(door, signal, loop()))
             self._strangers[path] = grpc.stream_unary_rpc_method_handler(_refuse(door, signal, unauthenticated()))
 
@@ -143,30 +155,23 @@ class _Methods(grpc.GenericRpcHandler):
             return self._strangers.get(handler_call_details.method)
         if self._own_hop in metadata:
             return self._loop.get(handler_call_details.method)
-        signal = self._signals.get(handler_call_details.method)
-        return None if signal is None else grpc.unary_unary_rpc_method_handler(_Call(self._door, signal).export)
+        return self._open.get(handler_call_details.method)
 
 
 _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
-class _Call:
-    """One call of `Export`.
+class _Exports:
+    """Takes the calls of `Export` for one signal."""
 
-    gRPC itself turns away a message that is larger than the limit, and tells nobody. It then lets go of the call without
-    having begun it, and so it does with the call of a sender that went away before its message was there.
-    """
-
-    __slots__ = ("_door", "_is_begun", "_signal")
-
-    def __init__(self, door: Door, signal: Signal) -> None:
+    def __init__(self, door: Door, signal: Signal, uploads: Uploads) -> None:
         self._door = door
         self._signal: Signal = signal
-        self._is_begun = False
+        self._uploads = uploads
 
-    async def export(self, body: bytes, context: _Context) -> bytes:
-        """Take the message."""
-        self._is_begun = True
+    async def take(self, _bodies: AsyncIterator[bytes], context: _Context) -> bytes:
+        """Take one message: there is no second."""
+        body = await self._read(context)
         # The first byte tells: 0x1f is no legal tag of a protobuf message, 0x78 a rare one.
         decode = _decompress if body[:1] in (b"\x1f", b"\x78") else None
         told = await self._door.take(self._signal, body, context.peer(), decode)
@@ -176,9 +181,44 @@ class _Call:
             await _abort(context, told)
         return b""
 
-    def __del__(self) -> None:
-        if not self._is_begun:
+    async def _read(self, context: _Context) -> bytes:
+        upload = _Upload(self._door, self._signal, context)
+        self._uploads.begin(upload)
+        try:
+            body = await context.read()
+        except asyncio.CancelledError:
+            # The sender went away.
             self._door.miss(self._signal)
+            raise
+        finally:
+            self._uploads.end(upload)
+        if isinstance(body, bytes):  # pyright: ignore[reportUnnecessaryIsInstance] - the stubs know no `EOF`
+            return body
+        self._door.miss(self._signal)
+        try:
+            await _abort(context, invalid("the request has no message"))
+        except grpc.aio.InternalError:
+            # It had one that is larger than the limit: gRPC has told the sender itself, and the call is over.
+            raise asyncio.CancelledError from None
+
+
+class _Upload:
+    """A call whose message is being gathered."""
+
+    __slots__ = ("_context", "_door", "_signal")
+
+    def __init__(self, door: Door, signal: Signal, context: _Context) -> None:
+        self._door = door
+        self._signal: Signal = signal
+        self._context = context
+
+    async def give_up(self, told: Refusal) -> None:
+        """Answer now. That wakes whoever waits for the message, and gRPC lets go of what has come of it.
+
+        To stop waiting instead would leave a message that is whole at that very moment in memory for ever.
+        """
+        with contextlib.suppress(grpc.aio.BaseError):
+            await _abort(self._context, self._door.refuse(self._signal, told))
 
 
 def _header(metadata: Iterable[tuple[str, str | bytes]], name: str) -> str | None:

@@ -1,0 +1,77 @@
+"""Messages that are on their way in over gRPC: which calls to give up when memory runs short, or when one takes for ever.
+
+gRPC gathers a message out of sight until it is whole, in memory that no queue of ours counts, and tells nobody how far it
+has come. What can be known is how many are being gathered and since when.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from toolgauge.model.delivery import Refused
+from toolgauge.receive.refusal import Refusal, invalid, refusal
+
+# Between two looks. Most messages are whole sooner, and cost nobody a look.
+_LOOK_S = 0.02
+# A line that is slower than this is none.
+_SLOWEST_BYTES_PER_S = 64 * 1024
+
+_MEMORY_IS_SHORT = refusal(Refused("memory is short"))
+_TOO_SLOW = invalid("the message did not come in time", http_status=408)
+
+
+class Upload(Protocol):
+    """A call whose message is being gathered."""
+
+    async def give_up(self, told: Refusal) -> None:
+        """Tell the sender, which ends the call."""
+        ...
+
+
+class Uploads:
+    """The messages that one server is gathering, none of them larger than `largest`. Belongs to one event loop.
+
+    `has_memory` tells whether so many more bytes may be gathered. A message has `patience_s`, and the time that the
+    largest one needs on a slow line.
+    """
+
+    def __init__(self, largest: int, has_memory: Callable[[int], bool], *, patience_s: float = 60.0) -> None:
+        self._largest = largest
+        self._has_memory = has_memory
+        self._longest_s = patience_s + largest / _SLOWEST_BYTES_PER_S
+        # In the order in which they began.
+        self._begun_s: dict[Upload, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def begin(self, upload: Upload) -> None:
+        """Watch a call from here on."""
+        loop = asyncio.get_running_loop()
+        self._begun_s[upload] = loop.time()
+        if self._timer is None:
+            self._timer = loop.call_later(_LOOK_S, self._look)
+
+    def end(self, upload: Upload) -> None:
+        """Watch it no longer: its message is whole, or the sender is gone."""
+        self._begun_s.pop(upload, None)
+
+    def _look(self) -> None:
+        self._timer = None
+        if not self._begun_s:
+            return
+        loop = asyncio.get_running_loop()
+        now_s = loop.time()
+        # Nobody says how much came in since the last look; it was not more than this.
+        if not self._has_memory(len(self._begun_s) * self._largest):
+            # Those of this moment may well be whole: they are told by whoever reads them.
+            self._give_up(now_s - _LOOK_S, _MEMORY_IS_SHORT)
+        self._give_up(now_s - self._longest_s, _TOO_SLOW)
+        if self._begun_s:
+            self._timer = loop.call_later(_LOOK_S, self._look)
+
+    def _give_up(self, begun_before_s: float, told: Refusal) -> None:
+        for upload in [upload for upload, begun_s in self._begun_s.items() if begun_s <= begun_before_s]:
+            del self._begun_s[upload]
+            ending = asyncio.create_task(upload.give_up(told))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)

@@ -1,0 +1,84 @@
+"""When messages that are not whole are given up; the calls are fakes, the clock is the loop's own."""
+
+import asyncio
+
+from toolgauge.receive.refusal import Refusal
+from toolgauge.receive.uploads import Uploads
+
+
+class FakeUpload:
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: Refusal | None = None
+        self.is_over = asyncio.Event()
+
+    async def give_up(self, told: Refusal) -> None:
+        self.told = told
+        self.is_over.set()
+
+    async def ended(self) -> Refusal:
+        await asyncio.wait_for(self.is_over.wait(), 5)
+        assert self.told is not None
+        return self.told
+
+
+async def test_all_that_are_not_whole_are_given_up_when_memory_is_short():
+    uploads = Uploads(1000, lambda _size: False)
+    begun = [FakeUpload() for _ in range(3)]
+    for upload in begun:
+        uploads.begin(upload)
+    assert [(await upload.ended()).outcome for upload in begun] == ["refused"] * 3
+
+
+async def test_as_much_is_asked_for_as_may_have_come_in():
+    asked: list[int] = []
+
+    def has_memory(size_bytes: int) -> bool:
+        asked.append(size_bytes)
+        return len(asked) < 3
+
+    uploads = Uploads(1000, has_memory)
+    begun = [FakeUpload() for _ in range(4)]
+    for upload in begun:
+        uploads.begin(upload)
+    uploads.end(begun[0])
+    await begun[1].ended()
+    assert asked == [3000] * 3
+
+
+async def test_one_that_became_whole_in_time_is_left_alone():
+    uploads = Uploads(1000, lambda _size: False)
+    whole, half = FakeUpload(), FakeUpload()
+    uploads.begin(whole)
+    uploads.begin(half)
+    uploads.end(whole)
+    await half.ended()
+    assert whole.told is None
+
+
+async def test_one_that_takes_for_ever_is_told_that_it_did_not_come_in_time():
+    uploads = Uploads(1000, lambda _size: True, patience_s=0.05)
+    slow = FakeUpload()
+    uploads.begin(slow)
+    told = await slow.ended()
+    assert (told.outcome, told.http_status, told.retry_after_s) == ("invalid", 408, None)
+
+
+async def test_a_large_message_has_the_time_that_it_needs_on_a_slow_line():
+    uploads = Uploads(64 << 20, lambda _size: True, patience_s=0)
+    slow = FakeUpload()
+    uploads.begin(slow)
+    await asyncio.sleep(0.1)  # passing time is what is tested
+    assert slow.told is None
+    uploads.end(slow)
+
+
+async def test_nothing_is_asked_while_nothing_comes_in():
+    looks: list[int] = []
+    uploads = Uploads(1000, lambda size: bool(looks.append(size)) or True)
+    upload = FakeUpload()
+    uploads.begin(upload)
+    uploads.end(upload)
+    await asyncio.sleep(0.1)  # passing time is what is tested
+    assert looks == []

@@ -34,6 +34,18 @@ def test_marked_spans_are_viewed_and_others_give_their_ids():
     assert (decoded.span_count, decoded.undecodable) == (2, 0)
 
 
+@pytest.mark.parametrize("count", [2, 3, 4, 255, 256, 257, 700])
+def test_a_marked_span_is_found_wherever_it_stands_among_others(count: int):
+    for place in (0, 1, count // 2, count - 1):
+        spans = [PLAIN] * count
+        spans[place] = MARKED
+        for body in (stock.request(scope_of("s", *spans)), stock.request(scope_of("t", PLAIN), scope_of("s", *spans))):
+            for written in (body.SerializeToString(), stock.back_to_front(body)):
+                decoded = decoder().traces(written)
+                assert [viewed.place[2] for viewed in decoded.viewed] == [place]
+                assert len(decoded.heads) == decoded.span_count - 1
+
+
 def test_span_with_a_wanted_key_is_viewed():
     assert viewed_names(decoder(), scope_of("s", stock.span(stock.key_value("session.id"), name="w"))) == ["w"]
 

@@ -12,14 +12,15 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tests.decode import stock
 from toolgauge.decode.decoder import Decoder
 from toolgauge.decode.heads import read_head
-from toolgauge.model.records import SpanHead
+from toolgauge.model.records import PackedHead, SpanHead
 
 KINDS_WITH_REMOTE_PARENT = (Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CONSUMER)
 
 
-def facts(head: SpanHead | None) -> tuple[bytes, bytes, bytes, bool | None] | None:
-    if head is None:
+def facts(packed: PackedHead | None) -> tuple[bytes, bytes, bytes, bool | None] | None:
+    if packed is None:
         return None
+    head = SpanHead(*packed)
     return head.trace_id, head.span_id, head.parent_span_id, head.parent_is_remote
 
 
@@ -64,7 +65,7 @@ def test_remote_parent_comes_from_the_flags_else_from_the_kind(
 ):
     head = read_head(child(flags, kind))
     assert head is not None
-    assert head.parent_is_remote is is_remote
+    assert SpanHead(*head).parent_is_remote is is_remote
 
 
 def test_span_without_a_parent_has_an_empty_one_and_nothing_remote():
@@ -101,7 +102,14 @@ def test_status_text_that_looks_like_flags_is_not_taken_for_them():
     raw = child() + stock.field(15, stock.field(2, b"...\x85\x01\x00\x03AB"))
     head = read_head(raw)
     assert head is not None
-    assert head.parent_is_remote is False
+    assert SpanHead(*head).parent_is_remote is False
+
+
+def test_an_id_that_ends_like_flags_is_not_taken_for_them():
+    parent = b"\x11\x12\x85\x01\x00\x03\x00\x00"
+    raw = stock.span(parent=parent).SerializeToString().replace(stock.field(5, b"step"), b"")
+    assert raw.endswith(parent)
+    assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, parent, False)
 
 
 @pytest.mark.parametrize("raw", [b"", b"\x0a", b"\xff" * 60, b"\x0a\x10" + bytes(16) + b"\x12\x08" + bytes(8)])

@@ -18,6 +18,7 @@ from toolgauge.decode.values import Values
 from toolgauge.decode.values import value as decode_value
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Value
+from toolgauge.model.records import SpanHead
 
 MARKS = ("gen_ai.", "a", "名")
 WANTED = ("session.id", "k" * 128)
@@ -84,8 +85,9 @@ def test_view_of_any_span_equals_the_stock_class(span: Span, written: Callable[[
     assert [event.name for event in viewed.span.events] == [event.name for event in span.events]
     for event, expected in zip(viewed.span.events, span.events, strict=True):
         assert same_types(dict(event.attributes), stock.plain_attributes(expected.attributes))
-    head = read_head(raw)
-    assert head is not None
+    packed = read_head(raw)
+    assert packed is not None
+    head = SpanHead(*packed)
     assert (head.trace_id, head.span_id, head.parent_span_id) == (span.trace_id, span.span_id, span.parent_span_id)
 
 

@@ -27,6 +27,8 @@ Place: TypeAlias = tuple[int, int, int]
 _SPANS_AT_A_TIME = 256
 # Of so many spans that nobody views, about two.
 _HEADS_AT_ONCE = 4096
+# Of so many or fewer, each is searched for marks by itself: one search of all takes longer to begin than for a kilobyte.
+_FEW = 2
 # Taking them apart at once takes as much memory as the request, and large ones have little to gain by it.
 _LARGEST_AT_ONCE = 8 << 20
 
@@ -86,6 +88,7 @@ class _Reading:
 
     # What stands for the sender.
     origin: object
+    is_large: bool
     span_count: int = 0
     viewed: list[ViewedSpan] = field(default_factory=list[ViewedSpan])
     heads: list[PackedHead] = field(default_factory=list[PackedHead])
@@ -142,7 +145,7 @@ class Decoder:
         has_mark = self._span_marks.found_in_request(body, _samples(request))
         is_large = len(body) > _LARGEST_AT_ONCE or count_parsed(request) > _HEADS_AT_ONCE
         heads = None if has_mark or is_large else parse_heads(body)
-        reading = _Reading(object() if sender is None else sender)
+        reading = _Reading(object() if sender is None else sender, is_large)
         since_pause = 0
         for resource_index, resource_group in enumerate(request.resource_groups):
             for scope_index, group in enumerate(resource_group.scope_groups):
@@ -206,6 +209,12 @@ class Decoder:
         reading: _Reading,
     ) -> None:
         bears_mark = self._span_marks.search_like(group.items[0])
+        if not known.is_named and not reading.is_large:
+            items = list(items)
+            # An agent's spans share their scope with few others: a group has marks in its first span or, mostly, in none.
+            if len(items) > _FEW and bears_mark(items[0]) is None and not self._span_marks.found_among(items):
+                reading.heads.extend(read_each(items))
+                return
         resource = self._views.resource(resource_group.resource)
         resource_index, scope_index, first = place
         for index, raw in enumerate(items, first):
@@ -220,7 +229,7 @@ class Decoder:
                 continue
             around = reading.around = reading.around or container(resource_group, group, reading.origin)
             where = (resource_index, scope_index, index)
-            reading.viewed.append(ViewedSpan(span=span, raw=raw, container=around, place=where))
+            reading.viewed.append(ViewedSpan(span, raw, around, where))
 
     def _read_records(
         self,

@@ -8,7 +8,6 @@ orders, so each tag and length byte is checked first.
 """
 
 import re
-import struct
 from collections.abc import Iterable, Iterator
 
 from toolgauge.decode.marks import is_back_to_front
@@ -16,24 +15,20 @@ from toolgauge.decode.messages import HEAD, HEADS, HeadGroupMessage, HeadsMessag
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import PackedHead, SpanHead, packed_head
 
-# Tag and length of the three ids as little-endian numbers.
-_TRACE, _SPAN, _PARENT = 0x100A, 0x0812, 0x0822
-_PLAIN_BYTES = 44
-_FLAGS_BYTES = 6
-# Flags that tell of the parent, as they are written; the upper half of them is reserved.
-_TELLING_FLAGS = frozenset(
-    struct.pack("<HI", 0x0185, has_is_remote | trace_flags)
-    for has_is_remote in (0x100, 0x300)
-    for trace_flags in range(256)
-)
-_read_ids = struct.Struct("<H16sH8sH8s").unpack_from
-_read_ids_at_end = struct.Struct("<H8sH8sH16s").unpack_from
 _NO_TRACE_ID, _NO_SPAN_ID = bytes(16), bytes(8)
 # A head as protobuf writes it, or all that stands from the first one on that is none.
 _HEADS = re.compile(
     rb"\x12.\n\x10(.{16})\x12\x08(.{8}(?:\x22\x08.{8})?(?:0[\x00-\x7f])?(?:\x85\x01.{4})?)|.+", re.DOTALL
 )
 _LARGEST_BYTES = 48
+# The ids of a span with a parent, tags and lengths included, none of them all zero.
+_TRACE, _SPAN, _PARENT = rb"\n\x10(?!\x00{16}).{16}", rb"\x12\x08(?!\x00{8}).{8}", rb"\x22\x08(?!\x00{8}).{8}"
+# Flags that tell of the parent, as they are written; the upper half of them is reserved.
+_FLAGS = rb"\x85\x01.[\x01\x03]\x00\x00"
+# Flags are the last field of SDKs that write fields in order.
+_is_in_order = re.compile(_TRACE + _SPAN + _PARENT + rb".{6,}+(?<=" + _FLAGS + rb")", re.DOTALL).match
+# The Collector goes by the order of declaration: the flags stand behind the parent.
+_ends_in_ids = re.compile(_FLAGS + _PARENT + _SPAN + _TRACE, re.DOTALL).fullmatch
 
 
 def is_trace_id(raw: bytes) -> bool:
@@ -66,31 +61,16 @@ def read_heads(group: HeadGroupMessage) -> list[PackedHead] | None:
     return heads if len(heads) == count and (not heads or heads[-1][0]) else None
 
 
-def read_head(raw: bytes) -> SpanHead | None:
+def read_head(raw: bytes) -> PackedHead | None:
     """Read the ids of a raw span; `None` when it has none or cannot be parsed."""
-    size = len(raw)
-    if size < _PLAIN_BYTES:
-        return _parse_head(raw)
-    trace_tag, trace_id, span_tag, span_id, parent_tag, parent_span_id = _read_ids(raw)
-    if trace_tag == _TRACE:
-        # Flags are the last field of SDKs that write fields in order.
-        flags = raw[-_FLAGS_BYTES:]
-        rest = raw[20:38] + flags
-    elif is_back_to_front(raw):
-        # The Collector goes by the order of declaration: the flags stand behind the parent.
-        at = size - _PLAIN_BYTES
-        parent_tag, parent_span_id, span_tag, span_id, trace_tag, trace_id = _read_ids_at_end(raw, at + _FLAGS_BYTES)
-        flags = raw[at : at + _FLAGS_BYTES]
-        rest = span_id + b'"\x08' + parent_span_id + flags
-    else:
-        return _parse_head(raw)
-    is_plain = flags in _TELLING_FLAGS and trace_tag == _TRACE and span_tag == _SPAN and parent_tag == _PARENT
-    if is_plain and trace_id != _NO_TRACE_ID and span_id != _NO_SPAN_ID and parent_span_id != _NO_SPAN_ID:
-        return SpanHead(trace_id, rest)
+    if _is_in_order(raw) is not None:
+        return raw[2:18], raw[20:38] + raw[-6:]
+    if is_back_to_front(raw) and _ends_in_ids(raw[-44:]) is not None:
+        return raw[-16:], raw[-26:-18] + raw[-38:-28] + raw[-44:-38]
     return _parse_head(raw)
 
 
-def read_each(raws: Iterable[bytes]) -> Iterator[SpanHead]:
+def read_each(raws: Iterable[bytes]) -> Iterator[PackedHead]:
     """Read the ids of raw spans, one after the other; those that have none are left out."""
     return filter(None, map(read_head, raws))
 

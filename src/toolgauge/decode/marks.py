@@ -60,12 +60,19 @@ class Marks:
 
     def search_like(self, raw: bytes) -> Search:
         """Give the search for records that are written as this one is."""
-        return (self._back_to_front if is_back_to_front(raw) else self._in_order).found_in
+        return self._pattern_like(raw).found_in
+
+    def found_among(self, raws: Sequence[bytes]) -> bool:
+        """Tell whether any of these records, written as the first is, might bear a mark."""
+        return self._pattern_like(raws[0]).found_in_request(b"".join(raws))
 
     def found_in_request(self, body: bytes, samples: Iterable[bytes]) -> bool:
         """Tell whether any record of the request might bear a mark; `samples` has one record of each group."""
         pattern = self._back_to_front if any(map(is_back_to_front, samples)) else self._in_order
         return pattern.found_in_request(body)
+
+    def _pattern_like(self, raw: bytes) -> _Pattern:
+        return self._back_to_front if is_back_to_front(raw) else self._in_order
 
 
 def is_back_to_front(raw: bytes) -> bool:

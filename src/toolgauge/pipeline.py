@@ -51,10 +51,14 @@ class ScorecardSink(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSettings:
-    """How the pipeline behaves. Beyond `max_queue` evicted trajectories that wait, they leave unscored (`overload`)."""
+    """How the pipeline behaves.
+
+    Beyond `max_queue` evicted trajectories that wait, or `max_queue_bytes` of them, they leave unscored (`overload`).
+    """
 
     annotate: Literal["both", "hold", "scorecard", "off"] = "both"
     max_queue: int = 1000
+    max_queue_bytes: int = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -385,7 +389,7 @@ class Pipeline:
 
     def _take(self, trajectory: Trajectory) -> None:
         # Given up for want of memory: what is there is a part, and scoring takes memory too.
-        if trajectory.closed_because == "memory" or self._assembler.evicted_count > self._settings.max_queue:
+        if trajectory.closed_because == "memory" or self._is_backed_up:
             self._finish(trajectory, self._scorer.overloaded(trajectory), self._scorer)
         elif self._is_interrupted:
             self._let_go(trajectory, self._scorer)
@@ -400,6 +404,12 @@ class Pipeline:
                 taken_ns=self._clock(),
                 spent=spent,
             )
+
+    @property
+    def _is_backed_up(self) -> bool:
+        """Tell whether more has been evicted than may wait to be scored."""
+        waiting, settings = self._assembler, self._settings
+        return waiting.evicted_count > settings.max_queue or waiting.evicted_bytes > settings.max_queue_bytes
 
     def _is_done(self, scoring: _Scoring, until: int) -> bool:
         started = self._clock()

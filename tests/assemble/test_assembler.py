@@ -188,6 +188,26 @@ def test_oldest_trace_is_evicted_when_too_many_are_open():
     assert metrics.late.cells[()].count == 1
 
 
+def test_what_was_evicted_is_due_since_then_however_much_comes_after_it():
+    box, _ = assembler(AssembleSettings(max_open=1))
+    for number in range(3):
+        box.add(reading("run", agent("a"), parent="far", trace=f"{number:032x}"), number * SECOND_NS)
+    box.add_heads([head("more", trace=f"{2:032x}")], 9 * SECOND_NS)
+    assert (box.evicted_count, box.next_due_ns()) == (2, 1 * SECOND_NS)
+
+
+def test_it_is_known_how_much_waits_that_was_evicted():
+    box, _ = assembler(AssembleSettings(max_open=1))
+    said = MessageSeen(role="user", text="u" * 8000)
+    for number in range(3):
+        box.add(reading("run", agent("a"), said, parent="far", trace=f"{number:032x}"), number)
+    assert box.evicted_bytes == 2 * box.open_bytes > 16_000
+    next(box.closed(3))
+    assert box.evicted_bytes == box.open_bytes
+    assert len(list(box.closed(3))) == 1
+    assert box.evicted_bytes == 0
+
+
 def test_oldest_trace_is_evicted_when_open_traces_take_too_much():
     box, _ = assembler(AssembleSettings(max_open_bytes=15_000))
     said = MessageSeen(role="user", text="u" * 8000)

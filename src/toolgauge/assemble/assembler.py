@@ -47,7 +47,9 @@ class Assembler:
         self._conversations = Conversations(settings, self._open_until_ns) if conversations else None
         self._open_by_conversation: dict[str, set[str]] = {}
         self._loose = LooseAnswers()
-        self._evicted: deque[tuple[OpenTrace | OpenConversation, ClosedBecause]] = deque()
+        # With the time when they were: that is since when they are due.
+        self._evicted: deque[tuple[OpenTrace | OpenConversation, ClosedBecause, int]] = deque()
+        self._evicted_bytes = 0
 
     @property
     def open_count(self) -> int:
@@ -63,6 +65,11 @@ class Assembler:
     def evicted_count(self) -> int:
         """Evicted traces and conversations that wait to be asked for."""
         return len(self._evicted)
+
+    @property
+    def evicted_bytes(self) -> int:
+        """About how much memory those take."""
+        return self._evicted_bytes
 
     def adopt(self, settings: AssembleSettings, *, conversations: bool) -> None:
         """Go on with other settings; what is open keeps its times, and how much is remembered of the closed stays."""
@@ -124,7 +131,7 @@ class Assembler:
     def next_due_ns(self) -> int | None:
         """Return when something may become due."""
         if self._evicted:
-            return self._now_ns
+            return self._evicted[0][2]
         self._tell_schedule()
         dues = [self._schedule.next_due_ns()]
         if self._conversations is not None:
@@ -261,7 +268,8 @@ class Assembler:
             self._take_out(oldest, now_ns)
         elif self._conversations is not None:
             self._conversations.take(oldest, now_ns)
-        self._evicted.append((oldest, because))
+        self._evicted.append((oldest, because, now_ns))
+        self._evicted_bytes += oldest.size_bytes
 
     def _take_out(self, trace: OpenTrace, now_ns: int) -> None:
         """From here on the trace is closed."""
@@ -275,7 +283,9 @@ class Assembler:
 
     def _finish_evicted(self, now_ns: int) -> Iterator[Trajectory | None]:
         while self._evicted:
-            yield from self._finish(*self._evicted.popleft(), now_ns)
+            ended, because, _ = self._evicted.popleft()
+            self._evicted_bytes -= ended.size_bytes
+            yield from self._finish(ended, because, now_ns)
 
     def _finish(
         self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int

@@ -56,7 +56,7 @@ def make_pipeline(
         hold=Hold(config.hold.timeout, config.hold.max_bytes),
         outbox=outbox,
         metrics=metrics,
-        settings=PipelineSettings(annotate=config.annotate),
+        settings=_pipeline_settings(config),
         clock=clock,
         has_memory=has_memory,
     )
@@ -75,7 +75,7 @@ def make_rules(config: Config, criteria: Sequence[Criterion], metrics: SelfMetri
         assemble=assemble_settings(config),
         hold_timeout_ns=config.hold.timeout,
         hold_max_bytes=config.hold.max_bytes,
-        settings=PipelineSettings(annotate=config.annotate),
+        settings=_pipeline_settings(config),
     )
 
 
@@ -113,6 +113,11 @@ def assemble_settings(config: Config) -> AssembleSettings:
         late_traces=section.late_memory.traces,
         late_for_ns=section.late_memory.for_,
     )
+
+
+def _pipeline_settings(config: Config) -> PipelineSettings:
+    # Beside what is open, what had to give way to it may take a quarter as much.
+    return PipelineSettings(annotate=config.annotate, max_queue_bytes=config.assemble.max_open_bytes // 4)
 
 
 def emit_settings(config: Config) -> EmitSettings:

@@ -128,7 +128,7 @@ def _without_ids(
         if pace.left < 0:
             yield pace.rest()
         answers = [answer for answer in node.answers if answer.call_id is None]
-        run = (node.ref.trace_id, id(node.inside))
+        run = (node.ref.trace_id, id(node.branch.inside))
         if answers and (run not in longest or len(answers) >= len(longest[run][1])):
             longest[run] = (node, answers)
     if not longest:

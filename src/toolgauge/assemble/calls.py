@@ -134,7 +134,7 @@ def _tool_call(pair: Pair, became: Fate, run: SpanRef, place: tuple[int, int, in
         shown.ref,
         request.node.ref if request is not None else None,
         shown.ref if execution is not None else None,
-        shown.dialect,
+        shown.dialect or "",
         # Without a tool span only the moment of the request is known.
         shown.start_ns if execution is not None else shown.end_ns,
         shown.end_ns,
@@ -154,10 +154,10 @@ def _arguments(request: Request | None, execution: Execution | None) -> Content:
 
 
 def _agents(request: Request | None, execution: Execution | None) -> tuple[str, ...]:
-    if execution is not None and execution.node.above is not None and execution.node.above.agents:
-        return execution.node.above.agents
-    if request is not None and request.node.agents:
-        return request.node.agents
+    if execution is not None and execution.node.above is not None and execution.node.above.branch.agents:
+        return execution.node.above.branch.agents
+    if request is not None and request.node.branch.agents:
+        return request.node.branch.agents
     model = request.node.model_call if request is not None else None
     named = (
         execution.agent if execution is not None else None,

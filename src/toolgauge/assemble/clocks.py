@@ -28,7 +28,7 @@ def clock_offsets(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, Ma
     edges: dict[str | None, list[_Edge]] = {}
     for part in parts(nodes):
         for node in part:
-            shallowest[node.service] = min(node.depth, shallowest.get(node.service, node.depth))
+            shallowest[node.service] = min(node.branch.depth, shallowest.get(node.service, node.branch.depth))
             if node.above is not None and node.above.service != node.service:
                 edges.setdefault(node.service, []).append((node.above, node))
         pace.left -= len(part)

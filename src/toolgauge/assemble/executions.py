@@ -21,7 +21,7 @@ def executed_calls(
 ) -> Generator[None, None, list[Execution]]:
     """Return one execution per call in order of time; `requests` tell how often a call id was requested."""
     executing = [node for node in nodes if node.executions]
-    inner = [node for node in executing if node.tool_above is not None]
+    inner = [node for node in executing if node.branch.tool_above is not None]
     pace.left -= len(nodes)
     if pace.left < 0:
         yield pace.rest()
@@ -57,16 +57,16 @@ def _absorb_inner(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, No
 
 
 def _depth(node: Node) -> int:
-    return node.depth
+    return node.branch.depth
 
 
 def _absorb_into_outer(node: Node, execution: Execution) -> None:
-    if node.tool_above is None:
+    if node.branch.tool_above is None:
         return
-    for outer in islice(node.tool_above.executions, _MAX_BESIDE):
+    for outer in islice(node.branch.tool_above.executions, _MAX_BESIDE):
         host = outer.host or outer
-        if _shows_same_call(outer, execution, crossed=node.crossed) or (
-            host is not outer and _shows_same_call(host, execution, crossed=node.crossed)
+        if _shows_same_call(outer, execution, crossed=node.branch.crossed) or (
+            host is not outer and _shows_same_call(host, execution, crossed=node.branch.crossed)
         ):
             host.absorb(execution)
             return
@@ -98,7 +98,7 @@ def _absorb_doubled(executions: Sequence[Execution], pace: Pace) -> Generator[No
             yield pace.rest()
         if execution.arguments_key is None:
             continue
-        key = (fold_name(execution.name), execution.arguments_key, id(execution.node.tool_above))
+        key = (fold_name(execution.name), execution.arguments_key, id(execution.node.branch.tool_above))
         hosts = alike.setdefault(key, deque(maxlen=_MAX_BESIDE))
         scope = execution.node.scope
         for host, scopes in hosts:

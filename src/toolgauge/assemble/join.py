@@ -16,7 +16,7 @@ from toolgauge.assemble.calls import Turn, in_turns, tool_calls
 from toolgauge.assemble.executions import executed_calls
 from toolgauge.assemble.left_out import merged
 from toolgauge.assemble.messages import messages_of
-from toolgauge.assemble.node import Node, order
+from toolgauge.assemble.node import Node, order, take_apart
 from toolgauge.assemble.pairing import Pair, pair
 from toolgauge.assemble.pauses import Pace, in_order, parts
 from toolgauge.assemble.requests import requested_calls
@@ -74,9 +74,7 @@ def joining(
     trajectory = yield from _trajectory(traces, planted, nodes, joined, pace, scope, closed_because)
     # Nodes and calls name each other: what is left to the collection of garbage costs more than taking it apart.
     for part in parts(nodes):
-        for node in part:
-            if node.requests or node.executions or node.agent_run is not None:
-                node.part()
+        take_apart(part)
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()

@@ -32,7 +32,7 @@ def messages_of(nodes: Sequence[Node], turns: Sequence[Turn], pace: Pace) -> Gen
     # answer; a text is new when it differs from what the same role said before it in the same run.
     newest: dict[tuple[str, tuple[str, ...], Role], Collection[str]] = {}
     for time_ns, node, role, texts in sights:
-        spoken = (node.ref.trace_id, node.agents, role)
+        spoken = (node.ref.trace_id, node.branch.agents, role)
         before = newest.get(spoken, ())
         turn = bisect_left(starts, time_ns)
         for text in texts:

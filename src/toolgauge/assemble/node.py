@@ -1,6 +1,6 @@
 """What joining works on: the spans of a trace as nodes of a tree, and the two views of a call."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 from msgspec import Struct
 
@@ -19,31 +19,45 @@ from toolgauge.model.observations import (
 from toolgauge.model.records import SpanRef
 
 
-class Node:
-    """One span with all that was observed on it; `time_ns` is its start on the clock of the topmost service.
+class Branch(Struct, frozen=True, eq=False):
+    """What all spans directly below one span take over from it."""
 
-    All fields from `above` on follow from the spans above it.
-    """
+    depth: int
+    # Names of the agents from the outermost down to here.
+    agents: tuple[str, ...]
+    # The agent run that these spans are part of, and the outermost span that shows the same run.
+    inside: "Node | None"
+    outermost: "Node | None"
+    # The nearest tool span above, and whether an agent or a model stands between: then it is another call.
+    tool_above: "Node | None"
+    crossed: bool
+    # The nearest span above that shows a model's own output.
+    model_above: "Node | None"
+
+
+# Where spans hang that have none above them, and where one hangs as long as that is not known.
+TOP = Branch(0, (), None, None, None, False, None)
+NOWHERE = Branch(-1, (), None, None, None, False, None)
+
+
+class Node:
+    """One span with all that was observed on it; `time_ns` is its start on the clock of the topmost service."""
 
     __slots__ = (
         "above",
         "agent_run",
-        "agents",
         "answers",
+        "below",
+        "branch",
         "conversation",
-        "crossed",
-        "depth",
         "dialect",
         "end_ns",
         "executions",
         "from_log_only",
-        "inside",
         "is_primary",
         "messages",
-        "model_above",
         "model_call",
         "offers",
-        "outermost",
         "parent",
         "place",
         "ref",
@@ -52,7 +66,6 @@ class Node:
         "service",
         "start_ns",
         "time_ns",
-        "tool_above",
     )
 
     def __init__(self, first: Reading) -> None:
@@ -62,7 +75,7 @@ class Node:
         self.end_ns: int = first.end_ns
         self.service: str | None = first.service
         self.scope: str = first.scope
-        self.dialect: str = first.dialect or ""
+        self.dialect: str | None = first.dialect
         self.from_log_only: bool = first.is_log
         self.agent_run: AgentRun | None = None
         self.model_call: ModelCall | None = None
@@ -79,36 +92,27 @@ class Node:
         # Where it stands among all spans in order of time.
         self.place: int = 0
         self.above: Node | None = None
-        # Less than 0 while it is not known.
-        self.depth: int = -1
-        # Names of the agents from the outermost down to this span.
-        self.agents: tuple[str, ...] = ()
-        # The agent run that this span is, or is part of, and the outermost span that shows the same run.
-        self.inside: Node | None = None
-        self.outermost: Node | None = None
-        # The nearest tool span above, and whether an agent or a model stands between: then it is another call.
-        self.tool_above: Node | None = None
-        self.crossed: bool = False
-        # The nearest span above that shows a model's own output.
-        self.model_above: Node | None = None
-
-    def part(self) -> None:
-        """Let go of all that leads back here; the node is of no use from then on."""
-        self.requests.clear()
-        self.executions.clear()
-        self.inside = None
-        self.outermost = None
+        # Where it hangs; an agent run is on a branch of its own.
+        self.branch: Branch = NOWHERE
+        # Where the spans directly below it hang; made for the first of them.
+        self.below: Branch | None = None
 
     @property
     def is_outermost_run(self) -> bool:
         """Whether the span is an agent run that no other agent run contains."""
-        return self.agent_run is not None and (self.above is None or self.above.inside is None)
+        return self.agent_run is not None and (self.above is None or self.above.branch.inside is None)
 
 
 def order(node: Node) -> tuple[int, int, int, str, str]:
     """Sort by time, then by what tells spans of equal start apart, the same in every order of arrival."""
     ref = node.ref
-    return (node.time_ns, node.depth, node.end_ns, ref.span_id, ref.trace_id)
+    return (node.time_ns, node.branch.depth, node.end_ns, ref.span_id, ref.trace_id)
+
+
+def take_apart(nodes: Iterable[Node]) -> None:
+    """Let go of all that leads from nodes back to them; they are of no use from then on."""
+    for node in nodes:
+        del node.requests, node.executions, node.branch, node.below
 
 
 class Request(Struct, eq=False):
@@ -139,7 +143,7 @@ class Request(Struct, eq=False):
     @property
     def run(self) -> Node | None:
         """The agent run that asked."""
-        return self.node.inside
+        return self.node.branch.inside
 
     def absorb(self, other: "Request") -> None:
         """Take what is missing from another view, which thereby ends."""
@@ -181,7 +185,7 @@ class Execution(Struct, eq=False):
     @property
     def run(self) -> Node | None:
         """The agent run that made the call: what the tool span itself runs does not count."""
-        return self.node.above.inside if self.node.above is not None else None
+        return self.node.above.branch.inside if self.node.above is not None else None
 
     def has_name_of(self, other: "Execution") -> bool:
         """Tell whether both name the same tool; a span of the protocol may name none."""

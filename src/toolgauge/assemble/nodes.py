@@ -23,32 +23,39 @@ def nodes_of(
     readings: Sequence[Reading], parents: Mapping[str, str | None], pace: Pace
 ) -> Generator[None, None, dict[str, Node]]:
     """Return the nodes by span id, each with the parent that is known; pause now and then."""
-    by_span: dict[str, list[Reading]] = {}
+    firsts: dict[str, Reading] = {}
+    # Only log records give a span more than one reading.
+    others: dict[str, list[Reading]] = {}
     for part in parts(readings):
         for reading in part:
             if reading.observations:
-                by_span.setdefault(reading.ref.span_id, []).append(reading)
+                span_id = reading.ref.span_id
+                if firsts.setdefault(span_id, reading) is not reading:
+                    others.setdefault(span_id, []).append(reading)
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
     nodes: dict[str, Node] = {}
-    for part in parts(list(by_span.items()), HANDFUL):
-        for span_id, together in part:
-            nodes[span_id] = node = _node(together)
+    has_logs = False
+    for part in parts(list(firsts.items()), HANDFUL):
+        for span_id, reading in part:
+            node = _folded(reading, others[span_id]) if span_id in others else _observed(reading)
+            nodes[span_id] = node
             if node.from_log_only:
+                has_logs = True
                 # The span itself may have been seen all the same, and had nothing to say.
                 node.parent = parents.get(span_id)
         pace.left -= WORK * len(part)
         if pace.left < 0:
             yield pace.rest()
-    yield from _absorb_logs([node for node in nodes.values() if node.executions], pace)
+    if has_logs or others:
+        yield from _absorb_logs([node for node in nodes.values() if node.executions], pace)
     return nodes
 
 
-def _node(readings: list[Reading]) -> Node:
-    if len(readings) == 1:
-        return _observed(readings[0])
-    readings.sort(key=_log_order)
+def _folded(first: Reading, others: Sequence[Reading]) -> Node:
+    """Make one node of several readings of a span."""
+    readings = sorted((first, *others), key=_log_order)
     node = _observed(readings[0])
     for reading in readings[1:]:
         _fold_in(node, _observed(reading))

@@ -25,7 +25,7 @@ def requested_calls(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, 
     pace.left -= len(nodes)
     if pace.left < 0:
         yield pace.rest()
-    nested = [node for node in primary if node.model_above is not None]
+    nested = [node for node in primary if node.branch.model_above is not None]
     if nested:
         yield from _absorb_above(nested, pace)
     # A single instrumentation, as nearly always, tells nothing twice; and keys of arguments are dear.
@@ -47,7 +47,7 @@ def requested_calls(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, 
 
 
 def _absorb_above(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
-    for part in parts((yield from in_order(nodes, lambda node: -node.depth, pace))):
+    for part in parts((yield from in_order(nodes, lambda node: -node.branch.depth, pace))):
         for node in part:
             for outer in _requesting_above(node):
                 _absorb(_alive(node), _alive(outer))
@@ -107,13 +107,13 @@ def _absorb(known: Sequence[Request], others: Sequence[Request]) -> None:
 
 
 def _requesting_above(node: Node) -> Iterator[Node]:
-    above = node.model_above
+    above = node.branch.model_above
     for _ in range(_MAX_NESTING):
         if above is None:
             return
         if above.requests:
             yield above
-        above = above.model_above
+        above = above.branch.model_above
 
 
 def _absorb_beside(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:

@@ -27,7 +27,7 @@ class Runs:
         """Find out which span is of which run; `nodes` come in order of time. Pauses now and then."""
         for together in parts(nodes):
             for node in together:
-                run = node.outermost or self._whole
+                run = node.branch.outermost or self._whole
                 known = self._parts.get(id(run))
                 if known is None:
                     known = self._parts[id(run)] = (run, [])
@@ -48,14 +48,14 @@ class Runs:
     def run_of(self, pair: Pair) -> SpanRef:
         """Return the span of the run that made the call; what a tool's span itself runs does not count."""
         above = pair.execution.node.above if pair.execution is not None else None
-        made_in = above.outermost if above is not None else None
+        made_in = above.branch.outermost if above is not None else None
         if made_in is None and pair.request is not None:
-            made_in = pair.request.node.outermost
+            made_in = pair.request.node.branch.outermost
         return (made_in or self._whole).ref
 
 
 def _run(run: Node, together: Sequence[Node], pace: Pace) -> Generator[None, None, Run]:
-    outer = run.above.outermost if run.above is not None else None
+    outer = run.above.branch.outermost if run.above is not None else None
     speaking = [node for node in together if node.messages]
     pace.left -= WORK + len(together)
     if pace.left < 0:

@@ -147,4 +147,4 @@ def _in_words(told: Content) -> CallError | None:
 
 
 def _run(node: Node) -> tuple[str, int]:
-    return (node.ref.trace_id, id(node.inside))
+    return (node.ref.trace_id, id(node.branch.inside))

@@ -4,18 +4,20 @@ Spans that nobody read leave only their ids; chains of parents run through them.
 clocks of two services may disagree: both are repaired here, so that nothing after this has to care.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from operator import attrgetter
 
 from toolgauge.assemble.clocks import clock_offsets
-from toolgauge.assemble.node import Node, order
+from toolgauge.assemble.node import NOWHERE, TOP, Branch, Node, order
 from toolgauge.assemble.nodes import nodes_of
 from toolgauge.assemble.pauses import Pace, in_order, parts
 from toolgauge.model.observations import AgentRun, Reading
 
 # Paths are repeated on every call: a hostile chain of agents must not make them quadratic.
 _MAX_AGENT_PATH = 32
-# Depths of spans from which no way up was found as yet.
-_UNKNOWN, _ON_PATH = -1, -2
+# Where spans hang from which no way up was found, and those that are passed on the way.
+_ASTRAY = Branch(-2, (), None, None, None, False, None)
+_PASSED = Branch(-3, (), None, None, None, False, None)
 
 
 def plant(
@@ -25,31 +27,41 @@ def plant(
 
     `parents` maps span ids to parent ids, those of unread spans included.
     """
-    nodes = yield from nodes_of(readings, parents, pace)
-    yield from _hang(nodes, parents, pace)
-    rooted = yield from _rooted(nodes, pace)
-    offsets = yield from clock_offsets(rooted, pace)
-    for part in parts(rooted):
-        for node in part:
-            if offsets:
+    by_span = yield from nodes_of(readings, parents, pace)
+    nodes = list(by_span.values())
+    yield from _hang(nodes, by_span, parents, pace)
+    nodes = yield from _rooted(nodes, pace)
+    offsets = yield from clock_offsets(nodes, pace)
+    times: set[int] = set()
+    for part in parts(nodes):
+        if offsets:
+            for node in part:
                 node.time_ns += offsets[node.service]
-            _inherit(node)
+        times.update([node.time_ns for node in part])
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
-    return (yield from in_order(rooted, order, pace))
+    if len(times) == len(nodes):
+        # Nearly always: no two spans start at the same time, which alone tells their order.
+        return (yield from in_order(nodes, _time, pace))
+    return (yield from in_order(nodes, order, pace))
 
 
-def _hang(nodes: Mapping[str, Node], parents: Mapping[str, str | None], pace: Pace) -> Generator[None, None, None]:
+_time: Callable[[Node], int] = attrgetter("time_ns")
+
+
+def _hang(
+    nodes: Sequence[Node], by_span: Mapping[str, Node], parents: Mapping[str, str | None], pace: Pace
+) -> Generator[None, None, None]:
     """Find the nearest node above each, through spans that are no nodes; each of those is walked once."""
     walked: dict[str, Node | None] = {}
-    for part in parts(list(nodes.values())):
+    for part in parts(nodes):
         for node in part:
             parent = node.parent
             if parent is not None:
-                above = nodes.get(parent)
+                above = by_span.get(parent)
                 if above is None:
-                    above = _through_unread(parent, nodes, parents, walked)
+                    above = _through_unread(parent, by_span, parents, walked)
                 if above is not node:
                     node.above = above
         pace.left -= len(part)
@@ -72,62 +84,99 @@ def _through_unread(
     return found
 
 
-def _rooted(nodes: Mapping[str, Node], pace: Pace) -> Generator[None, None, list[Node]]:
-    """Return each node after the one above it, and set depths.
-
-    Circles of parents are cut open where the order of time says so.
-    """
+def _rooted(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, list[Node]]:
+    """Return each node after the one above it, and set their branches."""
     rooted: list[Node] = []
-    for part in parts((yield from in_order(list(nodes.values()), _start, pace))):
+    for part in parts(nodes):
+        for node in part:
+            if node.branch is NOWHERE:
+                above = node.above
+                if above is None or above.branch.depth >= 0:
+                    _settle(node)
+                    rooted.append(node)
+                else:
+                    _climb(node, rooted)
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
+    if len(rooted) < len(nodes):
+        yield from _cut_open([node for node in nodes if node.branch is _ASTRAY], rooted, pace)
+    return rooted
+
+
+def _climb(node: Node, rooted: list[Node]) -> None:
+    """Settle the node and all above it, unless they go round in a circle."""
+    path: list[Node] = []
+    at: Node | None = node
+    while at is not None and at.branch is NOWHERE:
+        at.branch = _ASTRAY
+        path.append(at)
+        at = at.above
+    if at is None or at.branch is not _ASTRAY:
+        for below in reversed(path):
+            _settle(below)
+            rooted.append(below)
+
+
+def _cut_open(astray: Sequence[Node], rooted: list[Node], pace: Pace) -> Generator[None, None, None]:
+    """Settle nodes below circles of parents, each cut open where the order of time says so."""
+    for part in parts((yield from in_order(astray, _start, pace))):
         for node in part:
             path: list[Node] = []
             at: Node | None = node
-            while at is not None and at.depth == _UNKNOWN:
-                at.depth = _ON_PATH
+            while at is not None and at.branch is _ASTRAY:
+                at.branch = _PASSED
                 path.append(at)
                 at = at.above
-            if at is not None and at.depth == _ON_PATH:
-                _cut_open(path, at)
+            if at is not None and at.branch is _PASSED:
+                # It becomes a root; those that were above it wait until their way up is followed.
+                at.above = None
+                while path[-1] is not at:
+                    path.pop().branch = _ASTRAY
             for below in reversed(path):
-                below.depth = 0 if below.above is None else below.above.depth + 1
+                _settle(below)
                 rooted.append(below)
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
-    return rooted
 
 
 def _start(node: Node) -> tuple[int, str]:
     return (node.start_ns, node.ref.span_id)
 
 
-def _cut_open(path: list[Node], top: Node) -> None:
-    """Make the node a root; those that were above it wait until their way up is followed."""
-    top.above = None
-    while path[-1] is not top:
-        path.pop().depth = _UNKNOWN
-
-
-def _inherit(node: Node) -> None:
-    """Take over from the node above, which was done before."""
+def _settle(node: Node) -> None:
+    """Hang the node below the one above it, which is settled."""
     above = node.above
-    if above is not None:
-        node.agents = above.agents
-        node.inside = above.inside
-        node.outermost = above.outermost
-        node.model_above = above if above.is_primary else above.model_above
-        shows_tool = bool(above.executions) and any(not execution.from_log for execution in above.executions)
-        node.tool_above = above if shows_tool else above.tool_above
-        barrier = above.agent_run is not None or above.model_call is not None
-        node.crossed = barrier or (not shows_tool and above.crossed)
-    if node.agent_run is not None:
-        _begin_run(node, node.agent_run)
+    if above is None:
+        branch = TOP
+    else:
+        branch = above.below
+        if branch is None:
+            branch = above.below = _branch_below(above)
+    node.branch = branch if node.agent_run is None else _branch_of_run(node, node.agent_run, branch)
 
 
-def _begin_run(node: Node, run: AgentRun) -> None:
+def _branch_below(node: Node) -> Branch:
+    branch = node.branch
+    shows_tool = bool(node.executions) and any(not execution.from_log for execution in node.executions)
+    is_barrier = node.agent_run is not None or node.model_call is not None
+    return Branch(
+        branch.depth + 1,
+        branch.agents,
+        branch.inside,
+        branch.outermost,
+        node if shows_tool else branch.tool_above,
+        is_barrier or (not shows_tool and branch.crossed),
+        node if node.is_primary else branch.model_above,
+    )
+
+
+def _branch_of_run(node: Node, run: AgentRun, branch: Branch) -> Branch:
+    agents, outermost = branch.agents, branch.outermost
     # Two instrumentations of one run nest under the same name.
-    if run.agent is not None and node.agents[-1:] != (run.agent,):
-        node.agents = (*node.agents[: _MAX_AGENT_PATH - 1], run.agent)
-    if node.inside is None or node.inside.agents != node.agents:
-        node.outermost = node
-    node.inside = node
+    if run.agent is not None and agents[-1:] != (run.agent,):
+        agents = (*agents[: _MAX_AGENT_PATH - 1], run.agent)
+    if branch.inside is None or branch.inside.branch.agents != agents:
+        outermost = node
+    return Branch(branch.depth, agents, node, outermost, branch.tool_above, branch.crossed, branch.model_above)

@@ -4,7 +4,8 @@ Every later input repeats every earlier answer, those of earlier traces included
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from operator import itemgetter
 
 from msgspec import Struct
 
@@ -35,21 +36,25 @@ class Answers:
 
     def collecting(self, nodes: Sequence[Node], pairs: Sequence[Pair], pace: Pace) -> Generator[None, None, None]:
         """Find them; `nodes` and `pairs` come in order of time. Pauses now and then."""
+        answering = [node for node in nodes if node.answers]
+        if not answering:
+            return
+        asked = self._asked
         for part in parts(pairs):
             for pair in part:
-                if pair.call_id is not None:
-                    times = self._asked.get(pair.call_id)
+                call_id = pair.call_id
+                if call_id is not None:
+                    times = asked.get(call_id)
                     if times is None:
-                        self._asked[pair.call_id] = [pair.asking.time_ns]
+                        asked[call_id] = [pair.asking.time_ns]
                     else:
                         self._occurrence[id(pair)] = len(times)
                         times.append(pair.asking.time_ns)
             pace.left -= len(part)
             if pace.left < 0:
                 yield pace.rest()
-        answering = [node for node in nodes if node.answers]
-        if answering:
-            self._told = yield from self._with_ids(answering, pace)
+        have_ids = yield from self._with_ids(answering, pace)
+        if not have_ids:
             self._by_order = yield from _without_ids(answering, pairs, pace)
 
     def to(self, pair: Pair) -> CallAnswered | None:
@@ -84,29 +89,53 @@ class Answers:
             return None
         return next((told for told in later if told.node.ref.trace_id == trace_id), later[0])
 
-    def _with_ids(self, nodes: Sequence[Node], pace: Pace) -> Generator[None, None, dict[str, list[_Told]]]:
-        """Collect what later inputs repeat only as far as it can matter: histories grow with their square."""
-        told: dict[str, list[_Told]] = {}
+    def _with_ids(self, nodes: Sequence[Node], pace: Pace) -> Generator[None, None, bool]:
+        """Collect what later inputs repeat only as far as it can matter: histories grow with their square.
+
+        Tell whether all answers have ids.
+        """
+        have_ids = True
+        told = self._told
+        moments: list[tuple[int, Node]] = []
+        for part in parts(nodes):
+            moments += [(_told_at(node), node) for node in part]
+            pace.left -= len(part)
+            if pace.left < 0:
+                yield pace.rest()
+        # What no later answer of the same trace can change.
         settled: dict[str, set[str]] = {}
-        for node in (yield from in_order(nodes, _told_at, pace)):
+        for time_ns, node in (yield from in_order(moments, _moment, pace)):
             pace.left -= WORK + len(node.answers)
             if pace.left < 0:
                 yield pace.rest()
-            time_ns = _told_at(node)
-            settled_here = settled.setdefault(node.ref.trace_id, set())
+            settled_here = settled.get(node.ref.trace_id)
+            if settled_here is None:
+                settled_here = settled[node.ref.trace_id] = set()
             for answer in node.answers:
                 call_id = answer.call_id
-                times = self._asked.get(call_id) if call_id is not None else None
-                if call_id is None or times is None or time_ns < times[0] or call_id in settled_here:
-                    continue
-                if time_ns > times[0] and len(times) == 1:
-                    settled_here.add(call_id)
-                known = told.setdefault(call_id, [])
-                if known and known[-1].node is node:
-                    known[-1].answers.append(answer)
-                else:
-                    known.append(_Told(node, time_ns, [answer]))
-        return told
+                if call_id is None:
+                    have_ids = False
+                elif call_id not in settled_here and self._was_asked(call_id, time_ns, settled_here):
+                    known = told.get(call_id)
+                    if known is None:
+                        told[call_id] = [_Told(node, time_ns, [answer])]
+                    elif known[-1].node is node:
+                        known[-1].answers.append(answer)
+                    else:
+                        known.append(_Told(node, time_ns, [answer]))
+        return have_ids
+
+    def _was_asked(self, call_id: str, time_ns: int, settled: set[str]) -> bool:
+        """Tell whether a call with the id was asked for by then; what settles it is noted."""
+        times = self._asked.get(call_id)
+        if times is None or time_ns < times[0]:
+            return False
+        if len(times) == 1 and time_ns > times[0]:
+            settled.add(call_id)
+        return True
+
+
+_moment: Callable[[tuple[int, Node]], int] = itemgetter(0)
 
 
 def _time(told: _Told) -> int:
@@ -115,7 +144,7 @@ def _time(told: _Told) -> int:
 
 def _told_at(node: Node) -> int:
     """Return when answers were known: a model is given them at its start, other spans tell what happened within."""
-    return node.time_ns if node.is_primary else node.time_ns + max(0, node.end_ns - node.start_ns)
+    return node.time_ns if node.is_primary else node.time_ns + node.duration_ns
 
 
 def _without_ids(

@@ -10,7 +10,7 @@ from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.pairing import Pair
 from toolgauge.assemble.pauses import WORK, Pace, in_order, parts
-from toolgauge.assemble.runs import Runs
+from toolgauge.assemble.runs import run_that_made
 from toolgauge.assemble.states import Fate, Offers, fate
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded
 from toolgauge.model.records import SpanRef
@@ -24,45 +24,50 @@ class Turn(Struct, frozen=True, eq=False):
     pairs: list[Pair]
 
 
+class Surroundings(Struct, frozen=True, eq=False):
+    """What decides what became of calls: answers in histories, tools on offer, and what stands for each trace."""
+
+    answers: Answers
+    offers: Offers
+    wholes: Mapping[str, Node]
+
+
 def in_turns(pairs: Sequence[Pair], pace: Pace) -> Generator[None, None, list[Turn]]:
-    """Group calls by the output that asked for them; requests come in the models' order."""
+    """Group calls by the output that asked for them; they come in order of time."""
     outputs: dict[Hashable, list[Pair]] = {}
     together: list[list[Pair]] = []
+    has_summaries = False
     for part in parts(pairs):
         for pair in part:
-            output = _output_of(pair)
-            known = outputs.get(output) if output is not None else None
-            if known is not None:
-                known.append(pair)
+            request = pair.request
+            if request is None:
+                # A call by itself, which no known output asked for.
+                together.append([pair])
                 continue
-            alone = [pair]
-            together.append(alone)
-            if output is not None:
-                outputs[output] = alone
+            output: Hashable = pair.asking
+            if not request.node.is_primary:
+                has_summaries = True
+                # A summary of several outputs rarely tells which calls went together.
+                output = pair if request.output is None else (id(pair.asking), request.output)
+            known = outputs.get(output)
+            if known is None:
+                outputs[output] = alone = [pair]
+                together.append(alone)
+            else:
+                known.append(pair)
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
     turns: list[Turn] = []
     for part in parts(together):
-        turns += [Turn(_moment(these), these) for these in part]
+        turns += [Turn(_moment(these) if has_summaries else these[0].asking, these) for these in part]
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
-    return (yield from in_order(turns, _place, pace))
+    return (yield from in_order(turns, _place, pace)) if has_summaries else turns
 
 
 _place: Callable[[Turn], int] = attrgetter("node.place")
-
-
-def _output_of(pair: Pair) -> Hashable | None:
-    """Tell the output that asked; `None` for a call by itself, which no known output asked for."""
-    request = pair.request
-    if request is None:
-        return None
-    if request.node.is_primary:
-        return id(pair.asking)
-    # A summary of several outputs rarely tells which calls went together.
-    return None if request.output is None else (id(pair.asking), request.output)
 
 
 def _moment(together: Sequence[Pair]) -> Node:
@@ -75,10 +80,10 @@ def _moment(together: Sequence[Pair]) -> Node:
 
 
 def tool_calls(
-    turns: Sequence[Turn], nodes: Sequence[Node], answers: Answers, runs: Mapping[str, Runs], pace: Pace
+    turns: Sequence[Turn], turns_ns: Sequence[int], around: Surroundings, pace: Pace
 ) -> Generator[None, None, tuple[ToolCall, ...]]:
-    """Return the calls in order; `runs` are those of each trace."""
-    offers = Offers(nodes)
+    """Return the calls in order; `turns_ns` tells when each turn began."""
+    answers, offers, wholes = around.answers, around.offers, around.wholes
     with_tool_spans: set[str] = set()
     for part in parts(turns):
         with_tool_spans.update(
@@ -87,7 +92,6 @@ def tool_calls(
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
-    starts = [turn.node.time_ns for turn in turns]
     calls: list[ToolCall] = []
     for number, turn in enumerate(turns):
         for position, pair in enumerate(turn.pairs):
@@ -95,22 +99,16 @@ def tool_calls(
             became = fate(pair, answers.to(pair), offers, has_tool_spans=trace_id in with_tool_spans)
             known_turn: int | None = None
             if became.error is not None or type(became.result) is not NotRecorded:
+                ran = pair.execution
+                known_ns = answers.told_ns(pair) if ran is None else ran.node.time_ns + ran.node.duration_ns
                 # Clocks are rounded: whoever asks is told later all the same.
-                known_turn = max(number + 1, bisect_left(starts, _known_ns(pair, answers)))
-            place = (len(calls), number, position, known_turn)
-            calls.append(_tool_call(pair, became, runs[trace_id].run_of(pair), place))
+                known_turn = max(number + 1, bisect_left(turns_ns, known_ns))
+            run = (run_that_made(pair) or wholes[trace_id]).ref
+            calls.append(_tool_call(pair, became, run, (len(calls), number, position, known_turn)))
             pace.left -= WORK
             if pace.left < 0:
                 yield pace.rest()
     return tuple(calls)
-
-
-def _known_ns(pair: Pair, answers: Answers) -> int:
-    """Return when the outcome of a call was known."""
-    if pair.execution is None:
-        return answers.told_ns(pair)
-    node = pair.execution.node
-    return node.time_ns + max(0, node.end_ns - node.start_ns)
 
 
 def _tool_call(pair: Pair, became: Fate, run: SpanRef, place: tuple[int, int, int, int | None]) -> ToolCall:

@@ -22,15 +22,13 @@ def executed_calls(
     """Return one execution per call in order of time; `requests` tell how often a call id was requested."""
     executing = [node for node in nodes if node.executions]
     inner = [node for node in executing if node.branch.tool_above is not None]
-    pace.left -= len(nodes)
+    calls = [execution for node in executing for execution in node.executions]
+    pace.left -= len(nodes) + len(calls)
     if pace.left < 0:
         yield pace.rest()
     if inner:
         yield from _absorb_inner(inner, pace)
-    calls = _outermost([execution for node in executing for execution in node.executions])
-    pace.left -= len(calls)
-    if pace.left < 0:
-        yield pace.rest()
+        calls = _outermost(calls)
     # A single instrumentation, as nearly always, tells nothing twice; and keys of arguments are dear.
     if len({execution.node.scope for execution in calls}) > 1:
         yield from _absorb_doubled(calls, pace)

@@ -5,22 +5,22 @@ counting one twice or losing a rejected one would move every score.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from toolgauge.assemble.answers import Answers
-from toolgauge.assemble.calls import Turn, in_turns, tool_calls
+from toolgauge.assemble.calls import Surroundings, in_turns, tool_calls
 from toolgauge.assemble.executions import executed_calls
 from toolgauge.assemble.left_out import merged
 from toolgauge.assemble.messages import messages_of
 from toolgauge.assemble.node import Node, order, take_apart
-from toolgauge.assemble.pairing import Pair, pair
+from toolgauge.assemble.pairing import Pair, asked, pair
 from toolgauge.assemble.pauses import Pace, in_order, parts
 from toolgauge.assemble.requests import requested_calls
-from toolgauge.assemble.runs import Runs
+from toolgauge.assemble.runs import runs_of
+from toolgauge.assemble.states import Offers
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import Reading, ToolDefinition
@@ -60,8 +60,8 @@ def joining(
     planted: list[_Planted] = []
     for trace in traces:
         nodes = yield from plant(trace.readings, trace.parents, pace)
-        planted.append(_Planted(trace.trace_id, nodes))
-    planted = [trace for trace in planted if trace.has_run]
+        if any(_is_of_run(node) for node in nodes):
+            planted.append(_Planted(trace.trace_id, nodes))
     planted.sort(key=lambda trace: trace.order)
     if not planted:
         return None
@@ -81,32 +81,29 @@ def joining(
     return trajectory
 
 
-_asked: Callable[[Pair], int] = attrgetter("asking.place")
-
-
 class _Joined(Struct, frozen=True):
-    turns: list[Turn]
     calls: tuple[ToolCall, ...]
-    runs: tuple[Run, ...]
+    # When each turn of calls began.
+    turns_ns: list[int]
+    runs: list[Run]
 
 
 def _joined(planted: "Sequence[_Planted]", nodes: Sequence[Node], pace: Pace) -> Generator[None, None, _Joined]:
     pairs: list[Pair] = []
     for trace in planted:
         pairs += yield from _pairs(trace.nodes, pace)
-    pairs = yield from in_order(pairs, _asked, pace)
+    if len(planted) > 1:
+        pairs = yield from in_order(pairs, asked, pace)
     turns = yield from in_turns(pairs, pace)
-    runs: dict[str, Runs] = {}
-    for trace in planted:
-        runs[trace.trace_id] = Runs(trace.root or trace.nodes[0])
-        yield from runs[trace.trace_id].telling_apart(trace.nodes, pace)
+    turns_ns = [turn.node.time_ns for turn in turns]
     answers = Answers()
     yield from answers.collecting(nodes, pairs, pace)
-    calls = yield from tool_calls(turns, nodes, answers, runs, pace)
-    told: list[Run] = []
+    wholes = {trace.trace_id: trace.whole for trace in planted}
+    calls = yield from tool_calls(turns, turns_ns, Surroundings(answers, Offers(nodes), wholes), pace)
+    runs: list[Run] = []
     for trace in planted:
-        told += yield from runs[trace.trace_id].telling(pace)
-    return _Joined(turns, calls, tuple(told))
+        runs += yield from runs_of(trace.whole, trace.nodes, pace)
+    return _Joined(calls, turns_ns, runs)
 
 
 def _trajectory(
@@ -118,12 +115,15 @@ def _trajectory(
     scope: TrajectoryScope,
     closed_because: ClosedBecause,
 ) -> Generator[None, None, Trajectory]:
-    turns, calls = joined.turns, joined.calls
+    calls, turns_ns = joined.calls, joined.turns_ns
     last = planted[-1]
     root = last.root
-    messages = yield from messages_of(nodes, turns, pace)
+    messages = yield from messages_of(nodes, turns_ns, pace)
     attributes = yield from _attributes(traces, root, pace)
-    start_ns, end_ns = yield from _span_of_time(nodes, pace)
+    start_ns, end_ns = _span_of_time(nodes)
+    pace.left -= len(nodes)
+    if pace.left < 0:
+        yield pace.rest()
     agents = _agents(nodes, calls)
     offers = _new_offers(nodes)
     pace.left -= len(nodes)
@@ -143,14 +143,14 @@ def _trajectory(
         calls=calls,
         tools_offered=_tools(offers),
         messages=messages,
-        offer_turns=_offer_turns(offers, turns),
+        offer_turns=_offer_turns(offers, turns_ns),
         attributes=attributes,
         closed_because=closed_because,
         start_ns=start_ns,
         end_ns=end_ns,
         left_out=merged([trace.left_out for trace in traces]),
         hidden_turns=sum([trace.hidden_turns for trace in planted]),
-        runs=joined.runs,
+        runs=tuple(joined.runs),
     )
 
 
@@ -160,9 +160,10 @@ class _Planted:
     def __init__(self, trace_id: str, nodes: list[Node]) -> None:
         self.trace_id = trace_id
         self.nodes = nodes
-        self.has_run = any(_is_of_run(node) for node in nodes)
-        self.order = (nodes[0].time_ns if nodes else 0, trace_id)
+        self.order = (nodes[0].time_ns, trace_id)
         self.root = _root(nodes)
+        # What stands for the trace as a whole.
+        self.whole = self.root or nodes[0]
 
     @property
     def hidden_turns(self) -> int:
@@ -192,31 +193,20 @@ def _pairs(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, list[Pair
     return (yield from pair(requests, executions, pace))
 
 
-def _span_of_time(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, tuple[int, int]]:
+def _span_of_time(nodes: Sequence[Node]) -> tuple[int, int]:
     """Return the first start and the last end; log records without a span count where there is nothing else."""
-    starts: list[int] = []
-    ends: list[int] = []
-    for part in parts(nodes):
-        seen = [node for node in part if not node.from_log_only]
-        if seen:
-            starts.append(min([node.start_ns for node in seen]))
-            ends.append(max([node.end_ns for node in seen]))
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
-    if starts:
-        return min(starts), max(ends)
-    return min([node.start_ns for node in nodes]), max([node.end_ns for node in nodes])
+    seen = [node for node in nodes if not node.from_log_only] or nodes
+    return min([node.start_ns for node in seen]), max([node.end_ns for node in seen])
 
 
 def _conversation(nodes: Sequence[Node], root: Node | None) -> str | None:
     """Return the conversation id of the lowest rank; among equals the root's, else the earliest."""
-    ranked = [
-        (node.conversation.rank, node is not root, place, node.conversation.conversation_id)
-        for place, node in enumerate(nodes)
-        if node.conversation is not None
-    ]
-    return min(ranked)[3] if ranked else None
+    best = root.conversation if root is not None else None
+    for node in nodes:
+        seen = node.conversation
+        if seen is not None and (best is None or seen.rank < best.rank):
+            best = seen
+    return best.conversation_id if best is not None else None
 
 
 def _service(root: Node | None, nodes: Sequence[Node]) -> str | None:
@@ -253,11 +243,10 @@ def _tools(offers: Sequence[_Offer]) -> tuple[ToolDefinition, ...] | None:
     return tuple(tools.values()) if offers else None
 
 
-def _offer_turns(offers: Sequence[_Offer], turns: Sequence[Turn]) -> dict[str, int]:
-    starts = [turn.node.time_ns for turn in turns]
+def _offer_turns(offers: Sequence[_Offer], turns_ns: Sequence[int]) -> dict[str, int]:
     first: dict[str, int] = {}
     for time_ns, offered in offers:
-        turn = bisect_left(starts, time_ns)
+        turn = bisect_left(turns_ns, time_ns)
         for tool in offered:
             first.setdefault(tool.name, turn)
     return first

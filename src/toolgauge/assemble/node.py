@@ -51,6 +51,7 @@ class Node:
         "branch",
         "conversation",
         "dialect",
+        "duration_ns",
         "end_ns",
         "executions",
         "from_log_only",
@@ -73,6 +74,8 @@ class Node:
         self.parent: str | None = first.parent_span_id
         self.start_ns: int = first.start_ns
         self.end_ns: int = first.end_ns
+        # Clocks that are set back make spans that end before they start.
+        self.duration_ns: int = first.end_ns - first.start_ns if first.end_ns > first.start_ns else 0
         self.service: str | None = first.service
         self.scope: str = first.scope
         self.dialect: str | None = first.dialect

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from toolgauge.assemble.canonical import fold_name, likeness
 from toolgauge.assemble.node import Execution, Node, Request
-from toolgauge.assemble.pauses import Pace, parts
+from toolgauge.assemble.pauses import Pace, in_order, parts
 
 # Comparing all with all is for the few calls of one agent run; hostile numbers fall through to order.
 _MAX_COMPARISONS = 1024
@@ -38,7 +38,7 @@ class Pair(Struct, eq=False):
 
 
 def pair(requests: Sequence[Request], executions: Sequence[Execution], pace: Pace) -> Generator[None, None, list[Pair]]:
-    """Return all calls of one trace. Both sides come in order of time."""
+    """Return all calls of one trace in order of time. Both sides come in that order too."""
     left_requests, left_executions = requests, executions
     for key, matches in _RULES:
         if not left_requests or not left_executions:
@@ -66,13 +66,18 @@ def _pairs(requests: Sequence[Request], alone: Sequence[Execution], pace: Pace) 
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
+    if not alone:
+        return found
     for part in parts(alone):
         # Of an execution without a name only its request could tell what was called.
         found += [Pair(None, one, one.node, one.name, one.call_id) for one in part if one.name]
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
-    return found
+    return (yield from in_order(found, asked, pace))
+
+
+asked: Callable[[Pair], int] = attrgetter("asking.place")
 
 
 _View: TypeAlias = Request | Execution
@@ -91,10 +96,10 @@ def _join(
         offering = ran.get(shared)
         if offering is None:
             continue
-        comparisons = min(len(wanting) * len(offering), _MAX_COMPARISONS)
-        pace.left -= comparisons
-        if pace.left < 0:
-            yield pace.rest()
+        if len(wanting) > 1:
+            pace.left -= min(len(wanting) * len(offering), _MAX_COMPARISONS)
+            if pace.left < 0:
+                yield pace.rest()
         for request, execution in matches(wanting, offering):
             request.execution = execution
             execution.was_requested = True
@@ -112,7 +117,11 @@ def _group(views: Sequence[_V], key: _Key, pace: Pace) -> Generator[None, None, 
         for view in part:
             value = key(view)
             if value is not None:
-                groups.setdefault(value, []).append(view)
+                known = groups.get(value)
+                if known is None:
+                    groups[value] = [view]
+                else:
+                    known.append(view)
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()

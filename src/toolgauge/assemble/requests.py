@@ -38,12 +38,12 @@ def requested_calls(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, 
     calls: list[Request] = []
     for part in parts(requesting):
         for node in part:
-            alive = _alive(node)
-            calls += alive if len(alive) <= 1 else sorted(alive, key=_position)
+            requests = node.requests
+            calls += requests if len(requests) == 1 else sorted(requests, key=_position)
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
-    return calls
+    return [request for request in calls if request.alive]
 
 
 def _absorb_above(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:

@@ -3,7 +3,7 @@
 Who judges a call needs the conversation as that agent had it, and not what others said at the same time.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -15,43 +15,48 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run
 
 
-class Runs:
-    """The runs of one trace; a trace without agent runs is one run, that of `root`."""
-
-    def __init__(self, root: Node) -> None:
-        self._whole = root
-        # By identity: hashing the names of spans would cost more than everything else here.
-        self._parts: dict[int, tuple[Node, list[Node]]] = {}
-
-    def telling_apart(self, nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
-        """Find out which span is of which run; `nodes` come in order of time. Pauses now and then."""
-        for together in parts(nodes):
-            for node in together:
-                run = node.branch.outermost or self._whole
-                known = self._parts.get(id(run))
-                if known is None:
-                    known = self._parts[id(run)] = (run, [])
-                known[1].append(node)
-            pace.left -= len(together)
-            if pace.left < 0:
-                yield pace.rest()
-
-    def telling(self, pace: Pace) -> Generator[None, None, tuple[Run, ...]]:
-        """Return the runs; pause now and then."""
-        shown = [part for part in self._parts.values() if part[0].agent_run is not None]
-        runs: list[Run] = []
+def runs_of(whole: Node, nodes: Sequence[Node], pace: Pace) -> Generator[None, None, Sequence[Run]]:
+    """Return the runs of one trace, whose `nodes` come in order of time; without agent runs it is one, that of `whole`."""
+    showing = [node for node in nodes if node.agent_run is not None]
+    pace.left -= len(nodes)
+    if pace.left < 0:
+        yield pace.rest()
+    if len(showing) <= 1:
+        return ((yield from _run(whole, nodes, pace)),)
+    runs: list[Run] = []
+    for run, together in (yield from _told_apart(whole, nodes, pace)):
         # What was seen outside of all runs is no run where there are others.
-        for run, together in shown or self._parts.values():
+        if run.agent_run is not None:
             runs.append((yield from _run(run, together, pace)))
-        return tuple((yield from _with_words(runs, pace))) if len(runs) > 1 else tuple(runs)
+    return (yield from _with_words(runs, pace))
 
-    def run_of(self, pair: Pair) -> SpanRef:
-        """Return the span of the run that made the call; what a tool's span itself runs does not count."""
-        above = pair.execution.node.above if pair.execution is not None else None
-        made_in = above.branch.outermost if above is not None else None
-        if made_in is None and pair.request is not None:
-            made_in = pair.request.node.branch.outermost
-        return (made_in or self._whole).ref
+
+def _told_apart(
+    whole: Node, nodes: Sequence[Node], pace: Pace
+) -> Generator[None, None, Iterable[tuple[Node, list[Node]]]]:
+    """Find out which span is of which run."""
+    # By identity: hashing the names of spans would cost more than everything else here.
+    by_run: dict[int, tuple[Node, list[Node]]] = {}
+    for together in parts(nodes):
+        for node in together:
+            run = node.branch.outermost or whole
+            known = by_run.get(id(run))
+            if known is None:
+                known = by_run[id(run)] = (run, [])
+            known[1].append(node)
+        pace.left -= len(together)
+        if pace.left < 0:
+            yield pace.rest()
+    return by_run.values()
+
+
+def run_that_made(pair: Pair) -> Node | None:
+    """Return the run that made the call; what a tool's span itself runs does not count."""
+    above = pair.execution.node.above if pair.execution is not None else None
+    made_in = above.branch.outermost if above is not None else None
+    if made_in is None and pair.request is not None:
+        return pair.request.node.branch.outermost
+    return made_in
 
 
 def _run(run: Node, together: Sequence[Node], pace: Pace) -> Generator[None, None, Run]:
@@ -103,7 +108,7 @@ def _with_words_of(run: Run, inner: Sequence[Run]) -> Run:
 
 def _latest(node: Node) -> int:
     """Sort what ends last first; among equals the earlier one stays first."""
-    return -(node.time_ns + max(0, node.end_ns - node.start_ns))
+    return -(node.time_ns + node.duration_ns)
 
 
 def _first_said(nodes: Sequence[Node], role: str, pace: Pace) -> Generator[None, None, str | None]:

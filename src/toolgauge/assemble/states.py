@@ -17,7 +17,7 @@ from toolgauge.model.trajectory import CallState
 _MAX_WORDS = 300
 
 
-class Fate(Struct, frozen=True, kw_only=True):
+class Fate(Struct, frozen=True):
     """What became of a call. `error` is why its tool failed, or why it was turned down."""
 
     state: CallState
@@ -76,24 +76,21 @@ class Offers:
 
 def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_spans: bool) -> Fate:
     """Return what became of the call; `has_tool_spans` tells whether any call of its trace has one."""
-    if pair.execution is not None:
-        return _of_executed(pair.execution, pair.request, answer, offers)
-    if pair.request is None:
-        raise ValueError("a pair has at least one view")
-    return _of_requested(pair.request, answer, offers, has_tool_spans=has_tool_spans)
-
-
-def _of_executed(execution: Execution, request: Request | None, answer: CallAnswered | None, offers: Offers) -> Fate:
+    execution, request = pair.execution, pair.request
+    if execution is None:
+        if request is None:
+            raise ValueError("a pair has at least one view")
+        return _of_requested(request, answer, offers, has_tool_spans=has_tool_spans)
     result, error = execution.result, execution.error
     if answer is not None:
         error = error or answer.error
         if error is None and type(result) is NotRecorded:
             result = answer.result
     if error is None:
-        return Fate(state="executed", result=result, error=None)
+        return Fate("executed", result, None)
     told = result if answer is None or not isinstance(result, NotRecorded) else answer.result
     why = _turned_down(execution, request, error, told, offers)
-    return Fate(state="executed" if why is None else "rejected", result=result, error=error)
+    return Fate("executed" if why is None else "rejected", result, error)
 
 
 def _turned_down(
@@ -117,14 +114,14 @@ def _of_requested(request: Request, answer: CallAnswered | None, offers: Offers,
     error = answer.error if answer is not None else None
     fault = _fault(request, told, error, offers)
     if fault is not None:
-        return Fate(state="rejected", result=told, error=fault)
+        return Fate("rejected", told, fault)
     if error is None and not has_tool_spans:
         error = told_failure(told)
     if error is not None:
         # Where tools have spans, one without is a tool that never ran.
-        return Fate(state="rejected" if has_tool_spans else "executed", result=told, error=error)
+        return Fate("rejected" if has_tool_spans else "executed", told, error)
     state: CallState = "executed" if answer is not None and not has_tool_spans else "requested_only"
-    return Fate(state=state, result=told, error=None)
+    return Fate(state, told, None)
 
 
 def _fault(request: Request, told: Content, error: CallError | None, offers: Offers) -> CallError | None:

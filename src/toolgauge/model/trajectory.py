@@ -59,7 +59,7 @@ class ToolCall(Struct, frozen=True):
     tool_id: str | None = None
 
 
-class Message(Struct, frozen=True, kw_only=True, gc=False):
+class Message(Struct, frozen=True, gc=False):
     """Text of the conversation. `turn` is the first turn of calls that could know it."""
 
     role: Literal["system", "user", "assistant"]

@@ -95,14 +95,12 @@ class Answers:
         Tell whether all answers have ids.
         """
         have_ids = True
-        told = self._told
         moments: list[tuple[int, Node]] = []
         for part in parts(nodes):
             moments += [(_told_at(node), node) for node in part]
             pace.left -= len(part)
             if pace.left < 0:
                 yield pace.rest()
-        # What no later answer of the same trace can change.
         settled: dict[str, set[str]] = {}
         for time_ns, node in (yield from in_order(moments, _moment, pace)):
             pace.left -= WORK + len(node.answers)
@@ -115,24 +113,23 @@ class Answers:
                 call_id = answer.call_id
                 if call_id is None:
                     have_ids = False
-                elif call_id not in settled_here and self._was_asked(call_id, time_ns, settled_here):
-                    known = told.get(call_id)
-                    if known is None:
-                        told[call_id] = [_Told(node, time_ns, [answer])]
-                    elif known[-1].node is node:
-                        known[-1].answers.append(answer)
-                    else:
-                        known.append(_Told(node, time_ns, [answer]))
+                elif call_id not in settled_here and self._note(call_id, node, time_ns, answer):
+                    settled_here.add(call_id)
         return have_ids
 
-    def _was_asked(self, call_id: str, time_ns: int, settled: set[str]) -> bool:
-        """Tell whether a call with the id was asked for by then; what settles it is noted."""
+    def _note(self, call_id: str, node: Node, time_ns: int, answer: CallAnswered) -> bool:
+        """Take an answer, unless its call was made later; tell whether no later one of the trace can matter."""
         times = self._asked.get(call_id)
         if times is None or time_ns < times[0]:
             return False
-        if len(times) == 1 and time_ns > times[0]:
-            settled.add(call_id)
-        return True
+        known = self._told.get(call_id)
+        if known is None:
+            self._told[call_id] = [_Told(node, time_ns, [answer])]
+        elif known[-1].node is node:
+            known[-1].answers.append(answer)
+        else:
+            known.append(_Told(node, time_ns, [answer]))
+        return len(times) == 1 and time_ns > times[0]
 
 
 _moment: Callable[[tuple[int, Node]], int] = itemgetter(0)

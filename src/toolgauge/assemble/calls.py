@@ -1,7 +1,7 @@
 """Makes tool calls of paired views: what was asked, what came of it, who made it, and in which order."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Mapping, Sequence
 from operator import attrgetter
 
 from msgspec import Struct
@@ -25,11 +25,13 @@ class Turn(Struct, frozen=True, eq=False):
 
 
 class Surroundings(Struct, frozen=True, eq=False):
-    """What decides what became of calls: answers in histories, tools on offer, and what stands for each trace."""
+    """What decides what became of calls."""
 
     answers: Answers
     offers: Offers
+    # What stands for each trace as a whole, and the traces in which tools have spans.
     wholes: Mapping[str, Node]
+    with_tool_spans: Collection[str]
 
 
 def in_turns(pairs: Sequence[Pair], pace: Pace) -> Generator[None, None, list[Turn]]:
@@ -84,19 +86,11 @@ def tool_calls(
 ) -> Generator[None, None, tuple[ToolCall, ...]]:
     """Return the calls in order; `turns_ns` tells when each turn began."""
     answers, offers, wholes = around.answers, around.offers, around.wholes
-    with_tool_spans: set[str] = set()
-    for part in parts(turns):
-        with_tool_spans.update(
-            [pair.asking.ref.trace_id for turn in part for pair in turn.pairs if pair.execution is not None]
-        )
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
     calls: list[ToolCall] = []
     for number, turn in enumerate(turns):
         for position, pair in enumerate(turn.pairs):
             trace_id = pair.asking.ref.trace_id
-            became = fate(pair, answers.to(pair), offers, has_tool_spans=trace_id in with_tool_spans)
+            became = fate(pair, answers.to(pair), offers, has_tool_spans=trace_id in around.with_tool_spans)
             known_turn: int | None = None
             if became.error is not None or type(became.result) is not NotRecorded:
                 ran = pair.execution

@@ -91,7 +91,7 @@ class _Joined(Struct, frozen=True):
 def _joined(planted: "Sequence[_Planted]", nodes: Sequence[Node], pace: Pace) -> Generator[None, None, _Joined]:
     pairs: list[Pair] = []
     for trace in planted:
-        pairs += yield from _pairs(trace.nodes, pace)
+        pairs += yield from _pairs(trace, pace)
     if len(planted) > 1:
         pairs = yield from in_order(pairs, asked, pace)
     turns = yield from in_turns(pairs, pace)
@@ -99,7 +99,9 @@ def _joined(planted: "Sequence[_Planted]", nodes: Sequence[Node], pace: Pace) ->
     answers = Answers()
     yield from answers.collecting(nodes, pairs, pace)
     wholes = {trace.trace_id: trace.whole for trace in planted}
-    calls = yield from tool_calls(turns, turns_ns, Surroundings(answers, Offers(nodes), wholes), pace)
+    with_tool_spans = {trace.trace_id for trace in planted if trace.has_tool_spans}
+    around = Surroundings(answers, Offers(nodes), wholes, with_tool_spans)
+    calls = yield from tool_calls(turns, turns_ns, around, pace)
     runs: list[Run] = []
     for trace in planted:
         runs += yield from runs_of(trace.whole, trace.nodes, pace)
@@ -120,10 +122,7 @@ def _trajectory(
     root = last.root
     messages = yield from messages_of(nodes, turns_ns, pace)
     attributes = yield from _attributes(traces, root, pace)
-    start_ns, end_ns = _span_of_time(nodes)
-    pace.left -= len(nodes)
-    if pace.left < 0:
-        yield pace.rest()
+    start_ns, end_ns = yield from _span_of_time(nodes, pace)
     agents = _agents(nodes, calls)
     offers = _new_offers(nodes)
     pace.left -= len(nodes)
@@ -164,13 +163,15 @@ class _Planted:
         self.root = _root(nodes)
         # What stands for the trace as a whole.
         self.whole = self.root or nodes[0]
+        # Whether any of its calls has a span; known when they are joined.
+        self.has_tool_spans = False
 
     @property
     def hidden_turns(self) -> int:
         """Count the model calls that asked for tools without a trace of what they asked for."""
-        stopped = [node for node in self.nodes if node.model_call is not None and node.model_call.stopped_for_tools]
-        if not stopped or any(node.executions for node in self.nodes):
+        if any(node.executions for node in self.nodes):
             return 0
+        stopped = [node for node in self.nodes if node.model_call is not None and node.model_call.stopped_for_tools]
         return len([node for node in stopped if not node.requests])
 
 
@@ -187,16 +188,27 @@ def _is_of_run(node: Node) -> bool:
     return has_calls or node.agent_run is not None or node.model_call is not None
 
 
-def _pairs(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, list[Pair]]:
-    requests = yield from requested_calls(nodes, pace)
-    executions = yield from executed_calls(nodes, requests, pace)
-    return (yield from pair(requests, executions, pace))
+def _pairs(trace: _Planted, pace: Pace) -> Generator[None, None, list[Pair]]:
+    requests = yield from requested_calls(trace.nodes, pace)
+    executions = yield from executed_calls(trace.nodes, requests, pace)
+    pairs = yield from pair(requests, executions, pace)
+    trace.has_tool_spans = bool(executions) and any(one.execution is not None for one in pairs)
+    return pairs
 
 
-def _span_of_time(nodes: Sequence[Node]) -> tuple[int, int]:
+def _span_of_time(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, tuple[int, int]]:
     """Return the first start and the last end; log records without a span count where there is nothing else."""
-    seen = [node for node in nodes if not node.from_log_only] or nodes
-    return min([node.start_ns for node in seen]), max([node.end_ns for node in seen])
+    starts: list[int] = []
+    ends: list[int] = []
+    for part in parts(nodes):
+        starts += [node.start_ns for node in part if not node.from_log_only]
+        ends += [node.end_ns for node in part if not node.from_log_only]
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
+    if not starts:
+        return min([node.start_ns for node in nodes]), max([node.end_ns for node in nodes])
+    return min(starts), max(ends)
 
 
 def _conversation(nodes: Sequence[Node], root: Node | None) -> str | None:

@@ -1,7 +1,7 @@
 """Puts the messages of a trajectory in order, each once, with the first turn of calls that could know it."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from operator import itemgetter
 from typing import Literal, TypeAlias
 
@@ -24,8 +24,7 @@ def messages_of(
     sights: list[_Sight] = []
     by_run: dict[tuple[str, tuple[str, ...]], _Newest] = {}
     for part in parts([node for node in nodes if node.messages]):
-        for node in part:
-            _see(node, by_run.setdefault((node.ref.trace_id, node.branch.agents), {}), sights)
+        _see(part, by_run, sights)
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
@@ -51,15 +50,17 @@ def messages_of(
     return tuple(messages)
 
 
-def _see(node: Node, newest: _Newest, sights: list[_Sight]) -> None:
-    """Add what each role said on a span: what a model reads is there at its start, what it writes at its end."""
-    by_role: dict[Role, list[str]] = {}
-    for seen in node.messages:
-        known = by_role.get(seen.role)
-        if known is None:
-            by_role[seen.role] = [seen.text]
-        else:
-            known.append(seen.text)
-    start_ns = node.time_ns
-    for role, texts in by_role.items():
-        sights.append((start_ns + node.duration_ns if role == "assistant" else start_ns, newest, role, texts))
+def _see(nodes: Iterable[Node], by_run: dict[tuple[str, tuple[str, ...]], _Newest], sights: list[_Sight]) -> None:
+    """Add what each role said on each span: what a model reads is there at its start, what it writes at its end."""
+    for node in nodes:
+        by_role: dict[Role, list[str]] = {}
+        for seen in node.messages:
+            known = by_role.get(seen.role)
+            if known is None:
+                by_role[seen.role] = [seen.text]
+            else:
+                known.append(seen.text)
+        newest = by_run.setdefault((node.ref.trace_id, node.branch.agents), {})
+        start_ns = node.time_ns
+        for role, texts in by_role.items():
+            sights.append((start_ns + node.duration_ns if role == "assistant" else start_ns, newest, role, texts))

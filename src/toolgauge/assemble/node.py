@@ -36,8 +36,8 @@ class Branch(Struct, frozen=True, eq=False):
 
 
 # Where spans hang that have none above them, and where one hangs as long as that is not known.
-TOP = Branch(0, (), None, None, None, False, None)
-NOWHERE = Branch(-1, (), None, None, None, False, None)
+TOP = Branch(0, (), None, None, None, crossed=False, model_above=None)
+NOWHERE = Branch(-1, (), None, None, None, crossed=False, model_above=None)
 
 
 class Node:

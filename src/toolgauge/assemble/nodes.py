@@ -1,6 +1,6 @@
 """Makes nodes of the readings of one trace: one per span, its log records folded in."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Execution, Node, Request
@@ -27,11 +27,7 @@ def nodes_of(
     # Only log records give a span more than one reading.
     others: dict[str, list[Reading]] = {}
     for part in parts(readings):
-        for reading in part:
-            if reading.observations:
-                span_id = reading.ref.span_id
-                if firsts.setdefault(span_id, reading) is not reading:
-                    others.setdefault(span_id, []).append(reading)
+        _sort_by_span(part, firsts, others)
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
@@ -51,6 +47,14 @@ def nodes_of(
     if has_logs or others:
         yield from _absorb_logs([node for node in nodes.values() if node.executions], pace)
     return nodes
+
+
+def _sort_by_span(readings: Iterable[Reading], firsts: dict[str, Reading], others: dict[str, list[Reading]]) -> None:
+    for reading in readings:
+        if reading.observations:
+            span_id = reading.ref.span_id
+            if firsts.setdefault(span_id, reading) is not reading:
+                others.setdefault(span_id, []).append(reading)
 
 
 def _folded(first: Reading, others: Sequence[Reading]) -> Node:

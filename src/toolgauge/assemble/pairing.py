@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from toolgauge.assemble.canonical import fold_name, likeness
 from toolgauge.assemble.node import Execution, Node, Request
-from toolgauge.assemble.pauses import Pace, in_order, parts
+from toolgauge.assemble.pauses import HANDFUL, Pace, in_order, parts
 
 # Comparing all with all is for the few calls of one agent run; hostile numbers fall through to order.
 _MAX_COMPARISONS = 1024
@@ -40,10 +40,12 @@ class Pair(Struct, eq=False):
 def pair(requests: Sequence[Request], executions: Sequence[Execution], pace: Pace) -> Generator[None, None, list[Pair]]:
     """Return all calls of one trace in order of time. Both sides come in that order too."""
     left_requests, left_executions = requests, executions
+    have_own_ids = len(requests) + len(executions) <= HANDFUL and _join_own_ids(requests, executions)
     for key, matches in _RULES:
         if not left_requests or not left_executions:
             break
-        yield from _join(left_requests, left_executions, key, matches, pace)
+        if not have_own_ids or key is not _by_id:
+            yield from _join(left_requests, left_executions, key, matches, pace)
         left_requests = [request for request in left_requests if request.execution is None]
         pace.left -= len(left_requests)
         if pace.left < 0:
@@ -53,6 +55,19 @@ def pair(requests: Sequence[Request], executions: Sequence[Execution], pace: Pac
         if pace.left < 0:
             yield pace.rest()
     return (yield from _pairs(requests, left_executions, pace))
+
+
+def _join_own_ids(requests: Sequence[Request], executions: Sequence[Execution]) -> bool:
+    """Join by ids where each is that of one call alone, as nearly always; False where some are shared."""
+    ran = {execution.call_id: execution for execution in executions}
+    if len(ran) < len(executions) or len({request.call_id for request in requests}) < len(requests):
+        return False
+    for request in requests:
+        execution = ran.get(request.call_id)
+        if execution is not None and request.call_id is not None:
+            request.execution = execution
+            execution.was_requested = True
+    return True
 
 
 def _pairs(requests: Sequence[Request], alone: Sequence[Execution], pace: Pace) -> Generator[None, None, list[Pair]]:

@@ -16,8 +16,8 @@ from toolgauge.model.observations import AgentRun, Reading
 # Paths are repeated on every call: a hostile chain of agents must not make them quadratic.
 _MAX_AGENT_PATH = 32
 # Where spans hang from which no way up was found, and those that are passed on the way.
-_ASTRAY = Branch(-2, (), None, None, None, False, None)
-_PASSED = Branch(-3, (), None, None, None, False, None)
+_ASTRAY = Branch(-2, (), None, None, None, crossed=False, model_above=None)
+_PASSED = Branch(-3, (), None, None, None, crossed=False, model_above=None)
 
 
 def plant(

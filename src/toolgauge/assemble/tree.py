@@ -95,7 +95,7 @@ def _rooted(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, list[Nod
                     _settle(node)
                     rooted.append(node)
                 else:
-                    _climb(node, rooted)
+                    yield from _climb(node, rooted, pace)
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
@@ -104,7 +104,7 @@ def _rooted(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, list[Nod
     return rooted
 
 
-def _climb(node: Node, rooted: list[Node]) -> None:
+def _climb(node: Node, rooted: list[Node], pace: Pace) -> Generator[None, None, None]:
     """Settle the node and all above it, unless they go round in a circle."""
     path: list[Node] = []
     at: Node | None = node
@@ -112,10 +112,15 @@ def _climb(node: Node, rooted: list[Node]) -> None:
         at.branch = _ASTRAY
         path.append(at)
         at = at.above
-    if at is None or at.branch is not _ASTRAY:
-        for below in reversed(path):
+    if at is not None and at.branch is _ASTRAY:
+        return
+    for part in parts(path[::-1]):
+        for below in part:
             _settle(below)
             rooted.append(below)
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
 
 
 def _cut_open(astray: Sequence[Node], rooted: list[Node], pace: Pace) -> Generator[None, None, None]:

@@ -51,10 +51,7 @@ class ScorecardSink(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSettings:
-    """How the pipeline behaves.
-
-    Beyond `max_queue` evicted trajectories that wait, or `max_queue_bytes` of them, they leave unscored (`overload`).
-    """
+    """How it behaves. Where more evicted trajectories wait than `max_queue`, or bytes, they leave unscored (`overload`)."""
 
     annotate: Literal["both", "hold", "scorecard", "off"] = "both"
     max_queue: int = 1000
@@ -251,7 +248,10 @@ class Pipeline:
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns):
                 held.add(viewed.place)
                 self._being_read -= 1
-        self._assembler.add_heads(unread, now_ns)
+        for _ in self._assembler.adding_heads(unread, now_ns):
+            if self._clock() >= pause_at:
+                yield
+                pause_at = self._clock() + _LONGEST_READING_NS
 
     def _consume_logs(self, body: bytes, now_ns: int) -> Generator[None, None, Answer]:
         if (refused := self._refusal("logs", body)) is not None:
@@ -388,8 +388,10 @@ class Pipeline:
         return not is_fresh
 
     def _take(self, trajectory: Trajectory) -> None:
+        waiting, settings = self._assembler, self._settings
+        is_backed_up = waiting.evicted_count > settings.max_queue or waiting.evicted_bytes > settings.max_queue_bytes
         # Given up for want of memory: what is there is a part, and scoring takes memory too.
-        if trajectory.closed_because == "memory" or self._is_backed_up:
+        if trajectory.closed_because == "memory" or is_backed_up:
             self._finish(trajectory, self._scorer.overloaded(trajectory), self._scorer)
         elif self._is_interrupted:
             self._let_go(trajectory, self._scorer)
@@ -404,12 +406,6 @@ class Pipeline:
                 taken_ns=self._clock(),
                 spent=spent,
             )
-
-    @property
-    def _is_backed_up(self) -> bool:
-        """Tell whether more has been evicted than may wait to be scored."""
-        waiting, settings = self._assembler, self._settings
-        return waiting.evicted_count > settings.max_queue or waiting.evicted_bytes > settings.max_queue_bytes
 
     def _is_done(self, scoring: _Scoring, until: int) -> bool:
         started = self._clock()

@@ -1,5 +1,6 @@
 """Large requests are read in turns; nothing is lost and the books balance in between."""
 
+import itertools
 from collections.abc import Generator
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -75,10 +76,10 @@ def test_a_sender_that_goes_away_in_the_middle_loses_nothing():
     assert walk.books()["balance"] == 0
 
 
-def spans_of_others(count: int) -> bytes:
-    """One request of spans that no dialect reads."""
+def spans_of_others(count: int, trace: int | None = None) -> bytes:
+    """One request of spans that no dialect reads, of one trace or each of its own."""
     spans = [
-        Span(trace_id=number.to_bytes(16), span_id=number.to_bytes(8), name="GET /", start_time_unix_nano=1)
+        Span(trace_id=(trace or number).to_bytes(16), span_id=number.to_bytes(8), name="GET /", start_time_unix_nano=1)
         for number in range(1, count + 1)
     ]
     return ExportTraceServiceRequest(
@@ -86,10 +87,23 @@ def spans_of_others(count: int) -> bytes:
     ).SerializeToString()
 
 
+def test_spans_of_an_open_trace_that_nobody_reads_are_taken_in_turns_too():
+    ticks = itertools.count(step=1_000_000)
+    walk = Walk(clock=lambda: next(ticks))
+    walk.send(agent_spans(1))
+    held: list[float] = []
+    for _ in walk.pipeline.consuming("traces", spans_of_others(20_000, trace=1), walk.now_ns):
+        held.extend(walk.metrics.traces_open_bytes.current().values())
+    # With two milliseconds between pauses, as this clock has them, only a few parts have their turn together.
+    at_once = [after - before for before, after in itertools.pairwise(held)]
+    assert max(at_once) < sum(at_once) / 10
+    assert walk.metrics.traces_open.current() == {(): 1}
+
+
 def test_the_first_agent_after_much_other_traffic_keeps_nobody_waiting():
     walk = Walk(clock=lambda: 0)
     for _ in range(10):
         walk.send(spans_of_others(2000))
     answers = list(walk.pipeline.consuming("traces", agent_spans(1), walk.now_ns))
-    assert answers == [None] * 3 + [Accepted()]
+    assert answers == [None] * 4 + [Accepted()]
     assert list(walk.pipeline.consuming("traces", agent_spans(1), walk.now_ns)) == [Accepted()]

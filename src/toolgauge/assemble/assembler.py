@@ -22,6 +22,8 @@ from toolgauge.selfmetrics import SelfMetrics
 
 # Parents end after their children: what arrives before a trace opens is seldom needed, and not for long.
 _RECENT_SPANS = 50_000
+# Of a trace that is open each takes microseconds.
+_HEADS_AT_ONCE = 512
 _NS_PER_S = 1_000_000_000
 
 
@@ -116,6 +118,13 @@ class Assembler:
                 self._moved.add(trace)
         if self._trace_bytes > self._evict_above:
             self._evict(now_ns)
+
+    def adding_heads(self, heads: Sequence[PackedHead], now_ns: int) -> Iterator[None]:
+        """Do what `add_heads` does, with pauses."""
+        for first in range(0, len(heads), _HEADS_AT_ONCE):
+            # Nearly all requests have fewer.
+            self.add_heads(heads if len(heads) <= _HEADS_AT_ONCE else heads[first : first + _HEADS_AT_ONCE], now_ns)
+            yield
 
     def preparing(self) -> Iterator[None]:
         """Get ready for readings, with pauses: those that open a trace look for the ids that came before them."""

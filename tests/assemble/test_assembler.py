@@ -197,6 +197,42 @@ def test_oldest_trace_is_evicted_when_too_many_are_open():
     assert metrics.late.cells[()].count == 1
 
 
+def test_what_no_longer_fits_when_limits_are_lowered_is_due_at_once_and_leaves_one_by_one():
+    box, _ = assembler()
+    for number in range(5):
+        box.add(reading("run", agent("a"), parent="far", trace=f"{number:032x}"), number)
+    box.adopt(AssembleSettings(max_open=2), conversations=False)
+    assert (box.open_count, box.evicted_count, box.next_due_ns()) == (5, 0, 4)
+    closing = box.closed(9)
+    first = next(closing)
+    assert (first.trace_id, first.closed_because, box.open_count) == (f"{0:032x}", "max_open", 4)
+    # What comes meanwhile has its place: the oldest go.
+    box.add(reading("run", agent("a"), parent="far", trace=f"{5:032x}"), 9)
+    assert (box.open_count, box.evicted_count) == (5, 0)
+    assert [one.trace_id for one in closing] == [f"{number:032x}" for number in range(1, 4)]
+    box.add(reading("run", agent("a"), parent="far", trace=f"{6:032x}"), 10)
+    assert (box.open_count, box.evicted_count) == (2, 1)
+
+
+def test_bytes_that_no_longer_fit_leave_at_once_too():
+    box, _ = assembler()
+    said = MessageSeen(role="user", text="u" * 8000)
+    for number in range(3):
+        box.add(reading("run", agent("a"), said, parent="far", trace=f"{number:032x}"), number)
+    box.adopt(AssembleSettings(max_open_bytes=12_000), conversations=False)
+    assert [one.closed_because for one in box.closed(3)] == ["max_open_bytes"] * 2
+    assert (box.open_count, box.next_due_ns()) == (1, 2 + 15 * MINUTE_NS)
+
+
+def test_limits_that_still_fit_make_nothing_due():
+    box, _ = assembler()
+    box.add(reading("run", agent("a"), parent="far"), 0)
+    box.adopt(AssembleSettings(max_open=1), conversations=False)
+    assert box.next_due_ns() == 15 * MINUTE_NS
+    box.add(reading("run", agent("a"), parent="far", trace="f" * 32), 1)
+    assert (box.open_count, box.evicted_count) == (1, 1)
+
+
 def test_what_was_evicted_is_due_since_then_however_much_comes_after_it():
     box, _ = assembler(AssembleSettings(max_open=1))
     for number in range(3):

@@ -32,6 +32,9 @@ class Assembler:
 
     def __init__(self, settings: AssembleSettings, metrics: SelfMetrics, *, conversations: bool) -> None:
         self._settings = settings
+        # How much may be open: as the settings say, or those before them, until what no longer fits has left.
+        self._limits = settings
+        self._adopted_ns = 0
         self._metrics = metrics
         self._now_ns = 0
         self._open: dict[str, OpenTrace] = {}
@@ -74,8 +77,14 @@ class Assembler:
         return self._evicted_bytes
 
     def adopt(self, settings: AssembleSettings, *, conversations: bool) -> None:
-        """Go on with other settings; what is open keeps its times, and how much is remembered of the closed stays."""
+        """Go on with other settings; what is open keeps its times, and how much is remembered of the closed stays.
+
+        What no longer fits is due at once, but leaves one by one: there may be thousands of them.
+        """
         self._settings = settings
+        self._adopted_ns = self._now_ns
+        if self._excess(settings) is None:
+            self._limits = settings
         self._evict_above = 0
         self._gathers_conversations = conversations
         if self._conversations is not None:
@@ -141,6 +150,8 @@ class Assembler:
         """Return when something may become due."""
         if self._evicted:
             return self._evicted[0][2]
+        if self._limits is not self._settings:
+            return self._adopted_ns
         self._tell_schedule()
         dues = [self._schedule.next_due_ns()]
         if self._conversations is not None:
@@ -159,6 +170,7 @@ class Assembler:
         """Yield what `closed` yields, and pauses (`None`): after one, the same iterator must be asked again."""
         now_ns = self._clock(now_ns)
         yield from self._finish_evicted(now_ns)
+        yield from self._finish_what_no_longer_fits(now_ns)
         self._tell_schedule()
         while (trace_id := self._schedule.pop_due(now_ns)) is not None:
             trace = self._open[trace_id]
@@ -256,14 +268,19 @@ class Assembler:
             del self._open_by_conversation[conversation[1]]
 
     def _evict(self, now_ns: int) -> None:
-        limits, conversations = self._settings, self._conversations
-        while len(self._open) > limits.max_open:
-            self._evict_one(next(iter(self._open.values())), "max_open", now_ns)
-        while conversations is not None and len(conversations) > limits.max_open and conversations.oldest:
-            self._evict_one(conversations.oldest, "max_open", now_ns)
-        while self.open_bytes > limits.max_open_bytes and (oldest := self._oldest()) is not None:
-            self._evict_one(oldest, "max_open_bytes", now_ns)
-        self._evict_above = limits.max_open_bytes - (self.open_bytes - self._trace_bytes)
+        while (excess := self._excess(self._limits)) is not None:
+            self._evict_one(*excess, now_ns)
+        self._evict_above = self._limits.max_open_bytes - (self.open_bytes - self._trace_bytes)
+
+    def _excess(self, limits: AssembleSettings) -> tuple[OpenTrace | OpenConversation, ClosedBecause] | None:
+        """Return what has to go next, and why."""
+        conversations = self._conversations
+        if len(self._open) > limits.max_open:
+            return next(iter(self._open.values())), "max_open"
+        if conversations is not None and len(conversations) > limits.max_open and conversations.oldest:
+            return conversations.oldest, "max_open"
+        oldest = self._oldest() if self.open_bytes > limits.max_open_bytes else None
+        return None if oldest is None else (oldest, "max_open_bytes")
 
     def _oldest(self) -> OpenTrace | OpenConversation | None:
         trace = next(iter(self._open.values()), None)
@@ -295,6 +312,17 @@ class Assembler:
             ended, because, _ = self._evicted.popleft()
             self._evicted_bytes -= ended.size_bytes
             yield from self._finish(ended, because, now_ns)
+
+    def _finish_what_no_longer_fits(self, now_ns: int) -> Iterator[Trajectory | None]:
+        """Close as much as has to go since the limits were lowered."""
+        while self._limits is not self._settings:
+            excess = self._excess(self._settings)
+            if excess is None:
+                self._limits = self._settings
+                self._evict_above = 0
+                return
+            self._evict_one(*excess, now_ns)
+            yield from self._finish_evicted(now_ns)
 
     def _finish(
         self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int

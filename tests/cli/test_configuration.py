@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from tests.certificates import certificates
 from tests.cli.command import run
 from tests.config.files import write
 
@@ -25,6 +26,48 @@ def test_problems_are_reported_on_stderr_with_exit_code_2(tmp_path: Path):
     ended = run("validate", "--config", "c.yaml", cwd=tmp_path)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == ("error: c.yaml:2: unknown key `assemble.idle_timout`\nhint: did you mean `idle_timeout`?\n")
+
+
+SECURED = """\
+receivers:
+  otlp:
+    protocols:
+      grpc: {tls: {cert_file: server.pem, key_file: server.key}}
+      http: {auth: {filename: tokens}}
+exporters:
+  otlp: {endpoint: "https://collector:4317", tls: {ca_file: ca.pem}}
+"""
+
+
+def test_files_that_are_not_on_this_machine_are_a_warning_that_names_file_and_section(tmp_path: Path):
+    write(tmp_path / "c.yaml", SECURED)
+    ended = run("validate", "--config", "c.yaml", cwd=tmp_path)
+    assert ended.err.splitlines() == [
+        "warning: `receivers.otlp.protocols.grpc.tls`: cannot read the TLS file `server.pem`: no such file or directory",
+        "warning: `receivers.otlp.protocols.http.auth`: cannot read the token file `tokens`: no such file or directory",
+        "warning: `exporters.otlp.tls`: cannot read the TLS file `ca.pem`: no such file or directory",
+    ]
+    assert (ended.code, ended.out.startswith("the configuration is valid")) == (0, True)
+    assert run("validate", "--strict", "--config", "c.yaml", cwd=tmp_path).code == 1
+
+
+def test_a_certificate_of_another_key_is_told_by_validate_as_by_serve(tmp_path: Path):
+    made = certificates(tmp_path)
+    (tmp_path / "tokens").write_text("s3cret\n")
+    write(tmp_path / "c.yaml", SECURED)
+    assert run("validate", "--strict", "--config", "c.yaml", cwd=tmp_path).err == ""
+    made.server_key.write_bytes(made.client_key.read_bytes())
+    said = "`receivers.otlp.protocols.grpc.tls`: cannot use `server.pem`, `server.key` for TLS: key values mismatch\n"
+    validated = run("validate", "--strict", "--config", "c.yaml", cwd=tmp_path)
+    assert (validated.code, validated.err) == (1, "warning: " + said)
+    served = run("serve", "--config", "c.yaml", cwd=tmp_path)
+    assert (served.code, served.err) == (1, "error: " + said)
+
+
+def test_grpc_that_is_to_refuse_tls_1_2_is_bad_configuration(tmp_path: Path):
+    write(tmp_path / "c.yaml", SECURED.replace("key_file: server.key", 'key_file: server.key, min_version: "1.3"'))
+    ended = run("validate", "--config", "c.yaml", cwd=tmp_path)
+    assert (ended.code, "cannot keep gRPC from TLS 1.2" in ended.err) == (2, True)
 
 
 def test_evaluators_and_their_parameters_are_checked(tmp_path: Path):

@@ -12,6 +12,7 @@ import click
 
 from toolgauge.build.criteria import load_configuration
 from toolgauge.build.descriptors import raise_descriptor_limit
+from toolgauge.build.files import unusable_files
 from toolgauge.build.memory import keep_freed_memory
 from toolgauge.build.pipeline import VERSION
 from toolgauge.build.reload import Load, Reloader
@@ -55,6 +56,8 @@ def command(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
 
 
 async def _serve(config: Config, criteria: Sequence[Criterion], load: Load) -> int:
+    for unusable in unusable_files(config):
+        raise unusable
     service = make_service(config, criteria)
     # What is there now stays: walking over it at every collection of garbage would keep senders waiting.
     gc.freeze()

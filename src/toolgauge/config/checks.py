@@ -50,7 +50,8 @@ def _value(section: Section, path: tuple[str, ...]) -> object:
     return value
 
 
-def _listener_sections(config: Config) -> Iterator[tuple[tuple[str, ...], Listener]]:
+def listener_sections(config: Config) -> Iterator[tuple[tuple[str, ...], Listener]]:
+    """Yield everything that listens, with the path of its section."""
     protocols = ("receivers", "otlp", "protocols")
     yield (*protocols, "grpc"), config.receivers.otlp.protocols.grpc
     yield (*protocols, "http"), config.receivers.otlp.protocols.http
@@ -61,11 +62,11 @@ def _listener_sections(config: Config) -> Iterator[tuple[tuple[str, ...], Listen
 
 
 def _listeners(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
-    return (((*path, "endpoint"), listener.endpoint) for path, listener in _listener_sections(config))
+    return (((*path, "endpoint"), listener.endpoint) for path, listener in listener_sections(config))
 
 
 def _open_listeners(config: Config, node: Node) -> Iterator[Problem]:
-    for path, listener in _listener_sections(config):
+    for path, listener in listener_sections(config):
         if listener.is_open:
             yield Problem(
                 nearest(node, (*path, "endpoint")).place,

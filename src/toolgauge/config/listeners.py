@@ -108,6 +108,12 @@ class GrpcListener(Listener):
     max_concurrent_streams: Count | None = None
     keepalive: KeepaliveSection = KeepaliveSection()
 
+    @model_validator(mode="after")
+    def _takes_the_versions_that_grpc_takes(self) -> "GrpcListener":
+        if self.tls is not None and self.tls.min_version != "1.2":
+            raise ValueError("cannot keep gRPC from TLS 1.2: leave `min_version` out of its `tls`")
+        return self
+
 
 UrlPath = Annotated[str, Field(pattern=r"^/[!-~]*$")]
 

@@ -141,7 +141,7 @@ def _time(told: _Told) -> int:
 
 def _told_at(node: Node) -> int:
     """Return when answers were known: a model is given them at its start, other spans tell what happened within."""
-    return node.time_ns if node.is_primary else node.time_ns + node.duration_ns
+    return node.time_ns if node.is_primary else node.until_ns
 
 
 def _without_ids(

@@ -7,13 +7,11 @@ from operator import attrgetter
 from msgspec import Struct
 
 from toolgauge.assemble.answers import Answers
-from toolgauge.assemble.node import Execution, Node, Request
+from toolgauge.assemble.node import TOP, Execution, Node, Request
 from toolgauge.assemble.pairing import Pair
 from toolgauge.assemble.pauses import WORK, Pace, in_order, parts
-from toolgauge.assemble.runs import run_that_made
 from toolgauge.assemble.states import Fate, Offers, fate
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded
-from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall
 
 
@@ -94,21 +92,26 @@ def tool_calls(
             known_turn: int | None = None
             if became.error is not None or type(became.result) is not NotRecorded:
                 ran = pair.execution
-                known_ns = answers.told_ns(pair) if ran is None else ran.node.time_ns + ran.node.duration_ns
+                known_ns = answers.told_ns(pair) if ran is None else ran.node.until_ns
                 # Clocks are rounded: whoever asks is told later all the same.
                 known_turn = max(number + 1, bisect_left(turns_ns, known_ns))
-            run = (run_that_made(pair) or wholes[trace_id]).ref
-            calls.append(_tool_call(pair, became, run, (len(calls), number, position, known_turn)))
+            place = (len(calls), number, position, known_turn)
+            calls.append(_tool_call(pair, became, wholes[trace_id], place))
             pace.left -= WORK
             if pace.left < 0:
                 yield pace.rest()
     return tuple(calls)
 
 
-def _tool_call(pair: Pair, became: Fate, run: SpanRef, place: tuple[int, int, int, int | None]) -> ToolCall:
+def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int, int | None]) -> ToolCall:
     request, execution = pair.request, pair.execution
     shown = execution.node if execution is not None else pair.asking
-    agents = _agents(request, execution)
+    # What a tool's span itself runs does not count.
+    above = execution.node.above if execution is not None else None
+    branch = above.branch if above is not None else TOP
+    asking = request.node.branch if request is not None else TOP
+    agents = branch.agents or asking.agents or _named(request, execution)
+    run = branch.outermost or asking.outermost or whole
     order, turn, position, result_turn = place
     # By position: twenty keywords cost more than all else about a call.
     return ToolCall(
@@ -126,12 +129,12 @@ def _tool_call(pair: Pair, became: Fate, run: SpanRef, place: tuple[int, int, in
         shown.ref,
         request.node.ref if request is not None else None,
         shown.ref if execution is not None else None,
-        shown.dialect or "",
+        shown.first.dialect or "",
         # Without a tool span only the moment of the request is known.
         shown.start_ns if execution is not None else shown.end_ns,
         shown.end_ns,
         result_turn,
-        run,
+        run.ref,
         execution.tool_id if execution is not None else None,
     )
 
@@ -145,11 +148,8 @@ def _arguments(request: Request | None, execution: Execution | None) -> Content:
     return request.arguments if request is not None else execution.arguments if execution is not None else NOT_RECORDED
 
 
-def _agents(request: Request | None, execution: Execution | None) -> tuple[str, ...]:
-    if execution is not None and execution.node.above is not None and execution.node.above.branch.agents:
-        return execution.node.above.branch.agents
-    if request is not None and request.node.branch.agents:
-        return request.node.branch.agents
+def _named(request: Request | None, execution: Execution | None) -> tuple[str, ...]:
+    """Return the agent that the views of a call name where no agent run is above them."""
     model = request.node.model_call if request is not None else None
     named = (
         execution.agent if execution is not None else None,

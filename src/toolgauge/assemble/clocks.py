@@ -12,31 +12,22 @@ _Edge = tuple[Node, Node]
 
 
 def clock_offsets(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, Mapping[str | None, int]]:
-    """Return for each service what to add to its times to have them on the clock of the topmost service.
-
-    Nothing where there is but one.
-    """
-    services: set[str | None] = set()
-    for part in parts(nodes):
-        services.update([node.service for node in part])
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
-    if len(services) <= 1:
-        return {}
+    """Return for each service what to add to its times to have them on the clock of the topmost service."""
     shallowest: dict[str | None, int] = {}
     edges: dict[str | None, list[_Edge]] = {}
     for part in parts(nodes):
         for node in part:
-            shallowest[node.service] = min(node.branch.depth, shallowest.get(node.service, node.branch.depth))
-            if node.above is not None and node.above.service != node.service:
-                edges.setdefault(node.service, []).append((node.above, node))
+            shallowest[node.first.service] = min(
+                node.branch.depth, shallowest.get(node.first.service, node.branch.depth)
+            )
+            if node.above is not None and node.above.first.service != node.first.service:
+                edges.setdefault(node.first.service, []).append((node.above, node))
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
     offsets: dict[str | None, int] = {}
     for service in sorted(shallowest, key=lambda service: (shallowest[service], service or "")):
-        known = [(above, node) for above, node in edges.get(service, ()) if above.service in offsets]
+        known = [(above, node) for above, node in edges.get(service, ()) if above.first.service in offsets]
         offsets[service] = _offset(known, offsets)
     return offsets
 
@@ -50,7 +41,7 @@ def _offset(edges: Collection[_Edge], offsets: Mapping[str | None, int]) -> int:
     is_off = False
     least, most = None, None
     for above, node in edges:
-        start_ns, end_ns = above.start_ns + offsets[above.service], above.end_ns + offsets[above.service]
+        start_ns, end_ns = above.start_ns + offsets[above.first.service], above.end_ns + offsets[above.first.service]
         fits = node.end_ns - node.start_ns <= end_ns - start_ns
         is_off = is_off or node.start_ns < start_ns or (fits and node.start_ns > end_ns)
         forward = start_ns - node.start_ns

@@ -30,7 +30,7 @@ def executed_calls(
         yield from _absorb_inner(inner, pace)
         calls = _outermost(calls)
     # A single instrumentation, as nearly always, tells nothing twice; and keys of arguments are dear.
-    if len({execution.node.scope for execution in calls}) > 1:
+    if len({execution.node.first.scope for execution in calls}) > 1:
         yield from _absorb_doubled(calls, pace)
         calls = _outermost(calls)
     ids = [execution.call_id for execution in calls if execution.call_id is not None]
@@ -98,7 +98,7 @@ def _absorb_doubled(executions: Sequence[Execution], pace: Pace) -> Generator[No
             continue
         key = (fold_name(execution.name), execution.arguments_key, id(execution.node.branch.tool_above))
         hosts = alike.setdefault(key, deque(maxlen=_MAX_BESIDE))
-        scope = execution.node.scope
+        scope = execution.node.first.scope
         for host, scopes in hosts:
             if scope not in scopes and not host.has_other_id_than(execution) and _overlap(host, execution):
                 host.absorb(execution)

@@ -222,9 +222,9 @@ def _conversation(nodes: Sequence[Node], root: Node | None) -> str | None:
 
 
 def _service(root: Node | None, nodes: Sequence[Node]) -> str | None:
-    if root is not None and root.service is not None:
-        return root.service
-    return next((node.service for node in nodes if node.service is not None), None)
+    if root is not None and root.first.service is not None:
+        return root.first.service
+    return next((node.first.service for node in nodes if node.first.service is not None), None)
 
 
 def _agents(nodes: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[str, ...]:

@@ -41,7 +41,8 @@ class LooseAnswers:
 
     def found(self, closing: Sequence[Reading]) -> Iterator[Reading]:
         """Yield the answers that other traces hold, as log records of the spans that asked."""
-        for reading in filter(_is_alone, closing):
+        # Nearly always there are none: most model calls are within a trace that has the answers too.
+        for reading in filter(_is_alone, closing) if self._known else ():
             answers = tuple(self._answers(reading))
             if answers:
                 yield Reading(

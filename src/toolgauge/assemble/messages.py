@@ -61,6 +61,5 @@ def _see(nodes: Iterable[Node], by_run: dict[tuple[str, tuple[str, ...]], _Newes
             else:
                 known.append(seen.text)
         newest = by_run.setdefault((node.ref.trace_id, node.branch.agents), {})
-        start_ns = node.time_ns
         for role, texts in by_role.items():
-            sights.append((start_ns + node.duration_ns if role == "assistant" else start_ns, newest, role, texts))
+            sights.append((node.until_ns if role == "assistant" else node.time_ns, newest, role, texts))

@@ -50,10 +50,9 @@ class Node:
         "below",
         "branch",
         "conversation",
-        "dialect",
-        "duration_ns",
         "end_ns",
         "executions",
+        "first",
         "from_log_only",
         "is_primary",
         "messages",
@@ -63,22 +62,18 @@ class Node:
         "place",
         "ref",
         "requests",
-        "scope",
-        "service",
         "start_ns",
         "time_ns",
+        "until_ns",
     )
 
     def __init__(self, first: Reading) -> None:
+        # That of the span itself, else that of its first log record.
+        self.first: Reading = first
         self.ref: SpanRef = first.ref
         self.parent: str | None = first.parent_span_id
         self.start_ns: int = first.start_ns
         self.end_ns: int = first.end_ns
-        # Clocks that are set back make spans that end before they start.
-        self.duration_ns: int = first.end_ns - first.start_ns if first.end_ns > first.start_ns else 0
-        self.service: str | None = first.service
-        self.scope: str = first.scope
-        self.dialect: str | None = first.dialect
         self.from_log_only: bool = first.is_log
         self.agent_run: AgentRun | None = None
         self.model_call: ModelCall | None = None
@@ -92,6 +87,8 @@ class Node:
         # The one of the lowest rank.
         self.conversation: ConversationSeen | None = None
         self.time_ns: int = first.start_ns
+        # Its end on the same clock, never before its start: some clocks are set back in between.
+        self.until_ns: int = first.end_ns if first.end_ns > first.start_ns else first.start_ns
         # Where it stands among all spans in order of time.
         self.place: int = 0
         self.above: Node | None = None

@@ -29,7 +29,7 @@ def requested_calls(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, 
     if nested:
         yield from _absorb_above(nested, pace)
     # A single instrumentation, as nearly always, tells nothing twice; and keys of arguments are dear.
-    if len({node.scope for node in primary}) > 1:
+    if len({node.first.scope for node in primary}) > 1:
         yield from _absorb_beside(primary, pace)
     if len(primary) < len(requesting):
         yield from _absorb_summaries(requesting, primary, pace)
@@ -136,7 +136,7 @@ def _absorb_beside(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, N
 def _doubles(earlier: Request, later: Request) -> bool:
     """Tell whether two instrumentations saw the same at the same time."""
     overlap = later.node.time_ns < earlier.node.time_ns + (earlier.node.end_ns - earlier.node.start_ns)
-    if not overlap or earlier.node.scope == later.node.scope or earlier.name != later.name:
+    if not overlap or earlier.node.first.scope == later.node.first.scope or earlier.name != later.name:
         return False
     if earlier.call_id is not None and later.call_id is not None and earlier.call_id != later.call_id:
         return False

@@ -8,7 +8,6 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from toolgauge.assemble.node import Node
-from toolgauge.assemble.pairing import Pair
 from toolgauge.assemble.pauses import WORK, Pace, in_order, parts
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import SpanRef
@@ -48,15 +47,6 @@ def _told_apart(
         if pace.left < 0:
             yield pace.rest()
     return by_run.values()
-
-
-def run_that_made(pair: Pair) -> Node | None:
-    """Return the run that made the call; what a tool's span itself runs does not count."""
-    above = pair.execution.node.above if pair.execution is not None else None
-    made_in = above.branch.outermost if above is not None else None
-    if made_in is None and pair.request is not None:
-        return pair.request.node.branch.outermost
-    return made_in
 
 
 def _run(run: Node, together: Sequence[Node], pace: Pace) -> Generator[None, None, Run]:
@@ -108,7 +98,7 @@ def _with_words_of(run: Run, inner: Sequence[Run]) -> Run:
 
 def _latest(node: Node) -> int:
     """Sort what ends last first; among equals the earlier one stays first."""
-    return -(node.time_ns + node.duration_ns)
+    return -node.until_ns
 
 
 def _first_said(nodes: Sequence[Node], role: str, pace: Pace) -> Generator[None, None, str | None]:

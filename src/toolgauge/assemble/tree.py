@@ -4,7 +4,7 @@ Spans that nobody read leave only their ids; chains of parents run through them.
 clocks of two services may disagree: both are repaired here, so that nothing after this has to care.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from toolgauge.assemble.clocks import clock_offsets
@@ -29,20 +29,21 @@ def plant(
     """
     by_span = yield from nodes_of(readings, parents, pace)
     nodes = list(by_span.values())
-    yield from _hang(nodes, by_span, parents, pace)
-    nodes = yield from _rooted(nodes, pace)
-    offsets = yield from clock_offsets(nodes, pace)
-    times: set[int] = set()
+    walked: dict[str, Node | None] = {}
+    services: set[str | None] = set()
+    starts: set[int] = set()
     for part in parts(nodes):
-        if offsets:
-            for node in part:
-                node.time_ns += offsets[node.service]
-        times.update([node.time_ns for node in part])
-        pace.left -= len(part)
+        _hang(part, by_span, parents, walked)
+        services.update([node.first.service for node in part])
+        starts.update([node.start_ns for node in part])
+        pace.left -= 2 * len(part)
         if pace.left < 0:
             yield pace.rest()
-    if len(times) == len(nodes):
-        # Nearly always: no two spans start at the same time, which alone tells their order.
+    nodes = yield from _rooted(nodes, pace)
+    if len(services) > 1:
+        yield from _set_clocks(nodes, pace)
+    elif len(starts) == len(nodes):
+        # Where no two spans start at the same time, it alone tells their order.
         return (yield from in_order(nodes, _time, pace))
     return (yield from in_order(nodes, order, pace))
 
@@ -51,22 +52,20 @@ _time: Callable[[Node], int] = attrgetter("time_ns")
 
 
 def _hang(
-    nodes: Sequence[Node], by_span: Mapping[str, Node], parents: Mapping[str, str | None], pace: Pace
-) -> Generator[None, None, None]:
+    nodes: Iterable[Node],
+    by_span: Mapping[str, Node],
+    parents: Mapping[str, str | None],
+    walked: dict[str, Node | None],
+) -> None:
     """Find the nearest node above each, through spans that are no nodes; each of those is walked once."""
-    walked: dict[str, Node | None] = {}
-    for part in parts(nodes):
-        for node in part:
-            parent = node.parent
-            if parent is not None:
-                above = by_span.get(parent)
-                if above is None:
-                    above = _through_unread(parent, by_span, parents, walked)
-                if above is not node:
-                    node.above = above
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    for node in nodes:
+        parent = node.parent
+        if parent is not None:
+            above = by_span.get(parent)
+            if above is None:
+                above = _through_unread(parent, by_span, parents, walked)
+            if above is not node:
+                node.above = above
 
 
 def _through_unread(
@@ -82,6 +81,18 @@ def _through_unread(
     for span_id in path:
         walked[span_id] = found
     return found
+
+
+def _set_clocks(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
+    offsets = yield from clock_offsets(nodes, pace)
+    for part in parts(nodes):
+        for node in part:
+            offset_ns = offsets[node.first.service]
+            node.time_ns += offset_ns
+            node.until_ns += offset_ns
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
 
 
 def _rooted(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, list[Node]]:

@@ -34,9 +34,8 @@ class Answers:
         self._told: dict[str, list[_Told]] = {}
         self._by_order: dict[int, CallAnswered] = {}
 
-    def collecting(self, nodes: Sequence[Node], pairs: Sequence[Pair], pace: Pace) -> Generator[None, None, None]:
-        """Find them; `nodes` and `pairs` come in order of time. Pauses now and then."""
-        answering = [node for node in nodes if node.answers]
+    def collecting(self, answering: Sequence[Node], pairs: Sequence[Pair], pace: Pace) -> Generator[None, None, None]:
+        """Find them; `answering` nodes and `pairs` come in order of time. Pauses now and then."""
         if not answering:
             return
         asked = self._asked

@@ -17,13 +17,12 @@ _MAX_BESIDE = 16
 
 
 def executed_calls(
-    nodes: Sequence[Node], requests: Sequence[Request], pace: Pace
+    executing: Sequence[Node], requests: Sequence[Request], pace: Pace
 ) -> Generator[None, None, list[Execution]]:
     """Return one execution per call in order of time; `requests` tell how often a call id was requested."""
-    executing = [node for node in nodes if node.executions]
     inner = [node for node in executing if node.branch.tool_above is not None]
     calls = [execution for node in executing for execution in node.executions]
-    pace.left -= len(nodes) + len(calls)
+    pace.left -= len(executing) + len(calls)
     if pace.left < 0:
         yield pace.rest()
     if inner:

@@ -21,6 +21,7 @@ from toolgauge.assemble.pauses import Pace, in_order, parts
 from toolgauge.assemble.requests import requested_calls
 from toolgauge.assemble.runs import runs_of
 from toolgauge.assemble.states import Offers
+from toolgauge.assemble.told import Told
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import Reading, ToolDefinition
@@ -60,20 +61,22 @@ def joining(
     planted: list[_Planted] = []
     for trace in traces:
         nodes = yield from plant(trace.readings, trace.parents, pace)
-        if any(_is_of_run(node) for node in nodes):
-            planted.append(_Planted(trace.trace_id, nodes))
+        told = Told(nodes)
+        yield from told.sorting(pace)
+        if told.of_run:
+            planted.append(_Planted(trace.trace_id, told))
     planted.sort(key=lambda trace: trace.order)
     if not planted:
         return None
-    nodes = planted[-1].nodes
+    told = planted[-1].told
     if len(planted) > 1:
-        nodes = yield from in_order([node for trace in planted for node in trace.nodes], order, pace)
-    for place, node in enumerate(nodes):
-        node.place = place
-    joined = yield from _joined(planted, nodes, pace)
-    trajectory = yield from _trajectory(traces, planted, nodes, joined, pace, scope, closed_because)
+        together = [node for trace in planted for node in trace.told.nodes]
+        told = Told((yield from in_order(together, order, pace)))
+        yield from told.sorting(pace)
+    joined = yield from _joined(planted, told, pace)
+    trajectory = yield from _trajectory(traces, planted, told, joined, pace, scope, closed_because)
     # Nodes and calls name each other: what is left to the collection of garbage costs more than taking it apart.
-    for part in parts(nodes):
+    for part in parts(told.nodes):
         take_apart(part)
         pace.left -= len(part)
         if pace.left < 0:
@@ -88,7 +91,7 @@ class _Joined(Struct, frozen=True):
     runs: list[Run]
 
 
-def _joined(planted: "Sequence[_Planted]", nodes: Sequence[Node], pace: Pace) -> Generator[None, None, _Joined]:
+def _joined(planted: "Sequence[_Planted]", told: Told, pace: Pace) -> Generator[None, None, _Joined]:
     pairs: list[Pair] = []
     for trace in planted:
         pairs += yield from _pairs(trace, pace)
@@ -97,21 +100,21 @@ def _joined(planted: "Sequence[_Planted]", nodes: Sequence[Node], pace: Pace) ->
     turns = yield from in_turns(pairs, pace)
     turns_ns = [turn.node.time_ns for turn in turns]
     answers = Answers()
-    yield from answers.collecting(nodes, pairs, pace)
+    yield from answers.collecting(told.answering, pairs, pace)
     wholes = {trace.trace_id: trace.whole for trace in planted}
     with_tool_spans = {trace.trace_id for trace in planted if trace.has_tool_spans}
-    around = Surroundings(answers, Offers(nodes), wholes, with_tool_spans)
+    around = Surroundings(answers, Offers(told.offering), wholes, with_tool_spans)
     calls = yield from tool_calls(turns, turns_ns, around, pace)
     runs: list[Run] = []
     for trace in planted:
-        runs += yield from runs_of(trace.whole, trace.nodes, pace)
+        runs += yield from runs_of(trace.whole, trace.told, pace)
     return _Joined(calls, turns_ns, runs)
 
 
 def _trajectory(
     traces: Sequence[GatheredTrace],
     planted: "Sequence[_Planted]",
-    nodes: Sequence[Node],
+    told: Told,
     joined: _Joined,
     pace: Pace,
     scope: TrajectoryScope,
@@ -120,16 +123,16 @@ def _trajectory(
     calls, turns_ns = joined.calls, joined.turns_ns
     last = planted[-1]
     root = last.root
-    messages = yield from messages_of(nodes, turns_ns, pace)
+    messages = yield from messages_of(told.speaking, turns_ns, pace)
     attributes = yield from _attributes(traces, root, pace)
-    start_ns, end_ns = yield from _span_of_time(nodes, pace)
-    agents = _agents(nodes, calls)
-    offers = _new_offers(nodes)
-    pace.left -= len(nodes)
+    start_ns, end_ns = yield from _span_of_time(told.nodes, pace)
+    agents = _agents(told.running, calls)
+    offers = _new_offers(told.offering)
+    pace.left -= len(told.offering) + len(calls)
     if pace.left < 0:
         yield pace.rest()
-    service, conversation_id = _service(root, nodes), _conversation(last.nodes, root)
-    pace.left -= len(nodes)
+    service, conversation_id = _service(root, told.nodes), _conversation(last.told.nodes, root)
+    pace.left -= len(told.nodes)
     if pace.left < 0:
         yield pace.rest()
     return Trajectory(
@@ -156,9 +159,10 @@ def _trajectory(
 class _Planted:
     """One trace as a tree."""
 
-    def __init__(self, trace_id: str, nodes: list[Node]) -> None:
+    def __init__(self, trace_id: str, told: Told) -> None:
+        nodes = told.nodes
         self.trace_id = trace_id
-        self.nodes = nodes
+        self.told = told
         self.order = (nodes[0].time_ns, trace_id)
         self.root = _root(nodes)
         # What stands for the trace as a whole.
@@ -169,9 +173,11 @@ class _Planted:
     @property
     def hidden_turns(self) -> int:
         """Count the model calls that asked for tools without a trace of what they asked for."""
-        if any(node.executions for node in self.nodes):
+        if self.told.executing:
             return 0
-        stopped = [node for node in self.nodes if node.model_call is not None and node.model_call.stopped_for_tools]
+        stopped = [
+            node for node in self.told.nodes if node.model_call is not None and node.model_call.stopped_for_tools
+        ]
         return len([node for node in stopped if not node.requests])
 
 
@@ -183,14 +189,9 @@ def _root(nodes: Sequence[Node]) -> Node | None:
     return next((node for node in nodes if node.parent is None and not node.from_log_only), None)
 
 
-def _is_of_run(node: Node) -> bool:
-    has_calls = bool(node.requests or node.executions)
-    return has_calls or node.agent_run is not None or node.model_call is not None
-
-
 def _pairs(trace: _Planted, pace: Pace) -> Generator[None, None, list[Pair]]:
-    requests = yield from requested_calls(trace.nodes, pace)
-    executions = yield from executed_calls(trace.nodes, requests, pace)
+    requests = yield from requested_calls(trace.told, pace)
+    executions = yield from executed_calls(trace.told.executing, requests, pace)
     pairs = yield from pair(requests, executions, pace)
     trace.has_tool_spans = bool(executions) and any(one.execution is not None for one in pairs)
     return pairs
@@ -227,17 +228,17 @@ def _service(root: Node | None, nodes: Sequence[Node]) -> str | None:
     return next((node.first.service for node in nodes if node.first.service is not None), None)
 
 
-def _agents(nodes: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[str, ...]:
-    named = [node.agent_run.agent for node in nodes if node.agent_run is not None]
+def _agents(running: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[str, ...]:
+    named = [node.agent_run.agent for node in running if node.agent_run is not None]
     named += [call.agent for call in calls]
     return tuple([agent for agent in dict.fromkeys(named) if agent is not None])
 
 
-def _new_offers(nodes: Sequence[Node]) -> list[_Offer]:
+def _new_offers(offering: Sequence[Node]) -> list[_Offer]:
     """Return what was on offer, and when, without the repetitions: every model call of a run has the offer again."""
     told: list[_Offer] = []
     newest: tuple[ToolDefinition, ...] | None = None
-    for node in nodes:
+    for node in offering:
         for offer in node.offers:
             if offer.tools != newest:
                 newest = offer.tools

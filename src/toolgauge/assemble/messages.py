@@ -18,12 +18,12 @@ _time: Callable[[_Sight], int] = itemgetter(0)
 
 
 def messages_of(
-    nodes: Sequence[Node], turns_ns: Sequence[int], pace: Pace
+    speaking: Sequence[Node], turns_ns: Sequence[int], pace: Pace
 ) -> Generator[None, None, tuple[Message, ...]]:
-    """Return the messages in order of time. `nodes`, and the turns that began at `turns_ns`, come in that order too."""
+    """Return the messages in order of time. `speaking` nodes, and the turns that began at `turns_ns`, come in that order too."""
     sights: list[_Sight] = []
     by_run: dict[tuple[str, tuple[str, ...]], _Newest] = {}
-    for part in parts([node for node in nodes if node.messages]):
+    for part in parts(speaking):
         _see(part, by_run, sights)
         pace.left -= len(part)
         if pace.left < 0:

@@ -1,6 +1,6 @@
 """Makes nodes of the readings of one trace: one per span, its log records folded in."""
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Execution, Node, Request
@@ -23,43 +23,51 @@ def nodes_of(
     readings: Sequence[Reading], parents: Mapping[str, str | None], pace: Pace
 ) -> Generator[None, None, dict[str, Node]]:
     """Return the nodes by span id, each with the parent that is known; pause now and then."""
-    firsts: dict[str, Reading] = {}
-    # Only log records give a span more than one reading.
-    others: dict[str, list[Reading]] = {}
-    for part in parts(readings):
-        _sort_by_span(part, firsts, others)
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
     nodes: dict[str, Node] = {}
+    # Only log records give a span more than one reading.
+    several: dict[str, list[Reading]] = {}
     has_logs = False
-    for part in parts(list(firsts.items()), HANDFUL):
-        for span_id, reading in part:
-            node = _folded(reading, others[span_id]) if span_id in others else _observed(reading)
-            nodes[span_id] = node
-            if node.from_log_only:
-                has_logs = True
-                # The span itself may have been seen all the same, and had nothing to say.
-                node.parent = parents.get(span_id)
+    for part in parts(readings, HANDFUL):
+        for reading in part:
+            if reading.observations:
+                span_id = reading.ref.span_id
+                known = nodes.get(span_id)
+                if known is None:
+                    nodes[span_id] = _observed(reading)
+                    has_logs = has_logs or reading.is_log
+                else:
+                    several.setdefault(span_id, [known.first]).append(reading)
         pace.left -= WORK * len(part)
         if pace.left < 0:
             yield pace.rest()
-    if has_logs or others:
-        yield from _absorb_logs([node for node in nodes.values() if node.executions], pace)
+    if has_logs or several:
+        yield from _add_logs(nodes, several, parents, pace)
     return nodes
 
 
-def _sort_by_span(readings: Iterable[Reading], firsts: dict[str, Reading], others: dict[str, list[Reading]]) -> None:
-    for reading in readings:
-        if reading.observations:
-            span_id = reading.ref.span_id
-            if firsts.setdefault(span_id, reading) is not reading:
-                others.setdefault(span_id, []).append(reading)
+def _add_logs(
+    nodes: dict[str, Node], several: Mapping[str, list[Reading]], parents: Mapping[str, str | None], pace: Pace
+) -> Generator[None, None, None]:
+    """Fold the readings of one span into one node, and what log records tell of calls into the spans of those."""
+    for part in parts(list(several.items()), HANDFUL):
+        for span_id, readings in part:
+            nodes[span_id] = _folded(readings)
+        pace.left -= WORK * len(part)
+        if pace.left < 0:
+            yield pace.rest()
+    for part in parts(list(nodes.items())):
+        for span_id, node in part:
+            if node.from_log_only:
+                # The span itself may have been seen all the same, and had nothing to say.
+                node.parent = parents.get(span_id)
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
+    yield from _absorb_logs([node for node in nodes.values() if node.executions], pace)
 
 
-def _folded(first: Reading, others: Sequence[Reading]) -> Node:
-    """Make one node of several readings of a span."""
-    readings = sorted((first, *others), key=_log_order)
+def _folded(readings: list[Reading]) -> Node:
+    readings.sort(key=_log_order)
     node = _observed(readings[0])
     for reading in readings[1:]:
         _fold_in(node, _observed(reading))

@@ -9,6 +9,7 @@ from operator import attrgetter
 
 from toolgauge.assemble.node import Node, Request
 from toolgauge.assemble.pauses import WORK, Pace, in_order, parts
+from toolgauge.assemble.told import Told
 from toolgauge.assemble.twins import twins
 
 _position: Callable[[Request], int] = attrgetter("position")
@@ -18,11 +19,11 @@ _MAX_NESTING = 4
 _MAX_AROUND = 16
 
 
-def requested_calls(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, list[Request]]:
+def requested_calls(told: Told, pace: Pace) -> Generator[None, None, list[Request]]:
     """Return each request once: by turn, within it by the model's order."""
-    requesting = [node for node in nodes if node.requests]
+    requesting = told.requesting
     primary = [node for node in requesting if node.is_primary]
-    pace.left -= len(nodes)
+    pace.left -= len(requesting)
     if pace.left < 0:
         yield pace.rest()
     nested = [node for node in primary if node.branch.model_above is not None]
@@ -33,8 +34,8 @@ def requested_calls(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, 
         yield from _absorb_beside(primary, pace)
     if len(primary) < len(requesting):
         yield from _absorb_summaries(requesting, primary, pace)
-        yield from _give_to_single_outputs([node for node in requesting if _tells_of_outputs(node)], nodes, pace)
-        requesting = [node for node in nodes if node.requests]
+        yield from _give_to_single_outputs([node for node in requesting if _tells_of_outputs(node)], told.nodes, pace)
+        requesting = [node for node in told.nodes if node.requests]
     calls: list[Request] = []
     for part in parts(requesting):
         for node in part:

@@ -9,24 +9,24 @@ from msgspec.structs import replace
 
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pauses import WORK, Pace, in_order, parts
+from toolgauge.assemble.told import Told
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run
 
 
-def runs_of(whole: Node, nodes: Sequence[Node], pace: Pace) -> Generator[None, None, Sequence[Run]]:
-    """Return the runs of one trace, whose `nodes` come in order of time; without agent runs it is one, that of `whole`."""
-    showing = [node for node in nodes if node.agent_run is not None]
-    pace.left -= len(nodes)
-    if pace.left < 0:
-        yield pace.rest()
-    if len(showing) <= 1:
-        return ((yield from _run(whole, nodes, pace)),)
+def runs_of(whole: Node, told: Told, pace: Pace) -> Generator[None, None, Sequence[Run]]:
+    """Return the runs of one trace; without agent runs it is one, that of `whole`."""
+    if len(told.running) <= 1:
+        return ((yield from _run(whole, told.speaking, told.offering, pace)),)
     runs: list[Run] = []
-    for run, together in (yield from _told_apart(whole, nodes, pace)):
+    for run, together in (yield from _told_apart(whole, told.nodes, pace)):
         # What was seen outside of all runs is no run where there are others.
         if run.agent_run is not None:
-            runs.append((yield from _run(run, together, pace)))
+            speaking = [node for node in together if node.messages]
+            offering = [node for node in together if node.offers]
+            pace.left -= len(together)
+            runs.append((yield from _run(run, speaking, offering, pace)))
     return (yield from _with_words(runs, pace))
 
 
@@ -49,10 +49,9 @@ def _told_apart(
     return by_run.values()
 
 
-def _run(run: Node, together: Sequence[Node], pace: Pace) -> Generator[None, None, Run]:
+def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node], pace: Pace) -> Generator[None, None, Run]:
     outer = run.above.branch.outermost if run.above is not None else None
-    speaking = [node for node in together if node.messages]
-    pace.left -= WORK + len(together)
+    pace.left -= WORK + len(offering)
     if pace.left < 0:
         yield pace.rest()
     prompt, response = _said(run, "user"), _said(run, "assistant")
@@ -66,7 +65,7 @@ def _run(run: Node, together: Sequence[Node], pace: Pace) -> Generator[None, Non
         agent=run.agent_run.agent if run.agent_run is not None else None,
         prompt=prompt,
         response=response,
-        tools_offered=_offered(together),
+        tools_offered=_offered(offering),
         start_ns=run.start_ns,
         end_ns=run.end_ns,
     )

@@ -31,8 +31,8 @@ class Offers:
     What another agent was offered says nothing about this one.
     """
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
-        self._nodes = nodes
+    def __init__(self, offering: Sequence[Node]) -> None:
+        self._offering = offering
         # Only failed calls and those without a tool span ask.
         self._by_run: dict[tuple[str, int], dict[str, JsonObject | None]] | None = None
         # Every model call of a run repeats the offer, mostly as the very same object.
@@ -58,12 +58,11 @@ class Offers:
     def _told_in_runs(self) -> dict[tuple[str, int], dict[str, JsonObject | None]]:
         by_run: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
         newest: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
-        for node in self._nodes:
-            if node.offers:
-                run, schemas = _run(node), self._schemas(node)
-                if newest.get(run) is not schemas:
-                    newest[run] = schemas
-                    by_run.setdefault(run, {}).update(schemas)
+        for node in self._offering:
+            run, schemas = _run(node), self._schemas(node)
+            if newest.get(run) is not schemas:
+                newest[run] = schemas
+                by_run.setdefault(run, {}).update(schemas)
         return by_run
 
     def _schemas(self, node: Node) -> dict[str, JsonObject | None]:

@@ -112,6 +112,10 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
     asking = request.node.branch if request is not None else TOP
     agents = branch.agents or asking.agents or _named(request, execution)
     run = branch.outermost or asking.outermost or whole
+    if request is not None and type(request.arguments) is not NotRecorded:
+        arguments = request.arguments
+    else:
+        arguments = _executed_with(request, execution)
     order, turn, position, result_turn = place
     # By position: twenty keywords cost more than all else about a call.
     return ToolCall(
@@ -119,7 +123,7 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         turn,
         position,
         pair.name or (execution.name if execution is not None else ""),
-        _arguments(request, execution),
+        arguments,
         became.result,
         became.error,
         pair.call_id,
@@ -139,9 +143,8 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
     )
 
 
-def _arguments(request: Request | None, execution: Execution | None) -> Content:
-    if request is not None and type(request.arguments) is not NotRecorded:
-        return request.arguments
+def _executed_with(request: Request | None, execution: Execution | None) -> Content:
+    """Return the arguments of a call whose request does not tell them."""
     if execution is not None and type(execution.arguments) is not NotRecorded:
         return execution.arguments
     # Both say nothing; that something was hidden on purpose says more.

@@ -99,7 +99,11 @@ def _observed(reading: Reading) -> Node:
         elif type(seen) is CallExecuted:
             node.executions.append(_execution(node, seen, from_log=reading.is_log))
         elif type(seen) is CallRequested:
-            node.requests.append(_request(node, seen))
+            node.requests.append(
+                Request(
+                    node, seen.position, seen.name, seen.call_id, seen.arguments, seen.agent, seen.usable, seen.output
+                )
+            )
         elif type(seen) is CallAnswered:
             node.answers.append(seen)
         elif type(seen) is ModelCall:
@@ -115,10 +119,6 @@ def _observed(reading: Reading) -> Node:
 def _lower(known: ConversationSeen, seen: ConversationSeen) -> ConversationSeen:
     ranks = (seen.rank, seen.conversation_id), (known.rank, known.conversation_id)
     return seen if ranks[0] < ranks[1] else known
-
-
-def _request(node: Node, seen: CallRequested) -> Request:
-    return Request(node, seen.position, seen.name, seen.call_id, seen.arguments, seen.agent, seen.usable, seen.output)
 
 
 def _execution(node: Node, seen: CallExecuted, *, from_log: bool) -> Execution:

@@ -39,7 +39,7 @@ def plant(
         pace.left -= 2 * len(part)
         if pace.left < 0:
             yield pace.rest()
-    nodes = yield from _rooted(nodes, pace)
+    yield from _settle_all(nodes, pace)
     if len(services) > 1:
         yield from _set_clocks(nodes, pace)
     elif len(starts) == len(nodes):
@@ -95,27 +95,28 @@ def _set_clocks(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None
             yield pace.rest()
 
 
-def _rooted(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, list[Node]]:
-    """Return each node after the one above it, and set their branches."""
-    rooted: list[Node] = []
+def _settle_all(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
+    """Give each node its branch."""
+    astray: list[Node] = []
     for part in parts(nodes):
         for node in part:
             if node.branch is NOWHERE:
                 above = node.above
-                if above is None or above.branch.depth >= 0:
+                known = above.below if above is not None else None
+                if known is not None and node.agent_run is None:
+                    node.branch = known
+                elif above is None or above.branch.depth >= 0:
                     _settle(node)
-                    rooted.append(node)
                 else:
-                    yield from _climb(node, rooted, pace)
+                    yield from _climb(node, astray, pace)
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
-    if len(rooted) < len(nodes):
-        yield from _cut_open([node for node in nodes if node.branch is _ASTRAY], rooted, pace)
-    return rooted
+    if astray:
+        yield from _cut_open(astray, pace)
 
 
-def _climb(node: Node, rooted: list[Node], pace: Pace) -> Generator[None, None, None]:
+def _climb(node: Node, astray: list[Node], pace: Pace) -> Generator[None, None, None]:
     """Settle the node and all above it, unless they go round in a circle."""
     path: list[Node] = []
     at: Node | None = node
@@ -124,17 +125,17 @@ def _climb(node: Node, rooted: list[Node], pace: Pace) -> Generator[None, None, 
         path.append(at)
         at = at.above
     if at is not None and at.branch is _ASTRAY:
+        astray += path
         return
     for part in parts(path[::-1]):
         for below in part:
             _settle(below)
-            rooted.append(below)
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()
 
 
-def _cut_open(astray: Sequence[Node], rooted: list[Node], pace: Pace) -> Generator[None, None, None]:
+def _cut_open(astray: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
     """Settle nodes below circles of parents, each cut open where the order of time says so."""
     for part in parts((yield from in_order(astray, _start, pace))):
         for node in part:
@@ -151,7 +152,6 @@ def _cut_open(astray: Sequence[Node], rooted: list[Node], pace: Pace) -> Generat
                     path.pop().branch = _ASTRAY
             for below in reversed(path):
                 _settle(below)
-                rooted.append(below)
         pace.left -= len(part)
         if pace.left < 0:
             yield pace.rest()

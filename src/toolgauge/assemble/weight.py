@@ -12,11 +12,14 @@ from msgspec.structs import astuple
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import (
+    AgentRun,
     CallAnswered,
     CallError,
     CallExecuted,
     CallRequested,
+    ConversationSeen,
     MessageSeen,
+    ModelCall,
     Observation,
     Reading,
     ToolsOffered,
@@ -29,6 +32,9 @@ READING_BYTES = 650
 LOG_KEY_BYTES = 500
 # A name for itself beside its object, or nothing but short fields.
 _OBSERVATION_BYTES = 150
+# What has no more than that. Tools on offer count as what names them: recognised again, they are the same objects in all
+# traces.
+_PLAIN = frozenset((AgentRun, ConversationSeen, ModelCall, ToolsOffered))
 # A call has an id as well.
 _CALL_BYTES = _OBSERVATION_BYTES + 80
 _WRAPPER_BYTES = 40
@@ -71,6 +77,9 @@ class Scale:
         """Return about how many bytes the reading takes, unless it is made to seem less."""
         size = READING_BYTES
         for seen in reading.observations:
+            if type(seen) in _PLAIN:
+                size += _OBSERVATION_BYTES
+                continue
             if type(seen) is MessageSeen and seen.role == "system":
                 if seen is self._system:
                     continue
@@ -83,10 +92,7 @@ class Scale:
 
 
 def weight_of(observation: Observation) -> int:
-    """Return about how many bytes an observation takes.
-
-    Tools on offer count as what names them: recognised again, they are the same objects in all traces.
-    """
+    """Return about how many bytes an observation takes."""
     # By their very classes: asking a Struct what it is an instance of takes five times as long.
     if type(observation) is MessageSeen:
         return _OBSERVATION_BYTES + observation.text.__sizeof__()
@@ -123,26 +129,19 @@ def _texts(reading: Reading) -> int:
 
 
 def _content(content: Content) -> int:
-    if type(content) is Recorded:
-        return _WRAPPER_BYTES + _json(content.value)
     if type(content) is Unparsed:
         return _WRAPPER_BYTES + content.text.__sizeof__()
-    return 0
-
-
-def _error(error: CallError | None) -> int:
-    return 0 if error is None else _OBSERVATION_BYTES + error.message.__sizeof__()
-
-
-def _json(value: Json) -> int:
+    if type(content) is not Recorded:
+        return 0
+    value = content.value
     # Names of members are kept once by the parser, however often they occur.
     if type(value) is dict:
         elements: Collection[Json] = value.values()
     elif type(value) is list:
         elements = value
     else:
-        return value.__sizeof__()
-    size = _COLLECTED_BYTES + value.__sizeof__()
+        return _WRAPPER_BYTES + value.__sizeof__()
+    size = _WRAPPER_BYTES + _COLLECTED_BYTES + value.__sizeof__()
     if len(elements) > _MOST:
         return size + _levels(list(elements))
     # Most arguments and results have no level below this one.
@@ -155,6 +154,10 @@ def _json(value: Json) -> int:
         else:
             within += _NUMBER_BYTES
     return size + within
+
+
+def _error(error: CallError | None) -> int:
+    return 0 if error is None else _OBSERVATION_BYTES + error.message.__sizeof__()
 
 
 def _levels(level: list[Json]) -> int:

@@ -5,14 +5,14 @@ once and alone. Of all other spans the ids are read. A broken span costs nobody 
 unread. Nothing that leaves here, but for the request itself, keeps the request alive: spans wait, requests must not.
 """
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.decode.envelope import Container, container, count_parsed, parse_request, remove_items
+from toolgauge.decode.envelope import Container, container, parse_request, remove_items
 from toolgauge.decode.heads import parse_heads, read_each, read_head, read_heads
 from toolgauge.decode.marks import log_marks, span_marks
 from toolgauge.decode.messages import HeadGroupMessage, RequestMessage, ResourceGroupMessage, ScopeGroupMessage
@@ -74,12 +74,17 @@ class DecodedLogs:
     undecodable: int
 
 
-def _samples(request: RequestMessage) -> Iterator[bytes]:
-    """Take one raw span or log record of each scope group: a group has one writer."""
+def _survey(request: RequestMessage) -> tuple[int, set[bytes]]:
+    """Count the spans or log records, and tell with which bytes the first of each scope group begins: it has one writer."""
+    count = 0
+    beginnings: set[bytes] = set()
     for resource_group in request.resource_groups:
         for group in resource_group.scope_groups:
-            if group.items:
-                yield group.items[0]
+            items = group.items
+            if items:
+                count += len(items)
+                beginnings.add(items[0][:1])
+    return count, beginnings
 
 
 @dataclass(slots=True, eq=False)
@@ -89,7 +94,6 @@ class _Reading:
     # What stands for the sender.
     origin: object
     is_large: bool
-    span_count: int = 0
     viewed: list[ViewedSpan] = field(default_factory=list[ViewedSpan])
     heads: list[PackedHead] = field(default_factory=list[PackedHead])
     undecodable: int = 0
@@ -142,17 +146,18 @@ class Decoder:
         `sender` is the same for requests of one connection; `None` is a sender of this request alone.
         """
         request = parse_request(body)
-        has_mark = self._span_marks.found_in_request(body, _samples(request))
-        is_large = len(body) > _LARGEST_AT_ONCE or count_parsed(request) > _HEADS_AT_ONCE
+        span_count, beginnings = _survey(request)
+        has_mark = self._span_marks.found_in_request(body, beginnings)
+        is_large = len(body) > _LARGEST_AT_ONCE or span_count > _HEADS_AT_ONCE
         heads = None if has_mark or is_large else parse_heads(body)
         reading = _Reading(object() if sender is None else sender, is_large)
         since_pause = 0
         for resource_index, resource_group in enumerate(request.resource_groups):
             for scope_index, group in enumerate(resource_group.scope_groups):
-                count = len(group.items)
+                raws = group.items
+                count = len(raws)
                 if not count:
                     continue
-                reading.span_count += count
                 known = self._views.scope(group.scope)
                 if known.is_own:
                     continue
@@ -161,7 +166,7 @@ class Decoder:
                     reading.add_group(group, heads.resource_groups[resource_index].scope_groups[scope_index])
                     continue
                 reading.around = None
-                items = iter(group.items)
+                items = iter(raws)
                 for first in range(0, count, _SPANS_AT_A_TIME):
                     if since_pause >= _SPANS_AT_A_TIME:
                         yield
@@ -175,7 +180,7 @@ class Decoder:
                     else:
                         reading.heads.extend(read_each(some))
         return DecodedTraces(
-            span_count=reading.span_count,
+            span_count=span_count,
             viewed=tuple(reading.viewed),
             heads=tuple(reading.heads),
             undecodable=reading.undecodable,
@@ -186,14 +191,14 @@ class Decoder:
     def logs(self, body: bytes) -> DecodedLogs:
         """Decode a request of log records; raise `DecodeError` when its envelope is broken."""
         request = parse_request(body)
-        has_mark = self._log_marks.found_in_request(body, _samples(request))
-        count = undecodable = 0
+        count, beginnings = _survey(request)
+        has_mark = self._log_marks.found_in_request(body, beginnings)
+        undecodable = 0
         viewed: list[LogRecord] = []
         for resource_group in request.resource_groups:
             for group in resource_group.scope_groups:
                 if not group.items:
                     continue
-                count += len(group.items)
                 known = self._views.scope(group.scope)
                 if not known.is_own and (has_mark or known.is_named):
                     undecodable += self._read_records(resource_group, group, known, viewed)

@@ -87,31 +87,38 @@ def remove_items(request: RequestMessage, places: Collection[tuple[int, int, int
 
     They are gone from `request` then. A group that this empties is dropped, unless it has fields that we do not know.
     """
-    gone: dict[int, dict[int, set[int]]] = {}
+    gone: dict[tuple[int, int], list[int]] = {}
     for resource_index, scope_index, index in places:
-        gone.setdefault(resource_index, {}).setdefault(scope_index, set()).add(index)
+        gone.setdefault((resource_index, scope_index), []).append(index)
     # From the end, so that dropping a group leaves the other indexes valid.
-    for resource_index in sorted(gone, reverse=True):
+    for resource_index, scope_index in sorted(gone, reverse=True):
         group = request.resource_groups[resource_index]
-        for scope_index in sorted(gone[resource_index], reverse=True):
-            _remove_from_scope(group, scope_index, gone[resource_index][scope_index])
+        _remove_from_scope(group, scope_index, gone[resource_index, scope_index])
         if not group.scope_groups and not _has_unknown_fields(group, ("resource", "schema_url")):
             del request.resource_groups[resource_index : resource_index + 1]
-    if not any(scope.items for group in request.resource_groups for scope in group.scope_groups):
-        return None
-    return request.SerializeToString()
+    return request.SerializeToString() if _has_items(request) else None
 
 
-def _remove_from_scope(group: ResourceGroupMessage, scope_index: int, gone: set[int]) -> None:
+def _has_items(request: RequestMessage) -> bool:
+    for group in request.resource_groups:
+        for scope in group.scope_groups:
+            if scope.items:
+                return True
+    return False
+
+
+def _remove_from_scope(group: ResourceGroupMessage, scope_index: int, gone: list[int]) -> None:
     scope = group.scope_groups[scope_index]
-    if len(gone) * len(scope.items) <= _MOVED_AT_MOST:
+    items = scope.items
+    if len(gone) * len(items) <= _MOVED_AT_MOST:
         for index in sorted(gone, reverse=True):
-            del scope.items[index : index + 1]
+            del items[index : index + 1]
     else:
-        kept = [raw for index, raw in enumerate(scope.items) if index not in gone]
-        del scope.items[:]
-        scope.items.extend(kept)
-    if not scope.items and not _has_unknown_fields(scope, ("scope", "schema_url")):
+        left_out = frozenset(gone)
+        kept = [raw for index, raw in enumerate(items) if index not in left_out]
+        del items[:]
+        items.extend(kept)
+    if not items and not _has_unknown_fields(scope, ("scope", "schema_url")):
         del group.scope_groups[scope_index : scope_index + 1]
 
 

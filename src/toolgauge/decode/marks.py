@@ -67,7 +67,7 @@ class Marks:
         return self._pattern_like(raws[0]).found_in_request(b"".join(raws))
 
     def found_in_request(self, body: bytes, samples: Iterable[bytes]) -> bool:
-        """Tell whether any record of the request might bear a mark; `samples` has one record of each group."""
+        """Tell whether any record of the request might bear a mark; `samples` has one of each group, or how it begins."""
         pattern = self._back_to_front if any(map(is_back_to_front, samples)) else self._in_order
         return pattern.found_in_request(body)
 

@@ -5,7 +5,7 @@ cannot be decoded (nested too deep, cut off) reads as `None` and is counted: a l
 """
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeVar, overload
 
 from toolgauge.decode.messages import ANY_VALUE, EVENT, AnyValueMessage, Repeated, parse
@@ -14,12 +14,20 @@ from toolgauge.model.json import Value
 from toolgauge.model.records import SpanEvent
 
 Default = TypeVar("Default")
+Known = TypeVar("Known")
 
 _TEXT, _BOOL, _INT, _DOUBLE, _ARRAY = 0x0A, 0x10, 0x18, 0x21, 0x2A
+_ARRAY_TAG = bytes((_ARRAY,))
 # Tag of `ArrayValue.values`.
 _ELEMENT = 0x0A
 _MEMO_VALUE_BYTES = 64
 _MEMO_ENTRIES = 4096
+# Tools on offer and instructions come again with each model call and are long: to compare the bytes takes a twentieth of
+# the time in which they are decoded, and what is one object has its hash at hand.
+_SHORTEST_LONG = 512
+_LONGEST = 65_536
+_MOST_LONG = 256
+_MOST_LONG_BYTES = 4 << 20
 _read_double = struct.Struct("<d").unpack_from
 
 
@@ -82,36 +90,76 @@ def _from_message(message: AnyValueMessage) -> Value:
 class Values:
     """Decodes values and remembers short ones: operation names, tool names and models repeat in every span.
 
-    `undecodable` counts the values that could not be decoded when they were looked up. Of `memo`, what is not `None`
-    is the value of these bytes.
+    Of long texts it remembers the newest. `undecodable` counts the values that could not be decoded when they were
+    looked up. Of `memo`, what is not `None` is the value of these bytes.
     """
 
-    __slots__ = ("memo", "undecodable")
+    __slots__ = ("_lists", "_long", "_long_bytes", "memo", "undecodable")
 
     def __init__(self) -> None:
         self.memo: dict[bytes, Value] = {}
+        self._lists: dict[bytes, tuple[str, ...]] = {}
+        # The newest of each length: unequal texts seldom have one length, and to find it nothing is hashed.
+        self._long: dict[int, tuple[bytes, str]] = {}
+        self._long_bytes = 0
         self.undecodable = 0
 
     @property
     def remembered(self) -> int:
         """Number of values in memory."""
-        return len(self.memo)
+        return len(self.memo) + len(self._lists) + len(self._long)
 
     def decode(self, raw: bytes) -> Value:
         """Decode one AnyValue; `None` when that cannot be done."""
         if len(raw) >= _MEMO_VALUE_BYTES:  # hashing is linear
-            return self._safe(raw)
+            return self.decode_long(raw)
         decoded = self.memo.get(raw)
-        if decoded is not None:
-            return decoded
-        decoded = self._safe(raw)
+        return decoded if decoded is not None else self.decode_new(raw)
+
+    def decode_new(self, raw: bytes) -> Value:
+        """Decode one AnyValue of few bytes that is not in `memo`; `None` when that cannot be done."""
+        if raw[:1] == _ARRAY_TAG:
+            return self._list(raw)
+        decoded = self.decode_once(raw)
         if not isinstance(decoded, (list, dict)):  # somebody might change them
-            if len(self.memo) >= _MEMO_ENTRIES:
-                self.memo.clear()
-            self.memo[raw] = decoded
+            _remember(self.memo, raw, decoded)
         return decoded
 
-    def _safe(self, raw: bytes) -> Value:
+    def decode_long(self, raw: bytes) -> Value:
+        """Decode one AnyValue of many bytes; `None` when that cannot be done."""
+        size = len(raw)
+        known = self._long.get(size)
+        if known is not None and known[0] == raw:
+            return known[1]
+        decoded = self.decode_once(raw)
+        if _SHORTEST_LONG <= size <= _LONGEST and isinstance(decoded, str):
+            self._remember_long(raw, decoded)
+        return decoded
+
+    def _remember_long(self, raw: bytes, decoded: str) -> None:
+        size = len(raw)
+        if self._long.pop(size, None) is None:
+            self._long_bytes += size
+        self._long[size] = (raw, decoded)
+        while self._long_bytes > _MOST_LONG_BYTES or len(self._long) > _MOST_LONG:
+            oldest = next(iter(self._long))
+            del self._long[oldest]
+            self._long_bytes -= oldest
+
+    def _list(self, raw: bytes) -> Value:
+        """Decode a list; of texts, as finish reasons are, it is remembered, and each who asks gets a list of their own."""
+        known = self._lists.get(raw)
+        if known is not None:
+            return [*known]
+        decoded = self.decode_once(raw)
+        if isinstance(decoded, list):
+            texts = tuple(element for element in decoded if isinstance(element, str))
+            if len(texts) == len(decoded):
+                _remember(self._lists, raw, texts)
+        return decoded
+
+    def decode_once(self, raw: bytes) -> Value:
+        """Decode one AnyValue that is not to be remembered; `None` when that cannot be done."""
         try:
             return value(raw)
         except DecodeError:
@@ -119,13 +167,23 @@ class Values:
             return None
 
 
-class Attributes(Mapping[str, Value]):
-    """A read-only view of attributes. Iterates in the order of the keys: the sender's order is not kept."""
+def _remember(memo: dict[bytes, Known], raw: bytes, known: Known) -> None:
+    if len(memo) >= _MEMO_ENTRIES:
+        memo.clear()
+    memo[raw] = known
 
-    __slots__ = ("_keys", "_raw", "_values")
+
+class Attributes(Mapping[str, Value]):
+    """A read-only view of attributes. Iterates in the order of the keys: the sender's order is not kept.
+
+    `unordered` are the keys as they come, for whoever asks which they are and no more.
+    """
+
+    __slots__ = ("_keys", "_raw", "_values", "unordered")
 
     def __init__(self, raw: Mapping[str, bytes], values: Values) -> None:
         self._raw = raw
+        self.unordered: Collection[str] = raw
         self._values = values
         self._keys: list[str] | None = None
 
@@ -144,9 +202,11 @@ class Attributes(Mapping[str, Value]):
         if key not in self._raw:
             return default
         raw, values = self._raw[key], self._values
+        if len(raw) >= _MEMO_VALUE_BYTES:
+            return values.decode_once(raw) if len(raw) < _SHORTEST_LONG else values.decode_long(raw)
         # Looked into here too: it is asked for ten times a span, and a call more costs as much as the memo itself.
-        known = values.memo.get(raw) if len(raw) < _MEMO_VALUE_BYTES else None
-        return known if known is not None else values.decode(raw)
+        known = values.memo.get(raw)
+        return known if known is not None else values.decode_new(raw)
 
     def __contains__(self, key: object) -> bool:
         try:

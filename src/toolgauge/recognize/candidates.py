@@ -4,7 +4,7 @@ Arrives: a span. Leaves: the dialects to ask about it, in their order. Without t
 handful of keys in every span, which costs more than reading the span.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from toolgauge.model.ports import Dialect, Grounds
 from toolgauge.model.records import Span
@@ -32,12 +32,14 @@ class Candidates:
 
     def of(self, span: Span) -> tuple[Dialect, ...]:
         """Give the dialects that could claim the span, in the order in which they are asked."""
-        if len(span.attributes) > _MAX_ATTRIBUTES:
+        # To put them in order would take as long as to look at them.
+        keys: Collection[str] = getattr(span.attributes, "unordered", span.attributes)
+        if len(keys) > _MAX_ATTRIBUTES:
             return self._dialects
         of_scope = self._of_scopes.get(span.scope.name)
         if of_scope is None:
             of_scope = self._remember(span.scope.name)
-        return of_scope.candidates(span)
+        return of_scope.candidates(keys, span.name)
 
     def _remember(self, scope: str) -> "_OfScope":
         asked = frozenset(
@@ -68,30 +70,30 @@ class _OfScope:
         others = [told for index, told in enumerate(grounds) if told is not None and index not in asked]
         self._looked_for = frozenset(key for told in others for key in told.keys)
         self._names = tuple({name for told in others for name in told.names})
-        self._known: dict[frozenset[str], tuple[Dialect, ...]] = {}
+        self._known: dict[tuple[frozenset[str], tuple[str, ...]], tuple[Dialect, ...]] = {}
 
     @property
     def remembered(self) -> int:
         return len(self._known)
 
-    def candidates(self, span: Span) -> tuple[Dialect, ...]:
-        found = self._looked_for.intersection(span.attributes)
-        name = span.name
+    def candidates(self, keys: Iterable[str], name: str) -> tuple[Dialect, ...]:
+        found = self._looked_for.intersection(keys)
+        begins = ()
         if name.startswith(self._names):
-            # Among the keys: what is taken for both is asked once too often at worst.
-            found = found.union([prefix for prefix in self._names if name.startswith(prefix)])
-        known = self._known.get(found)
-        return known if known is not None else self._remember(found)
+            begins = tuple([prefix for prefix in self._names if name.startswith(prefix)])
+        known = self._known.get((found, begins))
+        return known if known is not None else self._remember(found, begins)
 
-    def _remember(self, found: frozenset[str]) -> tuple[Dialect, ...]:
+    def _remember(self, found: frozenset[str], begins: tuple[str, ...]) -> tuple[Dialect, ...]:
         known = tuple(
             dialect
             for index, (dialect, told) in enumerate(zip(self._dialects, self._grounds, strict=True))
-            if index in self._asked or (told is not None and not found.isdisjoint((*told.keys, *told.names)))
+            if index in self._asked
+            or (told is not None and not (found.isdisjoint(told.keys) and set(begins).isdisjoint(told.names)))
         )
         if len(self._known) >= _MAX_FOUND:
             self._known.clear()
-        self._known[found] = known
+        self._known[found, begins] = known
         return known
 
 

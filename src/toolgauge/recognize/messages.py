@@ -6,11 +6,11 @@ answers it carries. A message of a shape that is not known gives an empty messag
 
 import json
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import CallAnswered, CallError, ToolDefinition
+from toolgauge.model.observations import CallAnswered, CallError, CallRequested, ToolDefinition
 from toolgauge.recognize import values
 
 _CALL_TYPES = frozenset(("tool_call", "function_call", "tool_use", "tool-call", "function"))
@@ -36,24 +36,14 @@ _MESSAGE_KEYS = frozenset(("role", "content", "parts", "tool_calls"))
 _NAMES = ("name", "tool_name", "toolName")
 # `id` may be the part's own where another key names the call, so it comes last.
 _IDS = ("call_id", "tool_call_id", "tool_use_id", "toolCallId", "id")
-_OTHER_IDS = frozenset(_IDS[:-1])
-_FAILURES = frozenset(("status", "is_error", "isError"))
 _ARGUMENTS = ("arguments", "args", "input")
 _RESULTS = ("server_tool_call_response", "response", "result", "output", "content")
 # Messages in a history, parts of a message; of more the newest are kept.
-_MAX_ITEMS = 10_000
+MAX_ITEMS = 10_000
 # The distinct sets of tools of one process, and the text of one.
 _MAX_KNOWN = 64
 _MAX_KNOWN_TEXT = 65_536
 _PARAMETERS = ("parameters", "inputSchema", "input_schema", "parameters_json_schema")
-
-
-class CallPart(Struct, frozen=True, kw_only=True):
-    """A call that the message asks for."""
-
-    name: str
-    call_id: str | None
-    arguments: Content
 
 
 class Message:
@@ -79,20 +69,11 @@ class Message:
             return _part_text(parts[0]) or ""
         return _joined(parts)
 
-    def calls(self) -> list[CallPart]:
+    def calls(self) -> list[CallRequested]:
         """Read the calls that the message asks for, in order."""
-        found: list[CallPart | None] = []
-        for part in self._parts:
-            kind = part.get("type")
-            if not isinstance(kind, str):
-                continue
-            if kind in _CALL_TYPES:
-                found.append(_call(part))
-            elif kind == "server_tool_call":
-                found.append(_server_call(part))
-        if self._calls_beside:
-            found += map(_call, _parts(self._calls_beside))
-        return [call for call in found if call is not None]
+        calls: list[CallRequested] = []
+        self.add_to(calls, [], [])
+        return calls
 
     def answers(self) -> list[CallAnswered]:
         """Read the answers to calls, in order."""
@@ -101,12 +82,53 @@ class Message:
             kind = part.get("type")
             if isinstance(kind, str) and kind in _ANSWER_TYPES:
                 found.append(_answer(part))
-        if self.role == "tool" and not found and (call_id := _call_id(self._source)) is not None:
-            result = self._result()
-            error = _failure(self._source, result)
-            name = _first_text(self._source, _NAMES)
-            found.append(CallAnswered(call_id=call_id, name=name, result=result, error=error))
-        return found
+        return found if found or self.role != "tool" else self._answer_as_a_whole()
+
+    def add_to(
+        self,
+        calls: list[CallRequested],
+        answers: list[CallAnswered],
+        texts: list[str],
+        agent: str | None = None,
+        first: int = 0,
+    ) -> None:
+        """Add what the message says, in one walk over its parts; calls take their positions from `first` on."""
+        answered = len(answers)
+        written = self._add_parts(calls, answers, agent, first)
+        if self._calls_beside:
+            for part in _parts(self._calls_beside):
+                _add_call(calls, part, agent, first)
+        if self.role != "tool":
+            if written:
+                texts.append("\n".join(written))
+        elif len(answers) == answered:
+            answers += self._answer_as_a_whole()
+
+    def _add_parts(
+        self, calls: list[CallRequested], answers: list[CallAnswered], agent: str | None, first: int
+    ) -> list[str]:
+        """Add the calls and answers among the parts; return their texts."""
+        written: list[str] = []
+        for part in self._parts:
+            kind = part.get("type")
+            if not isinstance(kind, str) or kind in _TEXT_TYPES:
+                if text := _own_text(part):
+                    written.append(text)
+            elif kind in _CALL_TYPES:
+                _add_call(calls, part, agent, first)
+            elif kind in _ANSWER_TYPES:
+                answers.append(_answer(part))
+            elif kind == "server_tool_call":
+                _add_server_call(calls, part, agent, first)
+        return written
+
+    def _answer_as_a_whole(self) -> list[CallAnswered]:
+        call_id = _call_id(self._source)
+        if call_id is None:
+            return []
+        result = self._result()
+        error = _failure(self._source, result)
+        return [CallAnswered(call_id=call_id, name=_first_text(self._source, _NAMES), result=result, error=error)]
 
     def _result(self) -> Content:
         text = self.text
@@ -138,7 +160,19 @@ class DefinitionReader:
 
 def read_messages(value: Value, default_role: str) -> list[Message]:
     """Read messages: a list, one message, JSON text of either, or plain text."""
+    # By far the most are lists in JSON text.
+    items = values.elements(value) if isinstance(value, str) and value[:1] == "[" else None
+    if items is not None:
+        return messages_of(items, default_role)
     return [Message(item, default_role) for item in _objects(value, "content")]
+
+
+def messages_of(items: list[Json], default_role: str) -> list[Message]:
+    """Read the messages of a list that is open already."""
+    messages: list[Message] = []
+    for item in items if len(items) <= MAX_ITEMS else items[-MAX_ITEMS:]:
+        messages.append(Message(item if isinstance(item, dict) else _item(item, "content"), default_role))  # noqa: PERF401 - for one or two a loop costs half of what a comprehension does
+    return messages
 
 
 def read_text(value: Value) -> str:
@@ -151,8 +185,23 @@ def read_text(value: Value) -> str:
     return _joined(_parts(read.value)) if isinstance(read, Recorded) else ""
 
 
-def _call(part: JsonObject) -> CallPart | None:
-    """Read a requested call, plain or nested in `function`; `None` without a name."""
+def _add_call(calls: list[CallRequested], part: JsonObject, agent: str | None, first: int) -> None:
+    """Add a requested call, plain or nested in `function`; nothing without a name."""
+    name, written = part.get("name"), part.get("arguments")
+    if not name or written is None or not isinstance(name, str):
+        named = _named_otherwise(part)
+        if named is None:
+            return
+        name, arguments = named
+    else:
+        arguments = values.part(written) if isinstance(written, dict) else values.arguments(written)
+    call_id = _call_id(part)
+    calls.append(
+        CallRequested(position=first + len(calls), name=name, call_id=call_id, arguments=arguments, agent=agent)
+    )
+
+
+def _named_otherwise(part: JsonObject) -> tuple[str, Content] | None:
     name = _first_text(part, _NAMES)
     written = _first_present(part, _ARGUMENTS)
     if name is None or written is None:
@@ -161,8 +210,18 @@ def _call(part: JsonObject) -> CallPart | None:
         written = written or _first_present(function, _ARGUMENTS)
     if name is None:
         return None
-    arguments = _arguments(written[0]) if written is not None else NOT_RECORDED
-    return CallPart(name=name, call_id=_call_id(part), arguments=arguments)
+    return name, _arguments(written[0]) if written is not None else NOT_RECORDED
+
+
+def _add_server_call(calls: list[CallRequested], part: JsonObject, agent: str | None, first: int) -> None:
+    # The details of a call that the provider runs are an object of their own, tagged with its type.
+    before = len(calls)
+    _add_call(calls, part, agent, first)
+    details = part.get("server_tool_call")
+    if len(calls) == before or not isinstance(details, dict) or calls[-1].arguments != NOT_RECORDED:
+        return
+    arguments: JsonObject = {key: value for key, value in details.items() if key != "type"}
+    calls[-1] = replace(calls[-1], arguments=values.part(arguments))
 
 
 def _inside(item: JsonObject) -> tuple[JsonObject, Json]:
@@ -204,22 +263,10 @@ def _answer(part: JsonObject) -> CallAnswered:
 
 def _failure(source: JsonObject, result: Content) -> CallError | None:
     """Read a producer's own sign that the call failed; what a tool returned is not searched for one."""
-    if _FAILURES.isdisjoint(source):
-        return None
     if source.get("status") != "error" and source.get("is_error") is not True and source.get("isError") is not True:
         return None
     said = result.value if isinstance(result, Recorded) else None
     return CallError(kind="_OTHER", message=said if isinstance(said, str) else "")
-
-
-def _server_call(part: JsonObject) -> CallPart | None:
-    # The details of a call that the provider runs are an object of their own, tagged with its type.
-    details = part.get("server_tool_call")
-    plain = _call(part)
-    if plain is None or not isinstance(details, dict) or plain.arguments != NOT_RECORDED:
-        return plain
-    arguments: JsonObject = {key: value for key, value in details.items() if key != "type"}
-    return CallPart(name=plain.name, call_id=plain.call_id, arguments=values.part(arguments))
 
 
 def _arguments(value: Json) -> Content:
@@ -260,7 +307,7 @@ def _objects(value: Value, text_key: str) -> list[JsonObject]:
     if isinstance(read, Recorded):
         found = read.value
         items = found if isinstance(found, list) else [found]
-        return [item if isinstance(item, dict) else _item(item, text_key) for item in items[-_MAX_ITEMS:]]
+        return [item if isinstance(item, dict) else _item(item, text_key) for item in items[-MAX_ITEMS:]]
     if isinstance(read, Unparsed) and read.reason == "unparsable" and read.text.strip():
         return [{text_key: read.text}]
     return []
@@ -279,7 +326,7 @@ def _parts(value: Json) -> list[JsonObject]:
     parts: list[JsonObject] = []
     if isinstance(value, list):
         # A message has one or two: a loop costs half of what a comprehension does.
-        for part in value if len(value) <= _MAX_ITEMS else value[-_MAX_ITEMS:]:
+        for part in value if len(value) <= MAX_ITEMS else value[-MAX_ITEMS:]:
             parts.append(part if isinstance(part, dict) else {"content": part})  # noqa: PERF401
         return parts
     if isinstance(value, str):
@@ -295,7 +342,7 @@ def _parts(value: Json) -> list[JsonObject]:
 
 def _has_parts(value: Json) -> bool:
     """Tell a list of parts or blocks written as JSON text from a text that happens to be JSON."""
-    return isinstance(value, list) and bool(value) and all(map(_is_part, value[-_MAX_ITEMS:]))
+    return isinstance(value, list) and bool(value) and all(map(_is_part, value[-MAX_ITEMS:]))
 
 
 def _is_part(item: Json) -> bool:
@@ -304,8 +351,10 @@ def _is_part(item: Json) -> bool:
 
 def _part_text(part: JsonObject) -> str | None:
     kind = part.get("type")
-    if isinstance(kind, str) and kind not in _TEXT_TYPES:
-        return None
+    return None if isinstance(kind, str) and kind not in _TEXT_TYPES else _own_text(part)
+
+
+def _own_text(part: JsonObject) -> str | None:
     text = part.get("content")
     if not text or not isinstance(text, str):
         text = _text(part.get("text"))
@@ -317,7 +366,9 @@ def _joined(parts: list[JsonObject]) -> str:
 
 
 def _call_id(source: JsonObject) -> str | None:
-    return _text(source.get("id")) if _OTHER_IDS.isdisjoint(source) else _first_text(source, _IDS)
+    if "call_id" in source or "tool_call_id" in source or "tool_use_id" in source or "toolCallId" in source:
+        return _first_text(source, _IDS)
+    return _text(source.get("id"))
 
 
 def _first_text(source: JsonObject, keys: tuple[str, ...]) -> str | None:

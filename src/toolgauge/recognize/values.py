@@ -31,7 +31,6 @@ _BEGINS = frozenset("{[(\"'-0123456789tfnTFNI")
 # What is nested too deep has as many brackets that open and as many that close.
 _SHORTEST_DEEP = 2 * MAX_DEPTH
 _FEWEST_CHARACTERS = 2 * _MAX_CONTAINERS
-_CONTAINERS = frozenset((dict, list))
 # Reads integers of any size exactly; a float in an id's place would silently change the id.
 _decode: Callable[[str], Json] = msgspec.json.Decoder().decode
 _REDACTED = re.compile(r"(?:[\[<(_*]{0,2}(?:redacted|elided)[\])>_*]{0,2}|\*{3,})", re.IGNORECASE)
@@ -67,11 +66,33 @@ def envelope(value: Value) -> Content:
     return _open_text(value) if isinstance(value, str) else content(value)
 
 
+def elements(text: str) -> list[Json] | None:
+    """Read a list that is JSON to the letter; `None` for everything else that `envelope` reads."""
+    if len(text) > _FEWEST_CHARACTERS and is_too_large(text):
+        return None
+    try:
+        read = _decode(text)
+    except (ValueError, RecursionError, MemoryError):
+        return None
+    return read if isinstance(read, list) else None
+
+
+def is_too_large(text: str) -> bool:
+    """Tell whether text is not read for its size."""
+    if len(text) <= _FEWEST_CHARACTERS:
+        return False
+    return len(text) > MAX_TEXT or text.count("[") + text.count("{") > _MAX_CONTAINERS
+
+
 def part(value: Json) -> Content:
     """Keep an object or a list that was inside an envelope."""
     # Most arguments are flat, which an object's values tell in a third of the time.
-    if type(value) is dict and _CONTAINERS.isdisjoint(map(type, value.values())):
-        return Recorded(value)
+    if type(value) is dict:
+        for item in value.values():
+            if type(item) is dict or type(item) is list:
+                break
+        else:
+            return Recorded(value)
     return Unparsed(dump(plain(value))) if _nests_too_deep(value) else Recorded(value)
 
 
@@ -81,6 +102,8 @@ def arguments(value: Value) -> Content:
     Missing, empty text and `null` are not recorded: a producer that has no arguments to tell writes these, while
     a call without arguments is `{}`. Anything else that does not end as an object is kept as `Unparsed` text.
     """
+    if isinstance(opened := _opened(value), dict):
+        return Recorded(opened)
     read = content(value)
     for _ in range(_MAX_ENCODINGS):
         if isinstance(read, Recorded):
@@ -105,6 +128,8 @@ def result(value: Value) -> Content:
     A text result that holds JSON once more is opened only when an object or a list comes out: `"20"` inside
     JSON is a text that the tool returned, not a number.
     """
+    if (opened := _opened(value)) is not None:
+        return Recorded(opened)
     read = content(value)
     for _ in range(_MAX_ENCODINGS):
         if isinstance(read, Recorded):
@@ -144,8 +169,19 @@ def dump(value: Json) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def _opened(value: Value) -> Json:
+    """Open what by far the most arguments and results are: JSON text of an object or a list; `None` for all else."""
+    if not isinstance(value, str) or value[:1] not in ("{", "[") or len(value) > _FEWEST_CHARACTERS:
+        return None
+    try:
+        found = _decode(value)
+    except (ValueError, RecursionError, MemoryError):
+        return None
+    return None if len(value) > _SHORTEST_DEEP and _nests_too_deep(found) else found
+
+
 def _open_text(text: str) -> Content:
-    if len(text) > _FEWEST_CHARACTERS and _is_too_large(text):
+    if len(text) > _FEWEST_CHARACTERS and is_too_large(text):
         return Unparsed(text)
     stripped = text.strip()
     if stripped[:1] not in _BEGINS:
@@ -154,10 +190,6 @@ def _open_text(text: str) -> Content:
         return Recorded(_decode(stripped))
     except (ValueError, RecursionError, MemoryError) as error:
         return _read_otherwise(text, stripped, error)
-
-
-def _is_too_large(text: str) -> bool:
-    return len(text) > MAX_TEXT or text.count("[") + text.count("{") > _MAX_CONTAINERS
 
 
 def _read_otherwise(text: str, stripped: str, error: Exception) -> Content:

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
+
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
-from toolgauge.model.observations import CallRequested, ConversationSeen, MessageSeen, Observation
+from toolgauge.model.observations import CallAnswered, CallRequested, ConversationSeen, MessageSeen, Observation
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import names
-from toolgauge.recognize.messages import CallPart, Message, read_messages, read_text
+from toolgauge.recognize.messages import Message, read_messages, read_text
 
 # Choices beyond the first are alternatives; their calls must not take the positions of the first one's.
 _POSITIONS_A_CHOICE = 1000
@@ -65,12 +67,16 @@ class InstructionsReader:
 
 def received(messages: list[Message]) -> list[Observation]:
     """Read a model's input: instructions, the newest user text, and answers to calls; nothing else of the history."""
+    return [*told_before(messages), *newest_user_text(messages)]
+
+
+def told_before(messages: list[Message]) -> list[Observation]:
+    """Read the instructions and the answers to calls, message by message."""
     seen: list[Observation] = []
     for message in messages:
         if message.role == "system" and (text := message.text):
             seen.append(MessageSeen(role="system", text=text))
         seen += message.answers()
-    seen += newest_user_text(messages)
     return seen
 
 
@@ -84,29 +90,24 @@ def newest_user_text(messages: list[Message]) -> list[MessageSeen]:
 
 def written(messages: list[Message], agent: str | None, first: int = 0) -> list[Observation]:
     """Read a model's output: the calls that it asks for, from position `first` on, and its text."""
-    calls: list[CallPart] = []
+    calls: list[CallRequested] = []
+    # The provider ran these itself: their answers are in the same output.
+    answers: list[CallAnswered] = []
+    texts: list[str] = []
     for message in messages:
-        calls += message.calls()
-    seen: list[Observation] = [
-        CallRequested(position=position, name=call.name, call_id=call.call_id, arguments=call.arguments, agent=agent)
-        for position, call in enumerate(_once(calls) if len(calls) > 1 else calls, first)
-    ]
-    for message in messages:
-        # The provider ran these itself: their answers are in the same output.
-        seen += message.answers()
-    seen += written_text(messages)
-    return seen
+        message.add_to(calls, answers, texts, agent, first)
+    if len(calls) > 1 and len({call.call_id for call in calls}) < len(calls):
+        calls = [replace(call, position=position) for position, call in enumerate(_once(calls), first)]
+    return [*calls, *answers, *_text_of(texts)]
 
 
-def _once(calls: list[CallPart]) -> Iterable[CallPart]:
+def _once(calls: list[CallRequested]) -> Iterable[CallRequested]:
     """Give each call once, where a stream's output is told piece by piece and then as a whole."""
-    if len({call.call_id for call in calls}) == len(calls):
-        return calls
-    found: dict[object, CallPart] = {}
+    found: dict[object, CallRequested] = {}
     for place, call in enumerate(calls):
         key = (call.name, call.call_id)
         known = found.get(key) if call.call_id is not None else None
-        if known is not None and (call == known or not isinstance(known.arguments, Recorded)):
+        if known is not None and (call.arguments == known.arguments or not isinstance(known.arguments, Recorded)):
             found[key] = call
         else:
             # Some producers number the calls of each piece anew: an id alone does not make two calls one.
@@ -116,7 +117,10 @@ def _once(calls: list[CallPart]) -> Iterable[CallPart]:
 
 def written_text(messages: list[Message]) -> list[MessageSeen]:
     """Read the text of an output."""
-    texts = [text for message in messages if message.role != "tool" and (text := message.text)]
+    return _text_of([text for message in messages if message.role != "tool" and (text := message.text)])
+
+
+def _text_of(texts: list[str]) -> list[MessageSeen]:
     if len(texts) > 1 and texts[-1] == "".join(texts[:-1]):
         # The pieces of a stream come before the whole.
         del texts[:-1]

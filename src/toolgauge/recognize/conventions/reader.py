@@ -13,24 +13,49 @@ from toolgauge.model.observations import AgentRun, ModelCall, Observation, Tools
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import content, litellm, names, tools
+from toolgauge.recognize.conventions.history import HistoryReader
 from toolgauge.recognize.messages import DefinitionReader, read_messages
 
 
 class ConventionsReader:
-    """Remembers nothing of records but the tools on offer and the instructions, which come again with each model call."""
+    """Remembers nothing of records but what comes again with each model call: tools on offer, instructions, histories.
+
+    Where it is told `whose` a record is, the conversation's or the trace's id, it reads of a history what is new in it.
+    """
 
     def __init__(self) -> None:
         self._definitions = DefinitionReader()
+        self._histories = HistoryReader()
         self._instructions = content.InstructionsReader()
 
     def read(self, record: Record) -> list[Observation]:
         """Read one span or log record."""
-        seen: list[Observation] = [*content.conversation(record.attributes)]
-        seen += self.read_log(record) if isinstance(record, LogRecord) else self.read_span(record)
+        told = content.conversation(record.attributes)
+        whose = told[0].conversation_id if told else _trace(record)
+        seen: list[Observation] = [*told]
+        seen += self._log(record, whose) if isinstance(record, LogRecord) else self._span(record, whose)
         return seen
 
     def read_span(self, span: Span) -> Iterable[Observation]:
         """Read a span, all but its conversation id."""
+        return self._span(span, span.ref.trace_id)
+
+    def read_log(self, record: LogRecord) -> Iterable[Observation]:
+        """Read a log record, all but its conversation id."""
+        return self._log(record, _trace(record))
+
+    def model_call(self, attributes: Mapping[str, Value], whose: str | None = None) -> list[Observation]:
+        """Read a model call with what it was given and what it wrote."""
+        agent = values.as_str(attributes.get(names.AGENT))
+        call = ModelCall(agent=agent, stopped_for_tools=content.stopped_for_tools(attributes))
+        return [call, *self._content(attributes, agent, whose)]
+
+    def offered(self, value: Value) -> Iterable[ToolsOffered]:
+        """Read the tools on offer; nothing when there are none."""
+        found = self._definitions.read(value) if value is not None else ()
+        return (ToolsOffered(tools=found),) if found else ()
+
+    def _span(self, span: Span, whose: str | None) -> Iterable[Observation]:
         attributes = span.attributes
         operation = values.as_str(attributes.get(names.OPERATION))
         method = attributes.get(names.MCP_METHOD)
@@ -43,10 +68,9 @@ class ConventionsReader:
             return [run, *self._seen_by_agent(attributes)]
         if litellm.is_raw(span):
             return [*self.offered(litellm.raw_tools(span)), *litellm.raw_request(span)]
-        return self._model_span(span) if operation in names.MODEL_OPERATIONS else ()
+        return self._model_span(span, whose) if operation in names.MODEL_OPERATIONS else ()
 
-    def read_log(self, record: LogRecord) -> Iterable[Observation]:
-        """Read a log record, all but its conversation id."""
+    def _log(self, record: LogRecord, whose: str | None) -> Iterable[Observation]:
         attributes = record.attributes
         if record.event_name != names.DETAILS:
             body = record.body if record.body is not None else attributes.get(names.EVENT_BODY)
@@ -54,35 +78,24 @@ class ConventionsReader:
             return content.message_event(record.event_name, body, agent)
         if attributes.get(names.OPERATION) == names.INVOKE:
             return self._seen_by_agent(attributes)
-        return self.model_call(attributes)
+        return self.model_call(attributes, whose)
 
-    def model_call(self, attributes: Mapping[str, Value]) -> list[Observation]:
-        """Read a model call with what it was given and what it wrote."""
-        agent = values.as_str(attributes.get(names.AGENT))
-        call = ModelCall(agent=agent, stopped_for_tools=content.stopped_for_tools(attributes))
-        return [call, *self._content(attributes, agent)]
-
-    def offered(self, value: Value) -> Iterable[ToolsOffered]:
-        """Read the tools on offer; nothing when there are none."""
-        found = self._definitions.read(value) if value is not None else ()
-        return (ToolsOffered(tools=found),) if found else ()
-
-    def _model_span(self, span: Span) -> list[Observation]:
+    def _model_span(self, span: Span, whose: str | None) -> list[Observation]:
         attributes = span.attributes
-        seen = self.model_call(attributes)
+        seen = self.model_call(attributes, whose)
         seen += litellm.flat_calls(attributes)
         # The span's own attributes tell the content once more where they have it.
         if span.events and names.INPUT not in attributes and names.OUTPUT not in attributes:
             for event in span.events:
-                seen += self._model_event(event, attributes)
+                seen += self._model_event(event, attributes, whose)
         return seen
 
-    def _content(self, attributes: Mapping[str, Value], agent: str | None) -> list[Observation]:
+    def _content(self, attributes: Mapping[str, Value], agent: str | None, whose: str | None) -> list[Observation]:
         seen: list[Observation] = [*self.offered(attributes.get(names.DEFINITIONS))]
         seen += self._instructions.read(attributes.get(names.SYSTEM))
         received = attributes.get(names.INPUT)
         if received is not None:
-            seen += content.received(read_messages(received, "user"))
+            seen += self._histories.received(received, (whose, agent))
         written = attributes.get(names.OUTPUT)
         if written is not None:
             seen += content.written(read_messages(written, "assistant"), agent)
@@ -100,10 +113,12 @@ class ConventionsReader:
             seen += content.written_text(read_messages(written, "assistant"))
         return seen
 
-    def _model_event(self, event: SpanEvent, attributes: Mapping[str, Value]) -> Iterable[Observation]:
+    def _model_event(
+        self, event: SpanEvent, attributes: Mapping[str, Value], whose: str | None
+    ) -> Iterable[Observation]:
         agent = values.as_str(attributes.get(names.AGENT))
         if event.name == names.DETAILS:
-            return self._content(event.attributes, agent)
+            return self._content(event.attributes, agent, whose)
         if event.name == names.CONTENT_PROMPT:
             return content.received(read_messages(event.attributes.get("gen_ai.prompt"), "user"))
         if event.name == names.CONTENT_COMPLETION:
@@ -113,6 +128,10 @@ class ConventionsReader:
             body = event.attributes.get(names.EVENT_BODY)
             return content.message_event(event.name, event.attributes if body is None else body, agent)
         return ()
+
+
+def _trace(record: Record) -> str | None:
+    return record.ref.trace_id if record.ref is not None else None
 
 
 def _executed(span: Span, prefix: str, protocol: Literal["mcp"] | None) -> Iterable[Observation]:

@@ -125,7 +125,8 @@ class Traceloop:
     def _model(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
         if names.INPUT in attributes or names.OUTPUT in attributes:
-            yield from with_item_ids(attributes.get(names.INPUT), self._conventions.model_call(attributes))
+            seen = self._conventions.model_call(attributes, span.ref.trace_id)
+            yield from with_item_ids(attributes.get(names.INPUT), seen)
             return
         agent = values.as_str(attributes.get(names.AGENT)) or values.as_str(attributes.get(LANGCHAIN_AGENT))
         yield ModelCall(agent=agent)

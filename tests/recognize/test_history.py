@@ -1,0 +1,141 @@
+import json
+
+from tests.recognize.support import observations, span
+from toolgauge.model.content import Recorded
+from toolgauge.model.json import Json
+from toolgauge.model.observations import CallAnswered, MessageSeen, Observation
+from toolgauge.recognize.conventions import content
+from toolgauge.recognize.conventions.history import HistoryReader
+from toolgauge.recognize.dialects.genai import GenAI
+from toolgauge.recognize.messages import read_messages
+
+OWNER = ("trace", "agent")
+OPENING: list[Json] = [
+    {"role": "system", "parts": [{"type": "text", "content": "Be brief. " * 100}]},
+    {"role": "user", "parts": [{"type": "text", "content": "Where is my order?"}]},
+]
+
+
+def answered(number: int, result: Json = "on its way") -> Json:
+    return {"role": "tool", "parts": [{"type": "tool_call_response", "id": f"call_{number}", "response": result}]}
+
+
+def history(count: int, result: Json = "on its way") -> str:
+    return json.dumps([*OPENING, *(answered(number, result) for number in range(count))])
+
+
+def whole(text: str) -> list[Observation]:
+    return content.received(read_messages(text, "user"))
+
+
+def answers(seen: list[Observation]) -> list[CallAnswered]:
+    return [one for one in seen if isinstance(one, CallAnswered)]
+
+
+def test_what_a_longer_history_repeats_is_not_read_again():
+    reader = HistoryReader()
+    first = reader.received(history(2), OWNER)
+    second = reader.received(history(3), OWNER)
+
+    assert second == whole(history(3))
+    assert [one.call_id for one in answers(second)] == ["call_0", "call_1", "call_2"]
+    assert all(now is before for now, before in zip(answers(second), answers(first), strict=False))
+
+
+def test_the_same_history_again_is_the_same_objects():
+    reader = HistoryReader()
+    first = reader.received(history(2), OWNER)
+    second = reader.received(" " + history(2) + "\n", OWNER)
+
+    assert second == first == whole(history(2))
+    assert answers(second)[0] is answers(first)[0]
+    assert second is not first
+
+
+def test_histories_of_several_agents_and_conversations_stay_apart():
+    reader = HistoryReader()
+    for count in range(1, 6):
+        for number, owner in enumerate([("one", "a"), ("one", "b"), ("other", "a"), ("other", None)]):
+            text = history(count, number)
+            assert reader.received(text, owner) == whole(text)
+
+
+def test_a_history_that_was_rewritten_is_read_anew():
+    reader = HistoryReader()
+    reader.received(history(5), OWNER)
+    for text in (history(3), history(4, "lost"), history(5).replace("brief", "curt"), json.dumps(["x" * 2000])):
+        assert reader.received(text, OWNER) == whole(text)
+
+
+def test_the_newest_user_text_may_be_far_back_and_may_be_new():
+    reader = HistoryReader()
+    reader.received(history(1), OWNER)
+    assert reader.received(history(2), OWNER)[-1] == MessageSeen(role="user", text="Where is my order?")
+    asked = history(2)[:-1] + ', {"role": "user", "content": "And now?"}]'
+    assert reader.received(asked, OWNER)[-1] == MessageSeen(role="user", text="And now?")
+
+
+def test_what_has_no_owner_is_not_remembered():
+    reader = HistoryReader()
+    for count in (2, 3):
+        assert reader.received(history(count), (None, "agent")) == whole(history(count))
+    assert reader.remembered == 0
+
+
+def test_of_very_many_messages_the_newest_are_read_as_ever():
+    reader = HistoryReader()
+    for count in (9_000, 9_998, 9_999, 12_000):
+        text = history(count)
+        assert reader.received(text, OWNER) == whole(text)
+
+
+def test_a_history_that_grows_too_large_is_the_text_it_was_before():
+    reader = HistoryReader()
+    for size in (2 << 20, 5 << 20):
+        text = history(1)[:-1] + json.dumps({"role": "user", "content": "x" * size}).join((",", "]"))
+        assert reader.received(text, OWNER) == whole(text)
+
+
+def test_memory_of_histories_is_bounded_in_number():
+    reader = HistoryReader()
+    for number in range(3000):
+        reader.received(history(1), (f"trace {number}", "agent"))
+    assert 0 < reader.remembered <= 1024
+
+
+def test_memory_of_histories_is_bounded_in_bytes_whatever_is_in_them():
+    bulky: list[Json] = [[], {}, {"a": []}, 1.5, "text"]
+    lists: list[Json] = [["y"]]
+    for result in (bulky * 2000, "x" * 200_000, lists * 9_000):
+        reader = HistoryReader()
+        for number in range(200):
+            reader.received(history(1, result), (f"trace {number}", "agent"))
+            assert reader.size_bytes <= 16 << 20
+        assert 0 < reader.remembered < 200
+
+
+def test_one_input_does_not_push_out_all_others():
+    reader = HistoryReader()
+    reader.received(history(1), ("other", "agent"))
+    reader.received(history(1, "x" * 3_000_000), OWNER)
+    assert reader.remembered == 1
+
+
+def test_bytes_are_given_back_when_a_history_is_replaced():
+    reader = HistoryReader()
+    reader.received(history(3), OWNER)
+    size = reader.size_bytes
+    for _ in range(50):
+        reader.received(history(50), OWNER)
+        reader.received(history(3), OWNER)
+    assert reader.size_bytes == size
+
+
+def test_model_spans_of_one_trace_share_what_their_histories_repeat():
+    dialect = GenAI()
+    seen = [
+        answers(observations(dialect, span({"gen_ai.operation.name": "chat", "gen_ai.input.messages": history(count)})))
+        for count in (1, 2)
+    ]
+    assert seen[1][0] is seen[0][0]
+    assert seen[1][1].result == Recorded("on its way")

@@ -75,6 +75,17 @@ def test_span_without_a_parent_has_an_empty_one_and_nothing_remote():
     assert facts(read_head(zero)) == (stock.TRACE_ID, stock.SPAN_ID, b"", None)
 
 
+@pytest.mark.parametrize("length", [b"\x08", b"\x88\x00", b"\x88\x80\x00"])
+def test_a_parent_behind_everything_else_is_found_however_its_length_is_written(length: bytes):
+    raw = stock.span(stock.key_value("k")).SerializeToString() + b'"' + length + stock.PARENT_ID
+    assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, stock.PARENT_ID, False)
+
+
+def test_text_that_looks_like_a_parent_is_none():
+    raw = stock.span(stock.key_value("k", 'a"\x08b'), name="n").SerializeToString()
+    assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, b"", None)
+
+
 def test_flags_in_front_of_other_fields_are_found():
     raw = b"\x85\x01" + struct.pack("<I", 0x300) + child()
     assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, stock.PARENT_ID, True)

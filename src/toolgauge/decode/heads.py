@@ -4,7 +4,7 @@ Where a request is nobody's business, protobuf itself takes all of its spans apa
 discarded, and what is left stands in one order whatever the sender's was, for one pattern to be cut along. Single spans
 are read by fixed offsets where they begin as every known SDK writes them or end as the Collector does, which writes
 fields back to front; otherwise through a message class. A fixed slice alone would be wrong for spans with other field
-orders, so each tag and length byte is checked first.
+orders, so each tag and length byte is checked first. What is wrong further on in such a span is not looked for.
 """
 
 import re
@@ -27,6 +27,7 @@ _TRACE, _SPAN, _PARENT = rb"\n\x10(?!\x00{16}).{16}", rb"\x12\x08(?!\x00{8}).{8}
 _FLAGS = rb"\x85\x01.[\x01\x03]\x00\x00"
 # Flags are the last field of SDKs that write fields in order.
 _is_in_order = re.compile(_TRACE + _SPAN + _PARENT + rb".{6,}+(?<=" + _FLAGS + rb")", re.DOTALL).match
+_begins_with_ids = re.compile(_TRACE + _SPAN, re.DOTALL).match
 # The Collector goes by the order of declaration: the flags stand behind the parent.
 _ends_in_ids = re.compile(_FLAGS + _PARENT + _SPAN + _TRACE, re.DOTALL).fullmatch
 
@@ -67,6 +68,9 @@ def read_head(raw: bytes) -> PackedHead | None:
         return raw[2:18], raw[20:38] + raw[-6:]
     if is_back_to_front(raw) and _ends_in_ids(raw[-44:]) is not None:
         return raw[-16:], raw[-26:-18] + raw[-38:-28] + raw[-44:-38]
+    # Nowhere in it, not even with its length padded, stands a parent.
+    if b'"\x08' not in raw and b'"\x88' not in raw and _begins_with_ids(raw) is not None:
+        return raw[2:18], raw[20:28]
     return _parse_head(raw)
 
 

@@ -58,35 +58,24 @@ class Answers:
 
     def to(self, pair: Pair) -> CallAnswered | None:
         """Return the first answer that came after the call, from its own trace if there is one."""
-        first = self._first(pair)
-        if first is None or pair.call_id is None:
+        call_id = pair.call_id
+        told = self._told.get(call_id) if call_id is not None else None
+        first = _first_after(pair.asking, told) if told is not None else None
+        if first is None or call_id is None:
             return self._by_order.get(id(pair))
         answers = first.answers
         if len(answers) == 1:
             return answers[0]
         # An id that is used again has several answers in one history: the newest belong to the newest calls.
-        asked_before = bisect_right(self._asked[pair.call_id], first.time_ns)
+        asked_before = bisect_right(self._asked[call_id], first.time_ns)
         index = len(answers) - asked_before + self._occurrence.get(id(pair), 0)
         return answers[min(max(index, 0), len(answers) - 1)]
 
     def told_ns(self, pair: Pair) -> int:
         """Return when the answer to a call was known, at the earliest."""
-        first = self._first(pair)
-        return pair.asking.time_ns if first is None else first.time_ns
-
-    def _first(self, pair: Pair) -> _Told | None:
         told = self._told.get(pair.call_id) if pair.call_id is not None else None
-        if not told:
-            return None
-        asked_ns, trace_id = pair.asking.time_ns, pair.asking.ref.trace_id
-        if told[0].time_ns > asked_ns and told[0].node.ref.trace_id == trace_id:
-            return told[0]
-        # What the asking span itself was told is about an earlier call, unless the provider ran the tool.
-        later = told[bisect_right(told, asked_ns, key=_time) :]
-        later = later or told[bisect_left(told, asked_ns, key=_time) :]
-        if not later:
-            return None
-        return next((told for told in later if told.node.ref.trace_id == trace_id), later[0])
+        first = _first_after(pair.asking, told) if told is not None else None
+        return pair.asking.time_ns if first is None else first.time_ns
 
     def _with_ids(self, nodes: Sequence[Node], pace: Pace) -> Generator[None, None, bool]:
         """Collect what later inputs repeat only as far as it can matter: histories grow with their square.
@@ -129,6 +118,18 @@ class Answers:
         else:
             known.append(_Told(node, time_ns, [answer]))
         return len(times) == 1 and time_ns > times[0]
+
+
+def _first_after(asking: Node, told: Sequence[_Told]) -> _Told | None:
+    first, asked_ns, trace_id = told[0], asking.time_ns, asking.ref.trace_id
+    if first.time_ns > asked_ns and first.node.ref.trace_id == trace_id:
+        return first
+    # What the asking span itself was told is about an earlier call, unless the provider ran the tool.
+    later = told[bisect_right(told, asked_ns, key=_time) :]
+    later = later or told[bisect_left(told, asked_ns, key=_time) :]
+    if not later:
+        return None
+    return next((one for one in later if one.node.ref.trace_id == trace_id), later[0])
 
 
 _moment: Callable[[tuple[int, Node]], int] = itemgetter(0)

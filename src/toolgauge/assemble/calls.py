@@ -94,7 +94,7 @@ def tool_calls(
                 ran = pair.execution
                 known_ns = answers.told_ns(pair) if ran is None else ran.node.until_ns
                 # Clocks are rounded: whoever asks is told later all the same.
-                known_turn = max(number + 1, bisect_left(turns_ns, known_ns))
+                known_turn = bisect_left(turns_ns, known_ns, number + 1)
             place = (len(calls), number, position, known_turn)
             calls.append(_tool_call(pair, became, wholes[trace_id], place))
             pace.left -= WORK

@@ -53,13 +53,12 @@ def messages_of(
 def _see(nodes: Iterable[Node], by_run: dict[tuple[str, tuple[str, ...]], _Newest], sights: list[_Sight]) -> None:
     """Add what each role said on each span: what a model reads is there at its start, what it writes at its end."""
     for node in nodes:
+        newest = by_run.setdefault((node.ref.trace_id, node.branch.agents), {})
         by_role: dict[Role, list[str]] = {}
         for seen in node.messages:
-            known = by_role.get(seen.role)
-            if known is None:
-                by_role[seen.role] = [seen.text]
+            role = seen.role
+            if role in by_role:
+                by_role[role].append(seen.text)
             else:
-                known.append(seen.text)
-        newest = by_run.setdefault((node.ref.trace_id, node.branch.agents), {})
-        for role, texts in by_role.items():
-            sights.append((node.until_ns if role == "assistant" else node.time_ns, newest, role, texts))
+                by_role[role] = texts = [seen.text]
+                sights.append((node.until_ns if role == "assistant" else node.time_ns, newest, role, texts))

@@ -115,23 +115,21 @@ def take_apart(nodes: Iterable[Node]) -> None:
         del node.requests, node.executions, node.branch, node.below
 
 
-class Request(Struct, eq=False):
-    """A call as a model asked for it; `alive` until another view of the same request takes its place."""
+class _Key(Struct, eq=False, kw_only=True):
+    """What is known of the key of some arguments: it is asked for many times and costs a walk over them."""
+
+    _keyed: Content | None = None
+    _key: Hashable | None = None
+
+
+class _View(_Key, eq=False):
+    """What both views of a call tell."""
 
     node: Node
-    position: int
     name: str
     call_id: str | None
     arguments: Content
     agent: str | None
-    usable: bool
-    output: int | None = None
-    alive: bool = True
-    # The tool span that shows the call, once it is found.
-    execution: "Execution | None" = None
-    # The key is asked for many times and costs a walk over the arguments.
-    _keyed: Content | None = None
-    _key: Hashable | None = None
 
     @property
     def arguments_key(self) -> Hashable | None:
@@ -139,6 +137,17 @@ class Request(Struct, eq=False):
         if self._keyed is not self.arguments:
             self._keyed, self._key = self.arguments, arguments_key(self.arguments)
         return self._key
+
+
+class Request(_View, eq=False):
+    """A call as a model asked for it; `alive` until another view of the same request takes its place."""
+
+    position: int
+    usable: bool
+    output: int | None = None
+    alive: bool = True
+    # The tool span that shows the call, once it is found.
+    execution: "Execution | None" = None
 
     @property
     def run(self) -> Node | None:
@@ -155,16 +164,11 @@ class Request(Struct, eq=False):
             self.arguments = other.arguments
 
 
-class Execution(Struct, eq=False):
+class Execution(_View, eq=False):
     """A call as a tool span shows it; the spans within it that show the same call are absorbed."""
 
-    node: Node
-    name: str
-    call_id: str | None
-    arguments: Content
     result: Content
     error: CallError | None
-    agent: str | None
     is_protocol: bool
     tool_id: str | None
     # Told by a log record, which may name the span of the run in place of the tool's own.
@@ -172,15 +176,6 @@ class Execution(Struct, eq=False):
     host: "Execution | None" = None
     # Whether a request was found for it.
     was_requested: bool = False
-    _keyed: Content | None = None
-    _key: Hashable | None = None
-
-    @property
-    def arguments_key(self) -> Hashable | None:
-        """Equal for equal arguments, `None` when they are not known."""
-        if self._keyed is not self.arguments:
-            self._keyed, self._key = self.arguments, arguments_key(self.arguments)
-        return self._key
 
     @property
     def run(self) -> Node | None:

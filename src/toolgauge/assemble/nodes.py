@@ -101,7 +101,7 @@ def _observed(reading: Reading) -> Node:
         elif type(seen) is CallRequested:
             node.requests.append(
                 Request(
-                    node, seen.position, seen.name, seen.call_id, seen.arguments, seen.agent, seen.usable, seen.output
+                    node, seen.name, seen.call_id, seen.arguments, seen.agent, seen.position, seen.usable, seen.output
                 )
             )
         elif type(seen) is CallAnswered:
@@ -127,9 +127,9 @@ def _execution(node: Node, seen: CallExecuted, *, from_log: bool) -> Execution:
         seen.name,
         seen.call_id,
         seen.arguments,
+        seen.agent,
         seen.result,
         seen.error,
-        seen.agent,
         seen.protocol is not None,
         seen.tool_id,
         from_log,

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.assemble.support import args, executed, reading
-from toolgauge.assemble.weight import Scale
+from toolgauge.assemble.weight import OfferedTools, Scale
 from toolgauge.model.content import Recorded
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import (
     AgentRun,
     CallError,
@@ -82,3 +82,46 @@ def test_a_name_of_a_megabyte_weighs_a_megabyte(seen: Observation):
 def test_what_all_traces_share_weighs_little_however_large_it_came():
     offered = ToolsOffered(tools=(ToolDefinition(name="f", description="d" * 100_000),))
     assert Scale().weight(reading("t", offered, AgentRun(agent="a"), size=101_000)) < 2000
+
+
+def tools(text: str = "d") -> tuple[ToolDefinition, ...]:
+    """Ten tools, which take about forty times the text."""
+    properties: JsonObject = {name: {"type": "string", "description": text + name} for name in "abc"}
+    return tuple(
+        ToolDefinition(name=f"f{number}", description=text + str(number), parameters={"properties": {**properties}})
+        for number in range(10)
+    )
+
+
+def weighed(scale: Scale, offered: tuple[ToolDefinition, ...]) -> int:
+    return scale.weight(reading("t", ToolsOffered(tools=offered), size=100_000))
+
+
+def test_tools_weigh_with_the_first_that_has_them_and_nothing_with_others():
+    offered, one = OfferedTools(), tools("d" * 1000)
+    assert weighed(Scale(offered), one) > 10 * 1000
+    assert weighed(Scale(offered), one) < 1000
+    assert weighed(Scale(offered), tools("d" * 1000)) > 10 * 1000
+
+
+def test_tools_told_one_by_one_weigh_little_where_only_their_schemas_are_the_same_objects():
+    offered, one = OfferedTools(), tools("d" * 1000)
+    assert weighed(Scale(offered), one) > 4 * 10 * 1000
+    again = tuple(ToolDefinition(name=tool.name, parameters=tool.parameters) for tool in one)
+    assert weighed(Scale(offered), again) < 4000
+
+
+def test_a_schema_that_hides_a_megabyte_from_samples_weighs_it():
+    hiding: JsonObject = {f"field_{number}": 1 for number in range(1000)}
+    hiding["field_5"] = "x" * 1_000_000
+    offered = ToolsOffered(tools=(ToolDefinition(name="f", parameters=hiding),))
+    assert Scale(OfferedTools()).weight(reading("t", offered, size=1_200_000)) > 1_000_000
+
+
+def test_what_is_remembered_of_tools_is_bounded_in_bytes():
+    offered = OfferedTools(max_bytes=100_000)
+    first, second = tools("a" * 1000), tools("b" * 1000)
+    for one in (first, second, tools("c" * 1000), tools("d" * 1000)):
+        weighed(Scale(offered), one)
+    assert offered.remembered_bytes <= 100_000
+    assert weighed(Scale(offered), first) > 10 * 1000

@@ -109,6 +109,27 @@ def mostly_spans_that_nobody_reads() -> Iterator[Span]:
         yield Span(trace_id=trace_id, span_id=os.urandom(8), parent_span_id=parent, name="GET /")
 
 
+def _tools(text: str) -> str:
+    schema = {"type": "object", "properties": {name: {"type": "string", "description": text} for name in "abcdef"}}
+    return json.dumps([{"name": f"tool_{number}", "parameters": schema} for number in range(20)])
+
+
+def tools_of_its_own() -> Iterator[Span]:
+    trace_id, tools = os.urandom(16), _tools(os.urandom(40).hex())
+    for _ in range(3):
+        yield _span(trace_id, os.urandom(8), operation="chat", tool__definitions=tools)
+
+
+def many_tools_that_all_have() -> Iterator[Span]:
+    # 140 KiB of text.
+    yield _span(os.urandom(16), os.urandom(8), operation="chat", tool__definitions=_tools("What it is. " * 100))
+
+
+def more_tools_than_can_be_shared() -> Iterator[Span]:
+    # A megabyte and a half of text.
+    yield _span(os.urandom(16), os.urandom(8), operation="chat", tool__definitions=_tools("What it is. " * 1000))
+
+
 def _request(spans: Iterator[Span]) -> bytes:
     request = ExportTraceServiceRequest()
     request.resource_spans.add().scope_spans.add().spans.extend(spans)
@@ -165,6 +186,9 @@ def _estimated_and_taken(before: list[bytes], bodies: list[bytes]) -> tuple[int,
         (texts_in_other_scripts, 20),
         (more_text_than_is_kept, 5),
         (mostly_spans_that_nobody_reads, 20),
+        (tools_of_its_own, 100),
+        (many_tools_that_all_have, 100),
+        (more_tools_than_can_be_shared, 5),
     ],
 )
 def test_open_traces_take_about_what_is_said(spans: Callable[[], Iterator[Span]], traces: int):

@@ -15,6 +15,7 @@ from toolgauge.assemble.open_trace import OpenTrace
 from toolgauge.assemble.recent_spans import RecentSpans
 from toolgauge.assemble.schedule import Schedule
 from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.assemble.weight import OfferedTools
 from toolgauge.model.observations import ConversationSeen, Reading
 from toolgauge.model.records import PackedHead, SpanHead
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
@@ -52,6 +53,7 @@ class Assembler:
         self._conversations = Conversations(settings, self._open_until_ns) if conversations else None
         self._open_by_conversation: dict[str, set[str]] = {}
         self._loose = LooseAnswers()
+        self._offered = OfferedTools()
         # With the time when they were: that is since when they are due.
         self._evicted: deque[tuple[OpenTrace | OpenConversation, ClosedBecause, int]] = deque()
         self._evicted_bytes = 0
@@ -223,7 +225,7 @@ class Assembler:
         return True
 
     def _open_trace(self, trace_id: str, now_ns: int) -> OpenTrace:
-        trace = self._open[trace_id] = OpenTrace(trace_id, self._settings, now_ns)
+        trace = self._open[trace_id] = OpenTrace(trace_id, self._settings, now_ns, self._offered)
         raw_id = _raw(trace_id)
         self._open_by_id[raw_id] = trace
         self._trace_bytes += trace.size_bytes

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from toolgauge.assemble.cutting import cut, identity, sizes, texts
 from toolgauge.assemble.left_out import LeftOutIndex
-from toolgauge.assemble.weight import READING_BYTES, Scale, weight_of
+from toolgauge.assemble.weight import READING_BYTES, OfferedTools, Scale, weight_of
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut, is_cut
 from toolgauge.model.observations import Observation, Reading
 
@@ -52,11 +52,11 @@ class ContentBudget:
     # There is one for each open trace, and most never need to trim.
     __slots__ = ("_max", "_received", "_scale", "_trimming", "readings")
 
-    def __init__(self, max_size: int) -> None:
+    def __init__(self, max_size: int, offered: OfferedTools | None = None) -> None:
         self.readings: dict[Hashable, Reading] = {}
         self._max = max_size
         self._received = 0
-        self._scale = Scale()
+        self._scale = Scale(offered)
         self._trimming: _Trimming | None = None
 
     @property

@@ -12,7 +12,7 @@ from toolgauge.assemble.content_budget import ContentBudget
 from toolgauge.assemble.cutting import fingerprint
 from toolgauge.assemble.join import GatheredTrace, joining
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.assemble.weight import LOG_KEY_BYTES
+from toolgauge.assemble.weight import LOG_KEY_BYTES, OfferedTools
 from toolgauge.model.observations import AgentRun, ConversationSeen, Reading
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
@@ -43,7 +43,7 @@ class OpenTrace:
         "trace_id",
     )
 
-    def __init__(self, trace_id: str, settings: AssembleSettings, now_ns: int) -> None:
+    def __init__(self, trace_id: str, settings: AssembleSettings, now_ns: int, offered: OfferedTools) -> None:
         self.trace_id = trace_id
         self.opened_ns = now_ns
         self.active_ns = now_ns
@@ -52,7 +52,7 @@ class OpenTrace:
         self.size_bytes = _TRACE_BYTES
         self._settings = settings
         self._ended_ns: int | None = None
-        self._content = ContentBudget(settings.max_content_bytes)
+        self._content = ContentBudget(settings.max_content_bytes, offered)
         # Spans of which only the ids came, with their parents.
         self._heads: dict[str, str | None] = {}
         # Parents of this service, and spans of log records, that have not arrived.

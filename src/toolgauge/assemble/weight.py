@@ -22,6 +22,7 @@ from toolgauge.model.observations import (
     ModelCall,
     Observation,
     Reading,
+    ToolDefinition,
     ToolsOffered,
 )
 
@@ -32,11 +33,14 @@ READING_BYTES = 650
 LOG_KEY_BYTES = 500
 # A name for itself beside its object, or nothing but short fields.
 _OBSERVATION_BYTES = 150
-# What has no more than that. Tools on offer count as what names them: recognised again, they are the same objects in all
-# traces.
-_PLAIN = frozenset((AgentRun, ConversationSeen, ModelCall, ToolsOffered))
+# What has no more than that.
+_PLAIN = frozenset((AgentRun, ConversationSeen, ModelCall))
 # A call has an id as well.
 _CALL_BYTES = _OBSERVATION_BYTES + 80
+# A definition with its place in a tuple.
+_TOOL_BYTES = 100
+# What is remembered of tools on offer: some hundred sets of dozens.
+_MAX_KNOWN_BYTES = 16 * 1024 * 1024
 _WRAPPER_BYTES = 40
 _NUMBER_BYTES = 28
 _ATTRIBUTE_BYTES = 64
@@ -57,12 +61,60 @@ _SELDOM_LESS_THAN = 4
 _LONGEST_SHARED_NAME = 32
 
 
+class OfferedTools:
+    """Weighs tools on offer: those that are the same objects as in another reading before take no memory again.
+
+    The newest are remembered, up to `max_bytes` of them.
+    """
+
+    def __init__(self, max_bytes: int = _MAX_KNOWN_BYTES) -> None:
+        # By their ids, which stay theirs as long as they are here.
+        self._known: dict[int, tuple[object, int]] = {}
+        self._bytes = 0
+        self._max_bytes = max_bytes
+
+    def weight(self, tools: tuple[ToolDefinition, ...], received_bytes: int) -> int:
+        """Return about how many bytes the tools take that no reading had before; they came in so many bytes or less."""
+        if id(tools) in self._known:
+            return 0
+        size, schemas = 0, list[JsonObject]()
+        for tool in tools:
+            size += _TOOL_BYTES + tool.name.__sizeof__() + tool.description.__sizeof__()
+            if tool.parameters is not None and id(tool.parameters) not in self._known:
+                schemas.append(tool.parameters)
+        self._remember(tools, size)
+        sampled = _levels([*schemas])
+        if sampled * _SELDOM_LESS_THAN < received_bytes:
+            sampled = max(sampled, _texts(list(schemas)))
+        for schema in schemas:
+            self._remember(schema, sampled // len(schemas))
+        return size + sampled
+
+    @property
+    def remembered_bytes(self) -> int:
+        """About how much memory those take that are remembered."""
+        return self._bytes
+
+    def _remember(self, seen: object, size: int) -> None:
+        if id(seen) in self._known:
+            return
+        self._known[id(seen)] = (seen, size)
+        self._bytes += size
+        while self._bytes > self._max_bytes:
+            oldest = next(iter(self._known))
+            self._bytes -= self._known.pop(oldest)[1]
+
+
 class Scale:
-    """Weighs the readings of one trace in their order: what is one object in all of them counts once."""
+    """Weighs the readings of one trace in their order: what is one object in all of them counts once.
 
-    __slots__ = ("_system",)
+    Tools on offer count as what names them, unless it is known which of them were `offered` before.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_offered", "_system")
+
+    def __init__(self, offered: OfferedTools | None = None) -> None:
+        self._offered = offered
         # Each model call repeats the system prompt; recognised again, it is mostly the same object.
         self._system: MessageSeen | None = None
 
@@ -70,7 +122,7 @@ class Scale:
         """Return about how many bytes the reading takes, or more."""
         size = self.sampled(reading)
         if size * _SELDOM_LESS_THAN < reading.size_bytes:
-            return max(size, _texts(reading))
+            return max(size, _texts_of(reading))
         return size
 
     def sampled(self, reading: Reading) -> int:
@@ -84,6 +136,8 @@ class Scale:
                 if seen is self._system:
                     continue
                 self._system = seen
+            elif type(seen) is ToolsOffered and self._offered is not None:
+                size += self._offered.weight(seen.tools, reading.size_bytes)
             size += weight_of(seen)
         for _, value in reading.attributes:
             size += _ATTRIBUTE_BYTES + value.__sizeof__()
@@ -106,11 +160,14 @@ def weight_of(observation: Observation) -> int:
     return _OBSERVATION_BYTES
 
 
-def _texts(reading: Reading) -> int:
+def _texts_of(reading: Reading) -> int:
     """Add up all texts and numbers, wherever they are; but not what is shared, or was weighed whole."""
-    size = 0
     told = [seen for seen in reading.observations if type(seen) is not MessageSeen and type(seen) is not ToolsOffered]
-    level: list[object] = [field for seen in told for field in astuple(seen)]
+    return _texts([field for seen in told for field in astuple(seen)])
+
+
+def _texts(level: list[object]) -> int:
+    size = 0
     while level:
         below: list[object] = []
         for value in level:

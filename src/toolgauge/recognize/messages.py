@@ -40,9 +40,10 @@ _ARGUMENTS = ("arguments", "args", "input")
 _RESULTS = ("server_tool_call_response", "response", "result", "output", "content")
 # Messages in a history, parts of a message; of more the newest are kept.
 MAX_ITEMS = 10_000
-# The distinct sets of tools of one process, and the text of one.
+# The distinct sets of tools of one process, the text of one, and that of all.
 _MAX_KNOWN = 64
-_MAX_KNOWN_TEXT = 65_536
+_MAX_KNOWN_TEXT = 1024 * 1024
+_MAX_KNOWN_TEXTS = 4 * 1024 * 1024
 _PARAMETERS = ("parameters", "inputSchema", "input_schema", "parameters_json_schema")
 
 
@@ -144,6 +145,7 @@ class DefinitionReader:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[ToolDefinition, ...]] = {}
+        self._known_text = 0
 
     def read(self, value: Value) -> tuple[ToolDefinition, ...]:
         """Read the value of a definitions attribute."""
@@ -152,9 +154,12 @@ class DefinitionReader:
             return _definitions(value)
         tools = self._known.get(text)
         if tools is None:
-            if len(self._known) >= _MAX_KNOWN:
-                self._known.pop(next(iter(self._known)))
             tools = self._known[text] = _definitions(value)
+            self._known_text += len(text)
+            while len(self._known) > _MAX_KNOWN or self._known_text > _MAX_KNOWN_TEXTS:
+                oldest = next(iter(self._known))
+                del self._known[oldest]
+                self._known_text -= len(oldest)
         return tools
 
 

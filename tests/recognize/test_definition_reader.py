@@ -1,0 +1,32 @@
+"""Tools on offer are read once, however many model calls repeat them, and what is remembered is bounded."""
+
+import json
+
+from toolgauge.recognize.messages import DefinitionReader
+
+
+def offer(description: str) -> str:
+    return json.dumps([{"name": "look", "description": description}])
+
+
+def test_a_long_list_of_tools_is_one_object_in_all_readings():
+    reader = DefinitionReader()
+    first = reader.read(offer("x" * 300_000))
+    assert reader.read(offer("x" * 300_000)) is first
+    assert first[0].name == "look"
+
+
+def test_what_is_too_long_to_be_remembered_is_read_all_the_same():
+    reader = DefinitionReader()
+    first = reader.read(offer("x" * 2_000_000))
+    again = reader.read(offer("x" * 2_000_000))
+    assert again == first
+    assert again is not first
+
+
+def test_the_oldest_are_forgotten_when_all_together_are_too_long():
+    reader = DefinitionReader()
+    offers = [offer(letter * 900_000) for letter in "abcdef"]
+    read = [reader.read(each) for each in offers]
+    assert [reader.read(each) is one for each, one in zip(offers[2:], read[2:], strict=True)] == [True] * 4
+    assert reader.read(offers[0]) is not read[0]

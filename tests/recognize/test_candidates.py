@@ -107,6 +107,15 @@ def test_memory_of_scopes_and_findings_is_bounded_and_stays_right():
     assert among.remembered <= 512 + 256
 
 
+def test_memory_of_names_is_bounded_and_stays_right():
+    among = candidates()
+    for number in range(1000):
+        assert asked(span({}, name=f"run {number}"), among) == ["stranger", "by_name"]
+        assert asked(span({}, name=f"ran {number}"), among) == ["stranger"]
+    assert asked(span({}, name="tool " + "x" * 100_000), among) == ["stranger", "by_name"]
+    assert among.remembered <= 256 + 4
+
+
 INSTALLED = dialects()
 
 

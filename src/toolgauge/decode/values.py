@@ -118,11 +118,16 @@ class Values:
 
     def decode_new(self, raw: bytes) -> Value:
         """Decode one AnyValue of few bytes that is not in `memo`; `None` when that cannot be done."""
-        if raw[:1] == _ARRAY_TAG:
+        # Most of them are ids, each in one or two spans.
+        if len(raw) > 1 and raw[0] == _TEXT and raw[1] == len(raw) - 2:
+            decoded = raw[2:].decode("utf-8", "replace")
+        elif raw[:1] == _ARRAY_TAG:
             return self._list(raw)
-        decoded = self.decode_once(raw)
-        if not isinstance(decoded, (list, dict)):  # somebody might change them
-            _remember(self.memo, raw, decoded)
+        else:
+            decoded = self.decode_once(raw)
+            if isinstance(decoded, (list, dict)):  # somebody might change them
+                return decoded
+        _remember(self.memo, raw, decoded)
         return decoded
 
     def decode_long(self, raw: bytes) -> Value:

@@ -12,7 +12,7 @@ from toolgauge.model.records import Span
 # Listing more keys than this costs more than asking.
 _MAX_ATTRIBUTES = 32
 _MAX_SCOPES = 512
-_MAX_SCOPE_NAME = 256
+_MAX_NAME = 256
 _MAX_FOUND = 256
 
 
@@ -49,7 +49,7 @@ class Candidates:
         of_scope = self._by_asked.get(asked)
         if of_scope is None:
             of_scope = self._by_asked[asked] = _OfScope(self._dialects, self._grounds, asked)
-        if len(scope) <= _MAX_SCOPE_NAME:
+        if len(scope) <= _MAX_NAME:
             if len(self._of_scopes) >= _MAX_SCOPES:
                 self._of_scopes.clear()
             self._of_scopes[scope] = of_scope
@@ -59,7 +59,7 @@ class Candidates:
 class _OfScope:
     """Candidates for the spans of some scopes: `asked` are the dialects that are asked about each of them."""
 
-    __slots__ = ("_asked", "_dialects", "_grounds", "_known", "_looked_for", "_names")
+    __slots__ = ("_asked", "_begins", "_dialects", "_grounds", "_known", "_looked_for", "_names")
 
     def __init__(
         self, dialects: tuple[Dialect, ...], grounds: tuple[Grounds | None, ...], asked: frozenset[int]
@@ -70,19 +70,27 @@ class _OfScope:
         others = [told for index, told in enumerate(grounds) if told is not None and index not in asked]
         self._looked_for = frozenset(key for told in others for key in told.keys)
         self._names = tuple({name for told in others for name in told.names})
+        self._begins: dict[str, tuple[str, ...]] = {}
         self._known: dict[tuple[frozenset[str], tuple[str, ...]], tuple[Dialect, ...]] = {}
 
     @property
     def remembered(self) -> int:
-        return len(self._known)
+        return len(self._known) + len(self._begins)
 
     def candidates(self, keys: Iterable[str], name: str) -> tuple[Dialect, ...]:
         found = self._looked_for.intersection(keys)
-        begins = ()
-        if name.startswith(self._names):
-            begins = tuple([prefix for prefix in self._names if name.startswith(prefix)])
+        # Few names begin so: they are those of tools.
+        begins = (self._begins.get(name) or self._beginnings(name)) if name.startswith(self._names) else ()
         known = self._known.get((found, begins))
         return known if known is not None else self._remember(found, begins)
+
+    def _beginnings(self, name: str) -> tuple[str, ...]:
+        begins = tuple(prefix for prefix in self._names if name.startswith(prefix))
+        if len(name) <= _MAX_NAME:
+            if len(self._begins) >= _MAX_FOUND:
+                self._begins.clear()
+            self._begins[name] = begins
+        return begins
 
     def _remember(self, found: frozenset[str], begins: tuple[str, ...]) -> tuple[Dialect, ...]:
         known = tuple(

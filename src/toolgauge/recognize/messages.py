@@ -373,7 +373,8 @@ def _joined(parts: list[JsonObject]) -> str:
 def _call_id(source: JsonObject) -> str | None:
     if "call_id" in source or "tool_call_id" in source or "tool_use_id" in source or "toolCallId" in source:
         return _first_text(source, _IDS)
-    return _text(source.get("id"))
+    call_id = source.get("id")
+    return call_id if call_id and isinstance(call_id, str) else None
 
 
 def _first_text(source: JsonObject, keys: tuple[str, ...]) -> str | None:

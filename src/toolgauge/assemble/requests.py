@@ -38,13 +38,15 @@ def requested_calls(told: Told, pace: Pace) -> Generator[None, None, list[Reques
         requesting = [node for node in told.nodes if node.requests]
     calls: list[Request] = []
     for part in parts(requesting):
+        asked: list[Request] = []
         for node in part:
             requests = node.requests
-            calls += requests if len(requests) == 1 else sorted(requests, key=_position)
-        pace.left -= len(part)
+            asked += requests if len(requests) == 1 else sorted(requests, key=_position)
+        calls += [request for request in asked if request.alive]
+        pace.left -= 2 * len(part)
         if pace.left < 0:
             yield pace.rest()
-    return [request for request in calls if request.alive]
+    return calls
 
 
 def _absorb_above(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:

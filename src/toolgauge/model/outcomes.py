@@ -53,7 +53,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     actual: Side | None = None
 
 
-class Scored(Struct, frozen=True, kw_only=True):
+class Scored(Struct, frozen=True):
     """A score: `value` in [0, 1]; `parts` are named figures in [0, 1] or counts that make it up.
 
     `explanation` says what and why and holds no value from a span but names. `passed` is `None` as it leaves
@@ -84,7 +84,7 @@ class Errored(Struct, frozen=True, kw_only=True):
 Outcome: TypeAlias = Scored | NotEvaluated | Errored
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class Result(Struct, frozen=True, gc=False):
     """What one criterion says about one target. `call` is `None` at level `trajectory`.
 
     `target` is the judged span: the call's, or the trajectory's root (`None` when that was not seen).

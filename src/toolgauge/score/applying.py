@@ -6,7 +6,7 @@ whoever looks at them.
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, ToolKinds
 from toolgauge.score.globs import Globs
 from toolgauge.score.leaves import same
+from toolgauge.score.verdicts import Marks
 
 _SAMPLED_OUT = NotEvaluated(reason="sampled_out", explanation="not in the sample")
 _NO_CASE = NotEvaluated(reason="no_reference", explanation="the trajectory names no known case")
@@ -35,6 +36,9 @@ class Registered(Struct, frozen=True):
     case: Globs | None
     # Nothing but the scope decides which trajectories it is for.
     is_for_all: bool
+    # Its evaluator gets to see each of these as it is, and nothing else.
+    sees_all: bool
+    marks: Marks
 
 
 class Seen(Struct, frozen=True):
@@ -56,12 +60,25 @@ def register(criterion: Criterion) -> Registered:
         agent=None if when.agent is None else Globs((when.agent,)),
         case=None if when.case is None else Globs((when.case,)),
         is_for_all=when.service is None and when.agent is None and when.case is None and not when.attributes,
+        sees_all=criterion.sample >= 1 and when.agent is None and isinstance(criterion.reference, NoReference),
+        marks=Marks(criterion.pass_at),
     )
 
 
-def applying(registered: Sequence[Registered], trajectory: Trajectory) -> Iterator[Registered]:
-    """Yield the criteria that are for this trajectory."""
-    return (one for one in registered if _applies(one, trajectory))
+def applies(registered: Registered, trajectory: Trajectory) -> bool:
+    """Tell whether the criterion is for this trajectory."""
+    criterion = registered.criterion
+    if criterion.scope != trajectory.scope:
+        return False
+    return registered.is_for_all or (
+        (registered.service is None or registered.service.match(trajectory.service or ""))
+        and (registered.agent is None or _has_agent(registered.agent, trajectory))
+        and (registered.case is None or _is_case(registered.case, criterion, trajectory))
+        and all(
+            key in trajectory.attributes and same(trajectory.attributes[key], value)
+            for key, value in criterion.when.attributes.items()
+        )
+    )
 
 
 def attribute_keys(criterion: Criterion) -> Iterator[str]:
@@ -73,6 +90,8 @@ def attribute_keys(criterion: Criterion) -> Iterator[str]:
 
 def seen_by(registered: Registered, trajectory: Trajectory, kinds: ToolKinds) -> Seen | NotEvaluated:
     """Narrow the trajectory to what the criterion is for, or say why there is nothing to look at."""
+    if registered.sees_all:
+        return Seen(trajectory, None)
     criterion = registered.criterion
     if (outside := outside_sample(criterion, trajectory)) is not None:
         return outside
@@ -94,8 +113,10 @@ def outside_sample(criterion: Criterion, trajectory: Trajectory) -> NotEvaluated
 
 def with_writing_tools(trajectory: Trajectory, expected_names: tuple[str, ...], kinds: ToolKinds) -> Trajectory:
     """Fill in which of the called, or of the expected, tools change state."""
-    called = trajectory.writing_tools if expected_names else {call.name for call in trajectory.calls}
-    writing = frozenset([name for name in {*called, *expected_names} if kinds.writes(name)])
+    called = (
+        trajectory.writing_tools.union(expected_names) if expected_names else {call.name for call in trajectory.calls}
+    )
+    writing = frozenset(filter(kinds.writes, called))
     return trajectory if writing == trajectory.writing_tools else replace(trajectory, writing_tools=writing)
 
 
@@ -109,22 +130,6 @@ def _narrowed(
     agent = registered.agent
     calls = tuple(call for call in trajectory.calls if agent.match(_agent_of(call, trajectory)))
     return replace(trajectory, calls=calls)
-
-
-def _applies(registered: Registered, trajectory: Trajectory) -> bool:
-    criterion = registered.criterion
-    if criterion.scope == trajectory.scope and registered.is_for_all:
-        return True
-    return (
-        criterion.scope == trajectory.scope
-        and (registered.service is None or registered.service.match(trajectory.service or ""))
-        and (registered.agent is None or _has_agent(registered.agent, trajectory))
-        and (registered.case is None or _is_case(registered.case, criterion, trajectory))
-        and all(
-            key in trajectory.attributes and same(trajectory.attributes[key], value)
-            for key, value in criterion.when.attributes.items()
-        )
-    )
 
 
 def _has_agent(agent: Globs, trajectory: Trajectory) -> bool:

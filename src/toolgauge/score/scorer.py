@@ -5,16 +5,17 @@ ends is cut off. A generator that yields `None` as pauses, so that scoring never
 """
 
 from collections.abc import Generator, Iterator, Sequence
+from types import GeneratorType
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Answers, Inquiry, Judged, JudgeEvaluator
-from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Reason, Result, Scored
+from toolgauge.model.outcomes import NotEvaluated, Outcome, Reason, Result, Scored
 from toolgauge.model.ports import Evaluation, Evaluator
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.applying import (
     Registered,
     Seen,
-    applying,
+    applies,
     attribute_keys,
     outside_sample,
     register,
@@ -24,7 +25,7 @@ from toolgauge.score.applying import (
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.pauses import Spent
 from toolgauge.score.seen import Conversation, ExpectedValues
-from toolgauge.score.verdicts import Checker
+from toolgauge.score.verdicts import Checker, Marks, broken
 
 # So many results are made without a pause.
 _RESULTS_AT_A_TIME = 1000
@@ -65,10 +66,11 @@ class Scorer:
         trajectory = with_writing_tools(trajectory, (), self._kinds)
         conversation = Conversation(trajectory, self._expected_values)
         results: list[Result] = []
-        for registered in applying(self._scoring, trajectory):
-            if results:
-                yield None
-            results.extend((yield from self._results(registered, trajectory, conversation, spent)))
+        for registered in self._scoring:
+            if applies(registered, trajectory):
+                if results:
+                    yield None
+                results += yield from self._results(registered, trajectory, conversation, spent)
         yield tuple(results)
 
     def overloaded(self, trajectory: Trajectory) -> tuple[Result, ...]:
@@ -86,8 +88,8 @@ class Scorer:
         trajectory = with_writing_tools(trajectory, (), self._kinds)
         return tuple(
             _inquiry(registered.criterion, registered.judge, trajectory, seen_by(registered, trajectory, self._kinds))
-            for registered in applying(self._asking, trajectory)
-            if registered.judge is not None
+            for registered in self._asking
+            if registered.judge is not None and applies(registered, trajectory)
         )
 
     def judged(self, answers: Answers) -> tuple[Result, ...]:
@@ -105,7 +107,8 @@ class Scorer:
         outcome = NotEvaluated(reason=reason, explanation=explanation)
         return tuple(
             result
-            for registered in applying(self._scoring, trajectory)
+            for registered in self._scoring
+            if applies(registered, trajectory)
             for criterion in (registered.criterion,)
             for result in _made(criterion, trajectory, ((None, outside_sample(criterion, trajectory) or outcome),))
         )
@@ -117,7 +120,7 @@ class Scorer:
         seen = seen_by(registered, trajectory, self._kinds)
         if evaluator is None:
             return []
-        if isinstance(seen, NotEvaluated):
+        if not isinstance(seen, Seen):
             return _made(criterion, trajectory, ((None, seen),))
         judged = yield from self._judged(registered, evaluator, seen, spent)
         if seen.expected is not None:
@@ -133,31 +136,22 @@ class Scorer:
         self, registered: Registered, evaluator: Evaluator, seen: Seen, spent: Spent
     ) -> Generator[None, None, list[Judged]]:
         """Run the evaluator as far as it goes; what it said before it broke stays."""
-        judged: list[Judged] = []
-        checker = Checker(evaluator.level, seen.trajectory.calls, registered.criterion.pass_at)
+        checker = Checker(evaluator.level, seen.trajectory.calls, registered.marks)
         pauses = 0
         until_ns = spent.ns + _LONGEST_NS
         try:
             evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
-            for evaluation in evaluations:
-                if evaluation is not None:
-                    call, outcome = evaluation
-                    said = checker.passed(call, outcome)
-                    if said is not None:
-                        judged.append((call, said))
-                        continue
-                    judged.append(_broken("invalid_outcome", checker.problem))
-                    break
+            for _ in checker.checking(evaluations):
                 pauses += 1
                 if pauses > self._max_pauses or spent.ns > until_ns:
-                    judged.append(_broken("timeout", "the evaluator did not end and was cut off"))
+                    checker.judged.append(broken("timeout", "the evaluator did not end and was cut off"))
                     break
                 yield None
             _close(evaluations)
         except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
             # The message may quote argument values, so only the type is kept.
-            judged.append(_broken(type(error).__name__, "the evaluator raised an exception"))
-        return judged or [(None, checker.silence())]
+            checker.judged.append(broken(type(error).__name__, "the evaluator raised an exception"))
+        return checker.judged or [(None, checker.silence())]
 
 
 def _inquiry(criterion: Criterion, judge: JudgeEvaluator, trajectory: Trajectory, seen: Seen | NotEvaluated) -> Inquiry:
@@ -175,20 +169,17 @@ def _inquiry(criterion: Criterion, judge: JudgeEvaluator, trajectory: Trajectory
 def _judged_results(
     criterion: Criterion, inquiry: Inquiry, trajectory: Trajectory, judged: Sequence[Judged]
 ) -> list[Result]:
-    checker = Checker(criterion.evaluator.level, inquiry.trajectory.calls, criterion.pass_at)
+    checker = Checker(criterion.evaluator.level, inquiry.trajectory.calls, Marks(criterion.pass_at))
     checked: list[Judged] = []
     for call, outcome in judged or ((None, checker.silence()),):
         said = checker.passed(call, outcome)
-        checked.append((call, said) if said is not None else _broken("invalid_outcome", checker.problem))
+        checked.append((call, said) if said is not None else broken("invalid_outcome", checker.problem))
     return _made(criterion, trajectory, checked)
 
 
-def _broken(error_type: str, message: str) -> Judged:
-    return None, Errored(error_type=error_type, message=message)
-
-
 def _close(evaluations: Iterator[Evaluation]) -> None:
-    if isinstance(evaluations, Generator):
+    # Nearly always of the plain kind; an abstract class has to be asked at length.
+    if isinstance(evaluations, (GeneratorType, Generator)):
         evaluations.close()
 
 
@@ -223,17 +214,8 @@ def _flagged(outcome: Outcome, share: float) -> Outcome:
 def _made(criterion: Criterion, trajectory: Trajectory, judged: Sequence[Judged]) -> list[Result]:
     name, revision, enforce, root = criterion.name, criterion.revision, criterion.enforce, trajectory.root
     evaluator, version, level = criterion.evaluator_name, criterion.evaluator.version, criterion.evaluator.level
+    # By position: this is made of every result, and costs half as much.
     return [
-        Result(
-            criterion=name,
-            revision=revision,
-            evaluator=evaluator,
-            version=version,
-            level=level,
-            enforce=enforce,
-            target=root if call is None else call.span,
-            call=call,
-            outcome=outcome,
-        )
+        Result(name, revision, evaluator, version, level, enforce, root if call is None else call.span, call, outcome)
         for call, outcome in judged
     ]

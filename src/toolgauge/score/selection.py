@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import ExpectedCall
-from toolgauge.model.outcomes import NotEvaluated
+from toolgauge.model.outcomes import NotEvaluated, Outcome
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.globs import Globs
 
@@ -21,6 +21,24 @@ Tools: TypeAlias = tuple[str, ...] | Literal["writes"] | None
 FailedCalls: TypeAlias = Literal["count", "ignore"]
 
 _SHOWN_LENGTH = 80
+_MAX_VERDICTS = 256
+
+
+class Verdicts(dict[str, Outcome]):
+    """What is said of calls of a tool, by its name: the same few tools are called all day long.
+
+    Bounded, as names come from producers.
+    """
+
+    __slots__ = ()
+
+    def keep(self, name: str, outcome: Outcome) -> Outcome:
+        """Return the outcome, which is to be said of this tool again."""
+        if len(name) <= _SHOWN_LENGTH:
+            if len(self) >= _MAX_VERDICTS:
+                self.clear()
+            self[name] = outcome
+        return outcome
 
 
 class CallSelection(BaseModel):
@@ -36,6 +54,11 @@ class CallSelection(BaseModel):
     @cached_property
     def _globs(self) -> Globs | None:
         return Globs(self.tools) if isinstance(self.tools, tuple) else None
+
+    @cached_property
+    def _usual(self) -> Verdicts:
+        """What is nearly always said of a tool, for evaluators of which that depends on nothing but its name."""
+        return Verdicts()
 
     def calls(self, trajectory: Trajectory) -> tuple[ToolCall, ...]:
         """Pick the calls that count, in order."""
@@ -90,6 +113,10 @@ def has_failed(call: ToolCall) -> bool:
 
 def shown(name: str) -> str:
     """Write a name for an explanation; producers decide what is in it, so its length is bounded."""
+    if len(name) <= _SHOWN_LENGTH and name.isprintable():
+        return f"`{name}`"
+    if len(name) <= _SHOWN_LENGTH and name.isprintable():
+        return f"`{name}`"
     start = name[:_SHOWN_LENGTH]
     if not start.isprintable():
         start = "".join(character if character.isprintable() else " " for character in start)

@@ -1,45 +1,115 @@
 """What an evaluator may say: checked before it counts, because evaluators are plug-ins."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import cast, get_args
 
+from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Reason, Scored
+from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall
 
 # Room for rounding: a mean of thirds must be able to reach a threshold of 1.
 _ROUNDING = 1e-9
 _REASONS = frozenset[str](get_args(Reason))
+# So many outcomes of a criterion are remembered, with words of so many characters.
+_MAX_KNOWN = 256
+_LONGEST_KNOWN = 200
+
+
+class Marks(dict[int, tuple[Outcome, Outcome]]):
+    """What the outcomes of one criterion became when they were marked, by identity, beside these outcomes.
+
+    Evaluators say the same of many calls and trajectories, mostly with the very same object. As long as it is in here,
+    no other object can take its place in memory.
+    """
+
+    __slots__ = ("_least",)
+
+    def __init__(self, pass_at: float) -> None:
+        """`pass_at` is the least score that passes."""
+        super().__init__()
+        self._least = pass_at - _ROUNDING
+
+    def mark(self, outcome: Outcome) -> Outcome:
+        """Return the outcome, which was found right; a score passed or not."""
+        if not isinstance(outcome, Scored):
+            self._keep(outcome, outcome, outcome.explanation if isinstance(outcome, NotEvaluated) else outcome.message)
+            return outcome
+        passed = outcome.value >= self._least
+        marked = Scored(outcome.value, outcome.explanation, outcome.parts, outcome.differences, passed)
+        # Parts and differences take memory, and are seldom the same again.
+        if not outcome.parts and not outcome.differences:
+            self._keep(outcome, marked, outcome.explanation)
+        return marked
+
+    def _keep(self, outcome: Outcome, marked: Outcome, words: str) -> None:
+        if len(words) <= _LONGEST_KNOWN:
+            if len(self) >= _MAX_KNOWN:
+                self.clear()
+            self[id(outcome)] = outcome, marked
 
 
 class Checker:
     """Checks the outcomes of one evaluator for one trajectory, one after the other, and says which scores pass."""
 
-    __slots__ = ("_level", "_open", "_pass_at", "_sound", "problem")
+    __slots__ = ("_is_judged", "_left", "_level", "_marks", "_open", "judged", "problem")
 
-    def __init__(self, level: Level, calls: Iterable[ToolCall], pass_at: float) -> None:
+    def __init__(self, level: Level, calls: tuple[ToolCall, ...], marks: Marks) -> None:
         self._level = level
-        self._pass_at = pass_at - _ROUNDING
-        # Each target is judged once, so a never-ending evaluator runs out of targets. `None` is the trajectory.
-        self._open: set[int | None] = {None}
-        if level == "call":
-            self._open.update(map(id, calls))
-        # What was found right, by identity, and what became of it: evaluators say the same of many calls, mostly with
-        # the very same object.
-        self._sound: dict[int, tuple[Outcome, Outcome]] = {}
+        self._marks = marks
+        # Each target is judged once, so a never-ending evaluator runs out of targets. Nearly all judge the calls in
+        # order, so this is what is left of them from the last to the next; of the others it is told which are open.
+        self._left = [*calls[::-1]] if level == "call" else []
+        self._open: set[int] = set()
+        self._is_judged = False
+        # What came of `checking`.
+        self.judged: list[Judged] = []
         # What is wrong with the outcome that was refused.
         self.problem = ""
 
+    def checking(self, evaluations: Iterable[Evaluation]) -> Iterator[None]:
+        """Collect in `judged` what is said, up to the first thing that is wrong; pause where the evaluator does."""
+        judged, left, marks = self.judged, self._left, self._marks
+        for evaluation in evaluations:
+            if evaluation is None:
+                yield
+                continue
+            call, outcome = evaluation
+            known = marks.get(id(outcome))
+            # As `passed` would; nearly all that is said has been said before.
+            if known is not None and left and left[-1] is call:
+                left.pop()
+                judged.append((call, known[1]))
+            elif (said := self.passed(call, outcome)) is not None:
+                judged.append((call, said))
+            else:
+                judged.append(broken("invalid_outcome", self.problem))
+                return
+
     def passed(self, call: object, outcome: object) -> Outcome | None:
         """Return the outcome with its score passed or not; `None` when something is wrong with it."""
-        target = None if call is None else id(call)
-        if target not in self._open:
+        if not self._was_open(call):
             return self._refused("the evaluator judged a call twice or one that is not there")
-        self._open.discard(target)
-        if target is None and self._level == "call" and isinstance(outcome, Scored):
+        if call is None and self._level == "call" and isinstance(outcome, Scored):
             return self._refused("the evaluator scored the trajectory where it declares to score calls")
-        known = self._sound.get(id(outcome))
+        known = self._marks.get(id(outcome))
         return self._found_sound(outcome) if known is None else known[1]
+
+    def _was_open(self, call: object) -> bool:
+        """Close a call, or the trajectory as a whole (`None`); False when it was not open."""
+        if call is None:
+            was_judged, self._is_judged = self._is_judged, True
+            return not was_judged
+        if self._left and self._left[-1] is call:
+            self._left.pop()
+            return True
+        self._open.update(map(id, self._left))
+        self._left.clear()
+        if id(call) not in self._open:
+            return False
+        self._open.remove(id(call))
+        return True
 
     def _found_sound(self, outcome: object) -> Outcome | None:
         if isinstance(outcome, Scored):
@@ -50,20 +120,7 @@ class Checker:
             problem = _problem_of_words(outcome.error_type, outcome.message)
         else:
             return self._refused("the evaluator yielded something that is not an outcome")
-        if problem:
-            return self._refused(problem)
-        said = self._with_pass(outcome) if isinstance(outcome, Scored) else outcome
-        self._sound[id(outcome)] = outcome, said
-        return said
-
-    def _with_pass(self, scored: Scored) -> Scored:
-        return Scored(
-            value=scored.value,
-            explanation=scored.explanation,
-            parts=scored.parts,
-            differences=scored.differences,
-            passed=scored.value >= self._pass_at,
-        )
+        return self._refused(problem) if problem else self._marks.mark(outcome)
 
     def _refused(self, problem: str) -> None:
         self.problem = problem
@@ -73,6 +130,11 @@ class Checker:
         if self._level == "call":
             return NotEvaluated(reason="no_calls", explanation="no call to judge")
         return Errored(error_type="invalid_outcome", message="the evaluator yielded no outcome")
+
+
+def broken(error_type: str, message: str) -> Judged:
+    """Say that the evaluation failed."""
+    return None, Errored(error_type=error_type, message=message)
 
 
 def _problem_of_score(scored: Scored) -> str:

@@ -35,13 +35,18 @@ class KnownTool(CallSelection):
         pacer = Pacer()
         offered = trajectory.tools_offered
         names = None if offered is None else {tool.name: None for tool in offered}
-        verdicts: dict[str, Outcome] = {}
+        on_offer = self._usual
+        others: dict[str, Outcome] = {}
         for number, call in enumerate(calls, 1):
             if number % _CALLS_AT_A_TIME == 0:
                 yield None
-            verdict = verdicts.get(call.name)
+            name = call.name
+            if names is not None and name in names:
+                yield call, on_offer.get(name) or on_offer.keep(name, _outcome(name, names))
+                continue
+            verdict = others.get(name)
             if verdict is None:
-                verdict = verdicts[call.name] = _outcome(call.name, names)
+                verdict = others[name] = _outcome(name, names)
                 # An invented name is compared with those on offer.
                 if pacer.due(len(names or ())):
                     yield None

@@ -29,16 +29,13 @@ class ToolSuccess(CallSelection):
         calls = self.calls(trajectory)
         if not calls:
             yield None, nothing_to_judge(trajectory)
-        # Of most calls the same is to be said: one object a tool, which costs less to make, check and write.
-        succeeded: dict[str, Outcome] = {}
+        # Of most calls the same is to be said: one object a tool costs less to make, check and write.
+        succeeded = self._usual
         for number, call in enumerate(calls, 1):
             if number % _CALLS_AT_A_TIME == 0:
                 yield None
             if call.error is None and call.state == "executed":
-                outcome = succeeded.get(call.name)
-                if outcome is None:
-                    outcome = succeeded[call.name] = _outcome(call)
-                yield call, outcome
+                yield call, succeeded.get(call.name) or succeeded.keep(call.name, _outcome(call))
             else:
                 yield call, _outcome(call)
 

@@ -1,0 +1,73 @@
+"""What evaluators say is checked, and marked once where they say the same again."""
+
+from tests.score.support import tool_call, trajectory
+from toolgauge.model.outcomes import Difference, NotEvaluated, Scored
+from toolgauge.score.evaluators.known_tool import KnownTool
+from toolgauge.score.selection import Verdicts
+from toolgauge.score.verdicts import Checker, Marks
+
+CALLS = (tool_call("a"), tool_call("b"), tool_call("c"))
+
+
+def test_the_same_outcome_is_marked_once_for_all_calls_and_trajectories():
+    marks = Marks(0.5)
+    outcome = Scored(0.75, "fine")
+    first = [Checker("call", CALLS, marks).passed(call, outcome) for call in CALLS]
+    assert first == [Scored(0.75, "fine", passed=True)] * 3
+    assert len({id(said) for said in first}) == 1
+
+
+def test_each_criterion_has_its_own_mark_for_the_same_outcome():
+    outcome = Scored(0.75, "fine")
+    said = [Checker("call", CALLS, Marks(pass_at)).passed(CALLS[0], outcome) for pass_at in (0.5, 0.8)]
+    assert [one.passed for one in said if isinstance(one, Scored)] == [True, False]
+
+
+def test_what_is_remembered_of_outcomes_is_bounded_and_never_large():
+    marks = Marks(1.0)
+    for number in range(1000):
+        marks.mark(Scored(1.0, f"number {number}"))
+    assert 0 < len(marks) <= 256
+    marks.clear()
+    marks.mark(Scored(1.0, "x" * 201))
+    marks.mark(NotEvaluated(reason="no_calls", explanation="x" * 201))
+    marks.mark(Scored(1.0, "parts", {"precision": 1.0}))
+    marks.mark(Scored(1.0, "differences", {}, (Difference(where="a", rule="exact"),)))
+    assert not marks
+
+
+def test_calls_may_be_judged_in_any_order_and_each_of_them_once():
+    checker = Checker("call", CALLS, Marks(1.0))
+    outcome = Scored(1.0, "fine")
+    first, second, third = CALLS
+    assert checker.passed(second, outcome) is not None
+    assert checker.passed(first, outcome) is not None
+    assert checker.passed(first, outcome) is None
+    assert checker.passed(third, outcome) is not None
+    assert checker.passed(third, outcome) is None
+    assert checker.passed(tool_call("a"), outcome) is None
+
+
+def test_checking_ends_with_the_first_thing_that_is_wrong():
+    outcome = Scored(1.0, "fine")
+    checker = Checker("call", CALLS, Marks(1.0))
+    said = ((CALLS[0], outcome), None, (CALLS[0], outcome), (CALLS[1], outcome))
+    assert list(checker.checking(said)) == [None]
+    assert [call for call, _ in checker.judged] == [CALLS[0], None]
+
+
+def test_what_is_said_of_tools_is_remembered_for_some_names_that_are_names():
+    verdicts = Verdicts()
+    outcome = Scored(1.0, "fine")
+    for number in range(1000):
+        assert verdicts.keep(f"tool-{number}", outcome) is outcome
+    assert 0 < len(verdicts) <= 256
+    verdicts.keep("x" * 81, outcome)
+    assert "x" * 81 not in verdicts
+
+
+def test_evaluators_stay_equal_whatever_they_have_seen():
+    used = KnownTool()
+    assert list(used.evaluate(trajectory(tool_call("a"), offered=["a"]), None))
+    assert used == KnownTool()
+    assert used.model_dump() == KnownTool().model_dump()

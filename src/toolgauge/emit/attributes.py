@@ -18,7 +18,6 @@ from toolgauge.emit.redact import Redactor
 from toolgauge.emit.settings import EmitSettings
 from toolgauge.emit.wire import AttributeValue, attribute, elements, tag
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, OutcomeWord, Result, Scored, outcome_word
-from toolgauge.model.trajectory import Trajectory
 
 Attribute: TypeAlias = tuple[str, AttributeValue]
 
@@ -150,10 +149,3 @@ def _constant(result: Result, word: OutcomeWord) -> Iterator[Attribute]:
     yield names.EVALUATOR_VERSION, fit_text(result.version, MAX_IDENTIFIER)
     if result.enforce == "shadow":
         yield names.SHADOW, True
-
-
-def judged_agent(trajectory: Trajectory, result: Result) -> str | None:
-    """Name the agent that made the judged call, for a trajectory its first agent."""
-    if result.call is not None:
-        return result.call.agent
-    return trajectory.agents[0] if trajectory.agents else None

@@ -3,18 +3,21 @@
 A result that is no score goes to the counter and never into the histogram: its mean would move.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from toolgauge.emit import names
 from toolgauge.emit.annotations import sound
-from toolgauge.emit.attributes import judged_agent
 from toolgauge.emit.fit import fit_label
 from toolgauge.emit.labels import LabelCaps
 from toolgauge.emit.memo import Memo
 from toolgauge.emit.settings import EmitSettings
-from toolgauge.model.metrics import Exemplar, Labels, MetricRegistry
-from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard, Scored, outcome_word
+from toolgauge.model.metrics import Exemplar, HistogramCell, Labels, MetricRegistry
+from toolgauge.model.outcomes import NotEvaluated, Outcome, Result, Scorecard, Scored, outcome_word
+from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
 SCORE_BOUNDS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
@@ -30,6 +33,13 @@ _STREAM_LABELS = (
 # So many results or calls are counted without a pause.
 _PAUSE_EVERY = 300
 _CRITERION = slice(_STREAM_LABELS.index(names.CRITERION), _STREAM_LABELS.index(names.REVISION) + 1)
+
+
+class _Series(Struct, frozen=True):
+    """Where results are counted that are alike: their evaluations, and their scores if they are any."""
+
+    evaluations: Labels
+    scores: HistogramCell | None
 
 
 # What labels are made of: service, agent, tool; then state and whether there was an error, or else criterion, revision,
@@ -65,7 +75,7 @@ class ScoreMetrics:
         )
         self._caps = LabelCaps(settings, registry)
         # The same few tools are called and judged by the same criteria all day long.
-        self._known: Memo[_Evaluated, tuple[Labels, Labels]] = Memo()
+        self._known: Memo[_Evaluated, _Series] = Memo()
         self._known_calls: Memo[_Call, Labels] = Memo()
 
     def recording(self, scorecard: Scorecard) -> Iterator[None]:
@@ -92,14 +102,17 @@ class ScoreMetrics:
         # A conversation's calls have been counted with their traces.
         if trajectory.scope == "trace":
             for first in range(0, len(trajectory.calls), _PAUSE_EVERY):
+                if first:
+                    yield
                 self._count_calls(trajectory.service, trajectory.calls[first : first + _PAUSE_EVERY])
-                yield
 
     def _count_calls(self, service: str | None, calls: Iterable[ToolCall]) -> None:
-        known, add = self._known_calls, self._tool_calls.add
+        # As the counter's `add` does; this is done of every call.
+        known, counted = self._known_calls, self._tool_calls.cells
         for call in calls:
             key = (service, call.agent, call.name, call.state, "false" if call.error is None else "true")
-            add(1, known.get(key) or self._call_labels(key))
+            labels = known.get(key) or self._call_labels(key)
+            counted[labels] = counted.get(labels, 0) + 1
 
     def _call_labels(self, call: _Call) -> Labels:
         service, agent, tool, state, failed = call
@@ -111,38 +124,40 @@ class ScoreMetrics:
 
     def _count_results(self, scorecard: Scorecard, results: Iterable[Result]) -> None:
         trajectory, scored_at_ns = scorecard.trajectory, scorecard.scored_at_ns
-        known, add, record = self._known, self._evaluations.add, self._scores.record
+        service, nowhere = trajectory.service, SpanRef(trajectory.trace_id, "")
+        first_agent = trajectory.agents[0] if trajectory.agents else None
+        # As the counter's `add` does; this is done of every result.
+        known, counted = self._known, self._evaluations.cells
         for result in results:
-            outcome, call, target = sound(result.outcome), result.call, result.target
-            key = (
-                trajectory.service,
-                judged_agent(trajectory, result) if call is None else call.agent,
-                None if call is None else call.name,
-                result.criterion,
-                result.revision,
-                result.level,
-                result.enforce,
-                outcome_word(outcome),
-                outcome.reason if isinstance(outcome, NotEvaluated) else "",
-            )
-            stream, evaluation = known.get(key) or self._labels(key)
-            add(1, evaluation)
-            if isinstance(outcome, Scored):
-                value = float(outcome.value)
-                trace_id, span_id = (trajectory.trace_id, "") if target is None else (target.trace_id, target.span_id)
-                exemplar = Exemplar(value=value, time_ns=scored_at_ns, trace_id=trace_id, span_id=span_id)
-                record(value, stream, exemplar)
+            outcome, call = result.outcome, result.call
+            # Nearly all are scores, and sound ones.
+            score = outcome if isinstance(outcome, Scored) and 0.0 <= outcome.value <= 1.0 else None
+            word, reason = _other(outcome) if score is None else ("pass" if score.passed else "fail", "")
+            agent, tool = (first_agent, None) if call is None else (call.agent, call.name)
+            key = (service, agent, tool, result.criterion, result.revision, result.level, result.enforce, word, reason)
+            series = known.get(key) or self._series(key)
+            counted[series.evaluations] = counted.get(series.evaluations, 0) + 1
+            if score is not None and series.scores is not None:
+                value, judged = float(score.value), result.target or nowhere
+                exemplar = Exemplar(value, scored_at_ns, judged.trace_id, judged.span_id)
+                series.scores.add(value, bisect_left(SCORE_BOUNDS, value), exemplar)
 
-    def _labels(self, evaluated: _Evaluated) -> tuple[Labels, Labels]:
-        """Label the stream of scores and the count of evaluations."""
+    def _series(self, evaluated: _Evaluated) -> _Series:
         service, agent, tool, criterion, revision, level, enforce, word, reason = evaluated
         rule = (fit_label(criterion), fit_label(revision), level, "shadow" if enforce == "shadow" else "")
         who = self._caps.who(service, agent, tool, rule)
         stream = (*who, *rule)
-        labels = stream, (*stream, word, reason)
+        scores = self._scores.cell(stream) if word in {"pass", "fail"} else None
+        series = _Series((*stream, word, reason), scores)
         if self._caps.are_kept(who, rule):
-            self._known.keep(evaluated, labels, _size_bytes(evaluated))
-        return labels
+            self._known.keep(evaluated, series, _size_bytes(evaluated))
+        return series
+
+
+def _other(outcome: Outcome) -> tuple[str, str]:
+    """Say what came of an evaluation that is no score, and why."""
+    outcome = sound(outcome)
+    return outcome_word(outcome), outcome.reason if isinstance(outcome, NotEvaluated) else ""
 
 
 def _size_bytes(made_of: Iterable[str | None]) -> int:

@@ -13,7 +13,7 @@ from msgspec import Struct
 Labels: TypeAlias = tuple[str, ...]
 
 
-class Exemplar(Struct, frozen=True, kw_only=True, gc=False):
+class Exemplar(Struct, frozen=True, gc=False):
     """One measurement with the span it was made for; `time_ns` is wall-clock time."""
 
     value: float
@@ -33,6 +33,13 @@ class HistogramCell(Struct):
     def count(self) -> int:
         """Number of measurements."""
         return sum(self.counts)
+
+    def add(self, value: float, bucket: int, exemplar: Exemplar | None) -> None:
+        """Add one measurement, which belongs into this bucket."""
+        self.counts[bucket] += 1
+        self.sum += value
+        if exemplar is not None:
+            self.exemplars[bucket] = exemplar
 
 
 class Counter(Struct, kw_only=True):
@@ -92,15 +99,15 @@ class Histogram(Struct, kw_only=True):
 
     def record(self, value: float, labels: Labels = (), exemplar: Exemplar | None = None) -> None:
         """Add one measurement to a cell."""
+        self.cell(labels).add(value, bisect_left(self.bounds, value), exemplar)
+
+    def cell(self, labels: Labels) -> HistogramCell:
+        """Find a cell, or begin it."""
         cell = self.cells.get(labels)
         if cell is None:
             size = len(self.bounds) + 1
             cell = self.cells[labels] = HistogramCell(counts=[0] * size, exemplars=[None] * size)
-        bucket = bisect_left(self.bounds, value)
-        cell.counts[bucket] += 1
-        cell.sum += value
-        if exemplar is not None:
-            cell.exemplars[bucket] = exemplar
+        return cell
 
 
 Metric: TypeAlias = Counter | Gauge | Histogram

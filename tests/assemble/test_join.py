@@ -1,5 +1,7 @@
 """Joining requested and executed views to calls, each call once."""
 
+from itertools import permutations
+
 from msgspec.structs import replace
 
 from tests.assemble.support import (
@@ -424,3 +426,19 @@ def test_a_span_that_speaks_through_a_log_record_alone_keeps_its_place_in_the_tr
         parents={"cycle": "run"},
     )
     assert only_call(trajectory).agent_path == ("shopper",)
+
+
+def test_a_circle_of_parents_is_cut_open_at_its_earliest_span_in_any_order_of_arrival():
+    spans = (
+        reading("first", agent("boss"), parent="third", start=0, end=9),
+        reading("second", agent("sub"), parent="first", start=1, end=8),
+        reading("third", executed("look"), parent="second", start=2, end=3),
+        reading("below", executed("book"), parent="third", start=4, end=5),
+    )
+    for arriving in permutations(spans):
+        trajectory = joined(*arriving)
+        assert trajectory.root == spans[0].ref
+        assert [(call.name, call.agent_path) for call in trajectory.calls] == [
+            ("look", ("boss", "sub")),
+            ("book", ("boss", "sub")),
+        ]

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from tests.assemble.support import TRACE, agent, args, executed, joined, model, only_call, reading, span_id
+from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.model.observations import MessageSeen, ToolDefinition, ToolsOffered
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run
@@ -112,3 +113,11 @@ def test_a_workflow_around_agents_says_what_they_were_asked_and_answered():
     assert (flow.prompt, flow.response) == ("Refund A-17", "Done")
     assert (triage.prompt, triage.response) == ("Refund A-17", None)
     assert (clerk.prompt, clerk.response) == ("please", "Done")
+
+
+def test_a_trace_that_was_gathered_twice_tells_the_runs_of_both_times_once_each():
+    earlier, later = reading("run", agent("shop")), reading("again", agent("shop"), start=5)
+    gathered = [GatheredTrace(trace_id=TRACE, readings=(one,), parents={}) for one in (earlier, later)]
+    trajectory = join(gathered, scope="conversation", closed_because="conversation_idle")
+    assert trajectory is not None
+    assert [run.span for run in trajectory.runs] == [ref("run"), ref("again")]

@@ -74,6 +74,11 @@ def test_a_text_is_cut_and_cleaned():
     assert written.value.string_value == "a\ufffdb"
 
 
+def test_a_plain_text_is_written_like_any_other():
+    attributes = TextAttribute("key", 256)
+    assert attributes.plain("00f067aa0ba902b7") == attributes.written("00f067aa0ba902b7")
+
+
 def test_a_text_with_its_tag_is_a_whole_field():
     written = TextAttribute("key", 256, ATTRIBUTES).written("text")
     assert LogRecord.FromString(written + written).attributes[1].value.string_value == "text"

@@ -48,7 +48,8 @@ class PlaceWriter:
     """Writes places, and remembers what was said of tools, agents and services."""
 
     def __init__(self) -> None:
-        self.tools: Memo[str, bytes] = Memo()
+        # In events and in records, each with the tag of what mostly comes next, the id of the call.
+        self.tools: Memo[str, tuple[bytes, bytes]] = Memo()
         self._repeated: Memo[tuple[str, str], bytes] = Memo()
         self.call_id = TextAttribute(names.CALL_ID, MAX_IDENTIFIER)
         self.judged = TextAttribute(names.JUDGED_SPAN, MAX_IDENTIFIER, EVENT_ATTRIBUTES)
@@ -58,10 +59,10 @@ class PlaceWriter:
         """Begin with a scorecard."""
         return Places(self, scorecard)
 
-    def tool(self, name: str) -> bytes:
+    def tool(self, name: str) -> tuple[bytes, bytes]:
         """Write the name of a tool that is not among the known `tools`."""
-        written = attribute(names.TOOL, fit_text(name, MAX_IDENTIFIER))
-        self.tools.keep(name, written, len(name) + len(written))
+        written = _before_another((attribute(names.TOOL, fit_text(name, MAX_IDENTIFIER)),))
+        self.tools.keep(name, written, len(name) + 2 * len(written[0]))
         return written
 
     def repeated(self, key: str, text: str) -> bytes:
@@ -102,7 +103,8 @@ class Places:
         self._writer = writer
         self._trajectory = scorecard.trajectory
         self._known: dict[int, Place] = {}
-        self._who: dict[str | None, tuple[bytes, ...]] = {}
+        # By agent, in events and in records, each with the tag of what mostly comes next, the end of the span.
+        self._who: dict[str | None, tuple[bytes, bytes]] = {}
         time = fixed64(fit_time(scorecard.scored_at_ns))
         self._begin_event = _EVENT_TIME + time + _EVENT_NAME
         self._times = _RECORD_TIME + time + _OBSERVED_TIME + time
@@ -129,19 +131,18 @@ class Places:
         return places
 
     def _written(self, call: ToolCall | None, target: SpanRef | None) -> Place:
-        attributes = self._of_trajectory() if call is None else self._of_call(call)
         if target is None:
             begin_record, link, judged = self._times + self._trace_field, b"", b""
         else:
             span_id = raw_id(target.span_id, 8)
-            judged = self._writer.judged.written(target.span_id)
+            # An id of this length that could be read has nothing in it but digits and letters.
+            is_plain = span_id and len(target.span_id) == 2 * len(span_id)
+            judged = (self._writer.judged.plain if is_plain else self._writer.judged.written)(target.span_id)
             if span_id and self._begin_link and target.trace_id == self._trajectory.trace_id:
                 begin_record, link = self._begin_record + span_id, self._begin_link + span_id
             else:
                 begin_record, link = self._elsewhere(target)
-        # What comes first is no attribute, but between all others stands the tag of one.
-        event = EVENT_ATTRIBUTES.join((self._begin_event, *attributes))
-        record = RECORD_ATTRIBUTES.join((begin_record, *attributes))
+        event, record = self._of_trajectory(begin_record) if call is None else self._of_call(call, begin_record)
         return Place(target, event, judged, len(event) + len(judged), record, len(record), link)
 
     def _elsewhere(self, target: SpanRef) -> tuple[bytes, bytes]:
@@ -150,23 +151,36 @@ class Places:
         link = field(_LINK, field(_LINK_TRACE_ID, trace_id) + field(_LINK_SPAN_ID, span_id))
         return self._times + field(_TRACE_ID, trace_id) + field(_SPAN_ID, span_id), link
 
-    def _of_call(self, call: ToolCall) -> list[bytes]:
+    def _of_call(self, call: ToolCall, begin_record: bytes) -> tuple[bytes, bytes]:
         writer = self._writer
-        attributes = [writer.tools.get(call.name) or writer.tool(call.name)]
+        in_event, in_record = writer.tools.get(call.name) or writer.tool(call.name)
+        who_in_event, who_in_record = self._who.get(call.agent) or self._of_agent(call.agent)
+        call_id = end = b""
         if call.call_id is not None:
-            attributes.append(writer.call_id.written(call.call_id))
-        attributes += self._who.get(call.agent) or self._of_agent(call.agent)
+            call_id = writer.call_id.written(call.call_id)
+        else:
+            in_event, in_record = in_event[:-1], in_record[:-1]
         if call.end_ns > 0:
-            attributes.append(writer.span_end.written(call.end_ns))
-        return attributes
+            end = writer.span_end.written(call.end_ns)
+        else:
+            who_in_event, who_in_record = who_in_event[:-1], who_in_record[:-1]
+        event = b"".join((self._begin_event, in_event, call_id, who_in_event, end))
+        return event, b"".join((begin_record, in_record, call_id, who_in_record, end))
 
-    def _of_trajectory(self) -> list[bytes]:
+    def _of_trajectory(self, begin_record: bytes) -> tuple[bytes, bytes]:
         trajectory = self._trajectory
-        attributes = list(self._of_agent(trajectory.agents[0] if trajectory.agents else None))
+        attributes = list(self._writer.who(trajectory, trajectory.agents[0] if trajectory.agents else None))
         if trajectory.end_ns > 0:
             attributes.append(self._writer.span_end.written(trajectory.end_ns))
-        return attributes
+        # What comes first is no attribute, but between all others stands the tag of one.
+        event = EVENT_ATTRIBUTES.join((self._begin_event, *attributes))
+        return event, RECORD_ATTRIBUTES.join((begin_record, *attributes))
 
-    def _of_agent(self, agent: str | None) -> tuple[bytes, ...]:
-        who = self._who[agent] = tuple(self._writer.who(self._trajectory, agent))
+    def _of_agent(self, agent: str | None) -> tuple[bytes, bytes]:
+        who = self._who[agent] = _before_another(tuple(self._writer.who(self._trajectory, agent)))
         return who
+
+
+def _before_another(attributes: tuple[bytes, ...]) -> tuple[bytes, bytes]:
+    """Write attributes of an event and of a record, each with its tag, of one byte, and that of one more."""
+    return EVENT_ATTRIBUTES.join((b"", *attributes, b"")), RECORD_ATTRIBUTES.join((b"", *attributes, b""))

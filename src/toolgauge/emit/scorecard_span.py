@@ -135,6 +135,8 @@ class ScorecardSpan:
 
     def _said_of_trajectory(self) -> list[bytes]:
         """Write the results that are the only ones of their criterion for their span."""
+        if not self._of_trajectory:
+            return []
         rivals = Counter((result.target, result.criterion) for result, _ in self._of_trajectory)
         return [said for result, said in self._of_trajectory if rivals[result.target, result.criterion] == 1]
 

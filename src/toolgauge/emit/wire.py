@@ -123,6 +123,10 @@ class TextAttribute:
         # One character may take four bytes.
         return (self._heads[size] if size <= self._limit else self._head(size)) + content
 
+    def plain(self, text: str) -> bytes:
+        """Write the attribute with this text, which is short and has nothing in it but ASCII letters and digits."""
+        return self._heads[len(text)] + text.encode()
+
     def _head(self, size: int) -> bytes:
         of_value = _FIRST + length(size)
         before = self._key + _SECOND + length(len(of_value) + size) + of_value

@@ -6,6 +6,7 @@ bounded before and after decompression, and nobody holds a connection open with 
 """
 
 import asyncio
+import contextlib
 import math
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -22,6 +23,7 @@ from toolgauge.receive.media import JSON, PROTOBUF, Media, media_of
 from toolgauge.receive.refusal import Refusal, invalid, loop, refusal, too_large, unauthenticated
 from toolgauge.receive.settings import HttpSettings
 from toolgauge.receive.turns import Turns
+from toolgauge.receive.uploads import Uploads
 from toolgauge.selfmetrics import SelfMetrics
 
 _SERVER = "toolgauge"
@@ -144,6 +146,7 @@ class _Requests:
         self, door: Door, settings: HttpSettings, from_json: FromJson, has_memory: Callable[[int], bool]
     ) -> None:
         self._has_memory = has_memory
+        self._uploads = Uploads(door.limit, has_memory, patience_s=settings.read_timeout_s)
         self._door = door
         self._limit = door.limit
         self._settings = settings
@@ -239,6 +242,7 @@ class _Requests:
         """Read the body up to the limit, whatever its declared length; in bounded time, longer for a long body."""
         chunks: list[bytes] = []
         size = 0
+        upload: _Upload | None = None
         try:
             async with asyncio.timeout(self._settings.read_timeout_s) as deadline:
                 while chunk := await request.content.readany():
@@ -250,11 +254,35 @@ class _Requests:
                     if chunks and not self._has_memory(len(chunk)):
                         return refusal(Refused("memory is short"))
                     chunks.append(chunk)
+                    if upload is None and not request.content.is_eof():
+                        upload = _Upload(deadline)
+                        self._uploads.begin(upload)
         except TimeoutError:
-            return invalid("the body did not come in time", http_status=408)
+            late = invalid("the body did not come in time", http_status=408)
+            return late if upload is None or upload.told is None else upload.told
         except web.RequestPayloadError:
             return invalid("the body is not what its headers say")
+        finally:
+            if upload is not None:
+                self._uploads.end(upload)
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+class _Upload:
+    """A body that is not whole; `told` is why it was given up."""
+
+    __slots__ = ("_deadline", "told")
+
+    def __init__(self, deadline: asyncio.Timeout) -> None:
+        self._deadline = deadline
+        self.told: Refusal | None = None
+
+    async def give_up(self, told: Refusal) -> None:
+        """Wait no longer for the rest."""
+        self.told = told
+        # It cannot be put forward any more where the body has just become whole.
+        with contextlib.suppress(RuntimeError):
+            self._deadline.reschedule(asyncio.get_running_loop().time())
 
 
 _DECODERS: dict[str, Decode | None] = {

@@ -1,7 +1,8 @@
-"""Messages that are on their way in over gRPC: which calls to give up when memory runs short, or when one takes for ever.
+"""Messages that are on their way in: which to give up when memory runs short, or when one takes for ever.
 
 gRPC gathers a message out of sight until it is whole, in memory that no queue of ours counts, and tells nobody how far it
-has come. What can be known is how many are being gathered and since when.
+has come; of HTTP, whoever reads a body waits where its sender is silent. What can be known of both is how many messages
+are being gathered and since when.
 """
 
 import asyncio
@@ -21,10 +22,10 @@ _TOO_SLOW = invalid("the message did not come in time", http_status=408)
 
 
 class Upload(Protocol):
-    """A call whose message is being gathered."""
+    """A message that is being gathered."""
 
     async def give_up(self, told: Refusal) -> None:
-        """Tell the sender, which ends the call."""
+        """Tell the sender, and let go of what has come."""
         ...
 
 
@@ -45,14 +46,14 @@ class Uploads:
         self._ending: set[asyncio.Task[None]] = set()
 
     def begin(self, upload: Upload) -> None:
-        """Watch a call from here on."""
+        """Watch a message from here on."""
         loop = asyncio.get_running_loop()
         self._begun_s[upload] = loop.time()
         if self._timer is None:
             self._timer = loop.call_later(_LOOK_S, self._look)
 
     def end(self, upload: Upload) -> None:
-        """Watch it no longer: its message is whole, or the sender is gone."""
+        """Watch it no longer: it is whole, or its sender is gone."""
         self._begun_s.pop(upload, None)
 
     def _look(self) -> None:

@@ -190,10 +190,10 @@ async def test_one_stuck_request_does_not_hold_up_twenty_others_on_its_connectio
 
 
 async def test_a_message_that_is_half_there_is_told_to_come_back_when_memory_is_short():
-    memory = {"is short": False}
+    memory, over = {"is short": False}, asyncio.Event()
 
     async def half() -> AsyncIterator[bytes]:
-        await asyncio.Event().wait()
+        await over.wait()
         yield b""
 
     async with (
@@ -206,6 +206,7 @@ async def test_a_message_that_is_half_there_is_told_to_come_back_when_memory_is_
         memory["is short"] = True
         with pytest.raises(grpc.aio.AioRpcError) as told:
             await asyncio.wait_for(stuck, 5)
+        over.set()
         # What is whole is for the consumer to refuse, which counts its spans.
         assert (await call(channel, RECORDED)).code is Code.OK
     details = dict(told.value.trailing_metadata() or ())["grpc-status-details-bin"]

@@ -2,6 +2,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 import contextlib
+import select
 import socket
 from pathlib import Path
 
@@ -27,9 +28,15 @@ def test_half_sent_bodies_stay_within_the_limit_of_memory(tmp_path: Path):
                     sender.sendall(b"\0" * MIB)
         # All that they have sent would be 750 MiB.
         assert toolgauge.memory_mib() < 256
-        answer = senders[-1].recv(1000)
-        assert answer.startswith(b"HTTP/1.1 503")
-        assert b"Retry-After: 1\r\n" in answer
+        answers: list[bytes] = []
+        for sender in select.select(senders, [], [], 5)[0]:
+            # Who went on sending after the answer may find the connection reset.
+            with contextlib.suppress(ConnectionError):
+                answers.append(sender.recv(1000))
+        assert any(answers)
+        for answer in filter(None, answers):
+            assert answer.startswith(b"HTTP/1.1 503")
+            assert b"Retry-After: 1\r\n" in answer
         # Others may be told to come back for a moment, and are taken then.
         toolgauge.send(body, "http")
 

@@ -204,6 +204,31 @@ def test_a_shortage_is_told_when_it_begins_and_when_it_ends(caplog: pytest.LogCa
     ]
 
 
+def test_a_shortage_that_comes_and_goes_is_told_once_a_minute(caplog: pytest.LogCaptureFixture):
+    machine = Machine()
+    for _ in range(100):
+        machine.look(85)
+        machine.look(60)
+    assert len(caplog.records) == 1
+    machine.look(60, after_s=60)
+    machine.look(85)
+    assert caplog.messages[1:] == [
+        "85 of 100 MiB of memory (`memory.limit`) in use: senders are told to come back "
+        "(99 more since it was last told)"
+    ]
+
+
+def test_a_shortage_that_lasts_is_told_late_when_another_one_was_told_right_before_it(
+    caplog: pytest.LogCaptureFixture,
+):
+    machine = Machine()
+    for used_mib in (85, 60, 85):
+        machine.look(used_mib)
+    assert len(caplog.records) == 1
+    machine.look(85, after_s=60)
+    assert len(caplog.records) == 2
+
+
 def test_the_state_is_a_metric():
     machine = Machine()
     machine.look(50)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from toolgauge.model.metrics import Labels
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.throttle import times
 
 _LOG = logging.getLogger("toolgauge")
 _MIB = 1 << 20
@@ -27,6 +28,8 @@ _UNSEEN = 0.02
 _BETWEEN_RELIEFS_NS = 1 * _S
 # Senders may have to wait this long for what ends by itself; after that, open trajectories go.
 _PATIENCE_NS = 5 * _S
+# A shortage that comes and goes is told once; the metric has it all.
+_BETWEEN_WORDS_NS = 60 * _S
 # Collecting garbage walks over every object there is.
 _BETWEEN_COLLECTIONS_NS = 30 * _S
 # Of the limit, for requests to come.
@@ -104,6 +107,8 @@ class MemoryGuard:
         self._unseen = 0
         self._is_short = False
         self._is_told = False
+        self._told_ns: int | None = None
+        self._untold = 0
         self._short_since_ns: int | None = None
         self._relieved_ns: int | None = None
         self._collected_ns: int | None = None
@@ -143,6 +148,7 @@ class MemoryGuard:
             return False
         if self._short_since_ns is None:
             self._short_since_ns = now_ns
+        self._tell(resident, now_ns)
         if is_empty:
             # Nothing would become less by waiting: what is taken in one at a time still leaves one at a time.
             resident = self._trimmed(resident, now_ns)
@@ -186,9 +192,15 @@ class MemoryGuard:
         if resident < self._soft or self._is_short:
             return
         self._is_short = True
-        if not self._is_told:
-            self._is_told = True
-            _LOG.warning("%s in use: senders are told to come back", self._share(resident))
+        self._untold += 1
+
+    def _tell(self, resident: int, now_ns: int) -> None:
+        """Tell of a shortage, unless one was told of a moment ago; a long one is told of late then."""
+        if self._is_told or not _is_due(self._told_ns, now_ns, _BETWEEN_WORDS_NS):
+            return
+        others = times(self._untold - 1)
+        self._is_told, self._told_ns, self._untold = True, now_ns, 0
+        _LOG.warning("%s in use: senders are told to come back%s", self._share(resident), others)
 
     def _relieve(self, resident: int, now_ns: int) -> bool:
         if not _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):

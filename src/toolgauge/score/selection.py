@@ -115,8 +115,6 @@ def shown(name: str) -> str:
     """Write a name for an explanation; producers decide what is in it, so its length is bounded."""
     if len(name) <= _SHOWN_LENGTH and name.isprintable():
         return f"`{name}`"
-    if len(name) <= _SHOWN_LENGTH and name.isprintable():
-        return f"`{name}`"
     start = name[:_SHOWN_LENGTH]
     if not start.isprintable():
         start = "".join(character if character.isprintable() else " " for character in start)

@@ -57,6 +57,22 @@ async def test_one_that_became_whole_in_time_is_left_alone():
     assert whole.told is None
 
 
+async def test_one_that_becomes_whole_while_others_are_told_is_left_alone():
+    uploads = Uploads(1000, lambda _size: False)
+
+    class Another(FakeUpload):
+        async def give_up(self, told: Refusal) -> None:
+            uploads.end(whole)
+            await super().give_up(told)
+
+    half, whole, last = Another(), FakeUpload(), FakeUpload()
+    for upload in (half, whole, last):
+        uploads.begin(upload)
+    await last.ended()
+    assert half.told is not None
+    assert whole.told is None
+
+
 async def test_one_that_takes_for_ever_is_told_that_it_did_not_come_in_time():
     uploads = Uploads(1000, lambda _size: True, patience_s=0.05)
     slow = FakeUpload()

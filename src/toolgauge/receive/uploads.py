@@ -72,7 +72,11 @@ class Uploads:
 
     def _give_up(self, begun_before_s: float, told: Refusal) -> None:
         for upload in [upload for upload, begun_s in self._begun_s.items() if begun_s <= begun_before_s]:
-            del self._begun_s[upload]
-            ending = asyncio.create_task(upload.give_up(told))
+            ending = asyncio.create_task(self._end(upload, told))
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
+
+    async def _end(self, upload: Upload, told: Refusal) -> None:
+        # It may have become whole meanwhile: whoever is told to send again what was taken sends it twice.
+        if self._begun_s.pop(upload, None) is not None:
+            await upload.give_up(told)

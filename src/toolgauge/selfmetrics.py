@@ -100,8 +100,8 @@ class SelfMetrics:
         self.requests = registry.counter(
             "toolgauge.requests",
             "{request}",
-            "Requests received. `refused` means that senders must come back: look at the destination. `unread` never came in "
-            "whole over gRPC: their senders went away, or are to raise `max_recv_msg_size` or send less at a time.",
+            "Requests received. `refused` means that senders must come back: look at the destination. `unread` were not read "
+            "to their end over gRPC: their senders went away, or are to raise `max_recv_msg_size` or send less at a time.",
             ("transport", "signal", "outcome"),
         )
         self.undecodable = registry.counter(

@@ -231,6 +231,20 @@ async def test_sender_that_goes_away_in_the_middle_of_a_message_is_counted_as_un
     assert receivers.outcomes() == {("grpc", "traces", "accepted"): 1, ("grpc", "traces", "unread"): 1}
 
 
+async def test_sender_that_goes_away_while_its_message_is_read_is_counted_as_unread():
+    async with receiving() as receivers, grpc.aio.insecure_channel(f"127.0.0.1:{receivers.grpc.port}") as channel:
+        receivers.consumer.pauses = 1_000_000
+        stuck = channel.unary_unary(TRACES)(RECORDED)
+        async with asyncio.timeout(5):
+            while not receivers.consumer.begun:
+                await asyncio.sleep(0.01)
+            stuck.cancel()
+            while not receivers.outcomes():
+                await asyncio.sleep(0.01)
+    assert receivers.consumer.taken == []
+    assert receivers.outcomes() == {("grpc", "traces", "unread"): 1}
+
+
 async def test_call_without_a_message_is_an_invalid_argument():
     async def nothing() -> AsyncIterator[bytes]:
         for body in ():

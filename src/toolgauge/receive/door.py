@@ -63,6 +63,10 @@ class Door:
             return self.refuse(signal, too_large(self.limit))
         except BrokenBodyError as error:
             return self.refuse(signal, invalid(str(error)))
+        except asyncio.CancelledError:
+            # The sender went away, and cannot be told what became of it.
+            self.miss(signal)
+            raise
         except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
             return self.fail(signal, error)
         if isinstance(answer, Accepted):
@@ -76,7 +80,7 @@ class Door:
         return told
 
     def miss(self, signal: Signal) -> None:
-        """Count a request that was announced and never came: too large for the transport, or the sender went away."""
+        """Count a request that was not read to its end: too large for the transport, or the sender went away."""
         self._count(signal, "unread")
 
     async def _plain(self, body: bytes, decode: Decode | None) -> bytes:

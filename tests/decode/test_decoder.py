@@ -46,6 +46,13 @@ def test_a_marked_span_is_found_wherever_it_stands_among_others(count: int):
                 assert len(decoded.heads) == decoded.span_count - 1
 
 
+@pytest.mark.parametrize("place", [3, 255, 257, 299])
+def test_a_marked_span_is_found_among_those_that_are_written_otherwise(place: int):
+    raws = [stock.back_to_front(PLAIN), *[PLAIN.SerializeToString()] * 299]
+    raws[place] = stock.back_to_front(MARKED)
+    assert [viewed.place[2] for viewed in decoder().traces(stock.request_of(raws)).viewed] == [place]
+
+
 def test_span_with_a_wanted_key_is_viewed():
     assert viewed_names(decoder(), scope_of("s", stock.span(stock.key_value("session.id"), name="w"))) == ["w"]
 

@@ -213,11 +213,12 @@ class Decoder:
         known: KnownScope,
         reading: _Reading,
     ) -> None:
-        bears_mark = self._span_marks.search_like(group.items[0])
+        sample = group.items[0]
+        bears_mark = self._span_marks.search_like(sample)
         if not known.is_named and not reading.is_large:
             items = list(items)
             # An agent's spans share their scope with few others: a group has marks in its first span or, mostly, in none.
-            if len(items) > _FEW and bears_mark(items[0]) is None and not self._span_marks.found_among(items):
+            if len(items) > _FEW and bears_mark(items[0]) is None and not self._span_marks.found_among(items, sample):
                 reading.heads.extend(read_each(items))
                 return
         resource = self._views.resource(resource_group.resource)

@@ -62,9 +62,9 @@ class Marks:
         """Give the search for records that are written as this one is."""
         return self._pattern_like(raw).found_in
 
-    def found_among(self, raws: Sequence[bytes]) -> bool:
-        """Tell whether any of these records, written as the first is, might bear a mark."""
-        return self._pattern_like(raws[0]).found_in_request(b"".join(raws))
+    def found_among(self, raws: Sequence[bytes], sample: bytes) -> bool:
+        """Tell whether any of these records, written as `sample` is, might bear a mark."""
+        return self._pattern_like(sample).found_in_request(b"".join(raws))
 
     def found_in_request(self, body: bytes, samples: Iterable[bytes]) -> bool:
         """Tell whether any record of the request might bear a mark; `samples` has one of each group, or how it begins."""

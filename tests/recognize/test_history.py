@@ -1,4 +1,7 @@
 import json
+import tracemalloc
+
+import pytest
 
 from tests.recognize.support import observations, span
 from toolgauge.model.content import Recorded
@@ -112,6 +115,18 @@ def test_memory_of_histories_is_bounded_in_bytes_whatever_is_in_them():
             reader.received(history(1, result), (f"trace {number}", "agent"))
             assert reader.size_bytes <= 16 << 20
         assert 0 < reader.remembered < 200
+
+
+@pytest.mark.parametrize("said", ["x" * 200_000, "x" * 200_000 + "\U0001f600"])
+def test_histories_take_no_more_memory_than_is_counted(said: str):
+    reader = HistoryReader()
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            reader.received(history(1, said), (f"trace {number}", "agent"))
+        assert tracemalloc.get_traced_memory()[0] <= 1.1 * reader.size_bytes
+    finally:
+        tracemalloc.stop()
 
 
 def test_one_input_does_not_push_out_all_others():

@@ -27,6 +27,8 @@ _MOST_BYTES = 16 << 20
 _MOST_BYTES_OF_ONE = _MOST_BYTES // 4
 # What an input takes in memory beside its texts, an observation, and an element of a value.
 _ENTRY_BYTES, _OBSERVATION_BYTES, _ELEMENT_BYTES = 600, 240, 80
+# Bytes that a character takes in the widest of texts.
+_WIDEST = 4
 _JSON_SPACES = " \t\n\r"
 
 
@@ -108,8 +110,10 @@ class HistoryReader:
 
 
 def _size(owner: Owner, known: _Known) -> int:
-    # The text, and the texts that were read from it, which together are no longer.
-    texts = 2 * known.begun.__sizeof__() + owner[0].__sizeof__() + owner[1].__sizeof__()
+    # The text, and the texts that were read from it, which together are no longer. But one escaped character may make
+    # each character of a text take four bytes.
+    times = 1 + (_WIDEST if "\\u" in known.begun else 1)
+    texts = times * known.begun.__sizeof__() + owner[0].__sizeof__() + owner[1].__sizeof__()
     return _ENTRY_BYTES + texts + known.kept
 
 

@@ -1,7 +1,7 @@
 """What evaluators say is checked, and marked once where they say the same again."""
 
 from tests.score.support import tool_call, trajectory
-from toolgauge.model.outcomes import Difference, NotEvaluated, Scored
+from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Scored
 from toolgauge.score.evaluators.known_tool import KnownTool
 from toolgauge.score.selection import Verdicts
 from toolgauge.score.verdicts import Checker, Marks
@@ -31,9 +31,37 @@ def test_what_is_remembered_of_outcomes_is_bounded_and_never_large():
     marks.clear()
     marks.mark(Scored(1.0, "x" * 201))
     marks.mark(NotEvaluated(reason="no_calls", explanation="x" * 201))
+    marks.mark(Errored(error_type="x" * 201, message="words"))
     marks.mark(Scored(1.0, "parts", {"precision": 1.0}))
     marks.mark(Scored(1.0, "differences", {}, (Difference(where="a", rule="exact"),)))
     assert not marks
+
+
+class Reused(Scored, frozen=False):  # pyright: ignore[reportGeneralTypeIssues] - an evaluator's own class may be so
+    """An outcome of an evaluator that fills in one and the same for every trajectory."""
+
+    seen: object = None
+
+
+def test_an_outcome_that_may_change_is_looked_at_each_time():
+    marks = Marks(0.5)
+    outcome = Reused(1.0, "fine", seen=bytearray(1 << 20))
+    assert marks.mark(outcome) == Scored(1.0, "fine", passed=True)
+    setattr(outcome, "value", 0.25)  # noqa: B010 - it is not frozen, whatever the class that it is derived from says
+    said = Checker("call", CALLS, marks).passed(CALLS[0], outcome)
+    assert said == Scored(0.25, "fine", passed=False)
+    assert not marks
+
+
+def test_parts_that_are_filled_later_do_not_get_by_unchecked():
+    marks = Marks(0.5)
+    parts: dict[str, float] = {}
+    outcome = Scored(1.0, "fine", parts)
+    first = Checker("call", CALLS, marks).passed(CALLS[0], outcome)
+    parts["share"] = float("nan")
+    assert first == Scored(1.0, "fine", passed=True)
+    again = Checker("call", CALLS, marks).passed(CALLS[0], outcome)
+    assert again is None or again == first
 
 
 def test_calls_may_be_judged_in_any_order_and_each_of_them_once():

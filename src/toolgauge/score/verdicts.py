@@ -15,6 +15,7 @@ _REASONS = frozenset[str](get_args(Reason))
 # So many outcomes of a criterion are remembered, with words of so many characters.
 _MAX_KNOWN = 256
 _LONGEST_KNOWN = 200
+_OUTCOMES = frozenset((Scored, NotEvaluated, Errored))
 
 
 class Marks(dict[int, tuple[Outcome, Outcome]]):
@@ -33,18 +34,24 @@ class Marks(dict[int, tuple[Outcome, Outcome]]):
 
     def mark(self, outcome: Outcome) -> Outcome:
         """Return the outcome, which was found right; a score passed or not."""
-        if not isinstance(outcome, Scored):
-            self._keep(outcome, outcome, outcome.explanation if isinstance(outcome, NotEvaluated) else outcome.message)
+        if isinstance(outcome, NotEvaluated):
+            self._keep(outcome, outcome, len(outcome.explanation))
+            return outcome
+        if isinstance(outcome, Errored):
+            self._keep(outcome, outcome, len(outcome.error_type) + len(outcome.message))
             return outcome
         passed = outcome.value >= self._least
-        marked = Scored(outcome.value, outcome.explanation, outcome.parts, outcome.differences, passed)
         # Parts and differences take memory, and are seldom the same again.
-        if not outcome.parts and not outcome.differences:
-            self._keep(outcome, marked, outcome.explanation)
+        if outcome.parts or outcome.differences:
+            return Scored(outcome.value, outcome.explanation, outcome.parts, outcome.differences, passed)
+        # Not the evaluator's own parts: they are empty, but it might fill them later, and nobody would check them.
+        marked = Scored(outcome.value, outcome.explanation, passed=passed)
+        self._keep(outcome, marked, len(outcome.explanation))
         return marked
 
-    def _keep(self, outcome: Outcome, marked: Outcome, words: str) -> None:
-        if len(words) <= _LONGEST_KNOWN:
+    def _keep(self, outcome: Outcome, marked: Outcome, words_length: int) -> None:
+        # A class of the evaluator's own may have more in it, and may not be frozen: then it says something else later.
+        if words_length <= _LONGEST_KNOWN and type(outcome) in _OUTCOMES:
             if len(self) >= _MAX_KNOWN:
                 self.clear()
             self[id(outcome)] = outcome, marked

@@ -58,14 +58,14 @@ class Annotations:
         return spans
 
     def _collect(self, results: Iterable[Result], trace_id: str, spans: dict[str, dict[str, bytes]]) -> None:
-        written = self._written
+        said, said_of, said_by = b"", None, None
         for result in results:
             target, criterion, outcome = result.target, result.criterion, result.outcome
             if target is None or target.trace_id != trace_id:
                 continue
-            is_score = isinstance(outcome, Scored)
-            key = (criterion, outcome.passed, outcome.value) if is_score else (criterion, outcome_word(outcome))
-            said = written.get(key) or self._said(key, criterion, outcome)
+            # Evaluators judge one call after the other, and say the same of most with the very same object.
+            if outcome is not said_of or criterion is not said_by:
+                said, said_of, said_by = self._said(criterion, outcome), outcome, criterion
             on_span = spans.get(target.span_id)
             if on_span is None:
                 spans[target.span_id] = {criterion: said}
@@ -73,10 +73,14 @@ class Annotations:
                 # Two results of one criterion would overwrite each other: none of them is said.
                 on_span[criterion] = b"" if criterion in on_span else said
 
-    def _said(self, key: Hashable, criterion: str, outcome: Outcome) -> bytes:
-        said = _encoded(criterion_attributes(criterion, sound(outcome)))
-        self._written.keep(key, said, len(said))
-        return said
+    def _said(self, criterion: str, outcome: Outcome) -> bytes:
+        is_score = isinstance(outcome, Scored)
+        key = (criterion, outcome.passed, outcome.value) if is_score else (criterion, outcome_word(outcome))
+        known = self._written.get(key)
+        if known is None:
+            known = _encoded(criterion_attributes(criterion, sound(outcome)))
+            self._written.keep(key, known, len(known))
+        return known
 
     def _closed(self, closed_because: str) -> bytes:
         known = self._written.get(closed_because)

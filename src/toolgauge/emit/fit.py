@@ -10,6 +10,7 @@ MAX_LABEL = 128
 MAX_IDENTIFIER = 256
 MAX_EXPLANATION = 1024
 
+_UINT64_MAX = 2**64 - 1
 _REPLACEMENT = "\ufffd"
 _UNFIT_FOR_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _UNFIT_FOR_LABEL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -42,4 +43,4 @@ def raw_id(hex_id: str, size: int) -> bytes:
 
 def fit_time(time_ns: int) -> int:
     """Keep a time in the range of OTLP's fixed64: recorded times may be anything."""
-    return min(max(time_ns, 0), 2**64 - 1)
+    return time_ns if 0 <= time_ns <= _UINT64_MAX else 0 if time_ns < 0 else _UINT64_MAX

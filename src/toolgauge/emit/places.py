@@ -4,7 +4,7 @@ In several forms, since the same is said with other tags in an event of the scor
 log record.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -65,23 +65,21 @@ class PlaceWriter:
         self.tools.keep(name, written, len(name) + 2 * len(written[0]))
         return written
 
-    def repeated(self, key: str, text: str) -> bytes:
-        """Write an attribute that has probably been written before."""
-        known = self._repeated.get((key, text))
-        if known is None:
-            known = attribute(key, fit_text(text, MAX_IDENTIFIER))
-            self._repeated.keep((key, text), known, len(text) + len(known))
-        return known
+    def _kept(self, key: str, text: str) -> bytes:
+        written = attribute(key, fit_text(text, MAX_IDENTIFIER))
+        self._repeated.keep((key, text), written, len(text) + len(written))
+        return written
 
-    def who(self, trajectory: Trajectory, agent: str | None) -> Iterator[bytes]:
+    def who(self, trajectory: Trajectory, agent: str | None) -> list[bytes]:
         """Write what all calls of an agent share."""
-        if agent is not None:
-            yield self.repeated(names.AGENT, agent)
-        if trajectory.conversation_id is not None:
-            # An id, but the same for all turns of a conversation.
-            yield self.repeated(names.CONVERSATION, trajectory.conversation_id)
-        if trajectory.service is not None:
-            yield self.repeated(names.SERVICE, trajectory.service)
+        repeated = self._repeated
+        # The id of a conversation is the same for all its turns.
+        conversation_id, service = trajectory.conversation_id, trajectory.service
+        return [
+            repeated.get((key, text)) or self._kept(key, text)
+            for key, text in ((names.AGENT, agent), (names.CONVERSATION, conversation_id), (names.SERVICE, service))
+            if text is not None
+        ]
 
 
 class Places:
@@ -169,7 +167,7 @@ class Places:
 
     def _of_trajectory(self, begin_record: bytes) -> tuple[bytes, bytes]:
         trajectory = self._trajectory
-        attributes = list(self._writer.who(trajectory, trajectory.agents[0] if trajectory.agents else None))
+        attributes = self._writer.who(trajectory, trajectory.agents[0] if trajectory.agents else None)
         if trajectory.end_ns > 0:
             attributes.append(self._writer.span_end.written(trajectory.end_ns))
         # What comes first is no attribute, but between all others stands the tag of one.
@@ -177,10 +175,10 @@ class Places:
         return event, RECORD_ATTRIBUTES.join((begin_record, *attributes))
 
     def _of_agent(self, agent: str | None) -> tuple[bytes, bytes]:
-        who = self._who[agent] = _before_another(tuple(self._writer.who(self._trajectory, agent)))
+        who = self._who[agent] = _before_another(self._writer.who(self._trajectory, agent))
         return who
 
 
-def _before_another(attributes: tuple[bytes, ...]) -> tuple[bytes, bytes]:
+def _before_another(attributes: Sequence[bytes]) -> tuple[bytes, bytes]:
     """Write attributes of an event and of a record, each with its tag, of one byte, and that of one more."""
     return EVENT_ATTRIBUTES.join((b"", *attributes, b"")), RECORD_ATTRIBUTES.join((b"", *attributes, b""))

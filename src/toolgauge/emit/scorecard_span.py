@@ -18,7 +18,18 @@ from toolgauge.emit.attributes import Said
 from toolgauge.emit.fit import MAX_IDENTIFIER, fit_text, fit_time, raw_id
 from toolgauge.emit.memo import Memo
 from toolgauge.emit.places import Place
-from toolgauge.emit.wire import Frames, TextAttribute, attribute, elements, field, fixed64, tag, time_tag, varint
+from toolgauge.emit.wire import (
+    Frames,
+    TextAttribute,
+    attribute,
+    elements,
+    field,
+    fixed64,
+    length,
+    tag,
+    time_tag,
+    varint,
+)
 from toolgauge.model.outcomes import Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
@@ -28,8 +39,9 @@ MAX_LINKS = 1000
 _MAX_EVENT_BYTES = 1024 * 1024
 # Sampled; the parent's process is known to be another one (OTLP `Span.flags`, bits 8 and 9).
 _FLAGS = 0x301
+_NO_ID = bytes(8)
 # Fields of Span.
-_TRACE_ID, _SPAN_ID, _PARENT = tag(1), tag(2), tag(4)
+_TRACE_ID, _BEFORE_SPAN_ID, _PARENT = tag(1), tag(2) + length(8), tag(4)
 _START, _END = time_tag(7), time_tag(8)
 _DROPPED_EVENTS, _DROPPED_LINKS = b"\x60", b"\x70"
 _EVENT = Frames(tag(11))
@@ -41,38 +53,30 @@ class SpanWriter:
 
     def __init__(self) -> None:
         self._heads: Memo[tuple[str, str, str | None], bytes] = Memo()
-        self._conversation = TextAttribute(names.CONVERSATION, MAX_IDENTIFIER)
-        self._session = TextAttribute(names.SESSION, MAX_IDENTIFIER)
+        self._conversation = TextAttribute(names.CONVERSATION, MAX_IDENTIFIER, SPAN_ATTRIBUTES)
+        self._session = TextAttribute(names.SESSION, MAX_IDENTIFIER, SPAN_ATTRIBUTES)
 
     def head(self, scorecard: Scorecard) -> bytes:
         """Write what stands in front of all that results say."""
         trajectory = scorecard.trajectory
+        trace_id, conversation_id, root = trajectory.trace_id, trajectory.conversation_id, trajectory.root
         time = fixed64(fit_time(scorecard.scored_at_ns))
-        pieces = [
-            field(_TRACE_ID, raw_id(trajectory.trace_id, 16)),
-            field(_SPAN_ID, scorecard_span_id(scorecard)),
-            _START + time + _END + time,
-            self._always(trajectory),
-        ]
-        root = trajectory.root
-        # A conversation's root may lie in an earlier trace; a parent in another trace is no parent.
-        if root is not None and root.trace_id == trajectory.trace_id:
-            pieces.append(field(_PARENT, raw_id(root.span_id, 8)))
-        if trajectory.conversation_id is not None:
-            both = (
-                self._conversation.written(trajectory.conversation_id),
-                self._session.written(trajectory.conversation_id),
-            )
-            pieces.append(elements(SPAN_ATTRIBUTES, both))
-        return b"".join(pieces)
-
-    def _always(self, trajectory: Trajectory) -> bytes:
         key = (trajectory.scope, trajectory.closed_because, trajectory.service)
-        known = self._heads.get(key)
-        if known is None:
-            known = _BEGINNING + elements(SPAN_ATTRIBUTES, [attribute(*said) for said in _said_of(trajectory)])
-            self._heads.keep(key, known, len(known) + len(trajectory.service or ""))
-        return known
+        always = self._heads.get(key) or self._kept(key, trajectory)
+        parent = conversation = session = b""
+        # A conversation's root may lie in an earlier trace; a parent in another trace is no parent.
+        if root is not None and root.trace_id == trace_id:
+            parent = field(_PARENT, raw_id(root.span_id, 8))
+        if conversation_id is not None:
+            conversation, session = self._conversation.written(conversation_id), self._session.written(conversation_id)
+        trace = field(_TRACE_ID, raw_id(trace_id, 16))
+        span_id = _BEFORE_SPAN_ID + scorecard_span_id(scorecard)
+        return b"".join((trace, span_id, _START, time, _END, time, always, parent, conversation, session))
+
+    def _kept(self, key: tuple[str, str, str | None], trajectory: Trajectory) -> bytes:
+        written = _BEGINNING + elements(SPAN_ATTRIBUTES, [attribute(*said) for said in _said_of(trajectory)])
+        self._heads.keep(key, written, len(written) + len(trajectory.service or ""))
+        return written
 
 
 class ScorecardSpan:
@@ -148,12 +152,12 @@ def _counted(field_tag: bytes, count: int) -> bytes:
 def scorecard_span_id(scorecard: Scorecard) -> bytes:
     """Derive the span id from the trajectory: the same scorecard sent twice is a duplicate, not a second span."""
     trajectory = scorecard.trajectory
-    identity = "\0".join((trajectory.scope, trajectory.trace_id, trajectory.conversation_id or ""))
+    identity = f"{trajectory.scope}\0{trajectory.trace_id}\0{trajectory.conversation_id or ''}"
     # The judges' scorecard is a second span.
     person = b"judges" if scorecard.by_judges else b"scorecard"
     digest = blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=8, person=person).digest()
     # An id of zeros is not valid.
-    return digest if any(digest) else b"\x01" * 8
+    return digest if digest != _NO_ID else b"\x01" * 8
 
 
 def _said_of(trajectory: Trajectory) -> Iterator[tuple[str, str]]:

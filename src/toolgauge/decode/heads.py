@@ -69,7 +69,8 @@ def read_head(raw: bytes) -> PackedHead | None:
     if is_back_to_front(raw) and _ends_in_ids(raw[-44:]) is not None:
         return raw[-16:], raw[-26:-18] + raw[-38:-28] + raw[-44:-38]
     # Nowhere in it, not even with its length padded, stands a parent.
-    if b'"\x08' not in raw and b'"\x88' not in raw and _begins_with_ids(raw) is not None:
+    # (`in` first tries to read what it looks for as a number, and fails at length.)
+    if raw.find(b'"\x08') < 0 and raw.find(b'"\x88') < 0 and _begins_with_ids(raw) is not None:
         return raw[2:18], raw[20:28]
     return _parse_head(raw)
 

@@ -34,11 +34,9 @@ class Marks(dict[int, tuple[Outcome, Outcome]]):
 
     def mark(self, outcome: Outcome) -> Outcome:
         """Return the outcome, which was found right; a score passed or not."""
-        if isinstance(outcome, NotEvaluated):
-            self._keep(outcome, outcome, len(outcome.explanation))
-            return outcome
-        if isinstance(outcome, Errored):
-            self._keep(outcome, outcome, len(outcome.error_type) + len(outcome.message))
+        if not isinstance(outcome, Scored):
+            words = outcome.explanation if isinstance(outcome, NotEvaluated) else outcome.error_type + outcome.message
+            self._keep(outcome, outcome, words)
             return outcome
         passed = outcome.value >= self._least
         # Parts and differences take memory, and are seldom the same again.
@@ -46,12 +44,12 @@ class Marks(dict[int, tuple[Outcome, Outcome]]):
             return Scored(outcome.value, outcome.explanation, outcome.parts, outcome.differences, passed)
         # Not the evaluator's own parts: they are empty, but it might fill them later, and nobody would check them.
         marked = Scored(outcome.value, outcome.explanation, passed=passed)
-        self._keep(outcome, marked, len(outcome.explanation))
+        self._keep(outcome, marked, outcome.explanation)
         return marked
 
-    def _keep(self, outcome: Outcome, marked: Outcome, words_length: int) -> None:
+    def _keep(self, outcome: Outcome, marked: Outcome, words: str) -> None:
         # A class of the evaluator's own may have more in it, and may not be frozen: then it says something else later.
-        if words_length <= _LONGEST_KNOWN and type(outcome) in _OUTCOMES:
+        if len(words) <= _LONGEST_KNOWN and type(outcome) in _OUTCOMES:
             if len(self) >= _MAX_KNOWN:
                 self.clear()
             self[id(outcome)] = outcome, marked

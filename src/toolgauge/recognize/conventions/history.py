@@ -33,7 +33,7 @@ _JSON_SPACES = " \t\n\r"
 
 
 class _Known(Struct, frozen=True):
-    """What was read from an input: `begun` is its text without the last bracket, `kept` what all but texts takes in bytes."""
+    """What was read from an input: `begun` is its text without the last bracket, `kept` what was read may take in bytes."""
 
     begun: str
     count: int
@@ -92,7 +92,7 @@ class HistoryReader:
             before.count + len(items),
             [*before.told, *told] if told else before.told,
             content.newest_user_text(messages) or before.user,
-            before.kept + _kept(told),
+            before.kept + _texts(text[len(before.begun) :]) + _kept(told),
         )
         self._forget(owner)
         size = _size(owner, known)
@@ -110,14 +110,17 @@ class HistoryReader:
 
 
 def _size(owner: Owner, known: _Known) -> int:
-    # The text, and the texts that were read from it, which together are no longer. But one escaped character may make
-    # each character of a text take four bytes.
-    times = 1 + (_WIDEST if "\\u" in known.begun else 1)
-    texts = times * known.begun.__sizeof__() + owner[0].__sizeof__() + owner[1].__sizeof__()
-    return _ENTRY_BYTES + texts + known.kept
+    return _ENTRY_BYTES + known.begun.__sizeof__() + owner[0].__sizeof__() + owner[1].__sizeof__() + known.kept
+
+
+def _texts(new: str) -> int:
+    """Tell what the texts may take that are read from this: together they are no longer."""
+    # But one escaped character may make each character of a text take four bytes.
+    return new.__sizeof__() * (_WIDEST if "\\u" in new else 1)
 
 
 def _kept(told: list[Observation]) -> int:
+    """Tell what all but texts takes."""
     size = len(told) * _OBSERVATION_BYTES
     for seen in told:
         if type(seen) is CallAnswered and type(seen.result) is Recorded:

@@ -218,6 +218,24 @@ def test_a_shortage_that_comes_and_goes_is_told_once_a_minute(caplog: pytest.Log
     ]
 
 
+def test_the_end_of_a_shortage_of_which_nothing_was_left_is_told_and_the_next_one_too(
+    caplog: pytest.LogCaptureFixture,
+):
+    caplog.set_level(logging.INFO)
+    machine = Machine()
+    machine.is_empty = True
+    machine.look(85)
+    machine.look(60)
+    machine.is_empty = False
+    machine.look(60, after_s=60)
+    machine.look(85)
+    assert caplog.messages == [
+        "85 of 100 MiB of memory (`memory.limit`) in use: senders are told to come back",
+        "60 of 100 MiB of memory (`memory.limit`) in use: requests are taken again",
+        "85 of 100 MiB of memory (`memory.limit`) in use: senders are told to come back",
+    ]
+
+
 def test_a_shortage_that_lasts_is_told_late_when_another_one_was_told_right_before_it(
     caplog: pytest.LogCaptureFixture,
 ):

@@ -145,6 +145,7 @@ class MemoryGuard:
         self._note(resident)
         if not self._is_short:
             self._short_since_ns = self._full_since_ns = None
+            self._tell_the_end(resident)
             return False
         if self._short_since_ns is None:
             self._short_since_ns = now_ns
@@ -157,9 +158,7 @@ class MemoryGuard:
             return self._relieve(resident, now_ns)
         self._is_short = False
         self._short_since_ns = None
-        if resident < self._resume and self._is_told:
-            self._is_told = False
-            _LOG.info("%s in use: requests are taken again", self._share(resident))
+        self._tell_the_end(resident)
         return False
 
     def _observed(self) -> dict[Labels, float]:
@@ -201,6 +200,11 @@ class MemoryGuard:
         others = times(self._untold - 1)
         self._is_told, self._told_ns, self._untold = True, now_ns, 0
         _LOG.warning("%s in use: senders are told to come back%s", self._share(resident), others)
+
+    def _tell_the_end(self, resident: int) -> None:
+        if resident < self._resume and self._is_told:
+            self._is_told = False
+            _LOG.info("%s in use: requests are taken again", self._share(resident))
 
     def _relieve(self, resident: int, now_ns: int) -> bool:
         if not _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):

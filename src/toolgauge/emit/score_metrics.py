@@ -3,7 +3,6 @@
 A result that is no score goes to the counter and never into the histogram: its mean would move.
 """
 
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from typing import TypeAlias
 
@@ -15,7 +14,7 @@ from toolgauge.emit.fit import fit_label
 from toolgauge.emit.labels import LabelCaps
 from toolgauge.emit.memo import Memo
 from toolgauge.emit.settings import EmitSettings
-from toolgauge.model.metrics import Exemplar, HistogramCell, Labels, MetricRegistry
+from toolgauge.model.metrics import Exemplar, Labels, MetricRegistry
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -36,10 +35,10 @@ _CRITERION = slice(_STREAM_LABELS.index(names.CRITERION), _STREAM_LABELS.index(n
 
 
 class _Series(Struct, frozen=True):
-    """Where results are counted that are alike: their evaluations, and their scores if they are any."""
+    """Where results are counted that are alike: as evaluations, and with their scores if they are any."""
 
     evaluations: Labels
-    scores: HistogramCell | None
+    scores: Labels
 
 
 # What labels are made of: service, agent, tool; then state and whether there was an error, or else criterion, revision,
@@ -127,7 +126,7 @@ class ScoreMetrics:
         service, nowhere = trajectory.service, SpanRef(trajectory.trace_id, "")
         first_agent = trajectory.agents[0] if trajectory.agents else None
         # As the counter's `add` does; this is done of every result.
-        known, counted = self._known, self._evaluations.cells
+        known, counted, record = self._known, self._evaluations.cells, self._scores.record
         for result in results:
             outcome, call = result.outcome, result.call
             # Nearly all are scores, and sound ones.
@@ -137,18 +136,16 @@ class ScoreMetrics:
             key = (service, agent, tool, result.criterion, result.revision, result.level, result.enforce, word, reason)
             series = known.get(key) or self._series(key)
             counted[series.evaluations] = counted.get(series.evaluations, 0) + 1
-            if score is not None and series.scores is not None:
+            if score is not None:
                 value, judged = float(score.value), result.target or nowhere
-                exemplar = Exemplar(value, scored_at_ns, judged.trace_id, judged.span_id)
-                series.scores.add(value, bisect_left(SCORE_BOUNDS, value), exemplar)
+                record(value, series.scores, Exemplar(value, scored_at_ns, judged.trace_id, judged.span_id))
 
     def _series(self, evaluated: _Evaluated) -> _Series:
         service, agent, tool, criterion, revision, level, enforce, word, reason = evaluated
         rule = (fit_label(criterion), fit_label(revision), level, "shadow" if enforce == "shadow" else "")
         who = self._caps.who(service, agent, tool, rule)
         stream = (*who, *rule)
-        scores = self._scores.cell(stream) if word in {"pass", "fail"} else None
-        series = _Series((*stream, word, reason), scores)
+        series = _Series((*stream, word, reason), stream)
         if self._caps.are_kept(who, rule):
             self._known.keep(evaluated, series, _size_bytes(evaluated))
         return series

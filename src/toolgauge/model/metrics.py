@@ -34,13 +34,6 @@ class HistogramCell(Struct):
         """Number of measurements."""
         return sum(self.counts)
 
-    def add(self, value: float, bucket: int, exemplar: Exemplar | None) -> None:
-        """Add one measurement, which belongs into this bucket."""
-        self.counts[bucket] += 1
-        self.sum += value
-        if exemplar is not None:
-            self.exemplars[bucket] = exemplar
-
 
 class Counter(Struct, kw_only=True):
     """A sum that only grows. `labels` are attribute names in OTel spelling; a cell's key holds their values.
@@ -99,15 +92,15 @@ class Histogram(Struct, kw_only=True):
 
     def record(self, value: float, labels: Labels = (), exemplar: Exemplar | None = None) -> None:
         """Add one measurement to a cell."""
-        self.cell(labels).add(value, bisect_left(self.bounds, value), exemplar)
-
-    def cell(self, labels: Labels) -> HistogramCell:
-        """Find a cell, or begin it."""
         cell = self.cells.get(labels)
         if cell is None:
             size = len(self.bounds) + 1
             cell = self.cells[labels] = HistogramCell(counts=[0] * size, exemplars=[None] * size)
-        return cell
+        bucket = bisect_left(self.bounds, value)
+        cell.counts[bucket] += 1
+        cell.sum += value
+        if exemplar is not None:
+            cell.exemplars[bucket] = exemplar
 
 
 Metric: TypeAlias = Counter | Gauge | Histogram

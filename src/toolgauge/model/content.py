@@ -7,7 +7,7 @@ from msgspec import Struct
 from toolgauge.model.json import Json
 
 
-class Recorded(Struct, frozen=True):
+class Recorded(Struct, frozen=True, gc=False):
     """The value, decoded. For arguments it is an object when the producer kept to the rules."""
 
     value: Json

@@ -1,4 +1,7 @@
-"""What a dialect read from one span or log record. Joining them to tool calls is `assemble`'s work."""
+"""What a dialect read from one span or log record. Joining them to tool calls is `assemble`'s work.
+
+Readings wait by the ten thousand, and nothing in them leads back to them: they are not looked at for garbage (`gc=False`).
+"""
 
 from typing import Literal, TypeAlias
 
@@ -32,7 +35,7 @@ class ModelCall(Struct, frozen=True, kw_only=True, gc=False):
     stopped_for_tools: bool = False
 
 
-class CallRequested(Struct, frozen=True, kw_only=True):
+class CallRequested(Struct, frozen=True, kw_only=True, gc=False):
     """A tool call in a model's output. `position` counts from 0 within this output."""
 
     position: int
@@ -46,7 +49,7 @@ class CallRequested(Struct, frozen=True, kw_only=True):
     output: int | None = None
 
 
-class CallExecuted(Struct, frozen=True, kw_only=True):
+class CallExecuted(Struct, frozen=True, kw_only=True, gc=False):
     """The span is the execution of a tool call.
 
     `protocol` is `mcp` for a span of the protocol beneath a tool (client or server side): where an outer
@@ -64,7 +67,7 @@ class CallExecuted(Struct, frozen=True, kw_only=True):
     tool_id: str | None = None
 
 
-class CallAnswered(Struct, frozen=True, kw_only=True):
+class CallAnswered(Struct, frozen=True, kw_only=True, gc=False):
     """The answer to a call as the model saw it, from the history in a model's input: never a call of its own."""
 
     call_id: str | None = None
@@ -73,7 +76,7 @@ class CallAnswered(Struct, frozen=True, kw_only=True):
     error: CallError | None = None
 
 
-class ToolDefinition(Struct, frozen=True, kw_only=True):
+class ToolDefinition(Struct, frozen=True, kw_only=True, gc=False):
     """A tool on offer. `parameters` is its JSON Schema, `None` when not told."""
 
     name: str
@@ -81,7 +84,7 @@ class ToolDefinition(Struct, frozen=True, kw_only=True):
     parameters: JsonObject | None = None
 
 
-class ToolsOffered(Struct, frozen=True, kw_only=True):
+class ToolsOffered(Struct, frozen=True, kw_only=True, gc=False):
     """The tools a model or agent could choose from."""
 
     tools: tuple[ToolDefinition, ...]
@@ -106,7 +109,7 @@ Observation: TypeAlias = (
 )
 
 
-class Reading(Struct, frozen=True, kw_only=True):
+class Reading(Struct, frozen=True, kw_only=True, gc=False):
     """All that was read from one span or log record.
 
     `ref` is the span itself, or the span that a log record belongs to (`is_log`). `dialect` is `None`

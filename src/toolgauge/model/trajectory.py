@@ -25,7 +25,7 @@ ClosedBecause: TypeAlias = Literal[
 ]
 
 
-class ToolCall(Struct, frozen=True):
+class ToolCall(Struct, frozen=True, gc=False):
     """One tool call after its requested and executed views are joined.
 
     `order` counts all calls from 0; `turn` counts model outputs from 0; calls of one turn are a parallel
@@ -67,7 +67,7 @@ class Message(Struct, frozen=True, gc=False):
     turn: int
 
 
-class Run(Struct, frozen=True, kw_only=True):
+class Run(Struct, frozen=True, kw_only=True, gc=False):
     """One run of an agent; a trace in which no agent run was seen is one run as a whole.
 
     `above` is the run that contains it, `None` for an outermost one. `prompt` is the user's text it began with,
@@ -85,7 +85,7 @@ class Run(Struct, frozen=True, kw_only=True):
     end_ns: int
 
 
-class Trajectory(Struct, frozen=True, kw_only=True):
+class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     """A closed trajectory. For scope `conversation`, `trace_id` is the trace of the last turn.
 
     `root` is the outermost agent run, else the trace's span without a parent, `None` when neither was seen.

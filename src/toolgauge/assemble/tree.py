@@ -116,14 +116,20 @@ def _settle_all(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None
         yield from _cut_open(astray, pace)
 
 
-def _climb(node: Node, astray: list[Node], pace: Pace) -> Generator[None, None, None]:
-    """Settle the node and all above it, unless they go round in a circle."""
+def _way_up(node: Node, found: Branch, left: Branch) -> tuple[list[Node], Node | None]:
+    """Follow the nodes above as long as they are `found`, mark them `left`; return them, and where that ended."""
     path: list[Node] = []
     at: Node | None = node
-    while at is not None and at.branch is NOWHERE:
-        at.branch = _ASTRAY
+    while at is not None and at.branch is found:
+        at.branch = left
         path.append(at)
         at = at.above
+    return path, at
+
+
+def _climb(node: Node, astray: list[Node], pace: Pace) -> Generator[None, None, None]:
+    """Settle the node and all above it, unless they go round in a circle."""
+    path, at = _way_up(node, NOWHERE, _ASTRAY)
     if at is not None and at.branch is _ASTRAY:
         astray += path
         return
@@ -139,12 +145,7 @@ def _cut_open(astray: Sequence[Node], pace: Pace) -> Generator[None, None, None]
     """Settle nodes below circles of parents, each cut open where the order of time says so."""
     for part in parts((yield from in_order(astray, _start, pace))):
         for node in part:
-            path: list[Node] = []
-            at: Node | None = node
-            while at is not None and at.branch is _ASTRAY:
-                at.branch = _PASSED
-                path.append(at)
-                at = at.above
+            path, at = _way_up(node, _ASTRAY, _PASSED)
             if at is not None and at.branch is _PASSED:
                 # It becomes a root; those that were above it wait until their way up is followed.
                 at.above = None

@@ -4,6 +4,7 @@ import ctypes
 import logging
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -292,3 +293,40 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 def test_large_requests_find_the_memory_of_those_before_them(limit: int):
     told = subprocess.run([sys.executable, "-c", FAULTS, str(limit)], capture_output=True, text=True, check=True)
     assert int(told.stdout) < 1000
+
+
+# Eight threads that ask for memory at the same time, and in how many places the C library keeps it.
+ARENAS = """
+import ctypes
+import sys
+import threading
+from toolgauge.build.memory import keep_freed_memory
+
+keep_freed_memory(512 << 20)
+library = ctypes.CDLL(None)
+library.fopen.restype = library.malloc.restype = ctypes.c_void_p
+together = threading.Barrier(8)
+
+
+def allocate():
+    together.wait()
+    library.malloc(2000)
+    together.wait()
+
+
+threads = [threading.Thread(target=allocate) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+file = ctypes.c_void_p(library.fopen(sys.argv[1].encode(), b"w"))
+library.malloc_info(0, file)
+library.fclose(file)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="this C library tells nothing")
+def test_threads_share_what_is_freed(tmp_path: Path):
+    told = tmp_path / "malloc.xml"
+    subprocess.run([sys.executable, "-c", ARENAS, str(told)], check=True)
+    assert 1 <= told.read_text().count("<heap nr=") <= 2

@@ -35,15 +35,22 @@ _BETWEEN_COLLECTIONS_NS = 30 * _S
 # Of the limit, for requests to come.
 _KEPT = 1 / 16
 # As <malloc.h> has them; a larger threshold is not taken.
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _LARGEST_MMAP_THRESHOLD = 32 * _MIB
+# By itself each thread has one, up to eight a core: what one thread has freed another must ask for anew.
+_ARENAS = 2
 # Thresholds are of the type `int`: of what is larger the lower half would be taken.
 _LARGEST_THRESHOLD = (1 << 31) - 1
 
 
 def keep_freed_memory(limit_bytes: int) -> None:
-    """Have this process keep a share of its memory limit when it is freed. For a process that is ours alone."""
-    Allocator().keep(int(limit_bytes * _KEPT))
+    """Have this process keep a share of its memory limit when it is freed, for any of its threads.
+
+    For a process that is ours alone, before it has threads.
+    """
+    allocator = Allocator()
+    allocator.share()
+    allocator.keep(int(limit_bytes * _KEPT))
 
 
 def resident_bytes() -> int | None:
@@ -74,6 +81,11 @@ class Allocator:
             # A request that is a large part of all that is kept goes back at once: it would only crowd out the others.
             self._mallopt(_M_MMAP_THRESHOLD, min(size_bytes // 4, _LARGEST_MMAP_THRESHOLD))
             self._mallopt(_M_TRIM_THRESHOLD, min(size_bytes, _LARGEST_THRESHOLD))
+
+    def share(self) -> None:
+        """Have threads that are yet to start share what is freed: those of gRPC otherwise hold a few megabytes each."""
+        if self._mallopt is not None:
+            self._mallopt(_M_ARENA_MAX, _ARENAS)
 
     def trim(self) -> None:
         """Return what is free at this moment."""

@@ -33,6 +33,8 @@ _TICK_S = 0.1
 # For scoring and for saying what came of it, in turn with reading. What waits may have to wait for two rounds of both.
 _SLICE_NS = 2_000_000
 _LEAST_SLICE_NS = 1_000_000
+# A message takes several rounds of the loop on its way to us, and is late by one slice alone if they come in a row.
+_ROUNDS_BETWEEN_SLICES = 4
 # While senders wait for a request to be read, scoring waits for them; what has been due for longer has its turns too.
 _MAY_WAIT_NS = 250_000_000
 # Orchestrators kill after 30 s. Beside these, judges take 2 s to be cancelled and the endpoints 3 s to close.
@@ -206,7 +208,10 @@ class Service:
             busy = busy or leaving.is_under_way
             if is_time:
                 self._garbage.look(now, is_quiet=not busy)
-            await asyncio.sleep(0 if busy else _TICK_S)
+            if busy:
+                await _let_others_work()
+            else:
+                await asyncio.sleep(_TICK_S)
 
     def _take_note(self, now_ns: int) -> None:
         with self._faults.survived():
@@ -229,3 +234,8 @@ class Service:
         outgoing = await asyncio.to_thread(self.emitter.metrics_request, self.emitter.snapshot(), now_ns)
         if not self.outbox.put(outgoing):
             self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+
+
+async def _let_others_work() -> None:
+    for _ in range(_ROUNDS_BETWEEN_SLICES):
+        await asyncio.sleep(0)

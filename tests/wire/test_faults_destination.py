@@ -134,7 +134,7 @@ def test_a_slow_destination_delays_senders_by_nothing_until_the_queue_is_full(tm
     (body,) = recorded("pydantic-ai", "tool_error")
     onward = onward_to(sink, "http", "queue: {max_bytes: 256KiB}")
     with serving(tmp_path, onward, "annotate=off") as toolgauge:
-        sink.tell("/fault", "slow:ms=300@0-3")
+        sink.tell("/fault", "slow:ms=1500@0-3")
         slowest = 0.0
         taken = 0
         for _ in range(150):
@@ -143,7 +143,7 @@ def test_a_slow_destination_delays_senders_by_nothing_until_the_queue_is_full(tm
             slowest = max(slowest, time.monotonic() - began)
             assert status in (200, 503)
             taken += status == 200
-        assert slowest < 0.3
+        assert slowest < 1.2
         assert taken > 0
         books = toolgauge.settled(450, 40)
         assert books["forwarded"] == 3 * taken == sink.counted("unique_spans") + sink.counted("duplicate_spans")

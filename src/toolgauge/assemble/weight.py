@@ -57,6 +57,7 @@ _MOST_TIMES = 50
 # What seems to take less than such a part of its bytes is looked at whole: it may be made to fool a sample, or hold a
 # megabyte where others have a name. Of real readings hardly any does.
 _SELDOM_LESS_THAN = 4
+_SINGLE = frozenset((str, int, float, bool, type(None)))
 # The parser keeps no longer names of members once.
 _LONGEST_SHARED_NAME = 32
 
@@ -171,7 +172,10 @@ def _texts(level: list[object]) -> int:
     while level:
         below: list[object] = []
         for value in level:
-            if isinstance(value, dict):
+            if type(value) in _SINGLE:
+                # Nearly all, and quicker to tell than what an object is an instance of.
+                size += value.__sizeof__()
+            elif isinstance(value, dict):
                 members = cast("JsonObject", value)
                 below += members.values()
                 below += [name for name in members if len(name) > _LONGEST_SHARED_NAME]

@@ -343,3 +343,51 @@ async def test_stop_closes_idle_connections_and_leaves_no_task():
     assert await asyncio.wait_for(reader.read(), 5) == b""
     writer.close()
     assert asyncio.all_tasks() == before
+
+
+async def half_sent(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(HEAD + b"Expect: 100-continue\r\nContent-Length: 4\r\n\r\n")
+    assert (await read_reply(reader)).status == 100
+    writer.write(b"\n\0")
+    return reader, writer
+
+
+async def test_stop_waits_for_the_rest_of_a_body_and_closes_the_connection_behind_the_answer():
+    async with receiving() as receivers:
+        reader, writer = await half_sent(receivers.http.port)
+        stopping = asyncio.create_task(receivers.http.stop(10))
+        await asyncio.sleep(0)
+        writer.write(b"\n\0")
+        assert (await read_reply(reader)).status == 200
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+        async with asyncio.timeout(4):
+            await stopping
+        writer.close()
+    assert receivers.consumer.taken == [("traces", b"\n\0\n\0", NOW_NS)]
+
+
+async def test_stop_tells_the_sender_of_half_a_body_to_come_back():
+    async with receiving() as receivers:
+        reader, writer = await half_sent(receivers.http.port)
+        await receivers.http.stop(0.4)
+        reply = await read_reply(reader)
+        writer.close()
+    assert (reply.status, status_of(reply).message) == (503, "shutting down")
+    assert receivers.outcomes() == {("http", "traces", "refused"): 1}
+    assert receivers.consumer.taken == []
+
+
+async def test_connections_are_kept_by_a_receiver_that_was_stopped_under_load_and_started_again():
+    server = receiver("127.0.0.1:0")
+    await server.start()
+    _, writer = await half_sent(server.port)
+    await server.stop(0.2)
+    writer.close()
+    await server.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    for _ in range(2):
+        writer.write(HEAD + b"Content-Length: 2\r\n\r\n\n\0")
+        assert (await read_reply(reader)).status == 200
+    writer.close()
+    await server.stop(1)

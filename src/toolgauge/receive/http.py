@@ -80,14 +80,18 @@ class HttpReceiver:
         self._protocols, self._listeners = protocols, listeners
 
     async def stop(self, grace_s: float) -> None:
-        """Stop accepting at once; requests being handled get `grace_s` to finish."""
+        """Stop accepting at once; requests under way, half-sent ones among them, get `grace_s` to finish."""
         if self._listeners is not None:
             await self._listeners.stop()
         protocols, self._protocols = self._protocols, None
         if protocols is not None:
-            protocols.pre_shutdown()
+            for connection in protocols.connections:
+                # aiohttp reads nothing more from a connection that it was told to close.
+                if not self._requests.is_answering(connection):
+                    connection.close()
+            await self._requests.finish(grace_s / 2)
             # aiohttp waits twice: for the handler, then for its task.
-            await protocols.shutdown(grace_s / 2)
+            await protocols.shutdown(grace_s / 4)
 
 
 class _Server(web.Server):
@@ -152,11 +156,39 @@ class _Requests:
         self._settings = settings
         self._from_json = from_json
         self._no_such_path = _no_such_path(settings.paths)
+        self._answering: set[RequestHandler] = set()
+        # There while somebody waits for the last of them.
+        self._finished: asyncio.Event | None = None
+
+    def is_answering(self, connection: RequestHandler) -> bool:
+        """Tell whether a request of the connection is under way."""
+        return connection in self._answering
+
+    async def finish(self, grace_s: float) -> None:
+        """Answer what is under way, with no more after it on the same connection; what is not whole by then comes back."""
+        if not self._answering:
+            return
+        self._finished = asyncio.Event()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                await self._finished.wait()
+        self._finished = None
+        await self._uploads.give_up_all(refusal(Refused("shutting down")))
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Answer one request."""
         if isinstance(request.protocol, _Protocol):
             request.protocol.has_asked = True
+        self._answering.add(request.protocol)
+        try:
+            response = await self._answer_any(request)
+        finally:
+            self._answering.discard(request.protocol)
+            if self._finished is not None and not self._answering:
+                self._finished.set()
+        return response if self._finished is None else _closing(response)
+
+    async def _answer_any(self, request: web.BaseRequest) -> web.Response:
         response = self._preflight(request) if request.method == "OPTIONS" else None
         if response is None:
             response = await self._answer(request)

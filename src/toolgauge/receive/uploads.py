@@ -56,6 +56,11 @@ class Uploads:
         """Watch it no longer: it is whole, or its sender is gone."""
         self._begun_s.pop(upload, None)
 
+    async def give_up_all(self, told: Refusal) -> None:
+        """Wait for none of them any longer."""
+        for upload in tuple(self._begun_s):
+            await self._end(upload, told)
+
     def _look(self) -> None:
         self._timer = None
         if not self._begun_s:

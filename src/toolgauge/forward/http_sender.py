@@ -138,7 +138,7 @@ def retry_after_s(value: str | None, now_s: float) -> float | None:
         return float(text[:9])
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -28,6 +28,7 @@ class Said:
     """One scripted answer. `hang` never answers; `cut` closes the connection (HTTP)."""
 
     code: grpc.StatusCode = grpc.StatusCode.OK
+    message: str = "scripted"
     http_status: int = 200
     response: bytes = b""
     retry_after: str | None = None
@@ -87,7 +88,7 @@ class _Scripted(grpc.GenericRpcHandler):
                 await self._seen.over.wait()
             if said.code is not grpc.StatusCode.OK:
                 trailing = () if said.retry_s is None else (("grpc-status-details-bin", _details(said)),)
-                await context.abort(said.code, "scripted", trailing)
+                await context.abort(said.code, said.message, trailing)
             return said.response
 
         return grpc.unary_unary_rpc_method_handler(answer)

@@ -91,6 +91,15 @@ async def test_transient_grpc_code_is_tried_again(code: grpc.StatusCode):
     assert out.failures() == {("otlp", "traces", code.name.lower()): 2}
 
 
+async def test_a_transient_grpc_code_with_a_very_long_message_is_tried_again():
+    said = Said(code=Code.UNAVAILABLE, message="no route to host; " * 5000)
+    async with sink("grpc", first(1, said)) as seen, sending(seen.endpoint) as out:
+        out.destination.put(request(RECORDED, spans=4))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert out.spans() == {("forwarded", "", "otlp"): 4}
+    assert out.failures() == {("otlp", "traces", "unavailable"): 1}
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -36,6 +36,7 @@ _TRANSIENT = frozenset(
 _LASTING = frozenset(
     {StatusCode.UNAUTHENTICATED, StatusCode.PERMISSION_DENIED, StatusCode.UNIMPLEMENTED, StatusCode.NOT_FOUND}
 )
+_MAX_METADATA_BYTES = 1 << 20
 
 
 class GrpcSender:
@@ -75,6 +76,9 @@ class GrpcSender:
         yield "grpc.primary_user_agent", self._user_agent
         yield "grpc.max_send_message_length", -1
         yield "grpc.max_receive_message_length", MAX_RESPONSE_BYTES
+        # An answer with a longer message would be taken for RESOURCE_EXHAUSTED, whatever its code is; gRPC allows 8 KiB.
+        yield "grpc.max_metadata_size", _MAX_METADATA_BYTES
+        yield "grpc.absolute_max_metadata_size", _MAX_METADATA_BYTES
         # Retries are the queue's, which counts them.
         yield "grpc.enable_retries", 0
         # A destination that is back should be found within seconds; gRPC would take up to two minutes.

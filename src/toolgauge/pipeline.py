@@ -256,7 +256,11 @@ class Pipeline:
     def _consume_logs(self, body: bytes, now_ns: int) -> Generator[None, None, Answer]:
         if (refused := self._refusal("logs", body)) is not None:
             return refused[0]
-        decoded = self._decoder.logs(body)
+        try:
+            decoded = yield from self._decoder.reading_logs(body)
+        except GeneratorExit:
+            self._departures.pass_on(Outgoing(signal="logs", body=body, spans=0, own=False))
+            raise
         if decoded.undecodable:
             self._metrics.undecodable.add(decoded.undecodable)
         try:

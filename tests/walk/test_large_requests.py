@@ -3,11 +3,14 @@
 import itertools
 from collections.abc import Generator
 
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from tests.walk.support import Walk, key_value
-from toolgauge.model.delivery import Accepted
+from toolgauge.model.delivery import Accepted, Signal
 
 
 def agent_spans(count: int) -> bytes:
@@ -107,3 +110,40 @@ def test_the_first_agent_after_much_other_traffic_keeps_nobody_waiting():
     answers = list(walk.pipeline.consuming("traces", agent_spans(1), walk.now_ns))
     assert answers == [None] * 4 + [Accepted()]
     assert list(walk.pipeline.consuming("traces", agent_spans(1), walk.now_ns)) == [Accepted()]
+
+
+# As hostile senders write them: two bytes a resource group, or a scope group.
+EMPTY_GROUPS = (b"\n\0" * 50_000, b"\n\xa0\x8d\x06" + b"\x12\0" * 50_000)
+
+
+@pytest.mark.parametrize("signal", ["traces", "logs"])
+@pytest.mark.parametrize("groups", EMPTY_GROUPS)
+def test_groups_without_anything_in_them_keep_nobody_waiting(signal: Signal, groups: bytes):
+    walk = Walk(clock=lambda: 0)
+    answers = list(walk.pipeline.consuming(signal, groups, walk.now_ns))
+    assert len(answers) > 10
+    assert answers[-1] == Accepted()
+
+
+def agent_records(count: int) -> bytes:
+    """One request of log records that a dialect reads."""
+    records = [LogRecord(event_name="gen_ai.choice", trace_id=number.to_bytes(16)) for number in range(1, count + 1)]
+    return ExportLogsServiceRequest(
+        resource_logs=[ResourceLogs(scope_logs=[ScopeLogs(log_records=records)])]
+    ).SerializeToString()
+
+
+def test_a_large_request_of_log_records_is_read_in_turns():
+    walk = Walk(clock=lambda: 0)
+    answers = list(walk.pipeline.consuming("logs", agent_records(4000), walk.now_ns))
+    assert len(answers) > 10
+    assert answers[-1] == Accepted()
+
+
+def test_log_records_of_a_sender_that_goes_away_in_the_middle_are_passed_on():
+    walk = Walk()
+    large = walk.pipeline.consuming("logs", agent_records(4000), walk.now_ns)
+    assert next(large) is None
+    assert isinstance(large, Generator)
+    large.close()
+    assert [outgoing.signal for outgoing in walk.bag.taken] == ["logs"]

@@ -5,10 +5,10 @@ once and alone. Of all other spans the ids are read. A broken span costs nobody 
 unread. Nothing that leaves here, but for the request itself, keeps the request alive: spans wait, requests must not.
 """
 
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -22,11 +22,14 @@ from toolgauge.model.records import LogRecord, PackedHead, Span
 
 # Where a span stands in its request: index of the resource group, of the scope group, of the span.
 Place: TypeAlias = tuple[int, int, int]
+_T = TypeVar("_T")
 
 # About three milliseconds of work.
 _SPANS_AT_A_TIME = 256
 # Of so many spans that nobody views, about two.
 _HEADS_AT_ONCE = 4096
+# Of so many groups, most of them without a span, about three.
+_GROUPS_AT_ONCE = 4096
 # Of so many or fewer, each is searched for marks by itself: one search of all takes longer to begin than for a kilobyte.
 _FEW = 2
 # Taking them apart at once takes as much memory as the request, and large ones have little to gain by it.
@@ -74,17 +77,51 @@ class DecodedLogs:
     undecodable: int
 
 
-def _survey(request: RequestMessage) -> tuple[int, set[bytes]]:
+class _Group(Struct, frozen=True, eq=False):
+    """A scope group and where it stands."""
+
+    resource_index: int
+    scope_index: int
+    resource_group: ResourceGroupMessage
+    group: ScopeGroupMessage
+
+
+def _groups(request: RequestMessage) -> Iterator[_Group | None]:
+    """Go through the scope groups that hold anything, with pauses (`None`): there may be millions that do not."""
+    seen = 0
+    for resource_index, resource_group in enumerate(request.resource_groups):
+        seen += 1
+        if seen % _GROUPS_AT_ONCE == 0:
+            yield None
+        for scope_index, group in enumerate(resource_group.scope_groups):
+            seen += 1
+            if seen % _GROUPS_AT_ONCE == 0:
+                yield None
+            if group.items:
+                yield _Group(resource_index, scope_index, resource_group, group)
+
+
+def _surveying(request: RequestMessage) -> Generator[None, None, tuple[int, set[bytes]]]:
     """Count the spans or log records, and tell with which bytes the first of each scope group begins: it has one writer."""
     count = 0
     beginnings: set[bytes] = set()
-    for resource_group in request.resource_groups:
-        for group in resource_group.scope_groups:
-            items = group.items
-            if items:
-                count += len(items)
-                beginnings.add(items[0][:1])
+    for found in _groups(request):
+        if found is None:
+            yield
+            continue
+        items = found.group.items
+        count += len(items)
+        beginnings.add(items[0][:1])
     return count, beginnings
+
+
+def _without_pauses(steps: Generator[None, None, _T]) -> _T:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            last: _T = end.value
+            return last
 
 
 @dataclass(slots=True, eq=False)
@@ -132,13 +169,7 @@ class Decoder:
 
     def traces(self, body: bytes, sender: str | None = None) -> DecodedTraces:
         """Decode a request of spans without a pause, as `reading_traces` does."""
-        steps = self.reading_traces(body, sender)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                decoded: DecodedTraces = end.value
-                return decoded
+        return _without_pauses(self.reading_traces(body, sender))
 
     def reading_traces(self, body: bytes, sender: str | None = None) -> Generator[None, None, DecodedTraces]:
         """Decode a request of spans with pauses; raise `DecodeError` when its envelope is broken (cut off, trailing bytes).
@@ -146,39 +177,38 @@ class Decoder:
         `sender` is the same for requests of one connection; `None` is a sender of this request alone.
         """
         request = parse_request(body)
-        span_count, beginnings = _survey(request)
+        span_count, beginnings = yield from _surveying(request)
         has_mark = self._span_marks.found_in_request(body, beginnings)
         is_large = len(body) > _LARGEST_AT_ONCE or span_count > _HEADS_AT_ONCE
         heads = None if has_mark or is_large else parse_heads(body)
         reading = _Reading(object() if sender is None else sender, is_large)
         since_pause = 0
-        for resource_index, resource_group in enumerate(request.resource_groups):
-            for scope_index, group in enumerate(resource_group.scope_groups):
-                raws = group.items
-                count = len(raws)
-                if not count:
-                    continue
-                known = self._views.scope(group.scope)
-                if known.is_own:
-                    continue
-                views = has_mark or known.is_named
-                if heads is not None and not views:
-                    reading.add_group(group, heads.resource_groups[resource_index].scope_groups[scope_index])
-                    continue
-                reading.around = None
-                items = iter(raws)
-                for first in range(0, count, _SPANS_AT_A_TIME):
-                    if since_pause >= _SPANS_AT_A_TIME:
-                        yield
-                        since_pause = 0
-                    since_pause += min(count - first, _SPANS_AT_A_TIME)
-                    # One after the other: all at once they would take as much memory as the request.
-                    some = islice(items, _SPANS_AT_A_TIME)
-                    if views:
-                        place = (resource_index, scope_index, first)
-                        self._read_spans(some, place, resource_group, group, known, reading)
-                    else:
-                        reading.heads.extend(read_each(some))
+        for found in _groups(request):
+            if found is None:
+                yield
+                continue
+            group = found.group
+            known = self._views.scope(group.scope)
+            if known.is_own:
+                continue
+            views = has_mark or known.is_named
+            if heads is not None and not views:
+                reading.add_group(group, heads.resource_groups[found.resource_index].scope_groups[found.scope_index])
+                continue
+            reading.around = None
+            items = iter(group.items)
+            count = len(group.items)
+            for first in range(0, count, _SPANS_AT_A_TIME):
+                if since_pause >= _SPANS_AT_A_TIME:
+                    yield
+                    since_pause = 0
+                since_pause += min(count - first, _SPANS_AT_A_TIME)
+                # One after the other: all at once they would take as much memory as the request.
+                some = islice(items, _SPANS_AT_A_TIME)
+                if views:
+                    self._read_spans(some, first, found, known, reading)
+                else:
+                    reading.heads.extend(read_each(some))
         return DecodedTraces(
             span_count=span_count,
             viewed=tuple(reading.viewed),
@@ -189,31 +219,42 @@ class Decoder:
         )
 
     def logs(self, body: bytes) -> DecodedLogs:
-        """Decode a request of log records; raise `DecodeError` when its envelope is broken."""
+        """Decode a request of log records without a pause, as `reading_logs` does."""
+        return _without_pauses(self.reading_logs(body))
+
+    def reading_logs(self, body: bytes) -> Generator[None, None, DecodedLogs]:
+        """Decode a request of log records with pauses; raise `DecodeError` when its envelope is broken."""
         request = parse_request(body)
-        count, beginnings = _survey(request)
+        count, beginnings = yield from _surveying(request)
         has_mark = self._log_marks.found_in_request(body, beginnings)
-        undecodable = 0
+        undecodable = since_pause = 0
         viewed: list[LogRecord] = []
-        for resource_group in request.resource_groups:
-            for group in resource_group.scope_groups:
-                if not group.items:
-                    continue
-                known = self._views.scope(group.scope)
-                if not known.is_own and (has_mark or known.is_named):
-                    undecodable += self._read_records(resource_group, group, known, viewed)
+        for found in _groups(request):
+            if found is None:
+                yield
+                continue
+            known = self._views.scope(found.group.scope)
+            if known.is_own or not (has_mark or known.is_named):
+                continue
+            items = iter(found.group.items)
+            for _ in range(0, len(found.group.items), _SPANS_AT_A_TIME):
+                if since_pause >= _SPANS_AT_A_TIME:
+                    yield
+                    since_pause = 0
+                some = tuple(islice(items, _SPANS_AT_A_TIME))
+                since_pause += len(some)
+                undecodable += self._read_records(some, found, known, viewed)
         return DecodedLogs(record_count=count, viewed=tuple(viewed), undecodable=undecodable)
 
     def _read_spans(
         self,
         items: Iterable[bytes],
-        place: Place,
-        resource_group: ResourceGroupMessage,
-        group: ScopeGroupMessage,
+        first: int,
+        found: _Group,
         known: KnownScope,
         reading: _Reading,
     ) -> None:
-        sample = group.items[0]
+        sample = found.group.items[0]
         bears_mark = self._span_marks.search_like(sample)
         if not known.is_named and not reading.is_large:
             items = list(items)
@@ -221,8 +262,7 @@ class Decoder:
             if len(items) > _FEW and bears_mark(items[0]) is None and not self._span_marks.found_among(items, sample):
                 reading.heads.extend(read_each(items))
                 return
-        resource = self._views.resource(resource_group.resource)
-        resource_index, scope_index, first = place
+        resource = self._views.resource(found.resource_group.resource)
         for index, raw in enumerate(items, first):
             if not known.is_named and bears_mark(raw) is None:
                 reading.add_head(raw)
@@ -233,21 +273,15 @@ class Decoder:
                 reading.undecodable += 1
                 reading.add_head(raw)
                 continue
-            around = reading.around = reading.around or container(resource_group, group, reading.origin)
-            where = (resource_index, scope_index, index)
+            around = reading.around = reading.around or container(found.resource_group, found.group, reading.origin)
+            where = (found.resource_index, found.scope_index, index)
             reading.viewed.append(ViewedSpan(span, raw, around, where))
 
-    def _read_records(
-        self,
-        resource_group: ResourceGroupMessage,
-        group: ScopeGroupMessage,
-        known: KnownScope,
-        viewed: list[LogRecord],
-    ) -> int:
-        bears_mark = self._log_marks.search_like(group.items[0])
-        resource = self._views.resource(resource_group.resource)
+    def _read_records(self, items: Iterable[bytes], found: _Group, known: KnownScope, viewed: list[LogRecord]) -> int:
+        bears_mark = self._log_marks.search_like(found.group.items[0])
+        resource = self._views.resource(found.resource_group.resource)
         undecodable = 0
-        for raw in group.items:
+        for raw in items:
             if not known.is_named and bears_mark(raw) is None:
                 continue
             try:

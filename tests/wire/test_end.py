@@ -24,6 +24,7 @@ from tests.wire.support import (
     to_http,
     until,
 )
+from tests.wire.test_faults_load import send_traces
 from tests.wire.test_reload import other_trace
 from toolgauge.build.serve import make_service
 from toolgauge.config.load import load
@@ -71,6 +72,18 @@ def test_under_load_it_sends_all_that_was_taken_and_ends_with_0(tmp_path: Path):
         cards = [card.trace_id[:8] for card in destination.scorecards()]
         assert taken <= set(cards)
         assert len(cards) == len(set(cards))
+
+
+def test_what_is_scored_at_the_end_leaves_in_few_requests(tmp_path: Path):
+    # There are seconds for all of it, and each request may take a tenth of one.
+    settings = ("assemble.idle_timeout=1h", "assemble.open_idle_timeout=1h", "hold.timeout=1h")
+    with receiving() as destination:
+        with serving(tmp_path, to_http(destination.http_port), *settings) as toolgauge:
+            send_traces(toolgauge, range(1, 3001))
+            toolgauge.signal()
+            assert toolgauge.ended(30) == 0
+        assert len(destination.spans()) == len(destination.scorecards()) == 3000
+        assert len(destination.bodies("traces")) < 100
 
 
 class Endless(BaseModel):

@@ -51,6 +51,11 @@ class Departures:
         return released + self._being_annotated + sum(outgoing.spans for outgoing in self._waiting)
 
     @property
+    def other_requests(self) -> int:
+        """Senders' requests without spans that have not left."""
+        return sum(not outgoing.spans for outgoing in self._waiting)
+
+    @property
     def is_pressing(self) -> bool:
         """Tell whether something had better leave at once: senders are turned away for it, or it is much."""
         released = sum(map(len, self._released.values()))

@@ -150,6 +150,11 @@ class Pipeline:
         return self._hold.spans + self._departures.spans + self._being_read
 
     @property
+    def other_requests_held(self) -> int:
+        """Senders' requests of log records and of metrics for which no queue has had room."""
+        return self._departures.other_requests
+
+    @property
     def is_empty(self) -> bool:
         """Tell that nothing is in here that could leave."""
         return not self.spans_held and self._assembler.next_due_ns() is None

@@ -147,3 +147,16 @@ def test_log_records_of_a_sender_that_goes_away_in_the_middle_are_passed_on():
     assert isinstance(large, Generator)
     large.close()
     assert [outgoing.signal for outgoing in walk.bag.taken] == ["logs"]
+
+
+def test_log_records_whose_room_others_took_in_between_are_known_to_wait():
+    walk = Walk()
+    large = walk.pipeline.consuming("logs", agent_records(4000), walk.now_ns)
+    assert next(large) is None
+    walk.bag.room = 0
+    assert [answer for answer in large if answer is not None] == [Accepted()]
+    assert walk.pipeline.other_requests_held == 1
+    walk.bag.room = 1
+    walk.pipeline.flush()
+    assert walk.pipeline.other_requests_held == 0
+    assert [outgoing.signal for outgoing in walk.bag.taken] == ["logs"]

@@ -86,6 +86,18 @@ def test_what_is_scored_at_the_end_leaves_in_few_requests(tmp_path: Path):
         assert len(destination.bodies("traces")) < 100
 
 
+def test_what_was_held_leaves_at_the_end_as_the_queue_has_room_for_it(tmp_path: Path):
+    settings = ("assemble.idle_timeout=1h", "assemble.open_idle_timeout=1h", "hold.timeout=1h")
+    with receiving() as destination:
+        onward = to_http(destination.http_port, "queue: {max_bytes: 128KiB}")
+        with serving(tmp_path, onward, *settings) as toolgauge:
+            send_traces(toolgauge, range(1, 5001))
+            assert toolgauge.books()["held"] == 5000
+            toolgauge.signal()
+            assert toolgauge.ended(30) == 0
+        assert len(destination.spans()) == 5000
+
+
 class Endless(BaseModel):
     """Takes longer than an end may."""
 

@@ -78,6 +78,10 @@ class Outlet:
             if destination not in outbox.destinations:
                 self._leaving[destination] = asyncio.create_task(self._let_go(destination))
 
+    def hurry(self) -> None:
+        """Leave out the usual waits between attempts from here on."""
+        self._outbox.hurry()
+
     async def drain(self, timeout_s: float) -> int:
         """Send what is queued within the time; return how many spans and requests were lost, over all destinations."""
         leaving = tuple(self._leaving)

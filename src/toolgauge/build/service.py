@@ -44,6 +44,8 @@ _SCORING_DEADLINE_S = 5.0
 _TELLING_DEADLINE_S = 2.0
 _JUDGING_DEADLINE_S = 7.0
 _DRAIN_TIMEOUT_S = 8.0
+# Between two looks whether the queues have room for what was held.
+_ROOM_WAIT_S = 0.02
 
 
 class Service:
@@ -123,8 +125,7 @@ class Service:
         lost = await self._score_what_is_open()
         await self._hear_judges_out()
         self.outbox.put(self.emitter.metrics(self.clock()))
-        lost += await self.outbox.drain(_DRAIN_TIMEOUT_S)
-        lost += self.pipeline.spans_held
+        lost += await self._send_what_is_left()
         await self.outbox.close()
         if self.endpoint is not None:
             await self.endpoint.stop()
@@ -187,6 +188,20 @@ class Service:
             await self.judges.close()
         with self._faults.survived():
             self.pipeline.flush()
+
+    async def _send_what_is_left(self) -> int:
+        """Send what is queued, and what finds room in the queues meanwhile; return how much of both is lost."""
+        until = self.clock() + int(_DRAIN_TIMEOUT_S * 1e9)
+        self.outbox.hurry()
+        while self._held and self.clock() < until:
+            with self._faults.survived():
+                self.pipeline.flush()
+            await asyncio.sleep(_ROOM_WAIT_S)
+        return await self.outbox.drain(max(0, until - self.clock()) / 1e9) + self._held
+
+    @property
+    def _held(self) -> int:
+        return self.pipeline.spans_held + self.pipeline.other_requests_held
 
     async def _run_timers(self) -> None:
         next_tick = next_push = self.clock()

@@ -113,13 +113,17 @@ class Destination:
         if self._settings.tls is not None:
             self._renewing = asyncio.create_task(self._renew(self._settings.tls.reload_interval_s))
 
+    def hurry(self) -> None:
+        """Leave out the usual waits between attempts from here on: there is little time left."""
+        self._stopping.set()
+
     async def drain(self, timeout_s: float) -> int:
-        """Send what is queued within the time, without the usual waits between attempts.
+        """Send what is queued within the time, in a hurry, and take nothing more.
 
         Return how many spans and other requests were lost; they are counted as dropped with reason `shutdown`.
         """
         self._queue.close()
-        self._stopping.set()
+        self.hurry()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
         await self._stop_tasks()

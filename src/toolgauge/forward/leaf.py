@@ -44,6 +44,9 @@ class Leaf:
     async def start(self) -> None:
         """Nothing to start."""
 
+    def hurry(self) -> None:
+        """Nothing waits here."""
+
     async def drain(self, timeout_s: float) -> int:  # noqa: ARG002 - as a destination
         """Nothing is ever left."""
         return 0

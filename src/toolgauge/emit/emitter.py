@@ -24,7 +24,10 @@ from toolgauge.selfmetrics import SelfMetrics
 
 
 class Emitter:
-    """Records scorecards and encodes them. `start_ns` is when this process began to count."""
+    """Says what was scored: scorecard spans, evaluation events, and metrics, as OTLP.
+
+    `start_ns` is when this process began to count.
+    """
 
     def __init__(
         self,

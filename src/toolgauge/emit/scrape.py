@@ -25,7 +25,10 @@ _IDLE_TIMEOUT_S = 120.0
 
 
 class MetricsEndpoint:
-    """Serves `GET /metrics` at `endpoint` (`host:port`; port 0 takes any free one)."""
+    """Serves metrics to Prometheus.
+
+    `GET /metrics` at `endpoint` (`host:port`; port 0 takes any free one).
+    """
 
     def __init__(
         self,

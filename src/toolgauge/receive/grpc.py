@@ -37,9 +37,10 @@ _Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
 
 class GrpcReceiver:
-    """One gRPC server; `port` is known once it has started. Receivers of one consumer share `turns`.
+    """Receives OTLP over gRPC.
 
-    `has_memory` tells whether so many more bytes may be gathered.
+    One server; `port` is known once it has started. Receivers of one consumer share `turns`. `has_memory`
+    tells whether so many more bytes may be gathered.
     """
 
     def __init__(

@@ -35,9 +35,10 @@ _LARGE_JSON_BYTES = 32 * 1024
 
 
 class HttpReceiver:
-    """One HTTP server; `port` is known once it has started. `from_json` makes protobuf of a JSON request.
+    """Receives OTLP over HTTP, protobuf and JSON.
 
-    Receivers of one consumer share `turns`. `has_memory` tells whether so many more bytes of a body may be read.
+    One server; `port` is known once it has started. `from_json` makes protobuf of a JSON request. Receivers of one
+    consumer share `turns`. `has_memory` tells whether so many more bytes of a body may be read.
     """
 
     def __init__(

@@ -19,8 +19,9 @@ from toolgauge.cli.options import configuration_options
 def command(config_paths: Sequence[str], overrides: Sequence[str], *, strict: bool) -> None:
     """Check the configuration, the criteria and their references, and open no port.
 
-    Everything is read exactly as `toolgauge serve` reads it. All problems are reported at once, each with file and
-    line. Certificates, keys and tokens may be on another machine: where they cannot be used, that is a warning.
+    Everything is read exactly as `toolgauge serve` reads it. Problems are reported together, each with file and line:
+    keys and values that are wrong, and once there are none, evaluators and references that are. Certificates, keys and
+    tokens may be on another machine: where they cannot be used, that is a warning.
     """
     from toolgauge.build.criteria import load_configuration
     from toolgauge.build.files import unusable_files

@@ -204,6 +204,15 @@ def test_bad_utf8_in_a_value_becomes_replacement_characters():
     assert value(stock.field(1, b"caf\xe9")) == "caf\ufffd"
 
 
+def test_more_events_than_any_producer_writes_are_left_out_and_counted():
+    event = stock.field(11, trace_pb2.Span.Event(name="token").SerializeToString())
+    views = Views([])
+    raw = stock.span().SerializeToString() + event * 10_002
+    events = views.span(raw, Resource(service=None, attributes={}), Scope(name="", version="")).events
+    assert len(events) == 10_000
+    assert views.undecodable_values == 2
+
+
 def test_cut_off_event_is_left_out_and_counted():
     good = trace_pb2.Span.Event(name="good", time_unix_nano=5).SerializeToString()
     raw = stock.span().SerializeToString() + stock.field(11, b"\x0a") + stock.field(11, good)

@@ -6,6 +6,7 @@ cannot be decoded (nested too deep, cut off) reads as `None` and is counted: a l
 
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TypeVar, overload
 
 from toolgauge.decode.messages import ANY_VALUE, EVENT, AnyValueMessage, Repeated, parse
@@ -21,6 +22,8 @@ _ARRAY_TAG = bytes((_ARRAY,))
 # Tag of `ArrayValue.values`.
 _ELEMENT = 0x0A
 _MEMO_VALUE_BYTES = 64
+# SDKs keep 128 of a span. So many take 60 ms, without a pause.
+_MOST_EVENTS = 10_000
 _MEMO_ENTRIES = 4096
 # Tools on offer and instructions come again with each model call and are long: to compare the bytes takes a twentieth of
 # the time in which they are decoded, and what is one object has its hash at hand.
@@ -230,7 +233,10 @@ class Attributes(Mapping[str, Value]):
 
 
 class Events(Sequence[SpanEvent]):
-    """The events of a span, parsed when the first of them is asked for. One that cannot be parsed is left out."""
+    """The events of a span, parsed when the first of them is asked for.
+
+    One that cannot be parsed is left out, and so are those that are more than any producer writes.
+    """
 
     __slots__ = ("_parsed", "_raw", "_values")
 
@@ -258,7 +264,8 @@ class Events(Sequence[SpanEvent]):
         return self._parsed
 
     def _parse(self) -> Iterator[SpanEvent]:
-        for raw in self._raw:
+        self._values.undecodable += max(0, len(self._raw) - _MOST_EVENTS)
+        for raw in islice(self._raw, _MOST_EVENTS):
             try:
                 message = parse(EVENT, raw)
             except DecodeError:

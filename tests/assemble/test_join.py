@@ -18,7 +18,7 @@ from tests.assemble.support import (
     shown,
 )
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
-from toolgauge.model.observations import CallError
+from toolgauge.model.observations import CallError, MessageSeen
 
 
 def test_a_request_and_its_tool_span_are_one_call():
@@ -224,6 +224,46 @@ def test_log_records_alone_tell_of_requests():
         log("ask2", answered("1", "fine"), start=5),
     )
     assert (only_call(trajectory).state, only_call(trajectory).result) == ("executed", Recorded("fine"))
+
+
+def test_a_request_is_found_by_the_id_and_arguments_that_an_earlier_log_record_told():
+    trajectory = joined(
+        reading("ask", model(), requested("f"), requested("g", args(n=0), id="0", position=1), start=0),
+        log("ask", requested("f", args(n=1)), start=1),
+        log("ask", requested("f", args(n=1), id="1"), start=2),
+        log("ask", requested("f", id="1"), start=3),
+        log("ask", requested("f", args(n=1), id="2"), start=4),
+    )
+    assert [(call.name, call.call_id, call.arguments) for call in trajectory.calls] == [
+        ("f", "1", args(n=1)),
+        ("f", "2", args(n=1)),
+        ("g", "0", args(n=0)),
+    ]
+
+
+def test_a_call_that_log_records_show_takes_its_name_and_id_from_whichever_tells_them():
+    trajectory = joined(
+        log("run", executed("", id="1"), start=1),
+        log("run", executed("look", args(n=1), id="1"), start=2),
+        log("run", executed("", id="1", result=Recorded("fine")), start=3),
+        log("run", executed("look", args(n=2), id="2"), start=4),
+    )
+    assert [(call.name, call.call_id, call.arguments, call.result) for call in trajectory.calls] == [
+        ("look", "1", args(n=1), Recorded("fine")),
+        ("look", "2", args(n=2), NotRecorded()),
+    ]
+
+
+def test_log_records_of_one_moment_and_size_may_come_in_any_order():
+    told = (
+        log("ask", MessageSeen(role="user", text="go there")),
+        log("ask", MessageSeen(role="system", text="be good.")),
+        log("ask", answered(None, 1, name="look")),
+        log("ask", answered(None, 2, name="look")),
+    )
+    asked = reading("ask", model(), requested("look"), requested("look", position=1))
+    joined_first = joined(asked, *told)
+    assert {joined(asked, *arriving) == joined_first for arriving in permutations(told)} == {True}
 
 
 def test_nested_model_spans_with_one_output_count_once():

@@ -1,11 +1,15 @@
 """Joining a large trace pauses in each of its stages, and sorting with pauses is sorting."""
 
-from collections.abc import Generator
+import sys
+from collections.abc import Callable, Generator
 from typing import TypeVar
 
-from tests.assemble.support import TRACE, agent, args, executed, model, reading, requested
+import pytest
+
+from tests.assemble.support import TRACE, agent, args, executed, log, model, reading, requested
 from toolgauge.assemble.join import GatheredTrace, joining
 from toolgauge.assemble.pauses import Pace, in_order, parts
+from toolgauge.model.observations import Reading
 from toolgauge.model.trajectory import Trajectory
 
 _T = TypeVar("_T")
@@ -79,3 +83,63 @@ def test_a_large_trace_is_joined_with_pauses_and_every_call_has_both_its_views()
     assert len(trajectory.calls) == 2400
     assert all(call.requested_by is not None and call.executed_by is not None for call in trajectory.calls)
     assert all(call.arguments == args(n=call.turn) for call in trajectory.calls)
+
+
+def all_log_records_of_one_span_ask(count: int) -> list[Reading]:
+    return [log("run", requested("look", args(n=number), id=f"c{number}"), start=number) for number in range(count)]
+
+
+def all_log_records_of_one_span_show_calls(count: int) -> list[Reading]:
+    return [log("run", executed("look", args(n=number), id=f"c{number}"), start=number) for number in range(count)]
+
+
+def spans_that_are_no_models_ask(count: int) -> list[Reading]:
+    return [
+        reading(f"{number}", requested("look", args(n=number), id=f"c{number}"), parent="run", start=number)
+        for number in range(count)
+    ]
+
+
+def a_model_span_sums_up_those_within_it(count: int) -> list[Reading]:
+    asked = [requested("look", args(n=number), id=f"c{number}", position=number) for number in range(count)]
+    return [
+        reading(
+            "sum", model(), *[requested("book", id=f"b{number}") for number in range(count)], parent="run", end=9000
+        ),
+        *[reading(f"{one.position}", model(), one, parent="sum", start=one.position + 1) for one in asked],
+    ]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        all_log_records_of_one_span_ask,
+        all_log_records_of_one_span_show_calls,
+        spans_that_are_no_models_ask,
+        a_model_span_sums_up_those_within_it,
+    ],
+)
+def test_four_times_as_many_calls_take_about_four_times_the_work(ask: Callable[[int], list[Reading]]):
+    few, many = (_functions_called([reading("run", agent("boss"), end=10_000), *ask(count)]) for count in (100, 400))
+    assert many < 5 * few
+
+
+def _functions_called(readings: list[Reading]) -> int:
+    """Join, and count the functions that were called for that: unlike time, they are the same on every machine."""
+    called = 0
+
+    def count(_frame: object, event: str, _told: object) -> None:
+        nonlocal called
+        called += event in {"call", "c_call"}
+
+    parents = {one.ref.span_id: one.parent_span_id for one in readings if not one.is_log}
+    steps = joining(
+        [GatheredTrace(trace_id=TRACE, readings=readings, parents=parents)], scope="trace", closed_because="idle"
+    )
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        run(steps)
+    finally:
+        sys.setprofile(before)
+    return called

@@ -2,10 +2,9 @@
 
 from collections.abc import Generator, Mapping, Sequence
 
-from toolgauge.assemble.canonical import fold_name
+from toolgauge.assemble.folding import Folding, lower
 from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.pauses import HANDFUL, WORK, Pace, in_order, parts
-from toolgauge.assemble.twins import twins
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -49,12 +48,8 @@ def _add_logs(
     nodes: dict[str, Node], several: Mapping[str, list[Reading]], parents: Mapping[str, str | None], pace: Pace
 ) -> Generator[None, None, None]:
     """Fold the readings of one span into one node, and what log records tell of calls into the spans of those."""
-    for part in parts(list(several.items()), HANDFUL):
-        for span_id, readings in part:
-            nodes[span_id] = _folded(readings)
-        pace.left -= WORK * len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    for span_id, readings in several.items():
+        nodes[span_id] = yield from _folded(readings, pace)
     for part in parts(list(nodes.items())):
         for span_id, node in part:
             if node.from_log_only:
@@ -66,12 +61,32 @@ def _add_logs(
     yield from _absorb_logs([node for node in nodes.values() if node.executions], pace)
 
 
-def _folded(readings: list[Reading]) -> Node:
-    readings.sort(key=_log_order)
-    node = _observed(readings[0])
-    for reading in readings[1:]:
-        _fold_in(node, _observed(reading))
+def _folded(readings: Sequence[Reading], pace: Pace) -> Generator[None, None, Node]:
+    first, *others = yield from _ordered(readings, pace)
+    node = _observed(first)
+    folding = Folding(node)
+    for reading in others:
+        folding.add(_observed(reading))
+        pace.left -= WORK
+        if pace.left < 0:
+            yield pace.rest()
     return node
+
+
+def _ordered(readings: Sequence[Reading], pace: Pace) -> Generator[None, None, list[Reading]]:
+    ordered = yield from in_order(readings, _log_order, pace)
+    if len(set(map(_log_order, ordered))) == len(ordered):
+        return ordered
+    # Where all else is alike, what they say decides; it may be long.
+    return (yield from in_order(ordered, lambda reading: (_log_order(reading), _said(reading)), pace))
+
+
+def _said(reading: Reading) -> str:
+    try:
+        return repr(reading.observations)
+    except RecursionError:
+        # Deeper than anything that a tool takes or returns.
+        return ""
 
 
 def _log_order(reading: Reading) -> tuple[bool, int, str, int, str]:
@@ -93,7 +108,7 @@ def _observed(reading: Reading) -> Node:
     for seen in reading.observations:
         # The most frequent first: each case that does not fit costs a little, and an exact type the least.
         if type(seen) is ConversationSeen:
-            node.conversation = seen if node.conversation is None else _lower(node.conversation, seen)
+            node.conversation = seen if node.conversation is None else lower(node.conversation, seen)
         elif type(seen) is MessageSeen:
             node.messages.append(seen)
         elif type(seen) is CallExecuted:
@@ -116,11 +131,6 @@ def _observed(reading: Reading) -> Node:
     return node
 
 
-def _lower(known: ConversationSeen, seen: ConversationSeen) -> ConversationSeen:
-    ranks = (seen.rank, seen.conversation_id), (known.rank, known.conversation_id)
-    return seen if ranks[0] < ranks[1] else known
-
-
 def _execution(node: Node, seen: CallExecuted, *, from_log: bool) -> Execution:
     return Execution(
         node,
@@ -134,56 +144,6 @@ def _execution(node: Node, seen: CallExecuted, *, from_log: bool) -> Execution:
         seen.tool_id,
         from_log,
     )
-
-
-def _fold_in(node: Node, log: Node) -> None:
-    """Add what a log record of the span tells."""
-    node.agent_run = node.agent_run or log.agent_run
-    if log.model_call is not None:
-        node.model_call = log.model_call if log.model_call.stopped_for_tools else node.model_call or log.model_call
-        node.is_primary = True
-    if log.conversation is not None:
-        known = node.conversation
-        node.conversation = log.conversation if known is None else _lower(known, log.conversation)
-    node.messages += log.messages
-    node.offers += log.offers
-    _merge_requests(node, log.requests)
-    _merge_executions(node, log.executions)
-    # Log records repeat what the span itself says, or say it in its place, each an answer.
-    if log.answers:
-        told = set[str | None]() if node.from_log_only else {answer.call_id for answer in node.answers}
-        node.answers += [answer for answer in log.answers if answer.call_id is None or answer.call_id not in told]
-
-
-def _merge_requests(node: Node, arriving: list[Request]) -> None:
-    """Add requests of one reading; those that another reading of the same span has are views of the same."""
-    for twin, request in twins(node.requests, arriving):
-        twin.absorb(request)
-    for request in arriving:
-        if request.alive:
-            request.node = node
-            node.requests.append(request)
-
-
-def _merge_executions(node: Node, arriving: list[Execution]) -> None:
-    """Add executions of one reading; a log record may show the execution that its span shows."""
-    if not arriving:
-        return
-    by_id = {execution.call_id: execution for execution in node.executions}
-    by_name = {fold_name(execution.name): execution for execution in node.executions}
-    for execution in arriving:
-        execution.node = node
-        twin = by_id.get(execution.call_id) if execution.call_id is not None else None
-        twin = twin or by_name.get(fold_name(execution.name))
-        if twin is None and not execution.name and len(by_name) == 1:
-            # Content that was split off a tool's span does not name the tool again.
-            twin = node.executions[0]
-        # Log records without ids tell of a call each; they may name the span of the whole run.
-        is_other = twin is not None and twin.from_log and execution.call_id is None
-        if twin is None or is_other or twin.has_other_id_than(execution):
-            node.executions.append(execution)
-        else:
-            twin.absorb(execution)
 
 
 def _absorb_logs(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:

@@ -10,7 +10,7 @@ from operator import attrgetter
 from toolgauge.assemble.node import Node, Request
 from toolgauge.assemble.pauses import WORK, Pace, in_order, parts
 from toolgauge.assemble.told import Told
-from toolgauge.assemble.twins import twins
+from toolgauge.assemble.twins import Known, Summed, twins
 
 _position: Callable[[Request], int] = attrgetter("position")
 # Nested model spans come in twos and threes; a limit keeps a hostile chain from costing its square.
@@ -50,24 +50,38 @@ def requested_calls(told: Told, pace: Pace) -> Generator[None, None, list[Reques
 
 
 def _absorb_above(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
-    for part in parts((yield from in_order(nodes, lambda node: -node.branch.depth, pace))):
-        for node in part:
-            for outer in _requesting_above(node):
-                _absorb(_alive(node), _alive(outer))
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    summed: dict[int, Summed] = {}
+    for node in (yield from in_order(nodes, lambda node: -node.branch.depth, pace)):
+        known = _alive(node)
+        for outer in _requesting_above(node):
+            if id(outer) not in summed:
+                summed[id(outer)] = Summed(_alive(outer))
+                pace.left -= WORK * len(outer.requests)
+            arriving = summed[id(outer)].arriving(known)
+            for twin, request in twins(known, arriving):
+                twin.absorb(request)
+            pace.left -= WORK * (len(known) + len(arriving))
+            if pace.left < 0:
+                yield pace.rest()
 
 
 def _absorb_summaries(requesting: Sequence[Node], primary: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
-    known = [request for node in primary for request in _alive(node)]
+    known = Known()
+    for node in primary:
+        yield from _add_alive(known, node, pace)
     for node in requesting:
         if not node.is_primary:
-            _absorb(known, node.requests)
-            known.extend(_alive(node))
-            pace.left -= len(known)
-            if pace.left < 0:
-                yield pace.rest()
+            for twin, request in known.twins(node.requests):
+                twin.absorb(request)
+            yield from _add_alive(known, node, pace)
+
+
+def _add_alive(known: Known, node: Node, pace: Pace) -> Generator[None, None, None]:
+    for request in _alive(node):
+        known.add(request)
+    pace.left -= WORK * len(node.requests)
+    if pace.left < 0:
+        yield pace.rest()
 
 
 def _give_to_single_outputs(telling: Sequence[Node], nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
@@ -102,11 +116,6 @@ def _tells_of_outputs(node: Node) -> bool:
 
 def _alive(node: Node) -> list[Request]:
     return [request for request in node.requests if request.alive]
-
-
-def _absorb(known: Sequence[Request], others: Sequence[Request]) -> None:
-    for twin, request in twins(known, others):
-        twin.absorb(request)
 
 
 def _requesting_above(node: Node) -> Iterator[Node]:

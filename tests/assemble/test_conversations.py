@@ -8,6 +8,8 @@ from tests.assemble.support import (
     assembler,
     conversation,
     executed,
+    functions_called,
+    joined,
     model,
     reading,
     requested,
@@ -73,6 +75,41 @@ def test_an_answer_is_found_in_a_later_trace():
     trace_one, trace_two, whole = (one for _, one in all_closed(box, 60 * MINUTE_NS))
     assert (trace_one.calls[0].state, trace_two.calls) == ("executed", ())
     assert (whole.scope, whole.calls[0].state, whole.calls[0].result) == ("conversation", "executed", Recorded("fine"))
+
+
+class Looked(str):
+    """An id that calls a function each time that somebody looks whether it is another one."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return str.__eq__(self, other)
+
+
+def test_an_id_that_is_used_in_each_of_many_traces_takes_about_as_much_time_in_each():
+    def talk(turns: int) -> list[Reading]:
+        traces = [Looked(f"{turn:032x}") for turn in range(2 * turns)]
+        asked = [requested("look", id="0")] * turns + [answered("0")] * turns
+        return [
+            reading("ask", model(), one, trace=trace, start=start)
+            for start, (trace, one) in enumerate(zip(traces, asked, strict=True))
+        ]
+
+    few, many = (functions_called(lambda turns=turns: joined(*talk(turns))) for turns in (50, 200))
+    assert many < 5 * few
+
+
+def test_when_a_conversation_closes_is_told_without_looking_at_all_of_its_open_traces():
+    def asked_with(open_traces: int) -> int:
+        box, _ = assembler(conversations=True)
+        feed(box, 0, *turn(ONE, "first", start=0))
+        for number in range(open_traces):
+            feed(box, 0, reading("ask", model(), conversation("talk"), parent="run", trace=f"{number:030x}ff"))
+        assert [one.scope for _, one in all_closed(box, MINUTE_NS)] == ["trace"]
+        return functions_called(box.next_due_ns)
+
+    assert asked_with(100) == asked_with(1)
 
 
 def test_traces_without_a_conversation_id_make_none():

@@ -1,12 +1,11 @@
 """Joining a large trace pauses in each of its stages, and sorting with pauses is sorting."""
 
-import sys
 from collections.abc import Callable, Generator
 from typing import TypeVar
 
 import pytest
 
-from tests.assemble.support import TRACE, agent, args, executed, log, model, reading, requested
+from tests.assemble.support import TRACE, agent, args, executed, functions_called, log, model, reading, requested
 from toolgauge.assemble.join import GatheredTrace, joining
 from toolgauge.assemble.pauses import Pace, in_order, parts
 from toolgauge.model.observations import Reading
@@ -125,21 +124,6 @@ def test_four_times_as_many_calls_take_about_four_times_the_work(ask: Callable[[
 
 
 def _functions_called(readings: list[Reading]) -> int:
-    """Join, and count the functions that were called for that: unlike time, they are the same on every machine."""
-    called = 0
-
-    def count(_frame: object, event: str, _told: object) -> None:
-        nonlocal called
-        called += event in {"call", "c_call"}
-
     parents = {one.ref.span_id: one.parent_span_id for one in readings if not one.is_log}
-    steps = joining(
-        [GatheredTrace(trace_id=TRACE, readings=readings, parents=parents)], scope="trace", closed_because="idle"
-    )
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        run(steps)
-    finally:
-        sys.setprofile(before)
-    return called
+    trace = GatheredTrace(trace_id=TRACE, readings=readings, parents=parents)
+    return functions_called(lambda: run(joining([trace], scope="trace", closed_because="idle")))

@@ -32,6 +32,8 @@ class Answers:
         # How often its id was asked for before, of a call whose id is used again.
         self._occurrence: dict[int, int] = {}
         self._told: dict[str, list[_Told]] = {}
+        # The same by trace, of ids that have several.
+        self._told_in: dict[str, dict[str, list[_Told]]] = {}
         self._by_order: dict[int, CallAnswered] = {}
 
     def collecting(self, answering: Sequence[Node], pairs: Sequence[Pair], pace: Pace) -> Generator[None, None, None]:
@@ -59,8 +61,7 @@ class Answers:
     def to(self, pair: Pair) -> CallAnswered | None:
         """Return the first answer that came after the call, from its own trace if there is one."""
         call_id = pair.call_id
-        told = self._told.get(call_id) if call_id is not None else None
-        first = _first_after(pair.asking, told) if told is not None else None
+        first = self._first_after(pair)
         if first is None or call_id is None:
             return self._by_order.get(id(pair))
         answers = first.answers
@@ -73,9 +74,33 @@ class Answers:
 
     def told_ns(self, pair: Pair) -> int:
         """Return when the answer to a call was known, at the earliest."""
-        told = self._told.get(pair.call_id) if pair.call_id is not None else None
-        first = _first_after(pair.asking, told) if told is not None else None
+        first = self._first_after(pair)
         return pair.asking.time_ns if first is None else first.time_ns
+
+    def _first_after(self, pair: Pair) -> _Told | None:
+        told = self._told.get(pair.call_id) if pair.call_id is not None else None
+        if told is None or pair.call_id is None:
+            return None
+        first, asked_ns, trace_id = told[0], pair.asking.time_ns, pair.asking.ref.trace_id
+        if first.time_ns > asked_ns and first.node.ref.trace_id == trace_id:
+            return first
+        # What the asking span itself was told is about an earlier call, unless the provider ran the tool.
+        for after in (bisect_right, bisect_left):
+            place = after(told, asked_ns, key=_time)
+            if place < len(told):
+                own = self._in_trace(pair.call_id, trace_id)
+                own_place = after(own, asked_ns, key=_time)
+                return own[own_place] if own_place < len(own) else told[place]
+        return None
+
+    def _in_trace(self, call_id: str, trace_id: str) -> Sequence[_Told]:
+        """Return what a trace holds: each of thousands of calls with one id asks for it."""
+        by_trace = self._told_in.get(call_id)
+        if by_trace is None:
+            by_trace = self._told_in[call_id] = {}
+            for one in self._told[call_id]:
+                by_trace.setdefault(one.node.ref.trace_id, []).append(one)
+        return by_trace.get(trace_id, ())
 
     def _with_ids(self, nodes: Sequence[Node], pace: Pace) -> Generator[None, None, bool]:
         """Collect what later inputs repeat only as far as it can matter: histories grow with their square.
@@ -118,18 +143,6 @@ class Answers:
         else:
             known.append(_Told(node, time_ns, [answer]))
         return len(times) == 1 and time_ns > times[0]
-
-
-def _first_after(asking: Node, told: Sequence[_Told]) -> _Told | None:
-    first, asked_ns, trace_id = told[0], asking.time_ns, asking.ref.trace_id
-    if first.time_ns > asked_ns and first.node.ref.trace_id == trace_id:
-        return first
-    # What the asking span itself was told is about an earlier call, unless the provider ran the tool.
-    later = told[bisect_right(told, asked_ns, key=_time) :]
-    later = later or told[bisect_left(told, asked_ns, key=_time) :]
-    if not later:
-        return None
-    return next((one for one in later if one.node.ref.trace_id == trace_id), later[0])
 
 
 _moment: Callable[[tuple[int, Node]], int] = itemgetter(0)

@@ -11,7 +11,7 @@ from toolgauge.model.trajectory import ClosedBecause
 
 
 class Conversations:
-    """Open conversations by id. `open_until_ns` tells how long an open trace of a conversation may still take."""
+    """Open conversations by id. `open_until_ns` tells how long one open trace of a conversation may still take."""
 
     def __init__(self, settings: AssembleSettings, open_until_ns: Callable[[str], int | None]) -> None:
         self.size_bytes = 0

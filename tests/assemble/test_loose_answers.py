@@ -5,7 +5,7 @@ from itertools import permutations
 from tests.assemble.support import answered, args, assembler, model, reading, requested
 from toolgauge.assemble.loose_answers import LooseAnswers
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
-from toolgauge.model.observations import CallAnswered, Reading
+from toolgauge.model.observations import CallAnswered, CallError, Reading
 from toolgauge.model.trajectory import ToolCall
 
 FIRST, SECOND, THIRD = "1" * 32, "2" * 32, "3" * 32
@@ -81,3 +81,22 @@ def test_answers_with_ids_or_names_of_a_megabyte_are_not_remembered():
     nameless = CallAnswered(call_id="1", name=vast, result=Recorded("fine"))
     some.note(reading("next", model(), answered(vast, "fine"), nameless, start=5, trace=SECOND))
     assert list(some.found([asking])) == []
+
+
+def test_what_is_remembered_of_answers_is_bounded_in_bytes_whatever_names_take():
+    some = LooseAnswers(max_bytes=2_500_000)
+    for number in range(10):
+        failed = answered(f"{number}", error=CallError(kind=f"{number}" * 400_000, message="no"))
+        service = f"{number}" * 400_000
+        some.note(reading("next", model(), failed, start=5, trace=f"{number:032x}", service=service))
+        asking = reading("ask", model(), requested("f", id=f"{number}"), trace=FIRST, service=service)
+        assert len(list(some.found([asking]))) == 1
+        assert 800_000 < some.size_bytes <= 2_500_000
+
+
+def test_an_answer_that_is_told_again_is_counted_once():
+    some = LooseAnswers()
+    some.note(NEXT)
+    once = some.size_bytes
+    some.note(NEXT)
+    assert some.size_bytes == once

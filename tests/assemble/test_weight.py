@@ -50,6 +50,12 @@ def test_a_repeated_system_prompt_weighs_once():
 LONG = "x" * 1_000_000
 
 
+def test_long_names_of_services_and_scopes_weigh_though_the_span_itself_has_few_bytes():
+    plain = Scale().weight(reading("t", executed("f"), service="shop", scope="test", size=200))
+    assert Scale().weight(reading("t", executed("f"), service=LONG, size=200)) > plain + 1_000_000
+    assert Scale().weight(reading("t", executed("f"), scope=LONG, size=200)) > plain + 1_000_000
+
+
 HUGE = int("9" * 4000)
 IN_OBJECTS: Json = [{"in": {"an": [{LONG: None}]}}]
 IN_LISTS: Json = [[[], [LONG]], *[[1, 2] for _ in range(99)]]

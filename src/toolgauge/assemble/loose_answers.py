@@ -6,22 +6,45 @@ only in the history of the next. Which of both closes first is chance, so answer
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+
 from toolgauge.assemble.cutting import cut
+from toolgauge.assemble.weight import weight_of
 from toolgauge.model.observations import CallAnswered, CallRequested, Reading
 
 _MAX_ANSWERS = 10_000
+# Most answers take one or two thousand; names may be anything.
+_MAX_BYTES = 32 * 1024 * 1024
+# What an answer takes beside its texts: its place in the table, with its key and the trace's id.
+_ENTRY_BYTES = 500
 # So many characters of a result are kept of each.
 _MAX_TEXT = 1024
 # No id is longer: some carry a model's thoughts along, a few thousand characters of them.
 _MAX_ID = 8192
 
 
+class _Remembered(Struct, frozen=True, eq=False):
+    """An answer, and where it was first told."""
+
+    start_ns: int
+    trace_id: str
+    answer: CallAnswered
+    size_bytes: int
+
+
 class LooseAnswers:
     """The first answer to each call, by service and call id."""
 
-    def __init__(self, max_answers: int = _MAX_ANSWERS) -> None:
+    def __init__(self, max_answers: int = _MAX_ANSWERS, max_bytes: int = _MAX_BYTES) -> None:
         self._max_answers = max_answers
-        self._known: dict[tuple[str | None, str], tuple[int, str, CallAnswered]] = {}
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._known: dict[tuple[str | None, str], _Remembered] = {}
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory they take."""
+        return self._bytes
 
     def note(self, reading: Reading) -> None:
         """Remember the answers in the history of a model call that is a trace of its own."""
@@ -33,11 +56,14 @@ class LooseAnswers:
                 key = (reading.service, seen.call_id)
                 known = self._known.get(key)
                 # Every later history repeats it: the first is remembered, whichever arrives first.
-                if known is None or (start_ns, trace_id) <= known[:2]:
+                if known is None or (start_ns, trace_id) <= (known.start_ns, known.trace_id):
                     cut_short = cut(seen, _MAX_TEXT)
-                    self._known[key] = (start_ns, trace_id, cut_short if isinstance(cut_short, CallAnswered) else seen)
-        while len(self._known) > self._max_answers:
-            del self._known[next(iter(self._known))]
+                    answer = cut_short if isinstance(cut_short, CallAnswered) else seen
+                    size = _size_bytes(reading.service, answer)
+                    self._known[key] = _Remembered(start_ns, trace_id, answer, size)
+                    self._bytes += size - (known.size_bytes if known is not None else 0)
+        while len(self._known) > self._max_answers or self._bytes > self._max_bytes:
+            self._bytes -= self._known.pop(next(iter(self._known))).size_bytes
 
     def found(self, closing: Sequence[Reading]) -> Iterator[Reading]:
         """Yield the answers that other traces hold, as log records of the spans that asked."""
@@ -66,8 +92,8 @@ class LooseAnswers:
             if type(seen) is CallRequested and seen.call_id is not None:
                 known = self._known.get((asking.service, seen.call_id))
             # An id that is used again was answered before: that answer is about another call.
-            if known is not None and known[1] != asking.ref.trace_id and known[0] > asking.start_ns:
-                yield known[2]
+            if known is not None and known.trace_id != asking.ref.trace_id and known.start_ns > asking.start_ns:
+                yield known.answer
 
 
 def _is_alone(reading: Reading) -> bool:
@@ -76,3 +102,9 @@ def _is_alone(reading: Reading) -> bool:
 
 def _is_short(*names: str | None) -> bool:
     return all(name is None or len(name) <= _MAX_ID for name in names)
+
+
+def _size_bytes(service: str | None, answer: CallAnswered) -> int:
+    kind = answer.error.kind if answer.error is not None else None
+    names = (service, answer.call_id, answer.name, kind)
+    return _ENTRY_BYTES + weight_of(answer) + sum([name.__sizeof__() for name in names if name is not None])

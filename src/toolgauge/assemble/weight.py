@@ -29,6 +29,8 @@ from toolgauge.model.observations import (
 # As CPython lays them out, and a tenth for what its allocator loses: the reading with its times, its reference with
 # three ids, its place in a table.
 READING_BYTES = 650
+# Names of services and scopes, which the spans of one request share, are no longer; what is longer counts each time.
+_LONGEST_NAME = 256
 # The key of a log record, beside its reading: what was said, without the texts.
 LOG_KEY_BYTES = 500
 # A name for itself beside its object, or nothing but short fields.
@@ -123,7 +125,12 @@ class Scale:
         """Return about how many bytes the reading takes, or more."""
         size = self.sampled(reading)
         if size * _SELDOM_LESS_THAN < reading.size_bytes:
-            return max(size, _texts_of(reading))
+            size = max(size, _texts_of(reading))
+        service, scope = reading.service, reading.scope
+        if len(scope) > _LONGEST_NAME:
+            size += scope.__sizeof__()
+        if service is not None and len(service) > _LONGEST_NAME:
+            size += service.__sizeof__()
         return size
 
     def sampled(self, reading: Reading) -> int:

@@ -1,6 +1,7 @@
 """Criteria that ask a judge mean the same trajectories as others do, and their outcomes are checked like others."""
 
 from dataclasses import replace
+from typing import NoReturn
 
 from tests.judge.support import RightTool, WholeRun
 from tests.score.support import expected, tool_call, trajectory
@@ -69,6 +70,27 @@ def test_outcomes_of_judges_pass_and_are_checked_as_others_are():
     assert second.outcome == Errored(
         error_type="invalid_outcome", message="the evaluator gave a score that is not a number from 0 to 1"
     )
+
+
+class Cracked(dict[str, float]):
+    """Parts of an evaluator's own making."""
+
+    def items(self) -> NoReturn:
+        """Fail, as foreign code does."""
+        raise RuntimeError("cracked")
+
+
+def test_an_outcome_that_cannot_even_be_checked_takes_no_other_with_it():
+    judging = scorer(criterion(RightTool()), criterion(WholeRun()))
+    calls, whole = judging.inquiries(OF)
+    find, buy = calls.trajectory.calls
+    judged = ((find, Scored(1.0, "fine")), (buy, Scored(1.0, "fine", Cracked(a=1.0))))
+    answers = Answers(trajectory=OF, answers=((calls, judged), (whole, ((None, Scored(1.0, "fine")),))))
+    assert [(result.call, result.outcome) for result in judging.judged(answers)] == [
+        (find, Scored(1.0, "fine", passed=True)),
+        (None, Errored(error_type="RuntimeError", message="the outcome could not be checked")),
+        (None, Scored(1.0, "fine", passed=True)),
+    ]
 
 
 def test_no_call_to_ask_about_is_an_outcome_too():

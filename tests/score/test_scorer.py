@@ -10,7 +10,17 @@ from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.left_out import HASH_BYTES, LeftOut, token_hash
 from toolgauge.model.observations import CallError
-from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Result, Scored, outcome_word
+from toolgauge.model.outcomes import (
+    Difference,
+    Errored,
+    Level,
+    NotEvaluated,
+    Outcome,
+    Result,
+    Scored,
+    Side,
+    outcome_word,
+)
 from toolgauge.model.ports import Evaluation, Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, ToolKinds, When
@@ -288,6 +298,11 @@ FINE = Scored(value=1.0, explanation="fine")
         Yields((None, Errored(error_type="x", message=cast("str", None)))),
         Yields((None, Scored(value=1.0, explanation="x", parts={"recall": float("inf")}))),
         Yields((None, Scored(value=1.0, explanation="x", parts=cast("dict[str, float]", [1])))),
+        Yields((None, Scored(value=1.0, explanation="x", differences=(Difference(where=cast("str", 1), rule="x"),)))),
+        Yields(
+            (None, Scored(value=1.0, explanation="x", differences=(Difference(where="x", rule=cast("str", None)),)))
+        ),
+        Yields((None, Scored(1.0, "x", {}, (Difference(where="x", rule="x", actual=cast("Side", "bare")),)))),
         Yields((None, NotEvaluated(reason=cast("object", "tired")))),  # pyright: ignore[reportArgumentType] (the fault under test)
         Yields((None, "fine")),
         Yields("fine"),

@@ -1,7 +1,12 @@
 """What evaluators say is checked, and marked once where they say the same again."""
 
+import math
+from typing import cast
+
+import pytest
+
 from tests.score.support import tool_call, trajectory
-from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Scored
+from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Reason, Scored
 from toolgauge.score.evaluators.known_tool import KnownTool
 from toolgauge.score.selection import Verdicts
 from toolgauge.score.verdicts import Checker, Marks
@@ -62,6 +67,37 @@ def test_parts_that_are_filled_later_do_not_get_by_unchecked():
     assert first == Scored(1.0, "fine", passed=True)
     again = Checker("call", CALLS, marks).passed(CALLS[0], outcome)
     assert again is None or again == first
+
+
+class Figure(float):
+    """A number of a library."""
+
+    __slots__ = ()
+
+    def __ge__(self, other: object) -> bool:
+        """Compare in a way of its own."""
+        return cast("bool", "perhaps")
+
+
+@pytest.mark.parametrize(("value", "plain"), [(1, 1.0), (Figure(0.25), 0.25), (-0.0, 0.0)])
+def test_scores_are_plain_numbers_whatever_an_evaluator_counts_in(value: float, plain: float):
+    for parts in ({}, {"share": 0.5}):
+        said = Checker("call", CALLS, Marks(0.5)).passed(CALLS[0], Scored(value, "fine", parts))
+        assert isinstance(said, Scored)
+        assert (type(said.value), said.value, math.copysign(1, said.value)) == (float, plain, 1)
+        assert said.passed is (plain == 1)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Scored(10**400, "fine"),
+        Scored(0.5, "fine", {"count": 10**400}),
+        NotEvaluated(reason=cast("Reason", ["no_calls"])),
+    ],
+)
+def test_what_cannot_be_compared_or_looked_up_is_refused_and_raises_nothing(outcome: Outcome):
+    assert Checker("call", CALLS, Marks(0.5)).passed(CALLS[0], outcome) is None
 
 
 def test_calls_may_be_judged_in_any_order_and_each_of_them_once():

@@ -171,9 +171,12 @@ def _judged_results(
 ) -> list[Result]:
     checker = Checker(criterion.evaluator.level, inquiry.trajectory.calls, Marks(criterion.pass_at))
     checked: list[Judged] = []
-    for call, outcome in judged or ((None, checker.silence()),):
-        said = checker.passed(call, outcome)
-        checked.append((call, said) if said is not None else broken("invalid_outcome", checker.problem))
+    try:
+        for call, outcome in judged or ((None, checker.silence()),):
+            said = checker.passed(call, outcome)
+            checked.append((call, said) if said is not None else broken("invalid_outcome", checker.problem))
+    except Exception as error:  # noqa: BLE001 (plug-ins say what they like, with parts of their own making)
+        checked.append(broken(type(error).__name__, "the outcome could not be checked"))
     return _made(criterion, trajectory, checked)
 
 

@@ -1,16 +1,17 @@
 """What an evaluator may say: checked before it counts, because evaluators are plug-ins."""
 
-import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast, get_args
 
 from toolgauge.model.judging import Judged
-from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Reason, Scored
+from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Reason, Scored, Side
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall
 
 # Room for rounding: a mean of thirds must be able to reach a threshold of 1.
 _ROUNDING = 1e-9
+_LARGEST = sys.float_info.max
 _REASONS = frozenset[str](get_args(Reason))
 # So many outcomes of a criterion are remembered, with words of so many characters.
 _MAX_KNOWN = 256
@@ -38,12 +39,14 @@ class Marks(dict[int, tuple[Outcome, Outcome]]):
             words = outcome.explanation if isinstance(outcome, NotEvaluated) else outcome.error_type + outcome.message
             self._keep(outcome, outcome, words)
             return outcome
-        passed = outcome.value >= self._least
+        # An integer, or the number of a library, is told from no other that equals it; and no zero is negative.
+        value = float(outcome.value) or 0.0
+        passed = value >= self._least
         # Parts and differences take memory, and are seldom the same again.
         if outcome.parts or outcome.differences:
-            return Scored(outcome.value, outcome.explanation, outcome.parts, outcome.differences, passed)
+            return Scored(value, outcome.explanation, outcome.parts, outcome.differences, passed)
         # Not the evaluator's own parts: they are empty, but it might fill them later, and nobody would check them.
-        marked = Scored(outcome.value, outcome.explanation, passed=passed)
+        marked = Scored(value, outcome.explanation, passed=passed)
         self._keep(outcome, marked, outcome.explanation)
         return marked
 
@@ -153,9 +156,10 @@ def _problem_of_score(scored: Scored) -> str:
 
 
 def _problem_of_absence(outcome: NotEvaluated) -> str:
-    if outcome.reason not in _REASONS:
+    problem = _problem_of_words(outcome.reason, outcome.explanation)
+    if not problem and outcome.reason not in _REASONS:
         return "the evaluator gave a reason that is not in the closed list"
-    return _problem_of_words(outcome.explanation)
+    return problem
 
 
 def _problem_of_words(*words: object) -> str:
@@ -163,7 +167,8 @@ def _problem_of_words(*words: object) -> str:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # No comparison holds of what is not a number, and an integer may be larger than any float.
+    return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
 
 
 def _is_text(value: object) -> bool:
@@ -185,4 +190,16 @@ def _are_differences(differences: object) -> bool:
     if not isinstance(differences, tuple):
         return False
     entries = cast("tuple[object, ...]", differences)  # nothing is known about a plug-in's tuple
-    return not entries or all(isinstance(difference, Difference) for difference in entries)
+    return not entries or all(map(_is_difference, entries))
+
+
+def _is_difference(entry: object) -> bool:
+    return (
+        isinstance(entry, Difference)
+        and not _problem_of_words(entry.where, entry.rule)
+        and _are_sides(entry.expected, entry.actual)
+    )
+
+
+def _are_sides(*sides: object) -> bool:
+    return all(side is None or isinstance(side, Side) for side in sides)

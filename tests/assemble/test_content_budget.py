@@ -7,6 +7,7 @@ from toolgauge.assemble.content_budget import ContentBudget
 from toolgauge.assemble.cutting import cut, cut_text
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.json import Json
 from toolgauge.model.left_out import MARK
 from toolgauge.model.observations import CallError, MessageSeen, Reading
 from toolgauge.model.trajectory import Trajectory
@@ -77,6 +78,17 @@ def test_repeated_history_does_not_push_anything_out():
     trajectory = closed(*readings, max_content_bytes=1200)
     assert [call.result for call in trajectory.calls] == [Recorded(f"{number}" * 50) for number in range(10)]
     assert [message.text for message in trajectory.messages] == ["s" * 300]
+
+
+def test_an_answer_that_reads_like_another_one_is_no_repetition_of_it():
+    results: list[Json] = [1, "1", {"n": 1}, '{"n": 1}', True, "true"]
+    told = [answered(None, one, name="f") for one in results]
+    asked = [requested("f", position=position) for position in range(len(told))]
+    later = reading("later", model(), *told, MessageSeen(role="user", text="u" * 2000), start=5, size=3000)
+    trajectory = closed(reading("ask", model(), *asked), later, max_content_bytes=1000)
+    assert [call.result for call in trajectory.calls] == [one.result for one in told]
+    kinds = [type(call.result.value) for call in trajectory.calls if isinstance(call.result, Recorded)]
+    assert kinds == [int, str, dict, str, bool, str]
 
 
 def test_what_is_left_does_not_depend_on_the_order_of_arrival():

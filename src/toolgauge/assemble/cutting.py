@@ -55,7 +55,7 @@ def identity(observation: Observation) -> Hashable | None:
             return ("message", role, hash(text), len(text))
         case CallAnswered(call_id=call_id, name=name, result=result, error=error):
             text = _text(result)
-            return ("answer", call_id, name, type(result), hash(text), len(text), error)
+            return ("answer", call_id, name, _kind(result), hash(text), len(text), error)
         case ToolsOffered(tools=tools):
             return ("offer", *((tool.name, tool.description, hash(_as_json(tool.parameters))) for tool in tools))
         case _:
@@ -68,10 +68,11 @@ def fingerprint(observation: Observation) -> Hashable:
         case CallRequested(arguments=arguments):
             text = _text(arguments)
             known = (observation.position, observation.name, observation.call_id, observation.agent)
-            return ("requested", *known, observation.usable, type(arguments), hash(text), len(text))
+            return ("requested", *known, observation.usable, _kind(arguments), hash(text), len(text))
         case CallExecuted(arguments=arguments, result=result):
             known = (observation.name, observation.call_id, observation.agent, observation.error)
-            return ("executed", *known, hash(_text(arguments)), hash(_text(result)))
+            kinds = (_kind(arguments), _kind(result))
+            return ("executed", *known, kinds, hash(_text(arguments)), hash(_text(result)))
         case AgentRun() | ModelCall() | ConversationSeen():
             return observation
         case _:
@@ -123,6 +124,11 @@ def _cut_content(content: Content, level: int) -> Content:
 
 def _cut_error(error: CallError | None, level: int) -> CallError | None:
     return None if error is None else replace(error, message=cut_text(error.message, level))
+
+
+def _kind(content: Content) -> Hashable:
+    """Tell apart what has the same text: a number or an object, and a text that reads like it."""
+    return type(content), type(content.value) if isinstance(content, Recorded) else None
 
 
 def _text(content: Content) -> str:

@@ -9,17 +9,20 @@ from bisect import bisect_left, insort
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.twins import Known
-from toolgauge.model.observations import ConversationSeen
+from toolgauge.model.observations import CallAnswered, ConversationSeen
 
 
 class Folding:
     """Takes one log record after the other, each a node by itself."""
 
+    __slots__ = ("_answered", "_node", "_requests", "_shown")
+
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._requests = Known(node.requests)
-        self._shown = _Shown(node)
-        self._answered: set[str | None] = {answer.call_id for answer in node.answers}
+        # What finds another view of what is told: made when there is something to be found, as seldom.
+        self._requests: Known | None = None
+        self._shown: _Shown | None = None
+        self._answered: set[str | None] | None = None
 
     def add(self, log: Node) -> None:
         """Add what a log record of the span tells."""
@@ -33,30 +36,48 @@ class Folding:
             node.conversation = log.conversation if known is None else lower(known, log.conversation)
         node.messages += log.messages
         node.offers += log.offers
-        self._add_requests(log.requests)
-        self._shown.add(log.executions)
-        self._add_answers(log)
+        if log.requests:
+            self._add_requests(log.requests)
+        if log.executions:
+            if self._shown is None:
+                self._shown = _Shown(node)
+            self._shown.add(log.executions)
+        if log.answers:
+            self._add_answers(log.answers)
 
     def _add_requests(self, arriving: list[Request]) -> None:
         """Add requests; those that another reading of the same span has are views of the same."""
-        for twin, request in self._requests.twins(arriving):
-            twin.absorb(request)
+        node, known = self._node, self._requests
+        if known is None and node.requests:
+            known = self._requests = Known(node.requests)
+        if known is not None:
+            for twin, request in known.twins(arriving):
+                twin.absorb(request)
         for request in arriving:
             if request.alive:
-                request.node = self._node
-                self._node.requests.append(request)
-                self._requests.add(request)
+                request.node = node
+                node.requests.append(request)
+                if known is not None:
+                    known.add(request)
 
-    def _add_answers(self, log: Node) -> None:
+    def _add_answers(self, arriving: list[CallAnswered]) -> None:
         # Log records repeat what the span itself says, or say it in its place, each an answer.
-        node, told = self._node, self._answered
-        new = [answer for answer in log.answers if answer.call_id is None or answer.call_id not in told]
-        node.answers += log.answers if node.from_log_only else new
+        node = self._node
+        if node.from_log_only:
+            node.answers += arriving
+            return
+        if self._answered is None:
+            self._answered = {answer.call_id for answer in node.answers}
+        told = self._answered
+        new = [answer for answer in arriving if answer.call_id is None or answer.call_id not in told]
+        node.answers += new
         told.update([answer.call_id for answer in new])
 
 
 class _Shown:
     """The executions of a node, by their ids and names. Of several that have the same, the last one counts."""
+
+    __slots__ = ("_by_id", "_by_name", "_node", "_places")
 
     def __init__(self, node: Node) -> None:
         self._node = node

@@ -1,6 +1,9 @@
 """Makes nodes of the readings of one trace: one per span, its log records folded in."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from itertools import pairwise
+from operator import itemgetter
+from typing import TypeAlias
 
 from toolgauge.assemble.folding import Folding, lower
 from toolgauge.assemble.node import Execution, Node, Request
@@ -16,6 +19,9 @@ from toolgauge.model.observations import (
     Reading,
     ToolsOffered,
 )
+
+_LogOrder: TypeAlias = tuple[bool, int, str, int, str]
+_order: Callable[[tuple[_LogOrder, Reading]], _LogOrder] = itemgetter(0)
 
 
 def nodes_of(
@@ -65,20 +71,27 @@ def _folded(readings: Sequence[Reading], pace: Pace) -> Generator[None, None, No
     first, *others = yield from _ordered(readings, pace)
     node = _observed(first)
     folding = Folding(node)
-    for reading in others:
-        folding.add(_observed(reading))
-        pace.left -= WORK
+    for part in parts(others, HANDFUL):
+        for reading in part:
+            folding.add(_observed(reading))
+        pace.left -= WORK * len(part)
         if pace.left < 0:
             yield pace.rest()
     return node
 
 
 def _ordered(readings: Sequence[Reading], pace: Pace) -> Generator[None, None, list[Reading]]:
-    ordered = yield from in_order(readings, _log_order, pace)
-    if len(set(map(_log_order, ordered))) == len(ordered):
-        return ordered
-    # Where all else is alike, what they say decides; it may be long.
-    return (yield from in_order(ordered, lambda reading: (_log_order(reading), _said(reading)), pace))
+    placed: list[tuple[_LogOrder, Reading]] = []
+    for part in parts(readings):
+        placed += [(_log_order(reading), reading) for reading in part]
+        pace.left -= len(part)
+        if pace.left < 0:
+            yield pace.rest()
+    ordered = yield from in_order(placed, _order, pace)
+    if any(former[0] == latter[0] for former, latter in pairwise(ordered)):
+        # Where all else is alike, what they say decides; it may be long.
+        ordered = yield from in_order(ordered, lambda placed: (placed[0], _said(placed[1])), pace)
+    return [reading for _, reading in ordered]
 
 
 def _said(reading: Reading) -> str:
@@ -89,7 +102,7 @@ def _said(reading: Reading) -> str:
         return ""
 
 
-def _log_order(reading: Reading) -> tuple[bool, int, str, int, str]:
+def _log_order(reading: Reading) -> _LogOrder:
     """Put the span before its log records, and those in an order that does not depend on arrival."""
     if not reading.is_log:
         return (False, 0, "", 0, "")

@@ -8,7 +8,9 @@ from toolgauge.model.json import Json
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.python_equality import PythonEquality
 
-LEAVES = st.sampled_from([None, True, False, 0, 1, 1.0, -0.0, "", "1", "nan", "{", 2**53 + 1, float(2**53)])
+LEAVES = st.sampled_from(
+    [None, True, False, 0, 1, 1.0, -0.0, "", "1", "nan", "{", 2**53 + 1, float(2**53), 2**70, 2.0**70, 2**70 + 1]
+)
 VALUES = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab{"), inner, max_size=3)
 )

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from math import isnan
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, is_large, spelled
 
 # Deeper values are equal as far as joining is concerned; without a floor a hostile value exhausts the stack.
 _MAX_DEPTH = 64
@@ -35,6 +35,8 @@ def value_key(value: Json, depth: int = 0) -> Hashable:
             return ("list", *(value_key(item, depth + 1) for item in value))
         case dict():
             return ("object", *((key, value_key(value[key], depth + 1)) for key in sorted(value)))
+        case int() | float() if is_large(value):
+            return ("large", spelled(value))
         case _:
             return value
 

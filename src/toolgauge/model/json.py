@@ -9,3 +9,21 @@ JsonObject: TypeAlias = dict[str, Json]
 
 # An OTLP AnyValue, decoded. `None` is an AnyValue that is present but empty, which differs from a missing key.
 Value: TypeAlias = bool | int | float | str | bytes | Sequence["Value"] | Mapping[str, "Value"] | None
+
+# Beyond 64 bits, which is what most producers can write.
+_LARGE = 1 << 64
+_INFINITE = float("inf")
+
+
+def is_large(number: float) -> bool:
+    """Tell whether a number must not be looked up by itself, but by `spelled`.
+
+    Python hashes an integer by its remainder: whoever knows that makes as many of one hash as he likes, and a table of
+    them takes the time of their square.
+    """
+    return _LARGE <= abs(number) < _INFINITE
+
+
+def spelled(number: float) -> str:
+    """Write a large number; the same text for an integer and a float that are equal."""
+    return hex(int(number))

@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterator
 from heapq import merge
 from typing import TypeAlias
 
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json, JsonObject, is_large
 from toolgauge.score.leaves import Leaf, tagged
 from toolgauge.score.pauses import Pacer
 
@@ -55,8 +55,8 @@ class Identities:
         """Return the number of a single value."""
         if isinstance(value, str):
             return self._texts.setdefault(value, -1 - 2 * len(self._texts))
-        # NaN is not equal to itself, and true is no number.
-        if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
+        # True is no number, NaN is not equal to itself, and large ones have tags.
+        if isinstance(value, int | float) and not isinstance(value, bool) and value == value and not is_large(value):
             return self._figures.setdefault(value, -2 - 2 * len(self._figures))
         return self._next(0, tuple(tagged(value)))
 
@@ -68,7 +68,7 @@ class Identities:
         for name, value in values.items():
             if isinstance(value, str):
                 found[name] = texts.setdefault(value, -1 - 2 * len(texts))
-            elif type(value) is int:
+            elif type(value) is int and not is_large(value):
                 found[name] = figures.setdefault(value, -2 - 2 * len(figures))
             elif isinstance(value, _CONTAINERS):
                 return None

@@ -6,7 +6,7 @@ from typing import TypeAlias, TypeGuard
 
 from rapidfuzz.distance import Levenshtein
 
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, is_large, spelled
 from toolgauge.score.moments import moment
 from toolgauge.score.rules import Casefold, Contains, DateTime, LeafRule, Numeric, Similarity
 
@@ -36,7 +36,9 @@ def tagged(value: Leaf) -> list[str | int | float]:
     if isinstance(value, str):
         return ["text", value]
     # Only NaN differs from itself.
-    return ["nan"] if value != value else ["number", value]
+    if value != value:
+        return ["nan"]
+    return ["large", spelled(value)] if is_large(value) else ["number", value]
 
 
 def agreement(rule: LeafRule, expected: Leaf, actual: Leaf) -> tuple[float, int]:

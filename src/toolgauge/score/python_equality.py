@@ -9,7 +9,7 @@ from heapq import merge
 from itertools import chain, islice
 from typing import TypeAlias
 
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, is_large, spelled
 from toolgauge.score.identities import Key
 from toolgauge.score.pauses import Pacer
 
@@ -58,14 +58,16 @@ class PythonEquality:
             if not self._holds_none(value):
                 yield from self._number_containers(value)
             return self._containers[id(value)][1]
+        if isinstance(value, int | float) and is_large(value):
+            return ("large", spelled(value))
         return ("null",) if value is None else ("value", value)
 
     def _holds_none(self, node: _Container) -> bool:
-        """Number a container at once if there is no container in it, as it mostly is."""
+        """Number a container at once if no container and no large number is in it, as it mostly is."""
         if len(node) > _AT_ONCE:
             return False
         for child in node.values() if isinstance(node, dict) else node:
-            if isinstance(child, _CONTAINERS):
+            if isinstance(child, _CONTAINERS) or (isinstance(child, int | float) and is_large(child)):
                 return False
         number = self._number(("{", frozenset(node.items())) if isinstance(node, dict) else ("[", *node))
         self._containers[id(node)] = (node, ("#", number))
@@ -111,7 +113,9 @@ class PythonEquality:
 
     def _member(self, value: Json) -> Hashable:
         """Stand for a value in its container: Python's own hash and equality decide about those that are none."""
-        return self._containers[id(value)][1] if isinstance(value, _CONTAINERS) else value
+        if isinstance(value, _CONTAINERS):
+            return self._containers[id(value)][1]
+        return ("large", spelled(value)) if isinstance(value, int | float) and is_large(value) else value
 
     def _number(self, key: Hashable) -> int:
         return self._numbers.setdefault(key, len(self._numbers))

@@ -1,0 +1,77 @@
+"""Large numbers are looked up by how they are written: which of them have one hash, everybody can tell."""
+
+from collections.abc import Callable, Hashable
+
+import pytest
+
+from tests.score.support import finished
+from toolgauge.assemble.canonical import value_key
+from toolgauge.model.json import Json, is_large, spelled
+from toolgauge.score.identities import Identities, canonical
+from toolgauge.score.pauses import Pacer
+from toolgauge.score.python_equality import PythonEquality
+
+# Its multiples have the hash 0.
+PRIME = 2**61 - 1
+
+
+class Compared(int):
+    """An integer that tells how often it was compared with others."""
+
+    __hash__ = int.__hash__
+    times = 0
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return int.__eq__(self, other)
+
+
+def call_keys() -> Callable[[Json], Hashable]:
+    return lambda value: value_key({"n": value})
+
+
+def set_keys() -> Callable[[Json], Hashable]:
+    return lambda value: finished(canonical({"n": [value]}, Pacer()))
+
+
+def identities() -> Callable[[Json], Hashable]:
+    known, pacer = Identities(), Pacer()
+    return lambda value: (finished(known.of(value, pacer)), finished(known.of([value], pacer)))
+
+
+def numbers_of_python() -> Callable[[Json], Hashable]:
+    equality = PythonEquality(Pacer())
+
+    def key(value: Json) -> Hashable:
+        within: list[Json] = [value, [value], {"n": value}, [[value], value]]
+        return tuple(finished(equality.key(one)) for one in within)
+
+    return key
+
+
+KEYS = pytest.mark.parametrize("keys", [call_keys, set_keys, identities, numbers_of_python])
+
+
+@KEYS
+def test_numbers_of_one_hash_are_not_compared_with_each_other(keys: Callable[[], Callable[[Json], Hashable]]):
+    key = keys()
+    Compared.times = 0
+    assert len({key(Compared(factor * PRIME)) for factor in range(16, 316)}) == 300
+    assert Compared.times < 3000
+
+
+@KEYS
+def test_large_numbers_are_equal_where_they_were(keys: Callable[[], Callable[[Json], Hashable]]):
+    key = keys()
+    assert key(10**22) == key(1e22)
+    assert key(-(10**22)) == key(-1e22)
+    assert len({key(value) for value in (10**22, -(10**22), 10**22 + 1, spelled(10**22), float("inf"), 10**400)}) == 6
+
+
+@pytest.mark.parametrize(
+    ("number", "large"),
+    [(0, False), (2**64 - 1, False), (2**64, True), (-1e300, True), (10**400, True), (float("inf"), False)],
+)
+def test_what_sixty_four_bits_hold_is_not_large(number: float, large: bool):  # noqa: FBT001 (a table)
+    assert is_large(number) is large
+    assert not is_large(float("nan"))

@@ -1,8 +1,15 @@
 """Tools on offer are read once, however many model calls repeat them, and what is remembered is bounded."""
 
 import json
+import tracemalloc
+from collections.abc import Callable
 
+import pytest
+
+from toolgauge.model.observations import ToolDefinition
+from toolgauge.recognize.known_tools import KnownTools
 from toolgauge.recognize.messages import DefinitionReader
+from toolgauge.recognize.openinference import definitions
 
 
 def offer(description: str) -> str:
@@ -26,7 +33,46 @@ def test_what_is_too_long_to_be_remembered_is_read_all_the_same():
 
 def test_the_oldest_are_forgotten_when_all_together_are_too_long():
     reader = DefinitionReader()
-    offers = [offer(letter * 900_000) for letter in "abcdef"]
+    offers = [offer(letter * 900_000) for letter in "abcdefghijkl"]
     read = [reader.read(each) for each in offers]
-    assert [reader.read(each) is one for each, one in zip(offers[2:], read[2:], strict=True)] == [True] * 4
+    assert [reader.read(each) is one for each, one in zip(offers[4:], read[4:], strict=True)] == [True] * 8
     assert reader.read(offers[0]) is not read[0]
+
+
+def of_the_conventions() -> Callable[[str], object]:
+    return DefinitionReader().read
+
+
+def of_openinference() -> Callable[[str], object]:
+    reader = definitions.DefinitionReader()
+    return lambda text: reader.read({definitions.INVOCATION_PARAMETERS: '{"tools": ' + text + "}"})
+
+
+@pytest.mark.parametrize("reader", [of_the_conventions, of_openinference])
+@pytest.mark.parametrize("element", ["{}", '{"":{}}'])
+def test_texts_that_become_many_times_as_large_are_forgotten_in_time(
+    reader: Callable[[], Callable[[str], object]], element: str
+):
+    read = reader()
+    tracemalloc.start()
+    try:
+        elements = ",".join([element] * (15_000 // (1 + len(element))))
+        for number in range(70):
+            read(f'[{{"name": "f{number}", "parameters": {{"x": [{elements}]}}}}]')
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 17_000_000
+
+
+def test_what_is_forgotten_is_counted_no_more():
+    known, tools = KnownTools(2), (ToolDefinition(name="f"),)
+    for number in range(2):
+        known.keep(number, "[" * 1000, tools)
+    full = known.size_bytes
+    for number in range(2, 9):
+        known.keep(number, "[" * 1000, tools)
+    assert [known.get(number) for number in (6, 7, 8)] == [None, tools, tools]
+    assert known.size_bytes == full > 180_000
+    known.keep("vast", "[" * 1_000_000, tools)
+    assert (known.get("vast"), known.size_bytes) == (None, 0)

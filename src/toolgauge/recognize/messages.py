@@ -12,6 +12,7 @@ from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import CallAnswered, CallError, CallRequested, ToolDefinition
 from toolgauge.recognize import values
+from toolgauge.recognize.known_tools import KnownTools
 
 _CALL_TYPES = frozenset(("tool_call", "function_call", "tool_use", "tool-call", "function"))
 _ANSWER_TYPES = frozenset(
@@ -40,10 +41,9 @@ _ARGUMENTS = ("arguments", "args", "input")
 _RESULTS = ("server_tool_call_response", "response", "result", "output", "content")
 # Messages in a history, parts of a message; of more the newest are kept.
 MAX_ITEMS = 10_000
-# The distinct sets of tools of one process, the text of one, and that of all.
+# The distinct sets of tools of one process, and the text of one.
 _MAX_KNOWN = 64
 _MAX_KNOWN_TEXT = 1024 * 1024
-_MAX_KNOWN_TEXTS = 4 * 1024 * 1024
 _PARAMETERS = ("parameters", "inputSchema", "input_schema", "parameters_json_schema")
 
 
@@ -144,8 +144,7 @@ class DefinitionReader:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[ToolDefinition, ...]] = {}
-        self._known_text = 0
+        self._known = KnownTools(_MAX_KNOWN)
 
     def read(self, value: Value) -> tuple[ToolDefinition, ...]:
         """Read the value of a definitions attribute."""
@@ -154,12 +153,8 @@ class DefinitionReader:
             return _definitions(value)
         tools = self._known.get(text)
         if tools is None:
-            tools = self._known[text] = _definitions(value)
-            self._known_text += len(text)
-            while len(self._known) > _MAX_KNOWN or self._known_text > _MAX_KNOWN_TEXTS:
-                oldest = next(iter(self._known))
-                del self._known[oldest]
-                self._known_text -= len(oldest)
+            tools = _definitions(value)
+            self._known.keep(text, text, tools)
         return tools
 
 

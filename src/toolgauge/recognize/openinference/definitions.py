@@ -11,6 +11,7 @@ from typing import TypeAlias
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import ToolDefinition
+from toolgauge.recognize.known_tools import KnownTools
 from toolgauge.recognize.values import as_list, as_object, as_str, content
 
 TOOLS = "llm.tools."
@@ -37,7 +38,7 @@ class DefinitionReader:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[_Reader, str], tuple[ToolDefinition, ...]] = {}
+        self._known = KnownTools(_MAX_KNOWN)
 
     def read(self, attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
         """Return the tools on offer; empty when the span does not tell."""
@@ -73,9 +74,8 @@ class DefinitionReader:
             return tuple(read(_decoded(value)))
         known = self._known.get((read, value))
         if known is None:
-            if len(self._known) >= _MAX_KNOWN:
-                self._known.pop(next(iter(self._known)))
-            known = self._known[read, value] = tuple(read(_decoded(value)))
+            known = tuple(read(_decoded(value)))
+            self._known.keep((read, value), value, known)
         return known
 
 

@@ -1,8 +1,10 @@
 """What a reading weighs where no memory can be measured: values made to fool the scale. See `tests/walk/test_memory.py`."""
 
+import tracemalloc
+
 import pytest
 
-from tests.assemble.support import args, executed, reading
+from tests.assemble.support import args, assembler, executed, log, reading, requested
 from toolgauge.assemble.weight import OfferedTools, Scale
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject
@@ -131,3 +133,16 @@ def test_what_is_remembered_of_tools_is_bounded_in_bytes():
         weighed(Scale(offered), one)
     assert offered.remembered_bytes <= 100_000
     assert weighed(Scale(offered), first) > 10 * 1000
+
+
+def test_log_records_take_what_they_weigh_however_much_each_of_them_tells():
+    box, _ = assembler()
+    tracemalloc.start()
+    try:
+        for number in range(500):
+            told = [requested(f"f{number}", id=f"c{number}-{position}", position=position) for position in range(30)]
+            box.add(log(f"{number}", *told, start=number), 0)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 0.95 * taken < box.open_bytes < 1.5 * taken

@@ -31,8 +31,8 @@ from toolgauge.model.observations import (
 READING_BYTES = 650
 # Names of services and scopes, which the spans of one request share, are no longer; what is longer counts each time.
 _LONGEST_NAME = 256
-# The key of a log record, beside its reading: what was said, without the texts.
-LOG_KEY_BYTES = 500
+# The key of a log record, beside its reading: times and numbers.
+LOG_KEY_BYTES = 200
 # A name for itself beside its object, or nothing but short fields.
 _OBSERVATION_BYTES = 150
 # What has no more than that.

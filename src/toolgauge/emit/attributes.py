@@ -83,13 +83,16 @@ class ResultWriter:
                 return self._written(result)
             case NotEvaluated(reason=reason, explanation=text):
                 key = ("not_evaluated", reason, text, criterion)
+                words = (text,)
             case Errored(error_type=error_type, message=text):
                 key = ("error", error_type, text, criterion)
-        return self._remembered.get(key) or self._kept(result, key, text)
+                words = (error_type, text)
+        return self._remembered.get(key) or self._kept(result, key, *words)
 
-    def _kept(self, result: Result, key: Hashable, text: str) -> Said:
+    def _kept(self, result: Result, key: Hashable, *words: str) -> Said:
+        """Remember what is written; `words` are all of the key that may be long."""
         written = self._written(result)
-        size = len(text) + len(written.span) + written.event_size + written.record_size
+        size = sum(map(len, words)) + len(written.span) + written.event_size + written.record_size
         self._remembered.keep(key, written, size)
         return written
 

@@ -12,6 +12,7 @@ from toolgauge.decode.decoder import Decoder
 from toolgauge.decode.messages import ANY_VALUE
 from toolgauge.decode.values import Attributes, Values, value
 from toolgauge.decode.views import Views
+from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Value
 from toolgauge.model.records import Resource, Scope, Span
 
@@ -211,6 +212,51 @@ def test_more_events_than_any_producer_writes_are_left_out_and_counted():
     events = views.span(raw, Resource(service=None, attributes={}), Scope(name="", version="")).events
     assert len(events) == 10_000
     assert views.undecodable_values == 2
+
+
+def test_a_span_with_more_attributes_than_any_producer_writes_is_not_read():
+    def span_of(count: int) -> bytes:
+        return stock.span(*(stock.key_value(f"a{number}") for number in range(count))).SerializeToString()
+
+    assert len(view(span_of(50_000)).attributes) == 50_000
+    with pytest.raises(DecodeError):
+        view(span_of(50_001))
+
+
+def test_an_event_with_more_attributes_than_any_producer_writes_is_left_out():
+    attributes = [stock.key_value(f"a{number}") for number in range(50_001)]
+    large = trace_pb2.Span.Event(name="large", attributes=attributes)
+    span = stock.span()
+    span.events.extend([large, trace_pb2.Span.Event(name="good")])
+    assert [event.name for event in view(span.SerializeToString()).events] == ["good"]
+
+
+LARGE_VALUES = {
+    "list": AnyValue(array_value=ArrayValue(values=[AnyValue()] * 50_001)),
+    "object": AnyValue(kvlist_value=KeyValueList(values=[KeyValue(key="a")] * 50_001)),
+    "lists in a list": AnyValue(
+        array_value=ArrayValue(values=[AnyValue(array_value=ArrayValue(values=[AnyValue()] * 5_000))] * 10)
+    ),
+    "bytes in a list": AnyValue(array_value=ArrayValue(values=[AnyValue(bytes_value=bytes(4 << 20))])),
+}
+
+
+@pytest.mark.parametrize("large", LARGE_VALUES.values(), ids=LARGE_VALUES.keys())
+def test_a_nested_value_larger_than_any_producer_writes_reads_as_none_and_is_counted(large: AnyValue):
+    values = Values()
+    assert Attributes({"large": large.SerializeToString()}, values)["large"] is None
+    assert values.undecodable == 1
+
+
+def test_as_many_elements_as_are_read_are_read():
+    raw = AnyValue(array_value=ArrayValue(values=[AnyValue(int_value=1)] * 50_000)).SerializeToString()
+    assert value(raw) == [1] * 50_000
+
+
+@pytest.mark.parametrize("single", [AnyValue(string_value="x" * (5 << 20)), AnyValue(bytes_value=b"x" * (5 << 20))])
+def test_a_long_text_is_read_however_long_it_is(single: AnyValue):
+    expected = single.string_value or single.bytes_value
+    assert value(single.SerializeToString()) == expected
 
 
 def test_cut_off_event_is_left_out_and_counted():

@@ -19,8 +19,14 @@ Known = TypeVar("Known")
 
 _TEXT, _BOOL, _INT, _DOUBLE, _ARRAY = 0x0A, 0x10, 0x18, 0x21, 0x2A
 _ARRAY_TAG = bytes((_ARRAY,))
+_TEXT_OR_BYTES = bytes((_TEXT, 0x3A))
 # Tag of `ArrayValue.values`.
 _ELEMENT = 0x0A
+# What is nested and more than this is not read: as with the events below, no producer writes it, and nothing pauses.
+_LARGEST_NESTED = 4 << 20
+_MOST_ELEMENTS = 50_000
+# Histories that are flattened have some thousands.
+_MOST_ATTRIBUTES = 50_000
 _MEMO_VALUE_BYTES = 64
 # SDKs keep 128 of a span. So many take 60 ms, without a pause.
 _MOST_EVENTS = 10_000
@@ -67,10 +73,28 @@ def _slow_value(raw: bytes) -> Value:
     if 5 < size < 0x80 and raw[:6] == bytes((_ARRAY, size - 2, _ELEMENT, size - 4, _TEXT, size - 6)):
         # Finish reasons: a list of one short text on every model span.
         return [raw[6:].decode("utf-8", "replace")]
-    return _from_message(parse(ANY_VALUE, raw)) if raw else None
+    if not raw:
+        return None
+    if size > _LARGEST_NESTED and raw[0] not in _TEXT_OR_BYTES:
+        raise DecodeError("the value is too large")
+    return _from_message(parse(ANY_VALUE, raw), _Room())
 
 
-def _from_message(message: AnyValueMessage) -> Value:
+class _Room:
+    """For so many more elements."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = _MOST_ELEMENTS
+
+    def take(self, elements: int) -> None:
+        self._left -= elements
+        if self._left < 0:
+            raise DecodeError("the value has too many elements")
+
+
+def _from_message(message: AnyValueMessage, room: _Room) -> Value:
     match message.WhichOneof("value"):
         case "string_value":
             return text(message.string_value)
@@ -83,9 +107,13 @@ def _from_message(message: AnyValueMessage) -> Value:
         case "bytes_value":
             return message.bytes_value
         case "array_value":
-            return [_from_message(element) for element in message.array_value.values]
+            elements = message.array_value.values
+            room.take(len(elements))
+            return [_from_message(element, room) for element in elements]
         case "kvlist_value":
-            return {text(entry.key): _from_message(entry.value) for entry in message.kvlist_value.values}
+            entries = message.kvlist_value.values
+            room.take(len(entries))
+            return {text(entry.key): _from_message(entry.value, room) for entry in entries}
         case None:
             return None
 
@@ -232,6 +260,12 @@ class Attributes(Mapping[str, Value]):
         return len(self._raw)
 
 
+def check_number(attributes: Mapping[str, bytes]) -> None:
+    """Raise `DecodeError` when these are more than any producer writes."""
+    if len(attributes) > _MOST_ATTRIBUTES:
+        raise DecodeError("there are too many attributes")
+
+
 class Events(Sequence[SpanEvent]):
     """The events of a span, parsed when the first of them is asked for.
 
@@ -268,6 +302,7 @@ class Events(Sequence[SpanEvent]):
         for raw in islice(self._raw, _MOST_EVENTS):
             try:
                 message = parse(EVENT, raw)
+                check_number(message.attributes)
             except DecodeError:
                 self._values.undecodable += 1
                 continue

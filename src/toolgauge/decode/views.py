@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from toolgauge.decode.heads import is_span_id, is_trace_id
 from toolgauge.decode.messages import LOG_RECORD, RESOURCE, SCOPE, SPAN, Repeated, parse
-from toolgauge.decode.values import Attributes, Events, Values, text
+from toolgauge.decode.values import Attributes, Events, Values, check_number, text
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import LogRecord, Resource, Scope, Span, SpanKind, SpanRef, StatusCode, remote_flag
 
@@ -48,8 +48,9 @@ class Views:
         return self._values.undecodable
 
     def span(self, raw: bytes, resource: Resource, scope: Scope) -> Span:
-        """View a raw span; raise `DecodeError` when it cannot be parsed or has no valid ids."""
+        """View a raw span; raise `DecodeError` when it cannot be parsed, is too large, or has no valid ids."""
         message = parse(SPAN, raw)
+        check_number(message.attributes)
         trace_id, span_id, parent = message.trace_id, message.span_id, message.parent_span_id
         if not (is_trace_id(trace_id) and is_span_id(span_id)):
             raise DecodeError("the span has no valid ids")
@@ -73,8 +74,9 @@ class Views:
         )
 
     def log_record(self, raw: bytes, resource: Resource, scope: Scope) -> LogRecord:
-        """View a raw log record; raise `DecodeError` when it cannot be parsed."""
+        """View a raw log record; raise `DecodeError` when it cannot be parsed or is too large."""
         message = parse(LOG_RECORD, raw)
+        check_number(message.attributes)
         attributes = Attributes(message.attributes, self._values)
         event_name = text(message.event_name) or attributes.get(_EVENT_NAME)
         trace_id, span_id = message.trace_id, message.span_id

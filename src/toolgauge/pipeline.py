@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.seen_twice import SeenTwice
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.decode.decoder import Container, DecodedTraces, Decoder
+from toolgauge.decode.decoder import Container, DecodedTraces, Decoder, Place
 from toolgauge.decode.envelope import count_items
 from toolgauge.decode.heads import read_each
 from toolgauge.departures import Departures
@@ -210,15 +210,20 @@ class Pipeline:
         self._metrics.spans.add(decoded.span_count, _RECEIVED)
         if decoded.undecodable:
             self._metrics.undecodable.add(decoded.undecodable)
-        held: set[tuple[int, int, int]] = set()
+        held: list[Place] = []
+        rest: bytes | None = None
         self._being_read += decoded.span_count
         try:
             yield from self._read_spans(decoded, held, now_ns)
+            rest = yield from decoded.leaving(held)
+        except BaseException:
+            # The sender went away, or we failed: what is not held goes on all the same.
+            rest = decoded.body(held)
+            raise
         finally:
             spans = decoded.span_count - len(held)
             self._being_read -= spans
-            rest = decoded.body(held) if decoded.span_count else None
-            if rest is not None:
+            if rest is not None and decoded.span_count:
                 self._departures.pass_on(Outgoing(signal="traces", body=rest, spans=spans, own=False))
         return Accepted()
 
@@ -231,9 +236,7 @@ class Pipeline:
             return Refused("memory is short"), "memory"
         return None
 
-    def _read_spans(
-        self, decoded: DecodedTraces, held: set[tuple[int, int, int]], now_ns: int
-    ) -> Generator[None, None, None]:
+    def _read_spans(self, decoded: DecodedTraces, held: list[Place], now_ns: int) -> Generator[None, None, None]:
         if decoded.viewed:
             yield from self._assembler.preparing()
         holds = self._settings.annotate in ("both", "hold")
@@ -251,7 +254,7 @@ class Pipeline:
             in_time = self._assembler.add(reading, now_ns)
             waits = holds and in_time and is_to_bear_scores(reading)
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns):
-                held.add(viewed.place)
+                held.append(viewed.place)
                 self._being_read -= 1
         for _ in self._assembler.adding_heads(unread, now_ns):
             if self._clock() >= pause_at:

@@ -156,3 +156,13 @@ def test_held_container_and_bytes_are_copies():
     assert isinstance(held.raw, bytes)
     assert all(isinstance(part, bytes) for part in held.container.resource + held.container.scope)
     assert len(held.raw) < len(decoded.request)
+
+
+def test_a_scope_that_is_written_senselessly_often_is_kept_as_one():
+    span = stock.field(2, marked("a").SerializeToString())
+    name = stock.field(1, stock.field(1, b"s"))
+    held = decoder().traces(stock.field(1, stock.field(2, name + b"\x0a\0" * 100_000 + span))).viewed[0]
+    assert held.container.scope == (stock.field(1, b"s"),)
+    body = encode_spans([(held.container, held.raw)])
+    group = ExportTraceServiceRequest.FromString(body).resource_spans[0].scope_spans[0]
+    assert (group.scope.name, [span.name for span in group.spans]) == ("s", ["a"])

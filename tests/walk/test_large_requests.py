@@ -125,6 +125,41 @@ def test_groups_without_anything_in_them_keep_nobody_waiting(signal: Signal, gro
     assert answers[-1] == Accepted()
 
 
+def agent_spans_in_groups(count: int) -> bytes:
+    """One request of tool calls that are held, each in a scope group of its own, and one span of somebody else."""
+    held = ExportTraceServiceRequest.FromString(agent_spans(count)).resource_spans[0].scope_spans[0].spans
+    other = ExportTraceServiceRequest.FromString(spans_of_others(1)).resource_spans[0].scope_spans[0].spans
+    groups = [ScopeSpans(spans=[span]) for span in (*other, *held)]
+    return ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=groups)]).SerializeToString()
+
+
+def pauses_of(walk: Walk, body: bytes) -> int:
+    return [*walk.pipeline.consuming("traces", body, walk.now_ns)].count(None)
+
+
+def test_held_spans_are_taken_out_of_a_request_of_many_groups_in_turns():
+    held, passed_on = Walk(clock=lambda: 0), Walk("annotate=off", clock=lambda: 0)
+    body = agent_spans_in_groups(2000)
+    assert pauses_of(held, body) > pauses_of(passed_on, body) + 10
+    assert [span.name for span in held.arrived()] == ["GET /"]
+    assert (held.books()["held"], held.books()["balance"]) == (2000, 0)
+
+
+def test_a_sender_that_goes_away_while_held_spans_are_taken_out_loses_nothing():
+    body = agent_spans_in_groups(2000)
+    while_reading = pauses_of(Walk("annotate=off", clock=lambda: 0), body)
+    walk = Walk(clock=lambda: 0)
+    large = walk.pipeline.consuming("traces", body, walk.now_ns)
+    for _ in range(while_reading + 5):
+        assert next(large) is None
+    assert isinstance(large, Generator)
+    large.close()
+    assert [span.name for span in walk.arrived()] == ["GET /"]
+    assert (walk.books()["held"], walk.books()["balance"]) == (2000, 0)
+    walk.wait(60)
+    assert len(walk.arrived()) == 2001
+
+
 def agent_records(count: int) -> bytes:
     """One request of log records that a dialect reads."""
     records = [LogRecord(event_name="gen_ai.choice", trace_id=number.to_bytes(16)) for number in range(1, count + 1)]

@@ -12,13 +12,13 @@ from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from toolgauge.decode.envelope import Container, container, parse_request, remove_items
+from toolgauge.decode.envelope import Container, container, copied, parse_request, removing_items
 from toolgauge.decode.heads import parse_heads, read_each, read_head, read_heads
 from toolgauge.decode.marks import log_marks, span_marks
 from toolgauge.decode.messages import HeadGroupMessage, RequestMessage, ResourceGroupMessage, ScopeGroupMessage
 from toolgauge.decode.views import KnownScope, Views
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.records import LogRecord, PackedHead, Span
+from toolgauge.model.records import LogRecord, PackedHead, Resource, Span
 
 # Where a span stands in its request: index of the resource group, of the scope group, of the span.
 Place: TypeAlias = tuple[int, int, int]
@@ -61,11 +61,17 @@ class DecodedTraces:
 
     def body(self, without: Collection[Place] = ()) -> bytes | None:
         """Give the request without these spans (the very bytes received without any); `None` when no span is left."""
+        return _without_pauses(self.leaving(without))
+
+    def leaving(self, without: Collection[Place]) -> Generator[None, None, bytes | None]:
+        """Give what `body` gives, with pauses; `without` names no span twice."""
         if not without:
             return self.request
+        if len(without) == self.span_count:
+            return None
         # The spans are gone from it afterwards; whoever asks again has the request parsed again.
         envelope, self.envelope = self.envelope, None
-        return remove_items(parse_request(self.request) if envelope is None else envelope, without)
+        return (yield from removing_items(parse_request(self.request) if envelope is None else envelope, without))
 
 
 @dataclass(slots=True, eq=False)
@@ -77,12 +83,35 @@ class DecodedLogs:
     undecodable: int
 
 
+class _ResourceGroup:
+    """A resource group. What its scope groups share is read and copied once: there may be one for each span."""
+
+    __slots__ = ("_message", "_resource", "_written")
+
+    def __init__(self, message: ResourceGroupMessage) -> None:
+        self._message = message
+        self._resource: Resource | None = None
+        self._written: tuple[tuple[bytes, ...], bytes] | None = None
+
+    def resource(self, views: Views) -> Resource:
+        """View its resource."""
+        if self._resource is None:
+            self._resource = views.resource(self._message.resource)
+        return self._resource
+
+    def around(self, group: ScopeGroupMessage, origin: object) -> Container:
+        """Copy what stands around the spans of one of its scope groups."""
+        if self._written is None:
+            self._written = copied(self._message.resource), self._message.schema_url
+        return container(*self._written, group, origin)
+
+
 class _Group(Struct, frozen=True, eq=False):
     """A scope group and where it stands."""
 
     resource_index: int
     scope_index: int
-    resource_group: ResourceGroupMessage
+    resource_group: _ResourceGroup
     group: ScopeGroupMessage
 
 
@@ -93,12 +122,14 @@ def _groups(request: RequestMessage) -> Iterator[_Group | None]:
         seen += 1
         if seen % _GROUPS_AT_ONCE == 0:
             yield None
+        shared: _ResourceGroup | None = None
         for scope_index, group in enumerate(resource_group.scope_groups):
             seen += 1
             if seen % _GROUPS_AT_ONCE == 0:
                 yield None
             if group.items:
-                yield _Group(resource_index, scope_index, resource_group, group)
+                shared = shared or _ResourceGroup(resource_group)
+                yield _Group(resource_index, scope_index, shared, group)
 
 
 def _surveying(request: RequestMessage) -> Generator[None, None, tuple[int, set[bytes]]]:
@@ -262,7 +293,7 @@ class Decoder:
             if len(items) > _FEW and bears_mark(items[0]) is None and not self._span_marks.found_among(items, sample):
                 reading.heads.extend(read_each(items))
                 return
-        resource = self._views.resource(found.resource_group.resource)
+        resource = found.resource_group.resource(self._views)
         for index, raw in enumerate(items, first):
             if not known.is_named and bears_mark(raw) is None:
                 reading.add_head(raw)
@@ -273,13 +304,13 @@ class Decoder:
                 reading.undecodable += 1
                 reading.add_head(raw)
                 continue
-            around = reading.around = reading.around or container(found.resource_group, found.group, reading.origin)
+            around = reading.around = reading.around or found.resource_group.around(found.group, reading.origin)
             where = (found.resource_index, found.scope_index, index)
             reading.viewed.append(ViewedSpan(span, raw, around, where))
 
     def _read_records(self, items: Iterable[bytes], found: _Group, known: KnownScope, viewed: list[LogRecord]) -> int:
         bears_mark = self._log_marks.search_like(found.group.items[0])
-        resource = self._views.resource(found.resource_group.resource)
+        resource = found.resource_group.resource(self._views)
         undecodable = 0
         for raw in items:
             if not known.is_named and bears_mark(raw) is None:

@@ -3,13 +3,14 @@
 Writes requests from raw spans. Nothing here looks into a span, so whatever a sender put into one goes on unchanged.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Generator, Iterable
 from copy import copy
 
 from msgspec import Struct
 
 from toolgauge.decode.messages import (
     REQUEST,
+    Repeated,
     RequestMessage,
     ResourceGroupMessage,
     ScopeGroupMessage,
@@ -19,13 +20,19 @@ from toolgauge.decode.messages import (
 
 # Taking items out one by one copies none of them, but moves all that stand behind: beyond this it takes milliseconds.
 _MOVED_AT_MOST = 1_000_000
+# Items of which it is noted that they go, and groups out of which they are taken: one or two milliseconds.
+_PLACES_AT_ONCE = 4096
+_GROUPS_AT_ONCE = 128
+# A resource or scope is written once.
+_MOST_WRITTEN = 16
 
 
 class Container(Struct, eq=False):
     """What stands around a span: resource and scope as bytes, copies of their own.
 
-    `resource` and `scope` hold one element for each time the sender wrote the field. Compared by identity.
-    `origin` is equal for all containers of one request, and of requests that came on one connection.
+    `resource` and `scope` hold one element for each time the sender wrote the field, or one for all where it did so
+    senselessly often. Compared by identity. `origin` is equal for all containers of one request, and of requests that
+    came on one connection; containers of one resource group share its `resource`.
     """
 
     resource: tuple[bytes, ...]
@@ -35,15 +42,22 @@ class Container(Struct, eq=False):
     origin: object = None
 
 
-def container(resource_group: ResourceGroupMessage, scope_group: ScopeGroupMessage, origin: object = None) -> Container:
+def container(
+    resource: tuple[bytes, ...], resource_schema_url: bytes, scope_group: ScopeGroupMessage, origin: object = None
+) -> Container:
     """Copy what stands around the spans of a scope group."""
     return Container(
-        resource=tuple(resource_group.resource),
-        resource_schema_url=resource_group.schema_url,
-        scope=tuple(scope_group.scope),
+        resource=resource,
+        resource_schema_url=resource_schema_url,
+        scope=copied(scope_group.scope),
         scope_schema_url=scope_group.schema_url,
         origin=origin,
     )
+
+
+def copied(written: Repeated[bytes]) -> tuple[bytes, ...]:
+    """Copy a resource or scope as it was written; more than anybody writes are joined, which is merging them."""
+    return tuple(written) if len(written) <= _MOST_WRITTEN else (b"".join(written),)
 
 
 def parse_request(body: bytes) -> RequestMessage:
@@ -82,29 +96,25 @@ def encode_spans(spans: Iterable[tuple[Container, bytes]]) -> bytes:
     return request.SerializeToString()
 
 
-def remove_items(request: RequestMessage, places: Collection[tuple[int, int, int]]) -> bytes | None:
-    """Write the request without the items at these places (resource group, scope group, item); `None` if none is left.
+def removing_items(request: RequestMessage, places: Iterable[tuple[int, int, int]]) -> Generator[None, None, bytes]:
+    """Write the request without the items at these places (resource group, scope group, item), with pauses.
 
     They are gone from `request` then. A group that this empties is dropped, unless it has fields that we do not know.
     """
     gone: dict[tuple[int, int], list[int]] = {}
-    for resource_index, scope_index, index in places:
+    for count, (resource_index, scope_index, index) in enumerate(places, 1):
         gone.setdefault((resource_index, scope_index), []).append(index)
+        if count % _PLACES_AT_ONCE == 0:
+            yield
     # From the end, so that dropping a group leaves the other indexes valid.
-    for resource_index, scope_index in sorted(gone, reverse=True):
+    for count, (resource_index, scope_index) in enumerate(sorted(gone, reverse=True), 1):
         group = request.resource_groups[resource_index]
         _remove_from_scope(group, scope_index, gone[resource_index, scope_index])
         if not group.scope_groups and not _has_unknown_fields(group, ("resource", "schema_url")):
             del request.resource_groups[resource_index : resource_index + 1]
-    return request.SerializeToString() if _has_items(request) else None
-
-
-def _has_items(request: RequestMessage) -> bool:
-    for group in request.resource_groups:
-        for scope in group.scope_groups:
-            if scope.items:
-                return True
-    return False
+        if count % _GROUPS_AT_ONCE == 0:
+            yield
+    return request.SerializeToString()
 
 
 def _remove_from_scope(group: ResourceGroupMessage, scope_index: int, gone: list[int]) -> None:

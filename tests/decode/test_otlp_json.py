@@ -2,6 +2,7 @@
 
 import base64
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,17 @@ def test_a_value_nested_too_deep_is_an_error():
 def test_what_is_no_otlp_document_is_an_error(text: bytes):
     with pytest.raises(DecodeError):
         requests_from_json(text)
+
+
+def test_memory_for_very_many_tiny_messages_is_within_bounds():
+    # To join all their pieces at once takes eighty bytes for each.
+    text = b'{"resourceSpans":[' + b"{}," * 200_000 + b"{}]}"
+    tracemalloc.start()
+    try:
+        assert request_from_json("traces", text) == b"\n\0" * 200_001
+        assert tracemalloc.get_traced_memory()[1] < 60 * len(text)
+    finally:
+        tracemalloc.stop()
 
 
 @settings(max_examples=200, deadline=None)

@@ -17,6 +17,7 @@ from toolgauge.decode.messages import (
     Wire,
     parse,
 )
+from toolgauge.decode.pieces import joined
 
 # Taking items out one by one copies none of them, but moves all that stand behind: beyond this it takes milliseconds.
 _MOVED_AT_MOST = 1_000_000
@@ -57,7 +58,7 @@ def container(
 
 def copied(written: Repeated[bytes]) -> tuple[bytes, ...]:
     """Copy a resource or scope as it was written; more than anybody writes are joined, which is merging them."""
-    return tuple(written) if len(written) <= _MOST_WRITTEN else (b"".join(written),)
+    return tuple(written) if len(written) <= _MOST_WRITTEN else (joined(written),)
 
 
 def parse_request(body: bytes) -> RequestMessage:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from toolgauge.decode.pieces import AT_ONCE, joined
 from toolgauge.model.json import Json
 
 # Adds a field to the parts of a message. The last argument is the depth of that message; raises `WrongValueError`.
@@ -73,7 +74,7 @@ class MessagePlan:
             except WrongValueError as error:
                 error.pieces.append(f".{key}")
                 raise
-        return b"".join(parts)
+        return b"".join(parts) if len(parts) <= AT_ONCE else joined(parts)
 
 
 class MessagePlans:
@@ -180,7 +181,7 @@ def _repeated(tag: bytes, encode: _Encode) -> Writer:
 
 def _packed(tag: bytes, encode: _Encode) -> Writer:
     def write(parts: list[bytes], value: Json, depth: int) -> None:  # noqa: ARG001 - as all writers
-        body = b"".join(_each(value, encode))
+        body = joined(_each(value, encode))
         if body:
             parts += (tag, varint(len(body)), body)
 

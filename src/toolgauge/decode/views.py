@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from toolgauge.decode.heads import is_span_id, is_trace_id
 from toolgauge.decode.messages import LOG_RECORD, RESOURCE, SCOPE, SPAN, Repeated, parse
+from toolgauge.decode.pieces import joined
 from toolgauge.decode.values import Attributes, Events, Values, check_number, text
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import LogRecord, Resource, Scope, Span, SpanKind, SpanRef, StatusCode, remote_flag
@@ -85,7 +86,7 @@ class Views:
             ref=SpanRef(trace_id.hex(), span_id.hex()) if has_span else None,
             event_name=event_name if isinstance(event_name, str) else "",
             time_ns=message.time_unix_nano or message.observed_time_unix_nano,
-            body=self._values.decode(b"".join(message.body)),
+            body=self._values.decode(joined(message.body)),
             attributes=attributes,
             resource=resource,
             scope=scope,
@@ -94,7 +95,7 @@ class Views:
 
     def resource(self, parts: Repeated[bytes]) -> Resource:
         """View a resource; joining what the sender wrote is merging it. A broken one reads as empty."""
-        raw = b"".join(parts)
+        raw = joined(parts)
         known = self._resources.get(raw) if len(raw) <= _MEMO_KEY_BYTES else None
         if known is None:
             known = self._parse_resource(raw)
@@ -104,7 +105,7 @@ class Views:
 
     def scope(self, parts: Repeated[bytes]) -> KnownScope:
         """View a scope. The answer holds for the scope alone: any span in it may still bear a mark."""
-        raw = b"".join(parts)
+        raw = joined(parts)
         known = self._scopes.get(raw) if len(raw) <= _MEMO_KEY_BYTES else None
         if known is None:
             known = self._parse_scope(raw)

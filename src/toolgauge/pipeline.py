@@ -13,8 +13,7 @@ from typing import Literal, Protocol
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.seen_twice import SeenTwice
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.decode.decoder import Container, DecodedTraces, Decoder, Place
-from toolgauge.decode.envelope import count_items
+from toolgauge.decode.decoder import Container, DecodedTraces, Decoder, Place, surveying
 from toolgauge.decode.heads import read_each
 from toolgauge.departures import Departures
 from toolgauge.emit.annotations import Annotations
@@ -190,22 +189,23 @@ class Pipeline:
                 case "logs":
                     yield (yield from self._consume_logs(body, now_ns))
                 case "metrics":
-                    yield self._consume_metrics(body)
+                    yield (yield from self._consume_metrics(body))
         except DecodeError as error:
             yield Invalid(f"cannot decode the request: {error}")
 
     def _consume_traces(self, body: bytes, now_ns: int, sender: str | None) -> Generator[None, None, Answer]:
         if (refused := self._refusal("traces", body)) is not None:
-            spans = count_items(body)
+            spans = (yield from surveying(body)).count
             self._metrics.spans.add(spans, _RECEIVED)
             self._metrics.spans.add(spans, ("refused", refused[1], ""))
             return refused[0]
+        # Of a sender that goes away meanwhile nothing is taken in: nobody knows yet how much it is.
+        survey = yield from surveying(body)
         try:
-            decoded = yield from self._decoder.reading_traces(body, sender)
+            decoded = yield from self._decoder.reading_traces(survey, sender)
         except GeneratorExit:
-            spans = count_items(body)
-            self._metrics.spans.add(spans, _RECEIVED)
-            self._departures.pass_on(Outgoing(signal="traces", body=body, spans=spans, own=False))
+            self._metrics.spans.add(survey.count, _RECEIVED)
+            self._departures.pass_on(Outgoing(signal="traces", body=body, spans=survey.count, own=False))
             raise
         self._metrics.spans.add(decoded.span_count, _RECEIVED)
         if decoded.undecodable:
@@ -264,8 +264,9 @@ class Pipeline:
     def _consume_logs(self, body: bytes, now_ns: int) -> Generator[None, None, Answer]:
         if (refused := self._refusal("logs", body)) is not None:
             return refused[0]
+        survey = yield from surveying(body)
         try:
-            decoded = yield from self._decoder.reading_logs(body)
+            decoded = yield from self._decoder.reading_logs(survey)
         except GeneratorExit:
             self._departures.pass_on(Outgoing(signal="logs", body=body, spans=0, own=False))
             raise
@@ -287,12 +288,12 @@ class Pipeline:
                 self._departures.pass_on(Outgoing(signal="logs", body=body, spans=0, own=False))
         return Accepted()
 
-    def _consume_metrics(self, body: bytes) -> Answer:
+    def _consume_metrics(self, body: bytes) -> Generator[None, None, Answer]:
         if not self._outbox.forwards("metrics"):
             return Unsupported("metrics are not accepted here, as nothing is sent on: send them to your backend")
         if (refused := self._refusal("metrics", body)) is not None:
             return refused[0]
-        if count_items(body):
+        if (yield from surveying(body)).count:
             self._departures.pass_on(Outgoing(signal="metrics", body=body, spans=0, own=False))
         return Accepted()
 

@@ -35,6 +35,7 @@ _FUNCTIONS: tuple[tuple[object, str, str], ...] = (
     (Walk, "wait", "pipeline: time, all else"),
 )
 _GENERATORS: tuple[tuple[object, str, str], ...] = (
+    (pipeline, "surveying", "decode: envelope, marks, views"),
     (Decoder, "reading_traces", "decode: envelope, marks, views"),
     (Assembler, "closing", "assemble: join"),
     (Scorer, "score", "score"),

@@ -10,7 +10,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeL
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from tests.walk.support import Walk, key_value
-from toolgauge.model.delivery import Accepted, Signal
+from toolgauge.model.delivery import Accepted, Refused, Signal
 
 
 def agent_spans(count: int) -> bytes:
@@ -116,13 +116,32 @@ def test_the_first_agent_after_much_other_traffic_keeps_nobody_waiting():
 EMPTY_GROUPS = (b"\n\0" * 50_000, b"\n\xa0\x8d\x06" + b"\x12\0" * 50_000)
 
 
-@pytest.mark.parametrize("signal", ["traces", "logs"])
+@pytest.mark.parametrize("signal", ["traces", "logs", "metrics"])
 @pytest.mark.parametrize("groups", EMPTY_GROUPS)
 def test_groups_without_anything_in_them_keep_nobody_waiting(signal: Signal, groups: bytes):
     walk = Walk(clock=lambda: 0)
     answers = list(walk.pipeline.consuming(signal, groups, walk.now_ns))
     assert len(answers) > 10
     assert answers[-1] == Accepted()
+
+
+@pytest.mark.parametrize("groups", EMPTY_GROUPS)
+def test_groups_without_anything_in_them_keep_nobody_waiting_while_they_are_refused(groups: bytes):
+    walk = Walk(clock=lambda: 0, has_memory=lambda _size_bytes: False)
+    answers = list(walk.pipeline.consuming("traces", groups, walk.now_ns))
+    assert len(answers) > 10
+    assert isinstance(answers[-1], Refused)
+
+
+@pytest.mark.parametrize("signal", ["traces", "logs", "metrics"])
+def test_of_a_sender_that_goes_away_before_its_request_is_counted_nothing_is_taken_in(signal: Signal):
+    walk = Walk(clock=lambda: 0)
+    large = walk.pipeline.consuming(signal, EMPTY_GROUPS[0] + agent_spans(1), walk.now_ns)
+    assert next(large) is None
+    assert isinstance(large, Generator)
+    large.close()
+    assert walk.bag.taken == []
+    assert (walk.books()["received"], walk.books()["balance"]) == (0, 0)
 
 
 def agent_spans_in_groups(count: int) -> bytes:

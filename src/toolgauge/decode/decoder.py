@@ -132,8 +132,21 @@ def _groups(request: RequestMessage) -> Iterator[_Group | None]:
                 yield _Group(resource_index, scope_index, shared, group)
 
 
-def _surveying(request: RequestMessage) -> Generator[None, None, tuple[int, set[bytes]]]:
-    """Count the spans or log records, and tell with which bytes the first of each scope group begins: it has one writer."""
+class Survey(Struct, frozen=True, eq=False):
+    """A request of spans, log records or metrics, and how many items it has.
+
+    `beginnings` are the bytes with which the first of each scope group begins: a group has one writer.
+    """
+
+    body: bytes
+    request: RequestMessage
+    count: int
+    beginnings: frozenset[bytes]
+
+
+def surveying(body: bytes) -> Generator[None, None, Survey]:
+    """Take a request apart with pauses; raise `DecodeError` when its envelope is broken (cut off, trailing bytes)."""
+    request = parse_request(body)
     count = 0
     beginnings: set[bytes] = set()
     for found in _groups(request):
@@ -143,7 +156,7 @@ def _surveying(request: RequestMessage) -> Generator[None, None, tuple[int, set[
         items = found.group.items
         count += len(items)
         beginnings.add(items[0][:1])
-    return count, beginnings
+    return Survey(body, request, count, frozenset(beginnings))
 
 
 def _without_pauses(steps: Generator[None, None, _T]) -> _T:
@@ -199,17 +212,16 @@ class Decoder:
         return self._views.undecodable_values
 
     def traces(self, body: bytes, sender: str | None = None) -> DecodedTraces:
-        """Decode a request of spans without a pause, as `reading_traces` does."""
-        return _without_pauses(self.reading_traces(body, sender))
+        """Decode a request of spans without a pause, as `surveying` and `reading_traces` do."""
+        return _without_pauses(self.reading_traces(_without_pauses(surveying(body)), sender))
 
-    def reading_traces(self, body: bytes, sender: str | None = None) -> Generator[None, None, DecodedTraces]:
-        """Decode a request of spans with pauses; raise `DecodeError` when its envelope is broken (cut off, trailing bytes).
+    def reading_traces(self, survey: Survey, sender: str | None = None) -> Generator[None, None, DecodedTraces]:
+        """Decode a request of spans with pauses.
 
         `sender` is the same for requests of one connection; `None` is a sender of this request alone.
         """
-        request = parse_request(body)
-        span_count, beginnings = yield from _surveying(request)
-        has_mark = self._span_marks.found_in_request(body, beginnings)
+        body, request, span_count = survey.body, survey.request, survey.count
+        has_mark = self._span_marks.found_in_request(body, survey.beginnings)
         is_large = len(body) > _LARGEST_AT_ONCE or span_count > _HEADS_AT_ONCE
         heads = None if has_mark or is_large else parse_heads(body)
         reading = _Reading(object() if sender is None else sender, is_large)
@@ -250,17 +262,15 @@ class Decoder:
         )
 
     def logs(self, body: bytes) -> DecodedLogs:
-        """Decode a request of log records without a pause, as `reading_logs` does."""
-        return _without_pauses(self.reading_logs(body))
+        """Decode a request of log records without a pause, as `surveying` and `reading_logs` do."""
+        return _without_pauses(self.reading_logs(_without_pauses(surveying(body))))
 
-    def reading_logs(self, body: bytes) -> Generator[None, None, DecodedLogs]:
-        """Decode a request of log records with pauses; raise `DecodeError` when its envelope is broken."""
-        request = parse_request(body)
-        count, beginnings = yield from _surveying(request)
-        has_mark = self._log_marks.found_in_request(body, beginnings)
+    def reading_logs(self, survey: Survey) -> Generator[None, None, DecodedLogs]:
+        """Decode a request of log records with pauses."""
+        has_mark = self._log_marks.found_in_request(survey.body, survey.beginnings)
         undecodable = since_pause = 0
         viewed: list[LogRecord] = []
-        for found in _groups(request):
+        for found in _groups(survey.request):
             if found is None:
                 yield
                 continue
@@ -275,7 +285,7 @@ class Decoder:
                 some = tuple(islice(items, _SPANS_AT_A_TIME))
                 since_pause += len(some)
                 undecodable += self._read_records(some, found, known, viewed)
-        return DecodedLogs(record_count=count, viewed=tuple(viewed), undecodable=undecodable)
+        return DecodedLogs(record_count=survey.count, viewed=tuple(viewed), undecodable=undecodable)
 
     def _read_spans(
         self,

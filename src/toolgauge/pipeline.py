@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.seen_twice import SeenTwice
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.decode.decoder import Container, DecodedTraces, Decoder, Place, surveying
+from toolgauge.decode.decoder import Container, DecodedTraces, Decoder, Place, Survey, surveying
 from toolgauge.decode.heads import read_each
 from toolgauge.departures import Departures
 from toolgauge.emit.annotations import Annotations
@@ -266,27 +266,30 @@ class Pipeline:
             return refused[0]
         survey = yield from surveying(body)
         try:
-            decoded = yield from self._decoder.reading_logs(survey)
-        except GeneratorExit:
-            self._departures.pass_on(Outgoing(signal="logs", body=body, spans=0, own=False))
-            raise
-        if decoded.undecodable:
-            self._metrics.undecodable.add(decoded.undecodable)
-        try:
-            if decoded.viewed:
+            yield from self._read_records(survey, now_ns)
+        finally:
+            if survey.count:
+                self._departures.pass_on(Outgoing(signal="logs", body=body, spans=0, own=False))
+        return Accepted()
+
+    def _read_records(self, survey: Survey, now_ns: int) -> Generator[None, None, None]:
+        is_prepared = False
+        for number, part in enumerate(self._decoder.reading_logs(survey)):
+            if number:
+                yield
+            if part.undecodable:
+                self._metrics.undecodable.add(part.undecodable)
+            if part.viewed and not is_prepared:
                 yield from self._assembler.preparing()
+                is_prepared = True
             pause_at = self._clock() + _LONGEST_READING_NS
-            for record in decoded.viewed:
+            for record in part.viewed:
                 if self._clock() >= pause_at:
                     yield
                     pause_at = self._clock() + _LONGEST_READING_NS
                 reading = self._recognizer.read(record)
                 if reading is not None:
                     self._assembler.add(reading, now_ns)
-        finally:
-            if decoded.record_count:
-                self._departures.pass_on(Outgoing(signal="logs", body=body, spans=0, own=False))
-        return Accepted()
 
     def _consume_metrics(self, body: bytes) -> Generator[None, None, Answer]:
         if not self._outbox.forwards("metrics"):

@@ -1,6 +1,7 @@
 """Large requests are read in turns; nothing is lost and the books balance in between."""
 
 import itertools
+import tracemalloc
 from collections.abc import Generator
 
 import pytest
@@ -192,6 +193,19 @@ def test_a_large_request_of_log_records_is_read_in_turns():
     answers = list(walk.pipeline.consuming("logs", agent_records(4000), walk.now_ns))
     assert len(answers) > 10
     assert answers[-1] == Accepted()
+
+
+def test_no_more_log_records_are_viewed_at_once_than_are_read_in_one_turn():
+    walk = Walk()
+    body = agent_records(20_000)
+    tracemalloc.start()
+    try:
+        walk.send(body, "logs")
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # All views at once take more than ten times as much.
+    assert taken < 2 * len(body)
 
 
 def test_log_records_of_a_sender_that_goes_away_in_the_middle_are_passed_on():

@@ -3,6 +3,7 @@ import asyncio
 import json
 import random
 
+import pytest
 from google.protobuf import json_format
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -94,7 +95,8 @@ async def test_json_beyond_the_limit_is_refused_before_it_is_decoded():
     assert reply.status == 413
 
 
-async def test_large_json_does_not_keep_others_waiting():
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+async def test_large_json_does_not_keep_others_waiting(encoding: str):
     entered, may_go_on = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -104,8 +106,10 @@ async def test_large_json_does_not_keep_others_waiting():
         asyncio.run_coroutine_threadsafe(may_go_on.wait(), loop).result(10)
         return b"\n\0"
 
+    text = b"{" + b" " * 100_000 + b"}"
+    body = gzipped(text) if encoding == "gzip" else text
     async with receiving(from_json=slow) as receivers:
-        large = asyncio.create_task(post(receivers.http.port, b"{" + b" " * 100_000 + b"}", Content_Type=JSON))
+        large = asyncio.create_task(post(receivers.http.port, body, Content_Type=JSON, Content_Encoding=encoding))
         await entered.wait()
         assert (await post(receivers.http.port, b"\n\0")).status == 200
         assert not large.done()

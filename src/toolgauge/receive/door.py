@@ -58,7 +58,7 @@ class Door:
     ) -> Refusal | None:
         """Hand the request on; `None` means that it was accepted. Others have their turn while a large one is read."""
         try:
-            answer = await self._consume(signal, await self._plain(body, decode), sender)
+            answer = await self._consume(signal, await self.plain(body, decode), sender)
         except TooLargeError:
             return self.refuse(signal, too_large(self.limit))
         except BrokenBodyError as error:
@@ -83,7 +83,8 @@ class Door:
         """Count a request that was not read to its end: too large for the transport, or the sender went away."""
         self._count(signal, "unread")
 
-    async def _plain(self, body: bytes, decode: Decode | None) -> bytes:
+    async def plain(self, body: bytes, decode: Decode | None) -> bytes:
+        """Decompress a body, a large one while others have their turn; raise as `decode`."""
         if decode is None or not body:
             return body
         # zlib lets go of the interpreter meanwhile.

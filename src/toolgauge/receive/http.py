@@ -223,12 +223,12 @@ class _Requests:
     async def _take_json(
         self, signal: Signal, body: bytes, sender: str | None, decode: Decode | None
     ) -> Refusal | None:
-        def protobuf() -> bytes:
-            text = body if decode is None or not body else decode(body, self._limit)
-            return self._from_json(signal, text) if text else b""
-
         try:
-            encoded = await asyncio.to_thread(protobuf) if len(body) > _LARGE_JSON_BYTES else protobuf()
+            text = await self._door.plain(body, decode)
+            if len(text) > _LARGE_JSON_BYTES:
+                encoded = await asyncio.to_thread(self._from_json, signal, text)
+            else:
+                encoded = self._from_json(signal, text) if text else b""
         except TooLargeError:
             return self._door.refuse(signal, too_large(self._limit))
         except (BrokenBodyError, DecodeError) as error:

@@ -118,10 +118,11 @@ def test_interrupting_ends_with_130(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_a_reader_that_has_had_enough_is_no_error():
+@pytest.mark.parametrize("argument", ["print-config", "--help", "--version"])
+def test_a_reader_that_has_had_enough_is_no_error(argument: str):
     read_end, write_end = os.pipe()
     process = subprocess.Popen(
-        [sys.executable, "-m", "toolgauge", "print-config"], stdout=write_end, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "toolgauge", argument], stdout=write_end, stderr=subprocess.PIPE, text=True
     )
     os.close(read_end)
     os.close(write_end)
@@ -140,6 +141,24 @@ def test_output_that_cannot_be_written_is_a_failure_with_a_message():
             check=False,
         )
     assert (ended.returncode, ended.stderr) == (1, "error: [Errno 28] No space left on device\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", [("validate", "--set", "x"), ("serve", "--set", "x"), ("valdate",)])
+def test_an_error_that_cannot_be_written_leaves_the_exit_code_as_it_is(arguments: tuple[str, ...]):
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run([sys.executable, "-m", "toolgauge", *arguments], stderr=full, check=False)
+    assert ended.returncode == 2
+
+
+def test_an_error_that_nobody_reads_leaves_the_exit_code_as_it_is():
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    ended = subprocess.run(
+        [sys.executable, "-m", "toolgauge", "validate", "--set", "x"], stderr=write_end, check=False, timeout=60
+    )
+    os.close(write_end)
+    assert ended.returncode == 2
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])

@@ -4,6 +4,7 @@ Nothing but click is imported here: each sub-command loads its own module when i
 shell completion must not wait for gRPC. The one place where an error of ours becomes text on stderr.
 """
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -64,6 +65,15 @@ class LazyGroup(click.Group):
             hint = f" Did you mean `{close[0]}`?" if close else ""
             ctx.fail(f"no command called `{name}`.{hint}")
         return super().resolve_command(ctx, args)
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
+    ) -> click.Context:
+        """Read our own options; those that print something do so here."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except BrokenPipeError as error:
+            raise _ReaderHasGoneError from error
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the sub-command."""
@@ -172,6 +182,8 @@ def _drop_what_stderr_cannot_take() -> None:
 def _complain(message: str, hint: str | None) -> None:
     """Print an error to stderr; click leaves the colour out where there is no terminal."""
     color = False if os.environ.get("NO_COLOR") else None
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True, color=color)
-    if hint:
-        click.echo(f"{click.style('hint:', fg='cyan', bold=True)} {hint}", err=True, color=color)
+    # Where nothing can be written, the exit code alone tells what is wrong, and it must not become another one.
+    with contextlib.suppress(OSError):
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True, color=color)
+        if hint:
+            click.echo(f"{click.style('hint:', fg='cyan', bold=True)} {hint}", err=True, color=color)

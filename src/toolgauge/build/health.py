@@ -1,7 +1,6 @@
 """Config -> the admin endpoint, and how the parts of a service say that they fare."""
 
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from toolgauge.admin.endpoint import AdminEndpoint
 from toolgauge.admin.health import ComponentHealth, ErrorPolicy, Health
@@ -12,22 +11,23 @@ from toolgauge.config.model import Config
 from toolgauge.forward.destination import Destination
 
 
-def make_health(config: Config, outbox: Outlet, memory: MemoryGuard) -> Health:
+def make_health(config: Config, outbox: Outlet, memory: MemoryGuard, *, clock: Callable[[], int]) -> Health:
     """Make what knows the phase and asks the destinations; receivers are well as long as the process takes requests.
 
     Memory that is short is told like a destination that is away: it passes, and a restart would only lose what waits.
+    `clock` is the service's, so that a wall clock that is set makes neither the uptime nor an outage longer or negative.
     """
-    started_ns = time.time_ns()
+    started_ns = clock()
 
     def components() -> Mapping[str, ComponentHealth]:
         receiver = ComponentHealth(status="StatusOK", since_ns=started_ns)
         parts = {"receiver:otlp/grpc": receiver, "receiver:otlp/http": receiver}
         parts["processor:memory_limiter"] = _of_memory(memory, started_ns)
         for destination in outbox.destinations:
-            parts[f"exporter:{destination.name}"] = _of(destination, started_ns)
+            parts[f"exporter:{destination.name}"] = _of(destination, started_ns, clock())
         return parts
 
-    return Health(clock=time.time_ns, components=components, policy=_policy(config))
+    return Health(clock=clock, components=components, policy=_policy(config))
 
 
 def make_admin(config: Config, health: Health) -> AdminEndpoint | None:
@@ -46,16 +46,16 @@ def _of_memory(memory: MemoryGuard, started_ns: int) -> ComponentHealth:
     return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
 
 
-def _of(destination: Destination, started_ns: int) -> ComponentHealth:
+def _of(destination: Destination, started_ns: int, now_ns: int) -> ComponentHealth:
     refusing = destination.refusing
     if refusing:
-        since_ns = time.time_ns() - int(max(each.lasted_s for each in refusing) * 1e9)
+        since_ns = now_ns - int(max(each.lasted_s for each in refusing) * 1e9)
         error = ", ".join(f"{each.signal}: {each.reason}" for each in refusing)
         return ComponentHealth(status="StatusPermanentError", since_ns=since_ns, error=error)
     outage = destination.outage
     if outage is None:
         return ComponentHealth(status="StatusOK", since_ns=started_ns)
-    since_ns = time.time_ns() - int(outage.lasted_s * 1e9)
+    since_ns = now_ns - int(outage.lasted_s * 1e9)
     return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=outage.reason)
 
 

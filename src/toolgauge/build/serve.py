@@ -62,7 +62,7 @@ def make_service(
         judging=judges,
         has_memory=memory.admits,
     )
-    health = make_health(config, outbox, memory)
+    health = make_health(config, outbox, memory, clock=clock)
     return Service(
         pipeline=pipeline,
         receivers=make_receivers(

@@ -54,3 +54,8 @@ def test_secrets_are_not_shown():
     assert "authorization: <redacted>" in shown(config)
     assert "endpoint: http://<redacted>@c:4317" in shown(config)
     assert "hunter3" not in repr(config)
+
+
+def test_the_query_of_a_url_is_not_shown_where_some_backends_want_the_key():
+    config = loaded(overrides=("exporters.otlp={traces_endpoint: 'https://c/v1/traces?key=hunter2', protocol: http}",))
+    assert "traces_endpoint: https://c/v1/traces?<redacted>\n" in shown(config)

@@ -54,9 +54,13 @@ def _redacted(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def redacted_url(url: str | None) -> str | None:
-    """Hide user and password of a URL."""
-    userinfo, at, rest = url.rpartition("@") if url else ("", "", "")
-    return f"{userinfo.partition('//')[0]}//{REDACTED}@{rest}" if at else url
+    """Hide user and password of a URL, and its query, where some backends want the key."""
+    if not url:
+        return url
+    userinfo, at, rest = url.rpartition("@")
+    whole = f"{userinfo.partition('//')[0]}//{REDACTED}@{rest}" if at else url
+    shown, mark, _ = whole.partition("?")
+    return f"{shown}?{REDACTED}" if mark else shown
 
 
 def _url(value: str | None) -> str | None:

@@ -33,6 +33,13 @@ def test_the_unit_reloads_on_hup_and_is_given_time_to_stop():
     assert section("Install") == {"WantedBy": ["multi-user.target"]}
 
 
+def test_a_bad_configuration_is_not_started_over_and_over():
+    service = section("Service")
+    # systemd compares the exit code of ExecStart alone with these.
+    assert service["RestartPreventExitStatus"] == ["2"]
+    assert "ExecStartPre" not in service
+
+
 def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path):
     analyze = shutil.which("systemd-analyze")
     if analyze is None:

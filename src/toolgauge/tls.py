@@ -88,9 +88,10 @@ def server_context(tls: ServerTls) -> ssl.SSLContext:
     try:
         context.load_cert_chain(tls.cert_file, tls.key_file, password=_no_password)
         if pem.client_ca is not None:
-            context.load_verify_locations(cadata=pem.client_ca.decode("ascii"))
+            # What stands between the certificates is for people, in whatever letters.
+            context.load_verify_locations(cadata=pem.client_ca.decode("ascii", "ignore"))
             context.verify_mode = ssl.CERT_REQUIRED
-    except (ssl.SSLError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise StartError(f"cannot use {_named(tls.files)} for TLS: {_reason(error)}") from error
     return context
 
@@ -104,7 +105,7 @@ def client_context(tls: ClientTls) -> ssl.SSLContext:
         context.minimum_version = _VERSIONS[tls.min_version]
         if tls.cert_file is not None and tls.key_file is not None:
             context.load_cert_chain(tls.cert_file, tls.key_file, password=_no_password)
-    except (ssl.SSLError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise StartError(f"cannot use {_named(tls.files)} for TLS: {_reason(error)}") from error
     if not tls.verifies:
         context.check_hostname = False
@@ -152,4 +153,6 @@ def _named(files: Iterable[Path]) -> str:
 def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return (error.reason or "not a valid certificate or key").lower().replace("_", " ")
+    if isinstance(error, OSError):  # gone since it was read: files that are being renewed come and go
+        return (error.strerror or str(error)).lower()
     return str(error)

@@ -92,6 +92,13 @@ async def test_only_clients_with_a_certificate_get_in_where_that_is_asked(made: 
     assert len(receivers.consumer.taken) == 2
 
 
+async def test_words_in_any_letters_may_stand_between_the_authorities(made: Certificates):
+    made.ca_file.write_bytes("# Société de certification\n".encode() + made.ca_file.read_bytes())
+    async with receiving(tls=tls(made, mutual=True)) as receivers:
+        assert (await https(receivers.http.port, client_context(made, mutual=True)))[0] == 200
+        assert (await grpcs(receivers.grpc.port, made, mutual=True)).code is Code.OK
+
+
 async def test_renewed_certificate_is_used_without_a_restart(made: Certificates):
     async with receiving(tls=tls(made, reload_interval_s=0.05)) as receivers:
         _, first = await https(receivers.http.port, client_context(made))

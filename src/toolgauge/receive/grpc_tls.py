@@ -2,7 +2,6 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import logging
-import ssl
 import time
 
 import grpc
@@ -41,8 +40,8 @@ class _Renewed:
             return None
         try:
             return _certificates(self._tls)
-        except (StartError, ssl.SSLError) as error:
-            _log.error("%s; the certificate in use stays", error)
+        except StartError as error:
+            _log.error("%s; the certificate in use stays", error.message)
             return None
 
 

@@ -37,6 +37,13 @@ def test_tokens_of_a_file_change_while_running(tmp_path: Path):
     assert guard.admits("Bearer three, longer")
 
 
+def test_the_mark_that_some_editors_put_before_a_text_is_no_part_of_the_first_token(tmp_path: Path):
+    (tmp_path / "tokens").write_bytes("\ufefffirst\r\nsecond\r\n".encode())
+    guard = TokenGuard(filename=tmp_path / "tokens")
+    assert guard.admits("Bearer first")
+    assert guard.admits("Bearer second")
+
+
 def test_file_that_is_gone_leaves_the_last_tokens_valid(tmp_path: Path):
     file = tmp_path / "tokens"
     file.write_text("one")

@@ -82,7 +82,8 @@ class TokenFile:
         seen = (status.st_mtime_ns, status.st_size, status.st_ino)
         if seen == self._seen:
             return
-        text = self._path.read_text("utf-8")
+        # Some editors begin a file with a mark, which would become part of the first token.
+        text = self._path.read_text("utf-8-sig")
         self._tokens = tuple(line.strip() for line in text.splitlines() if line.strip())
         self._seen = seen
 

@@ -435,6 +435,17 @@ def test_a_flush_ends_in_time_when_the_wrapped_exporter_hangs():
     exporter.shutdown()
 
 
+def test_a_wrapped_exporter_that_says_nothing_of_its_flush_has_flushed():
+    class Silent(InMemorySpanExporter):
+        def force_flush(self, timeout_millis: int = 0) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+            """Return nothing, as the SDK's base class does."""
+
+    exporter = ToolgaugeSpanExporter(Silent())
+    make_run(provider_with(exporter))
+    assert exporter.force_flush() is True
+    exporter.shutdown()
+
+
 def test_shutdown_ends_in_time_when_the_wrapped_exporter_hangs(caplog: pytest.LogCaptureFixture):
     stuck = Stuck()
     exporter = ToolgaugeSpanExporter(stuck)

@@ -156,7 +156,8 @@ class ToolgaugeSpanExporter(SpanExporter):
         done = self._finish(until_s, ends=False)
         if self._exporter is None:
             return done
-        return self._exporter.force_flush(_left_millis(until_s)) and done
+        # The SDK's own base class returns nothing, and so do exporters that leave it at that: they keep nothing back.
+        return self._exporter.force_flush(_left_millis(until_s)) is not False and done
 
     def shutdown(self, timeout_millis: float = _TIMEOUT_MILLIS) -> None:
         """Do as `force_flush` does, end the thread and shut the wrapped exporter down. May be called twice."""

@@ -9,6 +9,7 @@ import pytest
 
 from tests.certificates import Certificates, certificates
 from tests.forward.fakes import OK, Seen, always, grpc_sink, http_sink, request, sending, until
+from tests.wire.support import free_port
 from toolgauge.forward.settings import Protocol
 from toolgauge.model.errors import StartError
 from toolgauge.tls import ClientTls
@@ -69,6 +70,31 @@ async def test_destination_of_an_unknown_authority_gets_nothing(protocol: Protoc
         await until(lambda: bool(out.failures()))
         assert seen.arrived == []
         assert out.destination.spans_queued == 1
+
+
+@both
+@pytest.mark.parametrize("wrong", ["authority", "name"])
+async def test_a_certificate_that_does_not_fit_is_told_apart_from_a_destination_that_is_not_there(
+    protocol: Protocol, made: Certificates, tmp_path: Path, wrong: str
+):
+    (tmp_path / "other").mkdir()
+    trusted = certificates(tmp_path / "other").ca_file if wrong == "authority" else made.ca_file
+    tls = ClientTls(ca_file=trusted, server_name="elsewhere.example" if wrong == "name" else None)
+    async with secure_sink(protocol, made) as seen, sending(seen.endpoint, protocol=protocol, tls=tls) as out:
+        out.destination.put(request(b"\n\0"))
+        await until(lambda: bool(out.failures()))
+    assert set(out.failures()) == {("otlp", "traces", "tls")}
+
+
+@both
+async def test_a_destination_that_is_not_there_is_not_told_as_one_with_a_wrong_certificate(
+    protocol: Protocol, made: Certificates
+):
+    nobody = f"https://localhost:{free_port()}"
+    async with sending(nobody, protocol=protocol, tls=ClientTls(ca_file=made.ca_file)) as out:
+        out.destination.put(request(b"\n\0"))
+        await until(lambda: bool(out.failures()))
+    assert set(out.failures()) == {("otlp", "traces", "unavailable" if protocol == "grpc" else "connection")}
 
 
 @both

@@ -2,6 +2,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import math
+import re
 from collections.abc import Iterator
 
 import grpc
@@ -37,6 +38,8 @@ _LASTING = frozenset(
     {StatusCode.UNAUTHENTICATED, StatusCode.PERMISSION_DENIED, StatusCode.UNIMPLEMENTED, StatusCode.NOT_FOUND}
 )
 _MAX_METADATA_BYTES = 1 << 20
+# What gRPC itself says where it got no connection: its code is the same whether nobody is there or a certificate is wrong.
+_TLS_FAILED = re.compile(r"failed to connect.*(?:handshake failed|hostname verification)", re.IGNORECASE | re.DOTALL)
 
 
 class GrpcSender:
@@ -151,7 +154,8 @@ def _verdict(error: grpc.aio.AioRpcError) -> Verdict:
     reason = code.name.lower()
     told_s = _told_s(error)
     if code in _TRANSIENT or (code is StatusCode.RESOURCE_EXHAUSTED and told_s is not None):
-        return Transient(reason, told_s)
+        is_tls = code is StatusCode.UNAVAILABLE and _TLS_FAILED.match(error.details() or "") is not None
+        return Transient("tls" if is_tls else reason, told_s)
     return Permanent(reason, is_lasting=code in _LASTING)
 
 

@@ -91,6 +91,8 @@ class HttpSender:
                 return await _verdict(signal, response)
         except TimeoutError:
             return Transient("timeout")
+        except aiohttp.ClientSSLError:
+            return Transient("tls")
         except aiohttp.ClientConnectionError:
             return Transient("connection")
         except aiohttp.ClientHttpProxyError as error:

@@ -1,9 +1,11 @@
 """A `toolgauge serve` that listens beyond loopback: a certificate or a token on every port, and both renewed in passing."""
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
+import contextlib
 import http.client
 import re
 import signal
+import socket
 import ssl
 from pathlib import Path
 
@@ -91,6 +93,29 @@ def test_nobody_gets_in_on_any_port_without_what_was_asked_for(tmp_path: Path, m
         assert toolgauge.ended(20) == 0
     finally:
         toolgauge.close()
+
+
+def test_strangers_who_do_not_speak_tls_write_nothing_into_the_log(tmp_path: Path, made: Certificates):
+    (tmp_path / "tokens").write_text("first\n")
+    toolgauge = Toolgauge(tmp_path, "log.format=json", listen=configured(tmp_path, made, "127.0.0.1:0"))
+    try:
+        ports = until(lambda: ports_of(toolgauge) if "health on port" in toolgauge.said() else None, "the ports")
+        for port in ports:
+            with socket.create_connection(("127.0.0.1", port), timeout=10) as stranger:
+                stranger.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                # Whatever it is told, it is over then.
+                with contextlib.suppress(ConnectionError):
+                    while stranger.recv(1000):
+                        pass
+        toolgauge.signal()
+        assert toolgauge.ended(30) == 0
+        assert [line for line in toolgauge.said().splitlines() if not line.startswith('{"time": ')] == []
+    finally:
+        toolgauge.close()
+
+
+def ports_of(toolgauge: Toolgauge) -> list[int]:
+    return [int(port) for port in re.findall(r"on port (\d+)", toolgauge.said())]
 
 
 def test_tokens_and_certificates_are_renewed_on_every_port_while_it_runs(tmp_path: Path, made: Certificates):

@@ -109,6 +109,7 @@ def commands() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     _open_what_is_closed()
+    _leave_the_log_to_us()
     _escape_what_stdout_cannot_show()
     try:
         returned: object = commands.main(args=arguments, prog_name="toolgauge", standalone_mode=False)
@@ -152,6 +153,14 @@ def _open_what_is_closed() -> None:
             os.open(os.devnull, os.O_RDWR)
         if streams[number] is None:
             setattr(sys, ("stdin", "stdout", "stderr")[number], os.fdopen(number, mode, closefd=False))
+
+
+def _leave_the_log_to_us() -> None:
+    """Keep gRPC from writing on stderr itself, one line for each stranger whose handshake fails.
+
+    It looks at this when it is imported. Whoever sets the variable wants those lines.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 
 def _escape_what_stdout_cannot_show() -> None:

@@ -51,6 +51,12 @@ def test_files_that_are_not_on_this_machine_are_a_warning_that_names_file_and_se
     assert run("validate", "--strict", "--config", "c.yaml", cwd=tmp_path).code == 1
 
 
+def test_the_home_of_somebody_unknown_is_a_file_that_is_not_there(tmp_path: Path):
+    ended = run("validate", "--strict", "--set", "admin.auth.filename=~nobody-of-that-name/tokens", cwd=tmp_path)
+    assert ended.code == 1
+    assert "cannot read the token file `~nobody-of-that-name/tokens`: no such file or directory" in ended.err
+
+
 def test_a_certificate_of_another_key_is_told_by_validate_as_by_serve(tmp_path: Path):
     made = certificates(tmp_path)
     (tmp_path / "tokens").write_text("s3cret\n")

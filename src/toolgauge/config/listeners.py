@@ -140,4 +140,8 @@ class HttpListener(Listener):
 
 def file_path(name: str) -> Path:
     """Find a file that configuration names; relative to the working directory, as in the Collector."""
-    return Path(name).expanduser()
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        # Nobody's home is known by that name: what is written is then the name of a file, which will not be there.
+        return Path(name)

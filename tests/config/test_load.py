@@ -193,6 +193,18 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_path(override: str, compl
     assert complaint in refused(overrides=(override,)).message
 
 
+@pytest.mark.parametrize("written", ["HTTPS://collector:4317", "Https://collector:4317", " https://collector:4317 "])
+def test_https_means_tls_however_it_is_written(written: str):
+    (exporter,) = loaded(overrides=(f"exporters.otlp={{endpoint: '{written}'}}",)).exporters.otlp
+    assert exporter.endpoint == "https://collector:4317"
+
+
+def test_a_password_that_breaks_a_url_is_not_told():
+    error = refused(overrides=("exporters.otlp={endpoint: 'http://user:hunt/er2@collector:4317'}",))
+    assert "`exporters.otlp.endpoint` must be `host:port` or a URL" in error.message
+    assert "hunt" not in error.message
+
+
 def test_a_destination_that_is_our_own_receiver_is_refused(tmp_path: Path):
     path = write(tmp_path / "a.yaml", "exporters:\n  otlp:\n    endpoint: 127.0.0.1:4317\n")
     error = refused(path)

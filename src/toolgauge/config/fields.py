@@ -69,11 +69,22 @@ def _url(value: str | None) -> str | None:
     if "://" not in value:
         split_address(value)
         return value
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    # In one spelling, because it decides between TLS and plain text.
+    scheme, _, rest = value.strip().partition("://")
+    url = f"{scheme.lower()}://{rest}"
+    if not _is_whole(url):
         raise ValueError("must be `host:port` or a URL such as `http://collector:4318`")
-    _ = parts.port  # raises ValueError when it is not a port
-    return value
+    return url
+
+
+def _is_whole(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        # Not in Python's words: they quote what it took for the port, which may be half a password.
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 Headers = Annotated[dict[str, str], BeforeValidator(_headers), PlainSerializer(_redacted, when_used="json")]

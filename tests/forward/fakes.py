@@ -32,6 +32,7 @@ class Said:
     http_status: int = 200
     response: bytes = b""
     retry_after: str | None = None
+    date: str | None = None
     retry_s: float | None = None
     hang: bool = False
     cut: bool = False
@@ -135,6 +136,8 @@ async def http_sink(script: Script, context: ssl.SSLContext | None = None) -> As
         headers = {"Content-Type": "application/x-protobuf"}
         if said.retry_after is not None:
             headers["Retry-After"] = said.retry_after
+        if said.date is not None:
+            headers["Date"] = said.date
         return web.Response(status=said.http_status, body=said.response, headers=headers)
 
     server = web.Server(answer)

@@ -172,6 +172,14 @@ async def test_permanent_http_status_is_dropped_and_counted(status: int):
     assert out.spans() == {("dropped", f"http_{status}", "otlp"): 4}
 
 
+async def test_a_date_to_come_back_at_is_meant_by_the_clock_of_the_destination():
+    later = Said(http_status=503, date="Wed, 21 Oct 2065 07:28:00 GMT", retry_after="Wed, 21 Oct 2065 07:28:00 GMT")
+    async with sink("http", first(1, later)) as seen, sending(seen.endpoint, protocol="http") as out:
+        out.destination.put(request(RECORDED, spans=4))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert out.spans() == {("forwarded", "", "otlp"): 4}
+
+
 async def test_connection_cut_without_an_answer_is_tried_again():
     async with sink("http", first(2, Said(cut=True))) as seen, sending(seen.endpoint, protocol="http") as out:
         out.destination.put(request(RECORDED))

@@ -138,19 +138,27 @@ def retry_after_s(value: str | None, now_s: float) -> float | None:
     text = value.strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])
+    moment_s = _moment_s(text)
+    return None if moment_s is None else max(0.0, moment_s - now_s)
+
+
+def _moment_s(date: str) -> float | None:
     try:
-        moment = parsedate_to_datetime(text)
+        moment = parsedate_to_datetime(date)
     except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return max(0.0, moment.timestamp() - now_s)
+    return moment.timestamp()
 
 
 async def _verdict(signal: Signal, response: aiohttp.ClientResponse) -> Verdict:
     status = response.status
     if status in _TRANSIENT:
-        return Transient(f"http_{status}", retry_after_s(response.headers.get("Retry-After"), time.time()))
+        # A date is meant by the clock of whoever answers. By ours, set wrong, it could be later than any retry.
+        its_now_s = _moment_s(response.headers.get("Date", ""))
+        now_s = time.time() if its_now_s is None else its_now_s
+        return Transient(f"http_{status}", retry_after_s(response.headers.get("Retry-After"), now_s))
     if not 200 <= status < 300:
         return Permanent(f"http_{status}", is_lasting=status in _LASTING)
     body = await _read(response.content)

@@ -17,10 +17,7 @@ import click
 
 from toolgauge.model.errors import ConfigError, ToolgaugeError
 
-EXIT_CODES = (
-    "Exit codes: 0 fine; 1 problems found, or a failure at run time; 2 misuse or bad configuration; "
-    "3 not enough data (`gate`)."
-)
+EXIT_CODES = "Exit codes: 0 fine; 1 problems found, or a failure at run time; 2 misuse or bad configuration."
 
 # Sub-command -> what the list says about it; the module is `toolgauge.cli.<name>`, with `_` for `-`.
 _COMMANDS = {

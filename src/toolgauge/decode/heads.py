@@ -17,8 +17,9 @@ from toolgauge.model.records import PackedHead, SpanHead, packed_head
 
 _NO_TRACE_ID, _NO_SPAN_ID = bytes(16), bytes(8)
 # A head as protobuf writes it, or all that stands from the first one on that is none.
+# (`{n}+` and `|)` do what `{n}` and `)?` do, without a way back being noted for each.)
 _HEADS = re.compile(
-    rb"\x12.\n\x10(.{16})\x12\x08(.{8}(?:\x22\x08.{8})?(?:0[\x00-\x7f])?(?:\x85\x01.{4})?)|.+", re.DOTALL
+    rb"\x12.\n\x10(.{16}+)\x12\x08(.{8}+(?:\x22\x08.{8}+|)(?:0[\x00-\x7f]|)(?:\x85\x01.{4}+|))|.+", re.DOTALL
 )
 _LARGEST_BYTES = 48
 # The ids of a span with a parent, tags and lengths included, none of them all zero.

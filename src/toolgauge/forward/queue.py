@@ -18,8 +18,8 @@ class SendQueue:
     """Feeds any number of waiting tasks."""
 
     def __init__(self, *, max_bytes: int, own_reserve_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._own_max_bytes = max_bytes + own_reserve_bytes
+        self._senders = _limits(max_bytes)
+        self._own = _limits(max_bytes + own_reserve_bytes)
         self._waiting: deque[Outgoing] = deque()
         self._takers: deque[asyncio.Future[None]] = deque()
         self._bytes = 0
@@ -40,9 +40,8 @@ class SendQueue:
         """Tell whether a request of this size fits. One that is alone always does, else it never would."""
         if self._closed:
             return False
-        limit = self._own_max_bytes if own else self._max_bytes
-        most = max(_FEW_REQUESTS, limit // _SMALLEST_BYTES)
-        fits = self._bytes + size_bytes <= limit and len(self._waiting) < most
+        most_bytes, most_requests = self._own if own else self._senders
+        fits = self._bytes + size_bytes <= most_bytes and len(self._waiting) < most_requests
         return fits or self._bytes == 0
 
     def put(self, outgoing: Outgoing) -> bool:
@@ -93,3 +92,8 @@ class SendQueue:
             if not taker.done():
                 taker.set_result(None)
                 count -= 1
+
+
+def _limits(max_bytes: int) -> tuple[int, int]:
+    """Give how many bytes may wait or be on their way, and how many requests may wait."""
+    return max_bytes, max(_FEW_REQUESTS, max_bytes // _SMALLEST_BYTES)

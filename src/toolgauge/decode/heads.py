@@ -34,9 +34,9 @@ _begins_with_ids = re.compile(_TRACE + _SPAN, re.DOTALL).match
 _ends_in_ids = re.compile(_FLAGS + _PARENT + _SPAN + _TRACE, re.DOTALL).fullmatch
 
 
-def is_trace_id(raw: bytes) -> bool:
-    """Tell whether the bytes are a trace id: 16 of them, not all zero."""
-    return len(raw) == 16 and raw != _NO_TRACE_ID
+def are_ids(trace_id: bytes, span_id: bytes) -> bool:
+    """Tell whether the bytes are a trace id and a span id: 16 and 8 of them, neither all zero."""
+    return len(trace_id) == 16 and len(span_id) == 8 and trace_id != _NO_TRACE_ID and span_id != _NO_SPAN_ID
 
 
 def is_span_id(raw: bytes) -> bool:
@@ -84,7 +84,7 @@ def _parse_head(raw: bytes) -> PackedHead | None:
     except DecodeError:
         return _first_ids(raw)
     trace_id, span_id, parent_span_id = message.trace_id, message.span_id, message.parent_span_id
-    if not (is_trace_id(trace_id) and is_span_id(span_id)):
+    if not are_ids(trace_id, span_id):
         return None
     if not is_span_id(parent_span_id):
         return packed_head(trace_id, span_id)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from toolgauge.decode.heads import is_span_id, is_trace_id
+from toolgauge.decode.heads import are_ids, is_span_id
 from toolgauge.decode.messages import LOG_RECORD, RESOURCE, SCOPE, SPAN, Repeated, parse
 from toolgauge.decode.pieces import joined
 from toolgauge.decode.values import Attributes, Events, Values, check_number, text
@@ -17,8 +17,9 @@ from toolgauge.model.records import LogRecord, Resource, Scope, Span, SpanKind, 
 Known = TypeVar("Known")
 
 _OWN_SCOPE = "toolgauge"
-_KINDS: tuple[SpanKind, ...] = ("unspecified", "internal", "server", "client", "producer", "consumer")
-_STATUS_CODES: tuple[StatusCode, ...] = ("unset", "ok", "error")
+# What is not among these says nothing.
+_KINDS: dict[int, SpanKind] = {1: "internal", 2: "server", 3: "client", 4: "producer", 5: "consumer"}
+_STATUS_CODES: dict[int, StatusCode] = {1: "ok", 2: "error"}
 _SERVICE_NAME = "service.name"
 _EVENT_NAME = "event.name"
 _MEMO_ENTRIES = 512
@@ -51,23 +52,24 @@ class Views:
     def span(self, raw: bytes, resource: Resource, scope: Scope) -> Span:
         """View a raw span; raise `DecodeError` when it cannot be parsed, is too large, or has no valid ids."""
         message = parse(SPAN, raw)
-        check_number(message.attributes)
+        attributes = message.attributes
+        check_number(attributes)
         trace_id, span_id, parent = message.trace_id, message.span_id, message.parent_span_id
-        if not (is_trace_id(trace_id) and is_span_id(span_id)):
+        if not are_ids(trace_id, span_id):
             raise DecodeError("the span has no valid ids")
-        kind, status, events, flags = message.kind, message.status, message.events, message.flags
-        code, status_message = status.code, status.message
+        status, events, flags = message.status, message.events, message.flags
+        status_message = status.message
         return Span(
             ref=SpanRef(trace_id.hex(), span_id.hex()),
-            parent_span_id=parent.hex() if parent and is_span_id(parent) else None,
+            parent_span_id=parent.hex() if is_span_id(parent) else None,
             parent_is_remote=remote_flag(flags) if flags else None,
             name=text(message.name),
-            kind=_KINDS[kind] if 0 <= kind < len(_KINDS) else "unspecified",
+            kind=_KINDS.get(message.kind, "unspecified"),
             start_ns=message.start_time_unix_nano,
             end_ns=message.end_time_unix_nano,
-            attributes=Attributes(message.attributes, self._values),
+            attributes=Attributes(attributes, self._values),
             events=Events(events, self._values) if events else (),
-            status=_STATUS_CODES[code] if 0 <= code < len(_STATUS_CODES) else "unset",
+            status=_STATUS_CODES.get(status.code, "unset"),
             status_message=text(status_message) if status_message else "",
             resource=resource,
             scope=scope,
@@ -77,11 +79,12 @@ class Views:
     def log_record(self, raw: bytes, resource: Resource, scope: Scope) -> LogRecord:
         """View a raw log record; raise `DecodeError` when it cannot be parsed or is too large."""
         message = parse(LOG_RECORD, raw)
-        check_number(message.attributes)
-        attributes = Attributes(message.attributes, self._values)
+        written = message.attributes
+        check_number(written)
+        attributes = Attributes(written, self._values)
         event_name = text(message.event_name) or attributes.get(_EVENT_NAME)
         trace_id, span_id = message.trace_id, message.span_id
-        has_span = is_trace_id(trace_id) and is_span_id(span_id)
+        has_span = are_ids(trace_id, span_id)
         return LogRecord(
             ref=SpanRef(trace_id.hex(), span_id.hex()) if has_span else None,
             event_name=event_name if isinstance(event_name, str) else "",

@@ -50,17 +50,17 @@ _PARAMETERS = ("parameters", "inputSchema", "input_schema", "parameters_json_sch
 class Message:
     """One message. Parts are read when asked for: of a long history only the answers are of interest."""
 
-    __slots__ = ("_calls_beside", "_parts", "_source", "role")
+    __slots__ = ("_item", "_parts", "_source", "role")
 
     def __init__(self, item: JsonObject, default_role: str) -> None:
         source, inner = (item, None) if "message" not in item else _inside(item)
         written = source.get("role")
         role = _ROLES.get(written) if isinstance(written, str) else None
         self.role = role or _role(source, item, default_role)
+        self._item = item
         self._source = source
         parts = source.get("parts")
         self._parts = _parts(parts if parts is not None else _body(source, inner))
-        self._calls_beside = source.get("tool_calls") or (None if source is item else item.get("tool_calls"))
 
     @property
     def text(self) -> str:
@@ -96,8 +96,9 @@ class Message:
         """Add what the message says, in one walk over its parts; calls take their positions from `first` on."""
         answered = len(answers)
         written = self._add_parts(calls, answers, agent, first)
-        if self._calls_beside:
-            for part in _parts(self._calls_beside):
+        beside = self._source.get("tool_calls") or self._item.get("tool_calls")
+        if beside:
+            for part in _parts(beside):
                 _add_call(calls, part, agent, first)
         if self.role != "tool":
             if written:

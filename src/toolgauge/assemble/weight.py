@@ -38,7 +38,7 @@ _OBSERVATION_BYTES = 150
 # What has no more than that.
 _PLAIN = frozenset((AgentRun, ConversationSeen, ModelCall))
 # A call has an id as well.
-_CALL_BYTES = _OBSERVATION_BYTES + 80
+_CALL_ID_BYTES = 80
 # A definition with its place in a tuple.
 _TOOL_BYTES = 100
 # What is remembered of tools on offer: some hundred sets of dozens.
@@ -48,6 +48,7 @@ _NUMBER_BYTES = 28
 _ATTRIBUTE_BYTES = 64
 # What the garbage collector keeps beside each container.
 _COLLECTED_BYTES = 16
+_CONTAINER_BYTES = _WRAPPER_BYTES + _COLLECTED_BYTES
 # So many elements of a value are looked at on each level of nesting, in places all over it: by the golden ratio, which
 # falls into step with no table's columns.
 _MOST = 64
@@ -135,18 +136,22 @@ class Scale:
 
     def sampled(self, reading: Reading) -> int:
         """Return about how many bytes the reading takes, unless it is made to seem less."""
-        size = READING_BYTES
+        size = READING_BYTES + _OBSERVATION_BYTES * len(reading.observations)
         for seen in reading.observations:
+            # By their very classes: asking a Struct what it is an instance of takes five times as long.
             if type(seen) in _PLAIN:
-                size += _OBSERVATION_BYTES
                 continue
-            if type(seen) is MessageSeen and seen.role == "system":
+            if type(seen) is MessageSeen:
                 if seen is self._system:
+                    size -= _OBSERVATION_BYTES
                     continue
-                self._system = seen
-            elif type(seen) is ToolsOffered and self._offered is not None:
+                if seen.role == "system":
+                    self._system = seen
+                size += seen.text.__sizeof__()
+            elif type(seen) is not ToolsOffered:
+                size += _told_of_call(seen)
+            elif self._offered is not None:
                 size += self._offered.weight(seen.tools, reading.size_bytes)
-            size += weight_of(seen)
         for _, value in reading.attributes:
             size += _ATTRIBUTE_BYTES + value.__sizeof__()
         most = READING_BYTES + _MOST_TIMES * reading.size_bytes
@@ -155,17 +160,24 @@ class Scale:
 
 def weight_of(observation: Observation) -> int:
     """Return about how many bytes an observation takes."""
-    # By their very classes: asking a Struct what it is an instance of takes five times as long.
     if type(observation) is MessageSeen:
         return _OBSERVATION_BYTES + observation.text.__sizeof__()
+    return _OBSERVATION_BYTES + _told_of_call(observation)
+
+
+def _told_of_call(observation: Observation) -> int:
+    """Weigh what is told of a call; nothing is, where the observation is not about one."""
     if type(observation) is CallExecuted:
-        known = _content(observation.arguments) + _content(observation.result)
-        return _CALL_BYTES + known + _error(observation.error)
-    if type(observation) is CallRequested:
-        return _CALL_BYTES + _content(observation.arguments)
-    if type(observation) is CallAnswered:
-        return _CALL_BYTES + _content(observation.result) + _error(observation.error)
-    return _OBSERVATION_BYTES
+        told, error = _content(observation.arguments) + _content(observation.result), observation.error
+    elif type(observation) is CallRequested:
+        return _CALL_ID_BYTES + _content(observation.arguments)
+    elif type(observation) is CallAnswered:
+        told, error = _content(observation.result), observation.error
+    else:
+        return 0
+    if error is not None:
+        told += _OBSERVATION_BYTES + error.message.__sizeof__()
+    return _CALL_ID_BYTES + told
 
 
 def _texts_of(reading: Reading) -> int:
@@ -197,10 +209,8 @@ def _texts(level: list[object]) -> int:
 
 
 def _content(content: Content) -> int:
-    if type(content) is Unparsed:
-        return _WRAPPER_BYTES + content.text.__sizeof__()
     if type(content) is not Recorded:
-        return 0
+        return _WRAPPER_BYTES + content.text.__sizeof__() if type(content) is Unparsed else 0
     value = content.value
     # Names of members are kept once by the parser, however often they occur.
     if type(value) is dict:
@@ -209,8 +219,8 @@ def _content(content: Content) -> int:
         elements = value
     else:
         return _WRAPPER_BYTES + value.__sizeof__()
-    size = _WRAPPER_BYTES + _COLLECTED_BYTES + value.__sizeof__()
-    if len(elements) > _MOST:
+    size = _CONTAINER_BYTES + value.__sizeof__()
+    if len(value) > _MOST:
         return size + _levels(list(elements))
     # Most arguments and results have no level below this one.
     within = 0
@@ -222,10 +232,6 @@ def _content(content: Content) -> int:
         else:
             within += _NUMBER_BYTES
     return size + within
-
-
-def _error(error: CallError | None) -> int:
-    return 0 if error is None else _OBSERVATION_BYTES + error.message.__sizeof__()
 
 
 def _levels(level: list[Json]) -> int:

@@ -20,22 +20,18 @@ class SeenTwice:
         self._began_ns = 0
         self._newer: set[int] = set()
         self._older: set[int] = set()
-        self._seen = self._repeated = 0
+        self._repeated = 0
         self.loop_suspected = False
 
     def add(self, ref: SpanRef, now_ns: int) -> None:
         """Take note of one span."""
         if now_ns - self._began_ns >= _WINDOW_NS:
             self._turn_over(now_ns)
-        known = hash(ref)
-        if known in self._newer or known in self._older:
+        known, newer = hash(ref), self._newer
+        if known in newer or known in self._older:
             self._repeated += 1
-        elif len(self._newer) < _MAX_REMEMBERED:
-            self._newer.add(known)
-        else:
-            # What is not remembered could not be found again: it says nothing about the share.
-            return
-        self._seen += 1
+        elif len(newer) < _MAX_REMEMBERED:
+            newer.add(known)
 
     def turn_over_if_due(self, now_ns: int) -> None:
         """Let a suspicion end when nothing comes any more."""
@@ -43,7 +39,9 @@ class SeenTwice:
             self._turn_over(now_ns)
 
     def _turn_over(self, now_ns: int) -> None:
-        self.loop_suspected = self._seen >= _LEAST_SPANS and self._repeated >= _SUSPICIOUS_SHARE * self._seen
+        # What is not remembered could not be found again: it says nothing about the share.
+        seen = len(self._newer) + self._repeated
+        self.loop_suspected = seen >= _LEAST_SPANS and self._repeated >= _SUSPICIOUS_SHARE * seen
         self._older, self._newer = self._newer, set()
-        self._seen = self._repeated = 0
+        self._repeated = 0
         self._began_ns = now_ns

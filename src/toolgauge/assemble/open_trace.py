@@ -20,6 +20,8 @@ from toolgauge.model.trajectory import ClosedBecause, Trajectory
 _TRACE_BYTES = 800
 # What the ids of one span take: two texts and an entry in a table.
 _HEAD_BYTES = 210
+# What decides when a trace closes, and where it belongs.
+_NOTED = frozenset((AgentRun, ConversationSeen))
 
 
 class OpenTrace:
@@ -32,8 +34,8 @@ class OpenTrace:
         "_awaited",
         "_content",
         "_ended_ns",
-        "_heads",
         "_missing",
+        "_parents",
         "_passed",
         "_settings",
         "active_ns",
@@ -53,8 +55,8 @@ class OpenTrace:
         self._settings = settings
         self._ended_ns: int | None = None
         self._content = ContentBudget(settings.max_content_bytes, offered)
-        # Spans of which only the ids came, with their parents.
-        self._heads: dict[str, str | None] = {}
+        # The spans that have arrived, with their parents; where the ids came first, they stay what they were.
+        self._parents: dict[str, str | None] = {}
         # Parents of this service, and spans of log records, that have not arrived.
         self._missing: set[str] | None = None
         # Chains from agent runs upward: where they wait for the next parent, and which spans they passed.
@@ -78,10 +80,10 @@ class OpenTrace:
 
     def add_ids(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
         """Take the ids of a span that no dialect reads."""
-        if not self._holds(span_id):
+        if span_id not in self._parents:
             self.active_ns = now_ns
             self.size_bytes += _HEAD_BYTES
-            self._heads[span_id] = parent
+            self._parents[span_id] = parent
             self._arrive(span_id, None if is_remote else parent, now_ns)
 
     def due(self) -> tuple[int, ClosedBecause]:
@@ -102,13 +104,10 @@ class OpenTrace:
     def gathered(self) -> GatheredTrace:
         """Return what has come so far."""
         self.size_bytes += self._content.trim()
-        readings = self.readings
-        parents = {reading.ref.span_id: reading.parent_span_id for reading in readings if not reading.is_log}
-        parents.update(self._heads)
         return GatheredTrace(
             trace_id=self.trace_id,
-            readings=readings,
-            parents=parents,
+            readings=self.readings,
+            parents=self._parents,
             left_out=self._content.left_out,
         )
 
@@ -127,8 +126,9 @@ class OpenTrace:
             return
         self.active_ns = now_ns
         self.size_bytes += self._content.put(span_id, reading)
-        if span_id not in self._heads:
-            self._arrive(span_id, None if reading.parent_is_remote else reading.parent_span_id, now_ns)
+        if span_id not in self._parents:
+            self._parents[span_id] = parent = reading.parent_span_id
+            self._arrive(span_id, None if reading.parent_is_remote else parent, now_ns)
         self._note(reading, now_ns)
 
     def _add_log(self, reading: Reading, now_ns: int) -> None:
@@ -143,7 +143,7 @@ class OpenTrace:
             return
         self.active_ns = now_ns
         self.size_bytes += LOG_KEY_BYTES + self._content.put(said, reading)
-        if not self._holds(span_id):
+        if span_id not in self._parents:
             self._miss(span_id)
         self._note(reading, now_ns)
 
@@ -151,21 +151,14 @@ class OpenTrace:
         """Note what decides when the trace closes, and where it belongs."""
         # Asked of every span: a loop costs half of what a generator does, and classes a fifth of `isinstance`.
         for seen in reading.observations:
+            if type(seen) not in _NOTED:
+                continue
             if type(seen) is ConversationSeen:
                 ranked = (seen.rank, seen.conversation_id)
                 if self.conversation is None or ranked < self.conversation:
                     self.conversation = ranked
-            elif type(seen) is AgentRun and not reading.is_log:
+            elif not reading.is_log:
                 self._climb(reading.ref.span_id, now_ns)
-
-    def _holds(self, span_id: str) -> bool:
-        return span_id in self._content.readings or span_id in self._heads
-
-    def _parent(self, span_id: str) -> str | None:
-        # Where the ids came first, they stay what they were.
-        if span_id in self._heads:
-            return self._heads[span_id]
-        return self._content.readings[span_id].parent_span_id
 
     def _miss(self, span_id: str) -> None:
         if self._missing is None:
@@ -176,7 +169,7 @@ class OpenTrace:
     def _arrive(self, span_id: str, local_parent: str | None, now_ns: int) -> None:
         if self._missing:
             self._missing.discard(span_id)
-        if local_parent is not None and not self._holds(local_parent):
+        if local_parent is not None and local_parent not in self._parents:
             self._miss(local_parent)
         if self._awaited and span_id in self._awaited:
             self._awaited.discard(span_id)
@@ -189,12 +182,12 @@ class OpenTrace:
         at: str = span_id
         while at not in self._passed:
             self._passed.add(at)
-            parent = self._parent(at)
+            parent = self._parents[at]
             if parent is None:
                 # Keep the first: a run that ends again within the grace does not prolong it.
                 self._ended_ns = now_ns if self._ended_ns is None else self._ended_ns
                 return
-            if not self._holds(parent):
+            if parent not in self._parents:
                 self._await(parent)
                 return
             at = parent

@@ -27,7 +27,7 @@ from toolgauge.model.observations import (
 )
 
 # As CPython lays them out, and a tenth for what its allocator loses: the reading with its times, its reference with
-# three ids, its place in a table.
+# three ids, its places in two tables.
 READING_BYTES = 650
 # Names of services and scopes, which the spans of one request share, are no longer; what is longer counts each time.
 _LONGEST_NAME = 256

@@ -17,11 +17,9 @@ from toolgauge.model.observations import AgentRun, ConversationSeen, Reading
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
 # What a trace takes by itself, the tables in which it is looked up included.
-_TRACE_BYTES = 800
+_TRACE_BYTES = 900
 # What the ids of one span take: two texts and an entry in a table.
 _HEAD_BYTES = 210
-# What decides when a trace closes, and where it belongs.
-_NOTED = frozenset((AgentRun, ConversationSeen))
 
 
 class OpenTrace:
@@ -151,13 +149,11 @@ class OpenTrace:
         """Note what decides when the trace closes, and where it belongs."""
         # Asked of every span: a loop costs half of what a generator does, and classes a fifth of `isinstance`.
         for seen in reading.observations:
-            if type(seen) not in _NOTED:
-                continue
             if type(seen) is ConversationSeen:
                 ranked = (seen.rank, seen.conversation_id)
                 if self.conversation is None or ranked < self.conversation:
                     self.conversation = ranked
-            elif not reading.is_log:
+            elif type(seen) is AgentRun and not reading.is_log:
                 self._climb(reading.ref.span_id, now_ns)
 
     def _miss(self, span_id: str) -> None:

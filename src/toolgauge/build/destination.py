@@ -8,12 +8,9 @@ from toolgauge.config.model import Config
 from toolgauge.forward.destination import Destination
 from toolgauge.forward.fan_out import FanOut
 from toolgauge.forward.leaf import Leaf
-from toolgauge.forward.settings import DestinationSettings, RetrySettings
+from toolgauge.forward.settings import LEAST_OWN_RESERVE_BYTES, DestinationSettings, RetrySettings
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.tls import ClientTls
-
-# Scores of the spans that fill a queue take half as many bytes as they with two criteria, and more with more of them.
-_LEAST_OWN_RESERVE_BYTES = 16 * 1024 * 1024
 
 
 def make_outbox(config: Config, metrics: SelfMetrics, *, hop_id: str, user_agent: str) -> FanOut | Leaf:
@@ -70,7 +67,8 @@ def destination_settings(exporter: OtlpExporter, number: int = 1) -> Destination
             max_elapsed_time_s=retry.max_elapsed_time / 1e9,
         ),
         queue_max_bytes=exporter.queue.max_bytes,
-        own_reserve_bytes=max(_LEAST_OWN_RESERVE_BYTES, exporter.queue.max_bytes),
+        # With two criteria, what is said of the spans that fill a queue takes half as many bytes as they; with more, more.
+        own_reserve_bytes=max(LEAST_OWN_RESERVE_BYTES, exporter.queue.max_bytes),
         in_flight=exporter.queue.num_consumers,
         max_request_bytes=exporter.max_request_size,
     )

@@ -11,8 +11,6 @@ from toolgauge.model.errors import DecodeError
 _OURS = "toolgauge."
 _OUR_TEXT = _OURS.encode()
 _OUR_MARKS = span_marks((_OURS,))
-# Up to so many bytes the plain test takes less time than a search begins with.
-_SHORT = 4096
 
 
 def annotate(raw: bytes, written: bytes) -> bytes:
@@ -20,16 +18,16 @@ def annotate(raw: bytes, written: bytes) -> bytes:
 
     `written` is a serialised span that has nothing else.
     """
-    if len(raw) > _SHORT:
-        has_ours = _OUR_MARKS.found_among((raw,), raw)
-    else:
-        # The plain test settles it for nearly all, at a tenth of what the pattern costs.
-        # (`in` first tries to read it as a number, and fails at length.)
-        has_ours = raw.find(_OUR_TEXT) >= 0 and _OUR_MARKS.found_in(raw)
-    return (_without_ours(raw) if has_ours else raw) + written
+    # The plain test settles it for nearly all, at a tenth of what the pattern costs.
+    # (`in` first tries to read it as a number, and fails at length.)
+    if raw.find(_OUR_TEXT) >= 0:
+        raw = _without_ours(raw)
+    return raw + written
 
 
 def _without_ours(raw: bytes) -> bytes:
+    if not _OUR_MARKS.found_in(raw):
+        return raw
     try:
         message = parse(SPAN_ATTRIBUTES, raw)
     except DecodeError:

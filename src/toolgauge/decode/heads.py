@@ -57,7 +57,7 @@ def read_heads(group: HeadGroupMessage) -> list[PackedHead] | None:
     group.DiscardUnknownFields()
     written, count = group.SerializeToString(), len(group.items)
     # Eight zeros may be half of a trace id that somebody widened, or no id: told by looking at each.
-    if len(written) > count * _LARGEST_BYTES or written.find(_NO_SPAN_ID) >= 0:
+    if len(written) > count * _LARGEST_BYTES or _NO_SPAN_ID in written:
         return None
     heads: list[PackedHead] = _HEADS.findall(written)
     # One that is none has no trace id. Two that are none may look like one, which nothing makes up for then.

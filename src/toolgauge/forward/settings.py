@@ -11,6 +11,8 @@ Protocol: TypeAlias = Literal["grpc", "http"]
 Compression: TypeAlias = Literal["gzip", "none"]
 
 _MIB = 1 << 20
+# Where the queue is small; metrics, which no span brings, need room as well.
+LEAST_OWN_RESERVE_BYTES = 16 * _MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,6 @@ class DestinationSettings:
     timeout_s: float = 10.0
     retry: RetrySettings = field(default_factory=RetrySettings)
     queue_max_bytes: int = 64 * _MIB
-    own_reserve_bytes: int = 16 * _MIB
+    own_reserve_bytes: int = LEAST_OWN_RESERVE_BYTES
     in_flight: int = 10
     max_request_bytes: int = 128 * _MIB

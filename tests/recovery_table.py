@@ -16,12 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from toolgauge.build.pipeline import offline_pipeline
 from toolgauge.config.model import Config
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.replay.recordings import find_files, read
-from toolgauge.replay.run import scorecards
+from toolgauge.offline.replay.recordings import find_files, read
+from toolgauge.offline.replay.run import scorecards
+from toolgauge.service.pipeline_factory import offline_pipeline
 
 ROOT = Path(__file__).parent.parent
 CORPUS = Path(__file__).parent / "corpus"

@@ -11,13 +11,13 @@ import yaml
 
 from tests.walk.support import Walk
 from toolgauge import plugins
-from toolgauge.build.criteria import load_configuration, load_for_replay
-from toolgauge.build.process import measure_process
 from toolgauge.cli.main import commands
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
 from toolgauge.config.show import shown
 from toolgauge.model.json import Json
+from toolgauge.service.criteria import load_configuration, load_for_replay
+from toolgauge.service.process import measure_process
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from toolgauge import plugins
-from toolgauge.build.criteria import load_for_replay
-from toolgauge.cases.case import Case, Line, parse
-from toolgauge.cases.run import Cases
 from toolgauge.model.outcomes import Errored, NotEvaluated, Scored
+from toolgauge.offline.cases.case import Case, Line, parse
+from toolgauge.offline.cases.run import Cases
+from toolgauge.service.criteria import load_for_replay
 
 FOLDER = Path(__file__).parent.parent / "docs" / "evaluators"
 ORIGINALS = FOLDER / "originals.md"

@@ -37,7 +37,6 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 
 from tests.wire.destination import receiving
 from tests.wire.support import environment, threads_beside_main, until
-from toolgauge.build.clock import SteadyClock
 from toolgauge.in_process import ToolgaugeSpanExporter
 from toolgauge.model.delivery import Accepted, Answer, Signal
 from toolgauge.model.errors import ConfigError
@@ -46,6 +45,7 @@ from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.clock import SteadyClock
 
 RESOURCE = Resource({"service.name": "trip-planner"})
 HAPPENED = {

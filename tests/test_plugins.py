@@ -6,8 +6,8 @@ from typing import Protocol
 import pytest
 
 from toolgauge import plugins
+from toolgauge.dialects.genai import GenAI
 from toolgauge.model.errors import ConfigError
-from toolgauge.recognize.dialects.genai import GenAI
 
 WHOLE = """
 class Whole:

@@ -25,15 +25,15 @@ from opentelemetry.metrics import MeterProvider, get_meter_provider
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from toolgauge.build.criteria import load_for_replay
-from toolgauge.build.in_process import InProcess, Ways
-from toolgauge.build.pipeline import VERSION
 from toolgauge.config.model import Config
-from toolgauge.emit.sdk_metrics import SdkMetrics
+from toolgauge.export.sdk_metrics import SdkMetrics
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.score.criterion import Criterion
+from toolgauge.service.criteria import load_for_replay
+from toolgauge.service.in_process_factory import InProcess, Ways
+from toolgauge.service.pipeline_factory import VERSION
 
 _LOG = logging.getLogger("toolgauge")
 _MAX_WAITING = 8192

@@ -21,7 +21,7 @@ import grpc
 
 from tests.bench.profile_pipeline import METHOD, caught
 from tests.bench.throughput import free_port, running
-from toolgauge.decode.envelope import parse_request
+from toolgauge.otlp.envelope import parse_request
 
 CONTENDERS = ("relay", "forward", "toolgauge")
 CONNECTIONS = 4

@@ -21,8 +21,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests.bench.profile_pipeline import caught, feed
 from tests.walk.support import Walk
-from toolgauge.decode.marks import span_marks
-from toolgauge.decode.messages import REQUEST, SPAN, SpanMessage
+from toolgauge.otlp.marks import span_marks
+from toolgauge.otlp.messages import REQUEST, SPAN, SpanMessage
 
 # About as many bytes as toolgauge writes: a log record and an event a result, and attributes on a tool's span.
 _RECORD, _EVENT, _ATTRIBUTES, _HEAD = b"r" * 550, b"e" * 300, b"J\x3e" + b"a" * 62, b"h" * 400

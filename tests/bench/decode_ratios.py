@@ -20,16 +20,16 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
-from toolgauge.decode.annotate import annotate
-from toolgauge.decode.decoder import Decoder
-from toolgauge.decode.envelope import parse_request
-from toolgauge.decode.heads import read_head
-from toolgauge.decode.marks import span_marks
-from toolgauge.decode.messages import SPAN
-from toolgauge.decode.values import Attributes, Values
-from toolgauge.decode.views import Views
 from toolgauge.model import records
 from toolgauge.model.json import Value
+from toolgauge.otlp.annotate import annotate
+from toolgauge.otlp.decoder import Decoder
+from toolgauge.otlp.envelope import parse_request
+from toolgauge.otlp.heads import read_head
+from toolgauge.otlp.marks import span_marks
+from toolgauge.otlp.messages import SPAN
+from toolgauge.otlp.values import Attributes, Values
+from toolgauge.otlp.views import Views
 
 MARKS = (
     "gen_ai.", "openinference.", "llm.", "tool.name", "tool.parameters", "traceloop.", "ai.toolCall", "ai.prompt",

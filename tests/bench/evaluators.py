@@ -23,19 +23,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from toolgauge.build.evaluators import make_evaluator
-from toolgauge.cases.actual import trajectory_of
-from toolgauge.cases.case import Case, Line, parse
-from toolgauge.cases.expected import expected_of
-from toolgauge.cases.problems import CaseError
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.offline.cases.actual import trajectory_of
+from toolgauge.offline.cases.case import Case, Line, parse
+from toolgauge.offline.cases.expected import expected_of
+from toolgauge.offline.cases.problems import CaseError
 from toolgauge.score.criterion import Criterion, Inline, ToolKinds
 from toolgauge.score.scorer import Scorer
+from toolgauge.service.evaluators import make_evaluator
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 ORIGINALS = Path(__file__).parent / "tools" / "score_originals.py"

@@ -17,8 +17,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from toolgauge.decode.decoder import Decoder
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.otlp.decoder import Decoder
 from toolgauge.plugins import dialects
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.selfmetrics import SelfMetrics

@@ -10,16 +10,16 @@ from types import TracebackType
 import msgspec
 
 from tests.walk.support import Walk
-from toolgauge import pipeline
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.seen_twice import SeenTwice
-from toolgauge.decode.decoder import DecodedTraces, Decoder
-from toolgauge.decode.envelope import parse_request
-from toolgauge.decode.messages import SPAN
-from toolgauge.decode.values import value
-from toolgauge.departures import Departures
-from toolgauge.emit.emitter import Emitter
-from toolgauge.emit.hold import Hold
+from toolgauge.export.emitter import Emitter
+from toolgauge.otlp.decoder import DecodedTraces, Decoder
+from toolgauge.otlp.envelope import parse_request
+from toolgauge.otlp.messages import SPAN
+from toolgauge.otlp.values import value
+from toolgauge.pipeline import pipeline
+from toolgauge.pipeline.egress import Departures
+from toolgauge.pipeline.hold import Hold
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.scorer import Scorer
 

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 
-from toolgauge.build.service import Service
 from toolgauge.cli.main import main
+from toolgauge.service.service import Service
 
 _EVERY_S = 0.005
 _LATE_S = 0.015

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import Ended, run
-from toolgauge.cases.files import lines
+from toolgauge.offline.cases.files import lines
 
 GOOD: dict[str, object] = {
     "id": "good",

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from toolgauge.build.criteria import load_for_replay
 from toolgauge.config.criteria import CriterionConfig, load_criteria_files
 from toolgauge.config.expected import expected_json
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
+from toolgauge.service.criteria import load_for_replay
 
 
 def read(folder: Path, text: str) -> CriterionConfig:

@@ -13,31 +13,31 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.walk.support import Walk
 from toolgauge import plugins
-from toolgauge.cases.case import Case, Line, parse
-from toolgauge.cases.run import Cases
 from toolgauge.config.criteria import load_criteria_files
 from toolgauge.config.load import load
 from toolgauge.config.parse import parse_yaml
 from toolgauge.config.references import read_references
-from toolgauge.decode.annotate import annotate
-from toolgauge.decode.decoder import Decoder
-from toolgauge.decode.envelope import count_items, encode_spans
-from toolgauge.decode.heads import read_head
-from toolgauge.decode.otlp_json import request_from_json, requests_from_json
-from toolgauge.decode.recorded_time import newest_time_ns
-from toolgauge.decode.values import value as decode_value
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import ConfigError, DecodeError, ToolgaugeError
 from toolgauge.model.json import Value
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Errored
 from toolgauge.model.records import Record
+from toolgauge.offline.cases.case import Case, Line, parse
+from toolgauge.offline.cases.run import Cases
+from toolgauge.offline.replay.recordings import read
+from toolgauge.otlp.annotate import annotate
+from toolgauge.otlp.decoder import Decoder
+from toolgauge.otlp.envelope import count_items, encode_spans
+from toolgauge.otlp.heads import read_head
+from toolgauge.otlp.otlp_json import request_from_json, requests_from_json
+from toolgauge.otlp.recorded_time import newest_time_ns
+from toolgauge.otlp.values import value as decode_value
 from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate
 from toolgauge.recognize import values
 from toolgauge.recognize.literals import parse_literal
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recognize.reprs import parse_fields, parse_repr
-from toolgauge.replay.recordings import read
 from toolgauge.selfmetrics import SelfMetrics
 
 Target = Callable[[bytes], None]

@@ -3,14 +3,14 @@
 import json
 
 from tests.golden.goldens import Golden
-from toolgauge.build.evaluators import make_evaluator
-from toolgauge.cases.actual import trajectory_of
-from toolgauge.cases.expected import expected_of
 from toolgauge.model.content import Content, Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.offline.cases.actual import trajectory_of
+from toolgauge.offline.cases.expected import expected_of
+from toolgauge.originals.strands_judges import Faithfulness, TrajectoryJudge, YesOrNo
 from toolgauge.score.judge_view import Entry, Said, view_of_last_run
-from toolgauge.score.peers.strands_judges import Faithfulness, TrajectoryJudge, YesOrNo
+from toolgauge.service.evaluators import make_evaluator
 
 
 def test_the_judge_is_shown_what_the_original_shows(judged_golden: Golden):

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from toolgauge.build import judges
-from toolgauge.build.criteria import load_configuration
 from toolgauge.cli.main import commands
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
@@ -16,6 +14,8 @@ from toolgauge.config.show import shown
 from toolgauge.in_process import ToolgaugeSpanExporter
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator
+from toolgauge.service import judges
+from toolgauge.service.criteria import load_configuration
 
 CRITERIA = "criteria: [{name: right, evaluator: tool_selection_accuracy}]\n"
 JUDGE = 'judge: {model: "openai:gpt-4.1-mini", api_key: sk-key}\n'

@@ -9,7 +9,7 @@ import pytest
 
 from tests.judge.support import MAYBE, NO, YES, Bench, RightTool, Script, WholeRun, inquiry, run, said
 from tests.score.support import tool_call, trajectory
-from toolgauge.emit.redact import Redactor
+from toolgauge.export.redact import Redactor
 from toolgauge.judge.client import Reply, Request
 from toolgauge.judge.judges import Judges
 from toolgauge.judge.settings import JudgeSettings, Prices

@@ -5,10 +5,10 @@ from typing import NoReturn
 
 from tests.judge.support import RightTool, WholeRun
 from tests.score.support import expected, tool_call, trajectory
+from toolgauge.evaluators.tool_success import ToolSuccess
 from toolgauge.model.judging import Answers, JudgeEvaluator
 from toolgauge.model.outcomes import Errored, NotEvaluated, Scored
 from toolgauge.score.criterion import Criterion, Lookup, ToolKinds, When
-from toolgauge.score.evaluators.tool_success import ToolSuccess
 from toolgauge.score.scorer import Scorer
 
 OF = trajectory(tool_call("find", agent="clerk"), tool_call("buy", agent="buyer"), agents=("clerk", "buyer"))

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.assemble.support import assembler
-from toolgauge.decode.decoder import Decoder
+from toolgauge.dialects.genai import GenAI
+from toolgauge.dialects.openinference import OpenInference
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.observations import Reading
 from toolgauge.model.records import PackedHead
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.dialects.genai import GenAI
-from toolgauge.recognize.dialects.openinference import OpenInference
+from toolgauge.otlp.decoder import Decoder
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.selfmetrics import SelfMetrics
 

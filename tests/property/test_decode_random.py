@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.decode import stock
-from toolgauge.decode.annotate import annotate
-from toolgauge.decode.decoder import Decoder
-from toolgauge.decode.envelope import count_items, encode_spans
-from toolgauge.decode.heads import read_head
-from toolgauge.decode.marks import log_marks, span_marks
-from toolgauge.decode.values import Values
-from toolgauge.decode.values import value as decode_value
+from tests.otlp import stock
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Value
 from toolgauge.model.records import SpanHead
+from toolgauge.otlp.annotate import annotate
+from toolgauge.otlp.decoder import Decoder
+from toolgauge.otlp.envelope import count_items, encode_spans
+from toolgauge.otlp.heads import read_head
+from toolgauge.otlp.marks import log_marks, span_marks
+from toolgauge.otlp.values import Values
+from toolgauge.otlp.values import value as decode_value
 
 MARKS = ("gen_ai.", "a", "名")
 WANTED = ("session.id", "k" * 128)

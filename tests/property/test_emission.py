@@ -13,9 +13,9 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.emit.scorecards import TRACE, call, call_result, emitter, plain, trajectory
-from toolgauge.emit.emitter import Emitter
-from toolgauge.emit.settings import EmitSettings
+from tests.export.scorecards import TRACE, call, call_result, emitter, plain, trajectory
+from toolgauge.export.emit_settings import EmitSettings
+from toolgauge.export.emitter import Emitter
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scorecard, Scored
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory

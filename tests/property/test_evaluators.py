@@ -8,6 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.score.support import expect, expected, judge, tool_call, trajectory
+from toolgauge.evaluators.known_tool import KnownTool
+from toolgauge.evaluators.tool_call_args import ToolCallArgs
+from toolgauge.evaluators.tool_call_f1 import ToolCallF1
+from toolgauge.evaluators.tool_parameter_match import ToolParameterMatch
+from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.evaluators.tool_trajectory import ToolTrajectory
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import Json, JsonObject
@@ -16,12 +22,6 @@ from toolgauge.model.outcomes import Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import CallState, ToolCall
 from toolgauge.score.argument_rules import ArgumentRules
-from toolgauge.score.evaluators.known_tool import KnownTool
-from toolgauge.score.evaluators.tool_call_args import ToolCallArgs
-from toolgauge.score.evaluators.tool_call_f1 import ToolCallF1
-from toolgauge.score.evaluators.tool_parameter_match import ToolParameterMatch
-from toolgauge.score.evaluators.tool_success import ToolSuccess
-from toolgauge.score.evaluators.tool_trajectory import ToolTrajectory
 
 NAMES = st.sampled_from(["pay", "book"])
 # Long enough never to occur in the words of an explanation by chance.

@@ -8,11 +8,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.score.support import expected, finished, judge, tool_call, trajectory
+from toolgauge.evaluators.tool_trajectory import Mode, ToolTrajectory
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.evaluators.tool_trajectory import Mode, ToolTrajectory
 
 MODES: list[Mode] = ["exact", "in_order", "any_order", "subset", "superset", "partial_order"]
 ORDERED = ("exact", "in_order", "partial_order")

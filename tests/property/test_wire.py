@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgauge.forward.http_sender import retry_after_s
-from toolgauge.forward.partial import delivered
-from toolgauge.listen import split_endpoint
+from toolgauge.export.http_sender import retry_after_s
+from toolgauge.export.partial import delivered
 from toolgauge.model.errors import StartError
+from toolgauge.net.listen import split_endpoint
 from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate
 
 few = settings(max_examples=300, deadline=None)

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 import grpc
 import grpc.aio
 
-from toolgauge.auth import TokenGuard
-from toolgauge.decode.otlp_json import request_from_json
 from toolgauge.model.delivery import Accepted, Answer, Signal
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.net.auth import TokenGuard
+from toolgauge.net.tls import ServerTls
+from toolgauge.otlp.otlp_json import request_from_json
 from toolgauge.receive.cors import Cors
 from toolgauge.receive.door import FromJson
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.receive.settings import GrpcSettings, HttpSettings
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.tls import ServerTls
 
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 LOGS = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"

@@ -6,10 +6,10 @@ import pytest
 from google.rpc.status_pb2 import Status
 
 from tests.receive.fakes import NOW_NS, OWN_HOP, FakeConsumer, Reply, gzipped, post, raw, read_reply, receiving
-from toolgauge.decode.otlp_json import request_from_json
 from toolgauge.model.delivery import Answer, Invalid, Refused, Unsupported
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.otlp.otlp_json import request_from_json
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.receive.settings import HttpSettings
 from toolgauge.selfmetrics import SelfMetrics

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.receive.fakes import Reply, post, raw, receiving
-from toolgauge.auth import TokenGuard
+from toolgauge.net.auth import TokenGuard
 from toolgauge.receive.cors import Cors
 
 HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"

@@ -13,10 +13,10 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from tests.certificates import Certificates, certificates
 from tests.receive.fakes import Told, call, call_once, post, raw, read_reply, receiving
-from toolgauge.auth import TokenGuard
 from toolgauge.model.errors import StartError
+from toolgauge.net.auth import TokenGuard
+from toolgauge.net.tls import ServerTls
 from toolgauge.receive.cors import Cors
-from toolgauge.tls import ServerTls
 
 BODY = b"\n\0"
 HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 2\r\n\r\n"

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from toolgauge.decode.decoder import Decoder
 from toolgauge.model.json import Value
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.observations import Observation, Reading
 from toolgauge.model.ports import Dialect
 from toolgauge.model.records import LogRecord, Record, Resource, Scope, Span, SpanEvent, SpanKind, SpanRef, StatusCode
+from toolgauge.otlp.decoder import Decoder
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.selfmetrics import SelfMetrics
 

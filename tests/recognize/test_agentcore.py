@@ -5,6 +5,8 @@ from msgspec.structs import replace
 
 from tests.recognize.support import log, observations, self_metrics, span
 from toolgauge.assemble.join import GatheredTrace, join
+from toolgauge.dialects.agentcore import AgentCore
+from toolgauge.dialects.strands import Strands
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
@@ -19,8 +21,6 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import LogRecord, Record, Span, SpanRef
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.dialects.agentcore import AgentCore
-from toolgauge.recognize.dialects.strands import Strands
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.testing.dialects import check_dialect
 

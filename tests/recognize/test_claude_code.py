@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tests.recognize.support import event, log, observations, self_metrics, span
 from toolgauge.assemble.join import GatheredTrace, join
+from toolgauge.dialects.claude_code import ClaudeCode
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
@@ -25,7 +26,6 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import LogRecord, Record, Span, SpanRef
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.dialects.claude_code import ClaudeCode
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.testing.dialects import check_dialect
 

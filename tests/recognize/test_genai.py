@@ -5,6 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.recognize.support import event, log, observations, recorded, seen, span
+from toolgauge.dialects.genai import GenAI
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
@@ -21,7 +22,6 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import Record
-from toolgauge.recognize.dialects.genai import GenAI
 
 CHAT = {"gen_ai.operation.name": "chat"}
 DETAILS = "gen_ai.client.inference.operation.details"

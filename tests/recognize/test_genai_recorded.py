@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.recognize.support import log, observations, recorded, records, seen, span
+from toolgauge.dialects.genai import GenAI
+from toolgauge.dialects.google_adk import GoogleAdk
+from toolgauge.dialects.pydantic_ai import PydanticAI
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
@@ -18,9 +21,6 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.ports import Dialect
 from toolgauge.recognize.conventions import content
-from toolgauge.recognize.dialects.genai import GenAI
-from toolgauge.recognize.dialects.google_adk import GoogleAdk
-from toolgauge.recognize.dialects.pydantic_ai import PydanticAI
 from toolgauge.recognize.messages import read_messages
 from toolgauge.testing.dialects import check_dialect
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.recognize.support import CORPUS, event, log, observations, recorded, records, seen, span
+from toolgauge.dialects.google_adk import GoogleAdk
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
@@ -20,7 +21,6 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.recognize.dialects.google_adk import GoogleAdk
 from toolgauge.testing.dialects import check_dialect
 
 SCOPE = "gcp.vertex.agent"

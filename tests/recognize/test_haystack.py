@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.recognize.support import log, observations, span
+from toolgauge.dialects.haystack import Haystack
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
@@ -20,7 +21,6 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.recognize.dialects.haystack import Haystack
 from toolgauge.testing.dialects import check_dialect
 
 TOOL = "haystack.agent.step.tool"

@@ -4,12 +4,12 @@ import tracemalloc
 import pytest
 
 from tests.recognize.support import observations, span
+from toolgauge.dialects.genai import GenAI
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallAnswered, MessageSeen, Observation
 from toolgauge.recognize.conventions import content
 from toolgauge.recognize.conventions.history import HistoryReader
-from toolgauge.recognize.dialects.genai import GenAI
 from toolgauge.recognize.messages import read_messages
 
 OWNER = ("trace", "agent")

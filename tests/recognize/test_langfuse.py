@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.recognize.support import CORPUS, event, log, observations, recorded, seen, span
-from toolgauge.decode.decoder import Decoder
+from toolgauge.dialects.langfuse import Langfuse
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
@@ -21,7 +21,7 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.recognize.dialects.langfuse import Langfuse
+from toolgauge.otlp.decoder import Decoder
 from toolgauge.testing.dialects import check_dialect
 
 PREFIX = "langfuse.observation."

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.recognize.support import event, log, observations, span
+from toolgauge.dialects.langsmith import LangSmith
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
@@ -20,7 +21,6 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.recognize.dialects.langsmith import LangSmith
 from toolgauge.testing.dialects import check_dialect
 
 MESSAGE: Json = {

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.recognize.support import event, log, observations, recorded, seen, span
-from toolgauge.decode.decoder import Decoder
+from toolgauge.dialects.mlflow import MLflow
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
@@ -22,7 +22,7 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import SpanEvent
-from toolgauge.recognize.dialects.mlflow import MLflow
+from toolgauge.otlp.decoder import Decoder
 from toolgauge.testing.dialects import check_dialect
 
 CASES = Path(__file__).parent / "cases" / "mlflow"

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.recognize.support import CORPUS, observations, recorded, records, seen, span
+from toolgauge.dialects.openai_agents import OpenAIAgents
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
@@ -14,7 +15,6 @@ from toolgauge.model.observations import (
     ModelCall,
 )
 from toolgauge.model.records import Span
-from toolgauge.recognize.dialects.openai_agents import OpenAIAgents
 from toolgauge.testing.dialects import check_dialect
 
 LIMA: Json = {"city": "Lima", "unit": "celsius"}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.recognize.support import event, log, observations, span
+from toolgauge.dialects.openinference import OpenInference
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
@@ -22,7 +23,6 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import Span
-from toolgauge.recognize.dialects.openinference import OpenInference
 from toolgauge.recognize.openinference.crewai import model_name
 
 OI = "openinference.instrumentation."

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tests.assemble.support import joined
 from tests.recognize.support import recorded
+from toolgauge.dialects.openinference import OpenInference
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.dialects.openinference import OpenInference
 
 CASES = Path(__file__).parent / "cases" / "openinference"
 

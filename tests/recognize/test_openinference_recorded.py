@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tests.recognize.support import recorded, seen
+from toolgauge.dialects.openinference import OpenInference
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.observations import (
@@ -18,7 +19,6 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.recognize.dialects.openinference import OpenInference
 
 CASES = Path(__file__).parent / "cases" / "openinference"
 CUT_OFF = '{"city": "Tokyo", "unit": '

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.recognize.support import CORPUS, log, observations, recorded, records, seen, span
+from toolgauge.dialects.openlit import OpenLit
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
@@ -17,7 +18,6 @@ from toolgauge.model.observations import (
     ModelCall,
     ToolsOffered,
 )
-from toolgauge.recognize.dialects.openlit import OpenLit
 from toolgauge.testing.dialects import check_dialect
 
 LANGCHAIN = "openlit.instrumentation.langchain"

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.recognize.support import observations, recorded, records, seen, span
+from toolgauge.dialects.pydantic_ai import PydanticAI
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
@@ -20,7 +21,6 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import StatusCode
-from toolgauge.recognize.dialects.pydantic_ai import PydanticAI
 from toolgauge.testing.dialects import check_dialect
 
 SCOPE = "pydantic-ai"

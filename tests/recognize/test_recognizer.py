@@ -3,10 +3,10 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from tests.recognize.support import REF, log, resource, self_metrics, span
+from toolgauge.dialects.genai import GenAI
 from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, MessageSeen, Observation, Reading
 from toolgauge.model.records import Record
-from toolgauge.recognize.dialects.genai import GenAI
 from toolgauge.recognize.recognizer import Recognizer
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.recognize.support import CORPUS, event, observations, recorded, records, seen, span
+from toolgauge.dialects.strands import Strands
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.observations import (
@@ -17,7 +18,6 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.recognize.dialects.strands import Strands
 from toolgauge.testing.dialects import check_dialect
 
 SCOPE = "strands.telemetry.tracer"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.recognize.support import CORPUS, event, log, observations, recorded, records, seen, span
+from toolgauge.dialects.traceloop import Traceloop
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (
@@ -21,7 +22,6 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.recognize.dialects.traceloop import Traceloop
 from toolgauge.testing.dialects import check_dialect
 
 FOLDERS = (

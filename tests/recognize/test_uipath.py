@@ -3,11 +3,11 @@
 import pytest
 
 from tests.recognize.support import CORPUS, event, log, observations, recorded, seen, span
-from toolgauge.decode.decoder import Decoder
+from toolgauge.dialects.uipath import UiPath
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, CallError, CallExecuted, ConversationSeen, Observation
-from toolgauge.recognize.dialects.uipath import UiPath
+from toolgauge.otlp.decoder import Decoder
 from toolgauge.testing.dialects import check_dialect
 
 SCOPE = "uipath.core.tracing.decorators"

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.recognize.support import CORPUS, event, log, observations, recorded, records, seen, span
+from toolgauge.dialects.vercel import Vercel
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
@@ -20,7 +21,6 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.recognize.dialects.vercel import Vercel
 from toolgauge.testing.dialects import check_dialect
 
 WEATHER: Json = {"city": "København", "unit": "celsius"}

@@ -7,12 +7,11 @@ import pytest
 from pydantic import ValidationError
 
 from tests.score.support import scored, tool_call, trajectory
-from toolgauge.build.criteria import load_for_replay
+from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import JsonObject
 from toolgauge.score.argument_rules import RULE_NAMES, ArgumentRules
 from toolgauge.score.criterion import Inline
-from toolgauge.score.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.score.rules import (
     Casefold,
     Contains,
@@ -27,6 +26,7 @@ from toolgauge.score.rules import (
     Similarity,
     Subset,
 )
+from toolgauge.service.criteria import load_for_replay
 
 
 def rules(written: dict[str, object]) -> ArgumentRules:

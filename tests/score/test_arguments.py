@@ -6,6 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.score.support import expect, expected, finished, scored, sides, tool_call, trajectory
+from toolgauge.evaluators.tool_call_args import ToolCallArgs
+from toolgauge.evaluators.tool_parameter_match import ToolParameterMatch
 from toolgauge.model.content import Unparsed
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import Json, JsonObject
@@ -13,8 +15,6 @@ from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.arguments import ArgumentComparer, CallAgreement
-from toolgauge.score.evaluators.tool_call_args import ToolCallArgs
-from toolgauge.score.evaluators.tool_parameter_match import ToolParameterMatch
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.sides import make_sides
 

@@ -6,11 +6,11 @@ import pytest
 from pydantic import ValidationError
 
 from tests.score.support import not_evaluated, scored, sides, tool_call, trajectory, user
+from toolgauge.evaluators.json_similarity import JsonSimilarity
 from toolgauge.model.expected import Expected, ExpectedOutput
 from toolgauge.model.json import Json
 from toolgauge.model.left_out import MARK
 from toolgauge.model.trajectory import Message, Trajectory
-from toolgauge.score.evaluators.json_similarity import JsonSimilarity
 
 
 def says(*texts: str) -> Trajectory:

@@ -7,6 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from tests.score.support import expect, expected, tool_call, trajectory
+from toolgauge.evaluators.faithfulness import Faithfulness
+from toolgauge.evaluators.output_judge import OutputJudge
+from toolgauge.evaluators.tool_parameter_accuracy import ToolParameterAccuracy
+from toolgauge.evaluators.tool_selection_accuracy import ToolSelectionAccuracy
+from toolgauge.evaluators.trajectory_judge import TrajectoryJudge
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
@@ -15,14 +20,9 @@ from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory
+from toolgauge.originals import strands_judges
+from toolgauge.originals.deepeval_judge import ArgumentCorrectness
 from toolgauge.score import prompts
-from toolgauge.score.evaluators.faithfulness import Faithfulness
-from toolgauge.score.evaluators.output_judge import OutputJudge
-from toolgauge.score.evaluators.tool_parameter_accuracy import ToolParameterAccuracy
-from toolgauge.score.evaluators.tool_selection_accuracy import ToolSelectionAccuracy
-from toolgauge.score.evaluators.trajectory_judge import TrajectoryJudge
-from toolgauge.score.peers import strands_judges
-from toolgauge.score.peers.deepeval_judge import ArgumentCorrectness
 
 USER = (Message(role="user", text="Refund order A-17, 20 euros", turn=0),)
 REFUND = ToolDefinition(

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
+from toolgauge.evaluators.known_tool import KnownTool
 from toolgauge.model.outcomes import Scored
-from toolgauge.score.evaluators.known_tool import KnownTool
 
 
 def test_offered_tool_is_known():

@@ -6,18 +6,18 @@ from collections.abc import Generator, Mapping
 import pytest
 
 from tests.score.support import expected, finished
-from toolgauge.cases.actual import trajectory_of
+from toolgauge.evaluators.tool_call_accuracy import ToolCallAccuracy
+from toolgauge.evaluators.tool_call_args import ToolCallArgs
+from toolgauge.evaluators.tool_call_f1 import ToolCallF1
+from toolgauge.evaluators.tool_parameter_match import ToolParameterMatch
+from toolgauge.evaluators.tool_trajectory import ToolTrajectory
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Scored
 from toolgauge.model.ports import Evaluator
+from toolgauge.offline.cases.actual import trajectory_of
 from toolgauge.score.align import align
 from toolgauge.score.argument_rules import ArgumentRules
-from toolgauge.score.evaluators.tool_call_accuracy import ToolCallAccuracy
-from toolgauge.score.evaluators.tool_call_args import ToolCallArgs
-from toolgauge.score.evaluators.tool_call_f1 import ToolCallF1
-from toolgauge.score.evaluators.tool_parameter_match import ToolParameterMatch
-from toolgauge.score.evaluators.tool_trajectory import ToolTrajectory
 from toolgauge.score.weights import Item
 
 CALLS = 1_500

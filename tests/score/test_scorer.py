@@ -6,6 +6,10 @@ from typing import ClassVar, cast
 import pytest
 
 from tests.score.support import expect, expected, tool_call, trajectory, user
+from toolgauge.evaluators.known_tool import KnownTool
+from toolgauge.evaluators.tool_call_args import ToolCallArgs
+from toolgauge.evaluators.tool_call_f1 import ToolCallF1
+from toolgauge.evaluators.tool_success import ToolSuccess
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.left_out import HASH_BYTES, LeftOut, token_hash
@@ -24,10 +28,6 @@ from toolgauge.model.outcomes import (
 from toolgauge.model.ports import Evaluation, Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, ToolKinds, When
-from toolgauge.score.evaluators.known_tool import KnownTool
-from toolgauge.score.evaluators.tool_call_args import ToolCallArgs
-from toolgauge.score.evaluators.tool_call_f1 import ToolCallF1
-from toolgauge.score.evaluators.tool_success import ToolSuccess
 from toolgauge.score.pauses import Spent
 from toolgauge.score.scorer import Scorer
 

@@ -14,10 +14,10 @@ from tests.score.support import (
     trajectory,
     user,
 )
+from toolgauge.evaluators.tool_call_accuracy import ToolCallAccuracy
 from toolgauge.model.content import NotRecorded, Unparsed
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import JsonObject
-from toolgauge.score.evaluators.tool_call_accuracy import ToolCallAccuracy
 
 ORDERED = ToolCallAccuracy()
 FREE = ToolCallAccuracy(ordered=False)

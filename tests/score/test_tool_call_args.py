@@ -15,11 +15,11 @@ from tests.score.support import (
     trajectory,
     user,
 )
+from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import NotEvaluated
-from toolgauge.score.evaluators.tool_call_args import ToolCallArgs
 
 BOOKING: JsonObject = {"flight": "LH1", "date": "2025-01-01", "seats": 2}
 

@@ -13,9 +13,9 @@ from tests.score.support import (
     trajectory,
     user,
 )
+from toolgauge.evaluators.tool_call_f1 import ToolCallF1
 from toolgauge.model.content import NotRecorded, Unparsed
 from toolgauge.model.expected import ExpectedCall
-from toolgauge.score.evaluators.tool_call_f1 import ToolCallF1
 
 BY_NAME = ToolCallF1(match="name")
 

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from tests.score.support import expected, expected_turns, not_evaluated, scored, sides, tool_call, trajectory, user
+from toolgauge.evaluators.tool_call_output import ToolCallOutput
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import ToolCall
-from toolgauge.score.evaluators.tool_call_output import ToolCallOutput
 
 USER: JsonObject = {"user_id": 123, "name": "John"}
 STRICT = ToolCallOutput(strict=True)

@@ -14,11 +14,11 @@ from tests.score.support import (
     trajectory,
     user,
 )
+from toolgauge.evaluators.tool_parameter_match import ToolParameterMatch
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.evaluators.tool_parameter_match import ToolParameterMatch
 
 REFUND: JsonObject = {"order_id": "A-17", "amount": 20, "note": "late"}
 

@@ -15,11 +15,11 @@ from tests.score.support import (
     trajectory,
     user,
 )
+from toolgauge.evaluators.tool_trajectory import ToolTrajectory
 from toolgauge.model.content import NotRecorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.evaluators.tool_trajectory import ToolTrajectory
 from toolgauge.testing.evaluators import check_evaluator
 
 EXACT = ToolTrajectory()

@@ -6,8 +6,8 @@ from typing import cast
 import pytest
 
 from tests.score.support import tool_call, trajectory
+from toolgauge.evaluators.known_tool import KnownTool
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Reason, Scored
-from toolgauge.score.evaluators.known_tool import KnownTool
 from toolgauge.score.selection import Verdicts
 from toolgauge.score.verdicts import Checker, Marks
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.recognize.support import CORPUS, log, span
-from toolgauge.decode.decoder import Decoder
+from toolgauge.dialects.genai import GenAI
+from toolgauge.dialects.openinference import OpenInference
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
@@ -17,9 +18,8 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.ports import Dialect, Grounds
 from toolgauge.model.records import Record
+from toolgauge.otlp.decoder import Decoder
 from toolgauge.plugins import dialects
-from toolgauge.recognize.dialects.genai import GenAI
-from toolgauge.recognize.dialects.openinference import OpenInference
 from toolgauge.testing.dialects import check_dialect
 
 # A few spans of each producer are enough for a contract; reading every recording is the work of other tests.

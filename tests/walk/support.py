@@ -12,14 +12,14 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from toolgauge.build.criteria import default_criteria
-from toolgauge.build.pipeline import emit_settings, make_pipeline, redactor
 from toolgauge.config.load import load
-from toolgauge.emit.emitter import Emitter
+from toolgauge.export.emitter import Emitter
 from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.criteria import default_criteria
+from toolgauge.service.pipeline_factory import emit_settings, make_pipeline, redactor
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 SECOND = 1_000_000_000

@@ -18,8 +18,8 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue, KeyValu
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.walk.support import SECOND, START_NS, Walk, attributes
-from toolgauge.build.criteria import load_for_replay
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.service.criteria import load_for_replay
 
 TRACE = b"documented-trace"
 

@@ -5,12 +5,12 @@ from typing import ClassVar
 
 from tests.walk.support import Walk
 from tests.walk.test_large_traces import request
-from toolgauge.build.criteria import default_criteria
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion, NoReference, When
+from toolgauge.service.criteria import default_criteria
 
 
 class NeverEnds:

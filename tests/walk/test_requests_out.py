@@ -3,7 +3,7 @@
 import pytest
 
 from tests.walk.support import Walk
-from toolgauge.decode.envelope import count_items
+from toolgauge.otlp.envelope import count_items
 
 
 def test_no_empty_envelope_is_sent():

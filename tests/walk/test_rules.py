@@ -7,13 +7,13 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from tests.walk.support import Walk
-from toolgauge.build.pipeline import make_rules
 from toolgauge.config.load import load
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion, When
+from toolgauge.service.pipeline_factory import make_rules
 
 TRACE_ONLY = ("pydantic-ai", "tool_error")
 

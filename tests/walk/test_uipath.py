@@ -8,10 +8,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.walk.support import SECOND, START_NS, Walk, attributes, key_value
-from toolgauge.build.criteria import load_for_replay
-from toolgauge.cases.case import Case, Line, parse
-from toolgauge.cases.run import Cases
 from toolgauge.model.outcomes import Scored
+from toolgauge.offline.cases.case import Case, Line, parse
+from toolgauge.offline.cases.run import Cases
+from toolgauge.service.criteria import load_for_replay
 
 TRACE = bytes(range(1, 17))
 # The restaurant of UiPath's documents: arguments as Python literals, outputs in an envelope.

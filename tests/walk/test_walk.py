@@ -14,13 +14,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 from pydantic import BaseModel
 
 from tests.walk.support import CORPUS, Walk, attributes, key_value, spans_of
-from toolgauge.build.criteria import load_for_replay
 from toolgauge.model.delivery import Accepted, Invalid, Refused
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion
+from toolgauge.service.criteria import load_for_replay
 
 FRAMEWORKS = ("pydantic-ai", "openinference-langgraph", "openinference-crewai", "otel-util-genai", "vercel-ai")
 

@@ -26,13 +26,13 @@ from tests.wire.support import (
 )
 from tests.wire.test_faults_load import send_traces
 from tests.wire.test_reload import other_trace
-from toolgauge.build.serve import make_service
 from toolgauge.config.load import load
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion
+from toolgauge.service.serve import make_service
 
 
 def test_under_load_it_sends_all_that_was_taken_and_ends_with_0(tmp_path: Path):

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.wire.support import IN_TEST, LISTEN, SOON, post, recorded
-from toolgauge.build.criteria import default_criteria
-from toolgauge.build.serve import make_service
-from toolgauge.build.service import Service
 from toolgauge.config.load import load
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.pipeline import ScorecardSink
+from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.service.criteria import default_criteria
+from toolgauge.service.serve import make_service
+from toolgauge.service.service import Service
 
 
 class FailsOnce:

@@ -26,15 +26,15 @@ from tests.wire.support import (
     toolgauge_command,
     until,
 )
-from toolgauge.build.criteria import default_criteria
-from toolgauge.build.serve import make_service
-from toolgauge.build.service import Service
 from toolgauge.config.load import load
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion
+from toolgauge.service.criteria import default_criteria
+from toolgauge.service.serve import make_service
+from toolgauge.service.service import Service
 
 DAY_NS = 86_400_000_000_000
 

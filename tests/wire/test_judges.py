@@ -12,16 +12,16 @@ from tests.judge.stub import Manner, stub
 from tests.judge.support import NO, YES, RightTool, WholeRun
 from tests.wire.destination import attributes, receiving
 from tests.wire.support import IN_TEST, LISTEN, SOON, free_port, post, recorded, to_http
-from toolgauge.build.criteria import default_criteria, load_configuration
-from toolgauge.build.serve import make_service
-from toolgauge.build.service import Service
 from toolgauge.config.load import load
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored
 from toolgauge.model.trajectory import TrajectoryScope
-from toolgauge.pipeline import ScorecardSink
+from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.score.criterion import Criterion
+from toolgauge.service.criteria import default_criteria, load_configuration
+from toolgauge.service.serve import make_service
+from toolgauge.service.service import Service
 
 SCENARIOS = ("tool_error", "unknown_tool", "one_call")
 
@@ -255,7 +255,7 @@ async def test_a_judge_that_asks_for_patience_gets_it():
 
 
 async def test_a_judge_that_hangs_delays_no_span_and_no_other_score(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("toolgauge.build.service._JUDGING_DEADLINE_S", 0.2)
+    monkeypatch.setattr("toolgauge.service.service._JUDGING_DEADLINE_S", 0.2)
     async with stub(YES, manner="hang") as serving, running(serving.url, "judge.max_queue=2") as (service, seen):
         begun = time.monotonic()
         await send(service, *SCENARIOS, "bad_args", "sequence3")

@@ -10,10 +10,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import Status, StatusCode
 from toolgauge_dialect_acme import Acme
 
-from toolgauge.decode.decoder import Decoder
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import AgentRun, CallError, CallExecuted, CallRequested, ConversationSeen, ModelCall
 from toolgauge.model.records import Span
+from toolgauge.otlp.decoder import Decoder
 from toolgauge.testing.dialects import check_dialect
 
 CALLS = (

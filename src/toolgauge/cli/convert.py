@@ -6,10 +6,10 @@ import click
 
 from toolgauge.cli.main import EXIT_CODES
 from toolgauge.config.show import as_yaml
-from toolgauge.convert.criteria import convert
-from toolgauge.convert.documents import read_documents
 from toolgauge.model.errors import RecordingError
-from toolgauge.replay.style import printable
+from toolgauge.offline.convert.criteria import convert
+from toolgauge.offline.convert.documents import read_documents
+from toolgauge.offline.replay.style import printable
 
 
 @click.command("convert", epilog=EXIT_CODES)

@@ -4,15 +4,15 @@ import json
 
 import click
 
-from toolgauge.build.pipeline import offline_pipeline
 from toolgauge.cli.main import EXIT_CODES
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.model import Config
-from toolgauge.replay.calls import trajectory_lines
-from toolgauge.replay.describe import trajectory_object
-from toolgauge.replay.run import scorecards
-from toolgauge.replay.stats import Stats
-from toolgauge.replay.tally import Tally
+from toolgauge.offline.replay.calls import trajectory_lines
+from toolgauge.offline.replay.describe import trajectory_object
+from toolgauge.offline.replay.run import scorecards
+from toolgauge.offline.replay.stats import Stats
+from toolgauge.offline.replay.tally import Tally
+from toolgauge.service.pipeline_factory import offline_pipeline
 
 
 @click.command("inspect", epilog=EXIT_CODES)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from toolgauge.replay.recordings import RecordedRequest, find_files, read
-from toolgauge.replay.style import PLAIN, Style
+from toolgauge.offline.replay.recordings import RecordedRequest, find_files, read
+from toolgauge.offline.replay.style import PLAIN, Style
 
 
 @contextmanager

@@ -6,13 +6,13 @@ from collections import Counter
 
 import click
 
-from toolgauge.build.criteria import load_for_replay
-from toolgauge.build.pipeline import offline_pipeline
 from toolgauge.cli.options import configuration_options
 from toolgauge.cli.output import reading_progress
 from toolgauge.model.outcomes import outcome_word
-from toolgauge.replay.describe import result_line, result_objects, trajectory_head
-from toolgauge.replay.run import scorecards
+from toolgauge.offline.replay.describe import result_line, result_objects, trajectory_head
+from toolgauge.offline.replay.run import scorecards
+from toolgauge.service.criteria import load_for_replay
+from toolgauge.service.pipeline_factory import offline_pipeline
 
 
 @click.command("replay")

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import click
 
-from toolgauge.cases.case import Case, Unreadable, parse
-from toolgauge.cases.describe import explanation, result_object, value_and_reason
-from toolgauge.cases.files import check_files, lines
-from toolgauge.cases.run import CaseResult, Cases
 from toolgauge.cli.main import EXIT_CODES
 from toolgauge.cli.output import terminal_style
-from toolgauge.compressed import STDIN
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Errored, outcome_word
-from toolgauge.replay.style import Style, printable
+from toolgauge.offline.cases.case import Case, Unreadable, parse
+from toolgauge.offline.cases.describe import explanation, result_object, value_and_reason
+from toolgauge.offline.cases.files import check_files, lines
+from toolgauge.offline.cases.run import CaseResult, Cases
+from toolgauge.offline.compressed import STDIN
+from toolgauge.offline.replay.style import Style, printable
 
 
 @click.command("score", epilog=EXIT_CODES)

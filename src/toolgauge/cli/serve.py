@@ -10,19 +10,19 @@ from collections.abc import Sequence
 
 import click
 
-from toolgauge.build.criteria import load_configuration
-from toolgauge.build.descriptors import raise_descriptor_limit
-from toolgauge.build.files import unusable_files
-from toolgauge.build.memory import keep_freed_memory
-from toolgauge.build.pipeline import VERSION
-from toolgauge.build.reload import Load, Reloader
-from toolgauge.build.serve import make_service
-from toolgauge.build.service import Service
 from toolgauge.cli.logs import log_to_stderr
 from toolgauge.cli.options import configuration_options
 from toolgauge.config.fields import redacted_url
 from toolgauge.config.model import Config
 from toolgauge.score.criterion import Criterion
+from toolgauge.service.criteria import load_configuration
+from toolgauge.service.descriptors import raise_descriptor_limit
+from toolgauge.service.files import unusable_files
+from toolgauge.service.memory import keep_freed_memory
+from toolgauge.service.pipeline_factory import VERSION
+from toolgauge.service.reload import Load, Reloader
+from toolgauge.service.serve import make_service
+from toolgauge.service.service import Service
 
 _LOG = logging.getLogger("toolgauge")
 # Young garbage is looked for as often as ever: a request that is refused may hang in it, with all its bytes.

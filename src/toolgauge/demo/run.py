@@ -11,11 +11,6 @@ from importlib.resources import as_file, files
 
 import aiohttp
 
-from toolgauge.build.clock import SteadyClock
-from toolgauge.build.criteria import load_for_replay
-from toolgauge.build.serve import make_service
-from toolgauge.build.service import Service
-from toolgauge.decode.envelope import count_items
 from toolgauge.demo.arrivals import Arrivals
 from toolgauge.demo.recorded import Recording, origins, recordings
 from toolgauge.demo.send import send_all
@@ -23,10 +18,15 @@ from toolgauge.demo.show import arrival_lines, heading, introduction, metric_lin
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.pipeline import ScorecardSink
+from toolgauge.otlp.envelope import count_items
+from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.clock import SteadyClock
+from toolgauge.service.criteria import load_for_replay
+from toolgauge.service.serve import make_service
+from toolgauge.service.service import Service
 
 _MAX_MESSAGE_BYTES = 16 << 20
 _LONGEST_S = 20.0

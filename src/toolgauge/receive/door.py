@@ -10,11 +10,11 @@ from collections.abc import Callable, Generator
 from typing import TypeAlias
 
 from toolgauge.model.delivery import Accepted, Answer, Consumer, Signal
+from toolgauge.net.throttle import Throttle, times
 from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError
 from toolgauge.receive.refusal import Outcome, Refusal, failed, invalid, refusal, too_large
 from toolgauge.receive.turns import Turns
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.throttle import Throttle, times
 
 _log = logging.getLogger("toolgauge.receive")
 

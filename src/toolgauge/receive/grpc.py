@@ -13,10 +13,10 @@ from typing import NoReturn, TypeAlias
 import grpc
 import grpc.aio
 
-from toolgauge.auth import TokenGuard
-from toolgauge.listen import close_all, listen
 from toolgauge.model.delivery import Consumer, Signal
 from toolgauge.model.errors import StartError
+from toolgauge.net.auth import TokenGuard
+from toolgauge.net.listen import close_all, listen
 from toolgauge.receive.door import HOP_HEADER, Door
 from toolgauge.receive.grpc_tls import server_credentials
 from toolgauge.receive.gunzip import BrokenBodyError, gunzip, inflate

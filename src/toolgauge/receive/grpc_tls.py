@@ -7,7 +7,7 @@ import time
 import grpc
 
 from toolgauge.model.errors import StartError
-from toolgauge.tls import ServerTls, Watched, server_context, server_pem
+from toolgauge.net.tls import ServerTls, Watched, server_context, server_pem
 
 _log = logging.getLogger("toolgauge.receive")
 

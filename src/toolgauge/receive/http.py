@@ -14,9 +14,9 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 from grpc import StatusCode
 
-from toolgauge.listeners import Listeners
 from toolgauge.model.delivery import Consumer, Refused, Signal
 from toolgauge.model.errors import DecodeError
+from toolgauge.net.listeners import Listeners
 from toolgauge.receive.door import HOP_HEADER, Decode, Door, FromJson
 from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate
 from toolgauge.receive.media import JSON, PROTOBUF, Media, media_of

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from toolgauge.auth import TokenGuard
 from toolgauge.model.delivery import Signal
+from toolgauge.net.auth import TokenGuard
+from toolgauge.net.tls import ServerTls
 from toolgauge.receive.cors import Cors
-from toolgauge.tls import ServerTls
 
 _PATHS: Mapping[str, Signal] = {"/v1/traces": "traces", "/v1/metrics": "metrics", "/v1/logs": "logs"}
 

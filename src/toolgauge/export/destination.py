@@ -1,0 +1,274 @@
+"""A destination: a bounded queue, a few sender tasks, retries, and books of what became of every span.
+
+What is put in leaves in one of two ways: acknowledged by the destination (or rejected in part by it), or
+dropped and counted with a reason. A dead destination fills the queue, and then the pipeline refuses.
+"""
+
+import asyncio
+import logging
+import random
+import re
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+from toolgauge.export.backoff import Backoff
+from toolgauge.export.destination_settings import DestinationSettings
+from toolgauge.export.grpc_sender import GrpcSender
+from toolgauge.export.http_sender import HttpSender
+from toolgauge.export.outage import Outage, OutageLog, Refusing
+from toolgauge.export.queue import SendQueue
+from toolgauge.export.sender import Sender
+from toolgauge.export.verdict import Delivered, Permanent, Transient, Verdict
+from toolgauge.model.delivery import Outgoing, Signal
+from toolgauge.model.errors import ConfigError, StartError
+from toolgauge.selfmetrics import SelfMetrics
+
+_log = logging.getLogger("toolgauge.export")
+_DRAIN_WAIT_S = 0.25
+# Why what waits is given up.
+_End: TypeAlias = Literal["shutdown", "destination_removed"]
+_HOP_HEADER = "x-toolgauge-hop"
+# Binary headers (`-bin`) would need bytes, and `grpc-` belongs to the protocol.
+_HEADER_NAME = re.compile(r"(?!grpc-)[a-z0-9_.-]+(?<!-bin)")
+
+
+class Destination:
+    """Sends requests on. Implements `model.delivery.Outbox`; belongs to one event loop."""
+
+    def __init__(self, settings: DestinationSettings, metrics: SelfMetrics, hop_id: str, user_agent: str) -> None:
+        metadata = (*_headers(settings), (_HOP_HEADER, hop_id))
+        kind = GrpcSender if settings.protocol == "grpc" else HttpSender
+        self._sender: Sender = kind(settings, metadata=metadata, user_agent=user_agent)
+        self._settings = settings
+        self._metrics = metrics
+        self._queue = SendQueue(max_bytes=settings.queue_max_bytes, own_reserve_bytes=settings.own_reserve_bytes)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._renewing: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+        self._outage = OutageLog(settings.name, _monotonic_s)
+        self._undelivered = 0
+        self._end: _End = "shutdown"
+        self._in_flight = 0
+
+    @property
+    def spans_queued(self) -> int:
+        """Senders' spans that are neither acknowledged nor dropped yet."""
+        return self._queue.spans
+
+    @property
+    def bytes_queued(self) -> int:
+        """Bytes of requests that are neither acknowledged nor dropped yet, senders' and our own."""
+        return self._queue.size_bytes
+
+    @property
+    def name(self) -> str:
+        """What metrics call it (label `destination`)."""
+        return self._settings.name
+
+    @property
+    def settings(self) -> DestinationSettings:
+        """What it was told to be."""
+        return self._settings
+
+    @property
+    def queue_capacity_bytes(self) -> int:
+        """How many bytes of senders' requests may wait."""
+        return self._settings.queue_max_bytes
+
+    @property
+    def outage(self) -> Outage | None:
+        """The outage that lasts; `None` while the last attempt worked."""
+        return self._outage.now()
+
+    @property
+    def refusing(self) -> tuple[Refusing, ...]:
+        """The signals that the destination takes nothing of, before somebody does something."""
+        return self._outage.refusing()
+
+    @property
+    def requests_in_flight(self) -> int:
+        """How many requests are being sent at this moment."""
+        return self._in_flight
+
+    def forwards(self, signal: Signal) -> bool:
+        """Tell whether senders' requests of this signal are sent on."""
+        return signal in self._settings.signals
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Tell whether `put` would take a senders' request of this size now."""
+        return self._queue.has_room(size_bytes, own=False)
+
+    def put(self, outgoing: Outgoing) -> bool:
+        """Queue the request; False when there is no room (nothing was taken then, and nothing counted)."""
+        return self._queue.put(outgoing)
+
+    def miss(self, outgoing: Outgoing) -> None:
+        """Count a request that others took and for which there was no room here."""
+        self._count_lost(outgoing, outgoing.spans, "queue_full")
+
+    async def start(self) -> None:
+        """Start the sender tasks; nothing connects before the first request."""
+        await self._sender.start()
+        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._settings.in_flight)]
+        if self._settings.tls is not None:
+            self._renewing = asyncio.create_task(self._renew(self._settings.tls.reload_interval_s))
+
+    def hurry(self) -> None:
+        """Leave out the usual waits between attempts from here on: there is little time left."""
+        self._stopping.set()
+
+    async def drain(self, timeout_s: float) -> int:
+        """Send what is queued within the time, in a hurry, and take nothing more.
+
+        Return how many spans and other requests were lost; they are counted as dropped with reason `shutdown`.
+        """
+        self._queue.close()
+        self.hurry()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout_s)
+        await self._stop_tasks()
+        return self._undelivered
+
+    async def retire(self, timeout_s: float) -> int:
+        """Do what `drain` does for a destination that is gone from the configuration; what is lost is counted as such."""
+        self._end = "destination_removed"
+        return await self.drain(timeout_s)
+
+    async def close(self) -> None:
+        """Stop at once; what is left is dropped and counted. May be called twice and without a start."""
+        self._queue.close()
+        self._stopping.set()
+        await self._stop_tasks()
+        renewing, self._renewing = self._renewing, None
+        if renewing is not None:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+        await self._sender.close()
+
+    async def _renew(self, interval_s: float) -> None:
+        while True:
+            await asyncio.sleep(interval_s)
+            try:
+                await self._sender.renew()
+            except StartError as error:
+                _log.error("destination %s: %s; the certificate in use stays", self._settings.name, error.message)
+
+    async def _stop_tasks(self) -> None:
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for outgoing in self._queue.leftovers():
+            self._give_up(outgoing)
+
+    async def _work(self) -> None:
+        while (outgoing := await self._queue.take()) is not None:
+            try:
+                await self._deliver(outgoing)
+            except asyncio.CancelledError:
+                self._give_up(outgoing)
+                raise
+
+    async def _deliver(self, outgoing: Outgoing) -> None:
+        if len(outgoing.body) > self._settings.max_request_bytes:
+            self._drop(outgoing, "too_large")
+            return
+        verdict = await self._attempt(outgoing)
+        if isinstance(verdict, Transient):
+            verdict = await self._retry(outgoing, verdict)
+        if isinstance(verdict, Permanent):
+            if verdict.is_lasting:
+                self._outage.refused(outgoing.signal, verdict.reason)
+            self._drop(outgoing, verdict.reason)
+        else:
+            self._acknowledge(outgoing, verdict.rejected)
+
+    async def _retry(self, outgoing: Outgoing, verdict: Transient) -> Delivered | Permanent:
+        """Repeat until it works, is refused for good, or the time for it is over."""
+        clock = asyncio.get_running_loop().time
+        began_s = clock()
+        backoff = Backoff(self._settings.retry, random.random)
+        result: Verdict = verdict
+        while isinstance(result, Transient):
+            self._outage.failed(result.reason)
+            if self._stopping.is_set():
+                # There is no later: try again and again until `drain` has no time left.
+                await asyncio.sleep(_DRAIN_WAIT_S)
+                result = await self._attempt_again(outgoing)
+                continue
+            wait_s = backoff.next_wait_s(elapsed_s=clock() - began_s, told_s=result.told_s)
+            if wait_s is None:
+                return Permanent("retries_exhausted")
+            await self._pause(wait_s)
+            result = await self._attempt_again(outgoing)
+        return result
+
+    async def _pause(self, wait_s: float) -> None:
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._stopping.wait()
+        except TimeoutError:
+            return
+
+    async def _attempt_again(self, outgoing: Outgoing) -> Verdict:
+        self._metrics.retries.add(1, (self.name, outgoing.signal))
+        return await self._attempt(outgoing)
+
+    async def _attempt(self, outgoing: Outgoing) -> Verdict:
+        self._in_flight += 1
+        try:
+            verdict = await self._sender.send(outgoing.signal, outgoing.body)
+        except Exception as error:  # noqa: BLE001 - a sender task must outlive whatever one request does to it
+            # Not the message, which may quote what was to be sent.
+            _log.debug("destination %s: sending failed inside: %s", self.name, type(error).__name__)
+            verdict = Permanent(f"internal_{type(error).__name__}")
+        finally:
+            self._in_flight -= 1
+        if not isinstance(verdict, Delivered):
+            self._metrics.send_failures.add(1, (self.name, outgoing.signal, verdict.reason))
+        return verdict
+
+    def _acknowledge(self, outgoing: Outgoing, rejected: int) -> None:
+        self._queue.release(outgoing)
+        self._outage.succeeded()
+        self._outage.taken(outgoing.signal)
+        lost = min(rejected, outgoing.spans)
+        if outgoing.spans > lost:
+            self._metrics.spans.add(outgoing.spans - lost, ("forwarded", "", self.name))
+        if rejected:
+            self._metrics.send_rejected.add(rejected, (self.name, outgoing.signal))
+            self._count_lost(outgoing, lost, "partial_success")
+
+    def _drop(self, outgoing: Outgoing, reason: str) -> None:
+        self._queue.release(outgoing)
+        self._count_lost(outgoing, outgoing.spans, reason)
+
+    def _give_up(self, outgoing: Outgoing) -> None:
+        self._undelivered += outgoing.spans or 1
+        self._drop(outgoing, self._end)
+
+    def _count_lost(self, outgoing: Outgoing, spans: int, reason: str) -> None:
+        if spans:
+            self._metrics.spans.add(spans, ("dropped", reason, self.name))
+        if outgoing.own:
+            self._metrics.own_dropped.add(1, (self.name, outgoing.signal, reason))
+        elif not outgoing.spans:
+            self._metrics.requests_dropped.add(1, (self.name, outgoing.signal, reason))
+        self._outage.dropped(reason, spans)
+
+
+def _headers(settings: DestinationSettings) -> Iterator[tuple[str, str]]:
+    """Check what would otherwise fail with every single request. Values may be secret and are not shown."""
+    for key, value in settings.headers.items():
+        if not _HEADER_NAME.fullmatch(key.lower()):
+            raise ConfigError(f"header `{key}` of destination `{settings.name}` is no legal header name")
+        if not (value.isascii() and value.isprintable()):
+            raise ConfigError(
+                f"the value of header `{key}` of destination `{settings.name}` holds characters a header cannot carry",
+                hint="use printable ASCII",
+            )
+        yield key.lower(), value
+
+
+def _monotonic_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,179 @@
+"""OTLP over gRPC to a destination, as raw bytes."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+import math
+import re
+from collections.abc import Iterator
+
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+from grpc import StatusCode
+
+from toolgauge.export.destination_settings import DestinationSettings
+from toolgauge.export.partial import MAX_RESPONSE_BYTES, delivered
+from toolgauge.export.proxies import is_on_this_machine
+from toolgauge.export.verdict import DELIVERED, Permanent, Transient, Verdict
+from toolgauge.model.delivery import Signal
+from toolgauge.net.tls import ClientTls, Watched, client_context, read_pem
+
+_METHODS: dict[Signal, str] = {
+    "traces": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+    "metrics": "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+    "logs": "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+}
+_TRANSIENT = frozenset(
+    {
+        StatusCode.CANCELLED,
+        StatusCode.DEADLINE_EXCEEDED,
+        StatusCode.ABORTED,
+        StatusCode.OUT_OF_RANGE,
+        StatusCode.UNAVAILABLE,
+        StatusCode.DATA_LOSS,
+    }
+)
+_LASTING = frozenset(
+    {StatusCode.UNAUTHENTICATED, StatusCode.PERMISSION_DENIED, StatusCode.UNIMPLEMENTED, StatusCode.NOT_FOUND}
+)
+_MAX_METADATA_BYTES = 1 << 20
+# What gRPC itself says where it got no connection: its code is the same whether nobody is there or a certificate is wrong.
+_TLS_FAILED = re.compile(r"failed to connect.*(?:handshake failed|hostname verification)", re.IGNORECASE | re.DOTALL)
+
+
+class GrpcSender:
+    """One channel; gRPC reconnects by itself."""
+
+    def __init__(
+        self, settings: DestinationSettings, *, metadata: tuple[tuple[str, str], ...], user_agent: str
+    ) -> None:
+        self._settings = settings
+        # Made once: gRPC would make one of the same of them with every call.
+        self._metadata = grpc.aio.Metadata(*metadata)
+        self._user_agent = user_agent
+        self._channel: grpc.aio.Channel | None = None
+        self._calls: dict[Signal, grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = {}
+        self._tls: ClientTls | None = None
+        self._watched: Watched | None = None
+
+    async def start(self) -> None:
+        """Open the channel; it connects with the first request. Raise `StartError` when a TLS file cannot be used."""
+        self._tls = tls_of(self._settings)
+        self._watched = None if self._tls is None else Watched(self._tls.files)
+        self._open(self._tls)
+
+    def _open(self, tls: ClientTls | None) -> None:
+        address = target(self._settings.endpoint)
+        gzip = self._settings.compression == "gzip"
+        compression = grpc.Compression.Gzip if gzip else grpc.Compression.NoCompression
+        options = tuple(self._options(address))
+        if tls is None:
+            channel = grpc.aio.insecure_channel(address, compression=compression, options=options)
+        else:
+            channel = grpc.aio.secure_channel(address, _credentials(tls), compression=compression, options=options)
+        self._calls = {signal: channel.unary_unary(method) for signal, method in _METHODS.items()}
+        self._channel = channel
+
+    def _options(self, address: str) -> Iterator[tuple[str, int | str]]:
+        yield "grpc.primary_user_agent", self._user_agent
+        yield "grpc.max_send_message_length", -1
+        yield "grpc.max_receive_message_length", MAX_RESPONSE_BYTES
+        # An answer with a longer message would be taken for RESOURCE_EXHAUSTED, whatever its code is; gRPC allows 8 KiB.
+        yield "grpc.max_metadata_size", _MAX_METADATA_BYTES
+        yield "grpc.absolute_max_metadata_size", _MAX_METADATA_BYTES
+        # Retries are the queue's, which counts them.
+        yield "grpc.enable_retries", 0
+        # A destination that is back should be found within seconds; gRPC would take up to two minutes.
+        yield "grpc.initial_reconnect_backoff_ms", 250
+        yield "grpc.min_reconnect_backoff_ms", 2000
+        yield "grpc.max_reconnect_backoff_ms", 2000
+        yield "grpc.use_local_subchannel_pool", 1
+        # With `http_proxy` in the environment gRPC asks the proxy even for this machine's own ports.
+        yield "grpc.enable_http_proxy", int(not is_on_this_machine(address))
+        if self._tls is not None and self._tls.server_name is not None:
+            yield "grpc.ssl_target_name_override", self._tls.server_name
+
+    async def renew(self) -> None:
+        """Use files that have changed from now on; requests under way end over the channel they began on."""
+        if self._tls is None or self._watched is None or not self._watched.changed():
+            return
+        old = self._channel
+        self._open(self._tls)
+        if old is not None:
+            await old.close(self._settings.timeout_s)
+
+    async def send(self, signal: Signal, body: bytes) -> Verdict:
+        """Send once."""
+        call = self._calls.get(signal)
+        if call is None:
+            return Transient("closed")
+        try:
+            response = await call(body, timeout=self._settings.timeout_s, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            return _verdict(error)
+        return delivered(signal, response) if response else DELIVERED
+
+    async def close(self) -> None:
+        """Close the channel, and let go of it: gRPC keeps a thread and sockets for as long as there is one."""
+        channel, self._channel = self._channel, None
+        self._calls = {}
+        if channel is not None:
+            await channel.close(None)
+
+
+def target(endpoint: str) -> str:
+    """Make the channel's target of `host:port` or a URL; a URL without a port has the one of its scheme."""
+    scheme, separator, rest = endpoint.partition("://")
+    if not separator:
+        return endpoint
+    address = rest.partition("/")[0].rpartition("@")[2]
+    has_port = ":" in address.rpartition("]")[2]
+    return address if has_port else f"{address}:{443 if scheme == 'https' else 80}"
+
+
+def tls_of(settings: DestinationSettings) -> ClientTls | None:
+    """Tell whether to use TLS: the scheme decides, and without one the settings do."""
+    if settings.endpoint.startswith("https://"):
+        return settings.tls or ClientTls()
+    return None if settings.endpoint.startswith("http://") else settings.tls
+
+
+def _credentials(tls: ClientTls) -> grpc.ChannelCredentials:
+    # gRPC takes any text for a certificate and fails with each request; OpenSSL looks at it now.
+    client_context(tls)
+    return grpc.ssl_channel_credentials(
+        None if tls.ca_file is None else read_pem(tls.ca_file),
+        None if tls.key_file is None else read_pem(tls.key_file),
+        None if tls.cert_file is None else read_pem(tls.cert_file),
+    )
+
+
+def _verdict(error: grpc.aio.AioRpcError) -> Verdict:
+    code = error.code()
+    reason = code.name.lower()
+    told_s = _told_s(error)
+    if code in _TRANSIENT or (code is StatusCode.RESOURCE_EXHAUSTED and told_s is not None):
+        is_tls = code is StatusCode.UNAVAILABLE and _TLS_FAILED.match(error.details() or "") is not None
+        return Transient("tls" if is_tls else reason, told_s)
+    return Permanent(reason, is_lasting=code in _LASTING)
+
+
+def _told_s(error: grpc.aio.AioRpcError) -> float | None:
+    """Find the RetryInfo among the status details."""
+    for key, value in error.trailing_metadata() or ():
+        if key == "grpc-status-details-bin" and isinstance(value, bytes):
+            try:
+                return _retry_delay_s(Status.FromString(value))
+            except DecodeError:
+                return None
+    return None
+
+
+def _retry_delay_s(status: Status) -> float | None:
+    info = RetryInfo()
+    for detail in status.details:
+        if detail.Unpack(info):
+            delay_s = info.retry_delay.seconds + info.retry_delay.nanos / 1e9
+            return delay_s if math.isfinite(delay_s) and delay_s > 0 else 0.0
+    return None

@@ -1,0 +1,116 @@
+"""From the registry's cells to OTLP metric data.
+
+Cumulative, with one start time for all: a lost interval heals, and a restart is seen as one.
+"""
+
+# pyright: reportUnknownMemberType=false
+
+import math
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+from opentelemetry.proto.metrics.v1.metrics_pb2 import (
+    AggregationTemporality,
+    HistogramDataPoint,
+    Metric,
+    NumberDataPoint,
+    ScopeMetrics,
+)
+from opentelemetry.proto.metrics.v1.metrics_pb2 import (
+    Exemplar as OtlpExemplar,
+)
+
+from toolgauge.export.fit import fit_time, raw_id
+from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, HistogramCell, Labels, MetricRegistry
+from toolgauge.model.metrics import Metric as Registered
+
+_CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+
+
+def snapshot(registry: MetricRegistry) -> tuple[Registered, ...]:
+    """Copy all cells, so that they can be written elsewhere while they move on. Absent values are left out."""
+    return tuple(_copy(metric) for metric in registry)
+
+
+def _copy(metric: Registered) -> Registered:
+    match metric:
+        case Counter():
+            # A counter without labels that has not counted yet is 0, not absent.
+            counted = metric.current()
+            return replace(metric, cells=dict(counted) if counted or metric.labels else {(): 0}, observe=None)
+        case Gauge():
+            finite = {labels: value for labels, value in metric.current().items() if math.isfinite(value)}
+            return replace(metric, cells=finite, observe=None)
+        case Histogram():
+            cells = {labels: _copy_cell(cell) for labels, cell in metric.cells.items()}
+            return replace(metric, cells=cells)
+
+
+def _copy_cell(cell: HistogramCell) -> HistogramCell:
+    return HistogramCell(counts=cell.counts.copy(), exemplars=cell.exemplars.copy(), sum=cell.sum)
+
+
+def add_metrics(target: ScopeMetrics, metrics: Iterable[Registered], start_ns: int, now_ns: int) -> None:
+    """Append every metric that has data."""
+    interval = (fit_time(start_ns), fit_time(now_ns))
+    for registered in metrics:
+        if registered.cells:
+            metric = target.metrics.add(name=registered.name, unit=registered.unit, description=registered.description)
+            _fill(metric, registered, interval)
+
+
+def _fill(metric: Metric, registered: Registered, interval: tuple[int, int]) -> None:
+    match registered:
+        case Counter():
+            metric.sum.aggregation_temporality = _CUMULATIVE
+            metric.sum.is_monotonic = True
+            for labels, value in registered.cells.items():
+                _fill_number(metric.sum.data_points.add(), registered.labels, labels, value, interval)
+        case Gauge():
+            for labels, value in registered.cells.items():
+                _fill_number(metric.gauge.data_points.add(), registered.labels, labels, value, interval)
+        case Histogram():
+            metric.histogram.aggregation_temporality = _CUMULATIVE
+            for labels in registered.cells:
+                _fill_histogram(metric.histogram.data_points.add(), registered, labels, interval)
+
+
+def _fill_number(
+    point: NumberDataPoint, names: Labels, labels: Labels, value: float, interval: tuple[int, int]
+) -> None:
+    point.start_time_unix_nano, point.time_unix_nano = interval
+    _label(point, names, labels)
+    if isinstance(value, int) and abs(value) < 2**63:
+        point.as_int = value
+    else:
+        point.as_double = value
+
+
+def _fill_histogram(point: HistogramDataPoint, metric: Histogram, labels: Labels, interval: tuple[int, int]) -> None:
+    cell = metric.cells[labels]
+    point.start_time_unix_nano, point.time_unix_nano = interval
+    _label(point, metric.labels, labels)
+    point.count = cell.count
+    point.sum = cell.sum
+    point.bucket_counts.extend(cell.counts)
+    point.explicit_bounds.extend(metric.bounds)
+    for exemplar in cell.exemplars:
+        if exemplar is not None:
+            _fill_exemplar(point.exemplars.add(), exemplar)
+
+
+def _fill_exemplar(target: OtlpExemplar, exemplar: Exemplar) -> None:
+    target.as_double = exemplar.value
+    target.time_unix_nano = fit_time(exemplar.time_ns)
+    target.trace_id = raw_id(exemplar.trace_id, 16)
+    target.span_id = raw_id(exemplar.span_id, 8)
+
+
+def _label(point: NumberDataPoint | HistogramDataPoint, names: Labels, labels: Labels) -> None:
+    for name, value in present(names, labels):
+        point.attributes.add(key=name).value.string_value = value
+
+
+def present(names: Labels, labels: Labels) -> Iterator[tuple[str, str]]:
+    """Pair label names with values; an empty value means that the label is absent."""
+    return ((name, value) for name, value in zip(names, labels, strict=True) if value)

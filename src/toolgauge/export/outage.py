@@ -1,0 +1,94 @@
+"""Tells people about a destination in trouble: once an outage, not once a request. Never shows content."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from toolgauge.model.delivery import Signal
+from toolgauge.net.throttle import QUIET_S, Throttle, times
+
+_log = logging.getLogger("toolgauge.export")
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A destination does not take requests: why, and for how long."""
+
+    reason: str
+    lasted_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Refusing:
+    """A destination takes nothing of a signal, and will not before somebody does something."""
+
+    signal: Signal
+    reason: str
+    lasted_s: float
+
+
+class OutageLog:
+    """Speaks when a destination stops or starts taking requests, at most once a minute; `clock` is monotonic."""
+
+    def __init__(self, name: str, clock: Callable[[], float]) -> None:
+        self._name = name
+        self._clock = clock
+        self._failing_since: float | None = None
+        self._reason = ""
+        self._refusing: dict[Signal, tuple[str, float]] = {}
+        self._warned = False
+        self._last_warned_s: float | None = None
+        self._dropped = Throttle(QUIET_S, clock)
+
+    def now(self) -> Outage | None:
+        """Tell of an outage that lasts."""
+        since = self._failing_since
+        return None if since is None else Outage(self._reason, self._clock() - since)
+
+    def refusing(self) -> tuple[Refusing, ...]:
+        """Tell of the signals that the destination takes nothing of."""
+        now_s = self._clock()
+        return tuple(Refusing(signal, reason, now_s - since) for signal, (reason, since) in self._refusing.items())
+
+    def refused(self, signal: Signal, reason: str) -> None:
+        """A request was refused, and so will be the next one of its signal."""
+        _, since = self._refusing.get(signal, ("", self._clock()))
+        self._refusing[signal] = reason, since
+
+    def taken(self, signal: Signal) -> None:
+        """A request of the signal was taken."""
+        self._refusing.pop(signal, None)
+
+    def failed(self, reason: str) -> None:
+        """An attempt failed and will be repeated."""
+        now_s = self._clock()
+        self._reason = reason
+        if self._failing_since is None:
+            self._failing_since = now_s
+        if self._warned or (self._last_warned_s is not None and now_s - self._last_warned_s < QUIET_S):
+            return
+        self._warned = True
+        self._last_warned_s = now_s
+        extra = {"destination": self._name, "reason": reason}
+        _log.warning("destination %s does not take requests (%s); trying again", self._name, reason, extra=extra)
+
+    def succeeded(self) -> None:
+        """An attempt worked."""
+        since, self._failing_since = self._failing_since, None
+        if self._warned and since is not None:
+            _log.info("destination %s takes requests again after %.0f s", self._name, self._clock() - since)
+        self._warned = False
+
+    def dropped(self, reason: str, spans: int) -> None:
+        """A request was given up."""
+        unsaid = self._dropped.unsaid(reason)
+        if unsaid is not None:
+            _log.warning(
+                "destination %s: a request with %d spans was dropped (%s); toolgauge.spans and toolgauge.own.dropped "
+                "count%s",
+                self._name,
+                spans,
+                reason,
+                times(unsaid),
+                extra={"destination": self._name, "reason": reason},
+            )

@@ -1,0 +1,143 @@
+"""One trajectory as a block of lines for a person: its calls, and what could not be observed of them and why."""
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json
+from toolgauge.model.trajectory import CallState, ToolCall, Trajectory
+from toolgauge.offline.replay.describe import trajectory_head
+from toolgauge.offline.replay.style import PLAIN, Style, shortened
+
+_NAME_LENGTH = 120
+_VALUE_LENGTH = 80
+_LINE_LENGTH = 240
+_MESSAGE_LENGTH = 240
+_DEPTH = 6
+_INDENT = " " * 10
+_WHY = {
+    "not_recorded": "the producer did not record it",
+    "redacted": "the producer redacted it",
+    "unparsable": "it is no valid JSON and stays text",
+    "truncated": "it was cut off on the way",
+}
+
+
+def trajectory_lines(trajectory: Trajectory, style: Style = PLAIN) -> Iterator[str]:
+    """Describe one trajectory: a head line, then its calls in order, then what is not known of it."""
+    yield style.head(trajectory_head(trajectory))
+    if trajectory.agents:
+        yield f"  agents: {', '.join(shortened(agent, _NAME_LENGTH) for agent in islice(trajectory.agents, 50))}"
+    if not trajectory.calls:
+        yield "  no tool calls"
+        return
+    for call in trajectory.calls:
+        yield from _call_lines(call, style)
+    unknown = "; ".join(_unknown(trajectory))
+    if unknown:
+        yield f"  {style.doubtful('not observable:')} {unknown}"
+
+
+def _call_lines(call: ToolCall, style: Style) -> Iterator[str]:
+    path = " > ".join(shortened(agent, _NAME_LENGTH) for agent in call.agent_path[-5:] or (call.agent,) if agent)
+    agent = f"  {style.aside(f'[{path}]')}" if path else ""
+    name = style.head(shortened(call.name, _NAME_LENGTH))
+    yield f"  turn {call.turn}  {name}({_arguments(call.arguments)})  {_state(call.state, style)}{agent}"
+    if call.error is not None:
+        word = "rejected" if call.state == "rejected" else "error"
+        message = shortened(call.error.message, _MESSAGE_LENGTH)
+        yield f"{_INDENT}{style.bad(f'{word}:')} {shortened(call.error.kind, _NAME_LENGTH)}: {message}"
+    elif not isinstance(call.result, NotRecorded):
+        yield f"{_INDENT}result: {_shown(call.result)}"
+    unseen = "; ".join(_unseen(call))
+    if unseen:
+        yield f"{_INDENT}{style.doubtful('not observable:')} {unseen}"
+
+
+def _state(state: CallState, style: Style) -> str:
+    match state:
+        case "executed":
+            return style.good(state)
+        case "rejected":
+            return style.bad(state)
+        case "requested_only":
+            return style.doubtful(state)
+
+
+def _unseen(call: ToolCall) -> Iterator[str]:
+    """Say what of a call could not be observed, and why."""
+    if not isinstance(call.arguments, Recorded):
+        yield f"arguments ({_WHY[call.arguments.reason]})"
+    if call.state == "requested_only" and isinstance(call.result, NotRecorded) and call.error is None:
+        yield "result (no execution and no answer was seen)"
+    elif call.state == "executed" and call.error is None and not isinstance(call.result, Recorded):
+        yield f"result ({_WHY[call.result.reason]})"
+
+
+def _unknown(trajectory: Trajectory) -> Iterator[str]:
+    """Say what of the trajectory is not known."""
+    if trajectory.tools_offered is None:
+        yield "tools on offer (no producer told)"
+    if not any(message.role == "user" for message in trajectory.messages):
+        yield "the user's text (no producer told)"
+
+
+def _arguments(content: Content) -> str:
+    match content:
+        case Recorded(value=dict() as value):
+            # Enough entries to fill a line; the rest would be cut off anyhow.
+            shown = (
+                f"{key[:_LINE_LENGTH]}={_json(item, _VALUE_LENGTH)}"
+                for key, item in islice(value.items(), _LINE_LENGTH)
+            )
+            return shortened(", ".join(shown), _LINE_LENGTH)
+        case Recorded() | Unparsed():
+            return _shown(content)
+        case NotRecorded():
+            return "?"
+
+
+def _shown(content: Content) -> str:
+    match content:
+        case Recorded(value=value):
+            return _json(value, _LINE_LENGTH)
+        case Unparsed(text=text):
+            return shortened(text, _LINE_LENGTH)
+        case NotRecorded():
+            return "?"
+
+
+def _json(value: Json, room: int) -> str:
+    """Write JSON until the room is filled: hostile values are larger than anybody would wait for."""
+    filled = 0
+    pieces: list[str] = []
+    for piece in _pieces(value, room, _DEPTH):
+        pieces.append(piece)
+        filled += len(piece)
+        if filled > room:
+            break
+    return shortened("".join(pieces), room)
+
+
+def _pieces(value: Json, room: int, depth: int) -> Iterator[str]:
+    """Write JSON bit by bit: `room` bounds each text, `depth` the nesting."""
+    match value:
+        case str():
+            yield json.dumps(value[: room + 1], ensure_ascii=False)
+        case dict() | list() if not depth:
+            yield "…"
+        case dict():
+            yield "{"
+            for place, (key, item) in enumerate(value.items()):
+                yield f"{', ' if place else ''}{json.dumps(key[: room + 1], ensure_ascii=False)}: "
+                yield from _pieces(item, room, depth - 1)
+            yield "}"
+        case list():
+            yield "["
+            for place, item in enumerate(value):
+                yield ", " if place else ""
+                yield from _pieces(item, room, depth - 1)
+            yield "]"
+        case bool() | int() | float() | None:
+            yield json.dumps(value)

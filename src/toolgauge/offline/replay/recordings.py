@@ -1,0 +1,187 @@
+"""Recorded traffic: files in, export requests in order of recorded time out.
+
+A file is one request (`*.otlp.pb`, `*.logs.otlp.pb`), OTLP JSON (one request, or one a line), or a stream of
+length-delimited requests (`*.otlp`), each optionally compressed (`.gz`, `.xz`). Files given together are one
+recording: their requests are merged by time, whatever their names. Streams are read as they are used.
+"""
+
+import heapq
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolgauge.model.delivery import Signal
+from toolgauge.model.errors import DecodeError, RecordingError
+from toolgauge.offline.compressed import STDIN, UNREADABLE, decompressed, opened
+from toolgauge.otlp.otlp_json import requests_from_json
+from toolgauge.otlp.recorded_time import newest_time_ns
+
+_ENDINGS = (".otlp.pb", ".otlp", ".json", ".jsonl")
+_COMPRESSIONS = (".gz", ".xz")
+_MAX_REQUEST_BYTES = 1 << 30
+_TELLING_BYTES = 1 << 16
+_TELLING_KEYS = (b'"resourceSpans"', b'"resourceLogs"', b'"resourceMetrics"')
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RecordedRequest:
+    """One export request. `time_ns` is when it can have been sent, never before the request ahead of it in its file."""
+
+    time_ns: int
+    signal: Signal
+    body: bytes
+
+
+def find_files(paths: Sequence[str]) -> list[str]:
+    """Expand directories to the recordings in them; `-` is standard input. Raise `RecordingError` for a wrong path.
+
+    In a directory, JSON files that speak of no OTLP signal are somebody else's and left alone.
+    """
+    files: list[str] = []
+    for path in paths:
+        if path == STDIN:
+            files.append(path)
+            continue
+        place = Path(path)
+        if not place.exists():
+            raise RecordingError(f"no such file: `{path}`")
+        if not place.is_dir():
+            files.append(path)
+            continue
+        found = sorted(str(file) for file in place.rglob("*") if file.is_file() and _is_recording(file))
+        if not found:
+            raise RecordingError(
+                f"no recordings in directory `{path}`", hint=f"looked for {', '.join(f'`*{e}`' for e in _ENDINGS)}"
+            )
+        files.extend(found)
+    return files
+
+
+def read(files: Sequence[str], progress: Callable[[int], None]) -> Iterator[RecordedRequest]:
+    """Yield the requests of all files in order of recorded time; `progress` is told the bytes of each request."""
+    single = [file for file in files if _without_compression(file).endswith(".otlp.pb")]
+    streams = [_requests(file) for file in files if file not in set(single)]
+    for request in heapq.merge(_by_time(single), *streams, key=lambda request: request.time_ns):
+        progress(len(request.body))
+        yield request
+
+
+def _by_time(files: Sequence[str]) -> Iterator[RecordedRequest]:
+    """Yield single requests by time; each is read twice, so that a large folder is never in memory as a whole."""
+    times = [(request.time_ns, file) for file in files for request in _requests(file)]
+    for _, file in sorted(times, key=lambda entry: entry[0]):
+        yield from _requests(file)
+
+
+def _is_recording(file: Path) -> bool:
+    name = _without_compression(file.name)
+    if not name.endswith((".json", ".jsonl")):
+        return name.endswith(_ENDINGS)
+    try:
+        with opened(str(file)) as source, decompressed(source) as stream:
+            beginning = stream.read(_TELLING_BYTES)
+    except UNREADABLE:
+        return True  # reading it will say what is wrong
+    return any(key in beginning for key in _TELLING_KEYS)
+
+
+def _without_compression(name: str) -> str:
+    for ending in _COMPRESSIONS:
+        name = name.removesuffix(ending)
+    return name
+
+
+def _requests(file: str) -> Iterator[RecordedRequest]:
+    newest = 0
+    for position, (signal, body) in enumerate(_bodies(file), start=1):
+        try:
+            newest = max(newest, newest_time_ns(signal, body))
+        except DecodeError as error:
+            raise RecordingError(f"`{file}`, request {position}: not an OTLP request ({error})") from error
+        yield RecordedRequest(newest, signal, body)
+
+
+def _bodies(file: str) -> Iterator[tuple[Signal, bytes]]:
+    name = _without_compression(file)
+    signal: Signal = "logs" if name.endswith((".logs.otlp.pb", ".logs.otlp")) else "traces"
+    try:
+        with opened(file) as source, decompressed(source) as stream:
+            if name.endswith(".otlp.pb"):
+                yield signal, stream.read()
+            elif name.endswith((".json", ".jsonl")):
+                yield from _json_bodies(file, stream)
+            elif name.endswith(".otlp"):
+                yield from _delimited(file, signal, stream)
+            else:
+                yield from _sniffed(file, stream)
+    except UNREADABLE as error:
+        raise RecordingError(f"cannot read `{file}`: {error}") from error
+
+
+def _json_bodies(file: str, stream: io.BufferedIOBase) -> Iterator[tuple[Signal, bytes]]:
+    """One document, or one a line: a first line that is a document by itself decides."""
+    for number, text in _json_documents(stream):
+        try:
+            yield from requests_from_json(text)
+        except DecodeError as error:
+            raise RecordingError(f"`{file}`, line {number}: not OTLP JSON ({error})") from error
+
+
+def _json_documents(stream: io.BufferedIOBase) -> Iterator[tuple[int, bytes]]:
+    first = stream.readline()
+    number = 1
+    while first and not first.strip():
+        first = stream.readline()
+        number += 1
+    if not first.rstrip().endswith(b"}") or first.strip() == b"{":
+        yield number, first + stream.read()
+        return
+    yield number, first
+    for line in stream:
+        number += 1
+        if line.strip():
+            yield number, line
+
+
+def _delimited(file: str, signal: Signal, stream: io.BufferedIOBase) -> Iterator[tuple[Signal, bytes]]:
+    position = 0
+    while (size := _varint(file, stream)) is not None:
+        position += 1
+        body = stream.read(size)
+        if len(body) < size:
+            raise RecordingError(f"`{file}` is cut off in request {position}")
+        yield signal, body
+
+
+def _varint(file: str, stream: io.BufferedIOBase) -> int | None:
+    value = shift = 0
+    while True:
+        byte = stream.read(1)
+        if not byte:
+            if shift:
+                raise RecordingError(f"`{file}` is cut off in a length")
+            return None
+        value |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            break
+        shift += 7
+        if shift > 63:
+            break
+    if value > _MAX_REQUEST_BYTES:
+        raise RecordingError(f"`{file}` is not a stream of length-delimited OTLP requests")
+    return value
+
+
+def _sniffed(file: str, stream: io.BufferedIOBase) -> Iterator[tuple[Signal, bytes]]:
+    """Tell by the content what a file without a telling name is."""
+    data = stream.read()
+    if data.lstrip()[:1] == b"{":
+        yield from _json_bodies(file, io.BytesIO(data))
+        return
+    try:
+        newest_time_ns("traces", data)
+    except DecodeError:
+        yield from _delimited(file, "traces", io.BytesIO(data))
+        return
+    yield "traces", data

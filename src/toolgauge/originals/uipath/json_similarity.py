@@ -1,0 +1,334 @@
+"""`uipath.json_similarity`: how alike the agent's final output and the expected one are."""
+
+import json
+import math
+import re
+from collections.abc import Generator, Sequence
+from typing import TypeAlias, cast
+
+from toolgauge.model.expected import Expected
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.left_out import is_cut
+from toolgauge.model.outcomes import Errored, NotEvaluated
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.originals.uipath.evaluator import Criteria, Judging, UiPathEvaluator, Verdict
+from toolgauge.score.leaves import agreement
+from toolgauge.score.pauses import Pacer
+from toolgauge.score.rules import Similarity
+
+_WHOLE = "*"
+_NEAR_ZERO = 1e-12
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_ATTACHMENT = re.compile(r"urn:uipath:cas:file:orchestrator:[a-f0-9-]+\n?\Z", re.IGNORECASE)
+_MAX_TEXT = 4 * 1024 * 1024
+_CHARACTERS_PER_UNIT = 50
+
+_Object: TypeAlias = dict[str, object]
+
+
+class OutputCriteria(Criteria):
+    """The expected output."""
+
+    expected_output: dict[str, object] | str
+
+
+class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
+    """The mean likeness of the leaves of the expected output; what is not expected is free.
+
+    `target_output_key` is a key, a path such as `a.b[0]` or a list of them; `line_by_line_evaluator` compares the lines
+    of two texts one by one. Parts: `leaves` that are expected, and `matched_leaves`, the sum of their likeness.
+    """
+
+    case_shapes = ("output",)
+    looks_at_calls = False
+
+    target_output_key: str | list[str] = _WHOLE
+    line_by_line_evaluator: bool = False
+    line_delimiter: str = "\n"
+
+    @property
+    def needs_reference(self) -> bool:
+        """Calls are not looked at."""
+        return False
+
+    @property
+    def needs_answer(self) -> bool:
+        """Tell whether a criterion has to give the expected output."""
+        return self.default_evaluation_criteria is None
+
+    @classmethod
+    def criteria_type(cls) -> type[OutputCriteria]:
+        """Return the model of what is expected."""
+        return OutputCriteria
+
+    def criteria_of(self, expected: Expected) -> OutputCriteria | Errored | None:
+        """Take over the expected answer."""
+        if expected.answer is None:
+            return self.default_evaluation_criteria
+        value = expected.answer.value
+        if not isinstance(value, str | dict):
+            return Errored(
+                error_type="unsupported_reference", message="UiPath expects an output that is text or an object"
+            )
+        return OutputCriteria(expected_output=cast("_Object | str", value))  # JSON objects are mappings of anything
+
+    def judged(self, criteria: OutputCriteria, trajectory: Trajectory, pacer: Pacer) -> Judging:
+        """Judge the last message of the assistant, read as JSON where an object is expected."""
+        answer = next((message.text for message in reversed(trajectory.messages) if message.role == "assistant"), None)
+        if answer is None:
+            return NotEvaluated(reason="no_content", explanation="no message of the assistant was recorded")
+        if is_cut(answer):
+            return NotEvaluated(reason="truncated", explanation="the answer was too long to keep")
+        if pacer.due(len(answer) // _CHARACTERS_PER_UNIT):
+            yield
+        is_object = self.target_output_key != _WHOLE or not isinstance(criteria.expected_output, str)
+        actual = _object_in(answer) if is_object else answer
+        return (yield from self._compared(criteria, actual, pacer))
+
+    def judged_as_written(self, criteria: OutputCriteria, actual: JsonObject, pacer: Pacer) -> Judging:
+        """Judge the output that a case gives."""
+        output = actual.get("output")
+        if not isinstance(output, str | dict):
+            return Errored(error_type="validation", message="`output` must be text or an object")
+        return (yield from self._compared(criteria, output, pacer))
+
+    def _compared(self, criteria: OutputCriteria, output: object, pacer: Pacer) -> Judging:
+        try:
+            return (yield from self._verdict(criteria, output, pacer))
+        except _OutputError as error:
+            return Errored(error_type=error.error_type, message=str(error))
+        except OverflowError:
+            return Errored(error_type="OverflowError", message="a number is too large for a float")
+
+    def _verdict(self, criteria: OutputCriteria, output: object, pacer: Pacer) -> Judging:
+        key = self.target_output_key
+        expected = yield from as_floats(_expected(criteria.expected_output, key), pacer)
+        actual = yield from as_floats(_actual(output, key), pacer)
+        if self.line_by_line_evaluator and isinstance(key, str):
+            return (yield from self._by_lines(expected, actual, key, pacer))
+        return (yield from _whole(expected, actual, pacer))
+
+    def _by_lines(self, expected: object, actual: object, key: str, pacer: Pacer) -> Judging:
+        wanted, found = (_lines(side, self.line_delimiter, key) for side in (expected, actual))
+        results: list[Json] = []
+        scores: list[float] = []
+        for number in range(max(len(wanted), len(found))):
+            pair = [side[number] if number < len(side) else "" for side in (wanted, found)]
+            result = yield from _line(pair[0], pair[1], key, pacer)
+            scores.append(0.0 if result is None else result.value)
+            results.append(
+                {
+                    "line_number": number + 1,
+                    "actual": pair[1],
+                    "expected": pair[0],
+                    "score": scores[-1],
+                    "details": None if result is None else result.details(),
+                }
+            )
+        return Verdict(
+            # Wart: two outputs without any line score 0.
+            value=sum(scores) / len(scores) if scores else 0.0,
+            explanation=f"mean over {len(scores)} lines",
+            parts={"lines": len(scores)},
+            details=lambda: {
+                "line_by_line_results": results,
+                "total_lines_actual": len(found),
+                "total_lines_expected": len(wanted),
+                "aggregation_method": "average",
+            },
+        )
+
+
+class _OutputError(Exception):
+    """An output that cannot be compared; `error_type` is UiPath's own code in small letters."""
+
+    def __init__(self, error_type: str, message: str) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+
+
+def _whole(expected: object, actual: object, pacer: Pacer) -> Generator[None, None, Verdict]:
+    matched, leaves = yield from _matched_leaves(expected, actual, pacer)
+    likeness = matched / leaves if leaves else 1.0
+    return Verdict(
+        # In this order, as NaN passes through it as the original's does.
+        value=max(0.0, min(1.0, likeness)),
+        explanation=f"{leaves} leaves are expected",
+        parts={"leaves": leaves, "matched_leaves": matched if math.isfinite(matched) else 0.0},
+        details=lambda: {
+            "expected": str(expected),
+            "actual": str(actual),
+            "matched_leaves": matched,
+            "total_leaves": float(leaves),
+        },
+    )
+
+
+def _line(expected: str, actual: str, key: str, pacer: Pacer) -> Generator[None, None, Verdict | None]:
+    """Compare two lines, each put where the key says; `None` where the key is a path and finds nothing there."""
+    try:
+        wanted = _expected(expected if key == _WHOLE else {key: expected}, key)
+        found = _actual(actual if key == _WHOLE else {key: actual}, key)
+    except _OutputError:
+        # Wart: the error of a line counts as a score of 0.
+        return None
+    return (yield from _whole(wanted, found, pacer))
+
+
+def _lines(side: object, delimiter: str, key: str) -> list[str]:
+    if not delimiter:
+        raise _OutputError("invalid_delimiter", "`line_delimiter` is empty")
+    if isinstance(side, dict) and key != _WHOLE:
+        members = cast("_Object", side)  # keys of JSON are text
+        side = members.get(key, members)
+    text = side if isinstance(side, str) else str(cast("object", side))  # pyright would look into its items
+    return [line for line in text.split(delimiter) if line.strip()]
+
+
+# -- what is compared -----------------------------------------------------------------------------------------------
+
+
+def _expected(output: object, key: str | Sequence[str]) -> object:
+    """Take from the expected output what the key names; text is read as JSON then."""
+    if key == _WHOLE:
+        return output
+    if isinstance(output, str):
+        output = _read(output)
+    if isinstance(key, str):
+        return _at(output, key, "expected")
+    if not isinstance(output, dict):
+        raise _OutputError("invalid_expected_output", "the expected output must be an object where keys are given")
+    return {one: _at(cast("_Object", output), one, "expected") for one in key}  # as above
+
+
+def _actual(output: object, key: str | Sequence[str]) -> object:
+    if isinstance(key, str):
+        return _no_attachment(_at(output, key, "actual"))
+    if not isinstance(output, dict):
+        raise _OutputError("invalid_actual_output", "the output must be an object where keys are given")
+    return {one: _no_attachment(_at(cast("_Object", output), one, "actual")) for one in key}  # as above
+
+
+def _at(value: object, path: str, side: str) -> object:
+    if path == _WHOLE:
+        return value
+    steps = list(_STEP.finditer(path))
+    if not steps:
+        raise _OutputError("invalid_path", "`target_output_key` holds an empty path")
+    for step in steps:
+        name, place = step.groups()
+        try:
+            if place is None and isinstance(value, dict):
+                value = cast("_Object", value)[name]  # as above
+            elif place is not None and isinstance(value, list):
+                value = cast("list[object]", value)[int(place)]  # nothing is known of the items
+            else:
+                raise KeyError(name)
+        except (KeyError, IndexError, ValueError) as error:
+            raise _OutputError("target_output_key_not_found", f"the {side} output lacks the target key") from error
+    return value
+
+
+def _no_attachment(value: object) -> object:
+    if isinstance(value, str) and _ATTACHMENT.match(value):
+        raise _OutputError("attachment", "the output is an attachment of a job, which nobody downloads here")
+    return value
+
+
+def _read(text: str) -> object:
+    try:
+        return cast("object", json.loads(text))  # typed Any by json
+    except ValueError as error:
+        raise _OutputError(
+            "invalid_expected_output", "the expected output must be JSON where keys are given"
+        ) from error
+
+
+def _object_in(text: str) -> object:
+    """Read a live answer: its text is all that there is of an output that was an object."""
+    if len(text) > _MAX_TEXT:
+        return text
+    try:
+        parsed: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return cast("_Object", parsed) if isinstance(parsed, dict) else text  # as above
+
+
+# -- how it is compared ---------------------------------------------------------------------------------------------
+
+
+def as_floats(value: object, pacer: Pacer) -> Generator[None, None, object]:
+    """Copy a value with all numbers as floats; raise `OverflowError` for one that none can hold."""
+    top: list[object] = [value]
+    stack: list[_Object | list[object]] = [top]
+    while stack:
+        container = stack.pop()
+        if pacer.due(1 + len(container)):
+            yield
+        for key, item in container.items() if isinstance(container, dict) else enumerate(container):
+            copy = item
+            if isinstance(item, dict | list):
+                copy = cast("_Object", item).copy()  # both kinds of container copy alike
+                stack.append(copy)
+            elif isinstance(item, int | float) and not isinstance(item, bool):
+                copy = float(item)
+            container[key] = copy  # pyright: ignore[reportArgumentType,reportCallIssue] (the key is one of this container)
+    return top[0]
+
+
+def _matched_leaves(expected: object, actual: object, pacer: Pacer) -> Generator[None, None, tuple[float, int]]:
+    """Sum up the likeness of all expected leaves, and count them. Wart: an empty object or list has none."""
+    matched, leaves = 0.0, 0
+    stack: list[tuple[object, object]] = [(expected, actual)]
+    while stack:
+        wanted, found = stack.pop()
+        if pacer.due():
+            yield
+        if isinstance(wanted, dict | list):
+            stack += _members(cast("_Object | list[object]", wanted), found)  # as above
+            continue
+        leaves += 1
+        likeness, units = _likeness(wanted, found)
+        matched += likeness
+        if units and pacer.due(units):
+            yield
+    return matched, leaves
+
+
+class _Absent:
+    """Stands where the actual output has nothing: unlike any leaf."""
+
+
+_ABSENT = _Absent()
+
+
+def _members(wanted: _Object | list[object], found: object) -> list[tuple[object, object]]:
+    """Pair what is below, in reverse, so that the first is taken from the stack first and sums add up as they do there."""
+    if isinstance(wanted, dict):
+        there = cast("_Object", found) if isinstance(found, dict) else {}  # as above
+        return [(item, there.get(key, _ABSENT)) for key, item in reversed(wanted.items())]
+    items = cast("list[object]", found) if isinstance(found, list) else []  # as above
+    return [
+        (item, items[place] if place < len(items) else _ABSENT) for place, item in reversed(list(enumerate(wanted)))
+    ]
+
+
+def _likeness(expected: object, actual: object) -> tuple[float, int]:
+    """Say how alike a leaf is, and the work it took to find out."""
+    if type(expected) is not type(actual):
+        return 0.0, 0
+    match expected, actual:
+        case float(), float():
+            return _closeness(expected, actual), 0
+        case str(), str():
+            return agreement(Similarity(), expected, actual)
+        case _:
+            return float(expected == actual), 0
+
+
+def _closeness(expected: float, actual: float) -> float:
+    if math.isclose(expected, 0.0, abs_tol=_NEAR_ZERO):
+        return float(math.isclose(actual, 0.0, abs_tol=_NEAR_ZERO))
+    # In this order: NaN comes out as 1, as it does there.
+    return max(0.0, min(1.0, 1.0 - abs(expected - actual) / abs(expected)))

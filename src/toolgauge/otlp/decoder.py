@@ -1,0 +1,345 @@
+"""From the bytes of a request to views of the spans and log records that some dialect could read.
+
+One byte pattern decides for each raw span; only a span with a mark, or of a scope that a dialect names, is parsed,
+once and alone. Of all other spans the ids are read. A broken span costs nobody but itself: it stays in the request,
+unread. Nothing that leaves here, but for the request itself, keeps the request alive: spans wait, requests must not.
+"""
+
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from toolgauge.model.errors import DecodeError
+from toolgauge.model.records import LogRecord, PackedHead, Resource, Span
+from toolgauge.otlp.envelope import Container, container, copied, parse_request, removing_items
+from toolgauge.otlp.heads import parse_heads, read_each, read_head, read_heads
+from toolgauge.otlp.marks import log_marks, span_marks
+from toolgauge.otlp.messages import HeadGroupMessage, RequestMessage, ResourceGroupMessage, ScopeGroupMessage
+from toolgauge.otlp.views import KnownScope, Views
+
+# Where a span stands in its request: index of the resource group, of the scope group, of the span.
+Place: TypeAlias = tuple[int, int, int]
+_T = TypeVar("_T")
+
+# About three milliseconds of work.
+_SPANS_AT_A_TIME = 256
+# Of so many spans that nobody views, about two.
+_HEADS_AT_ONCE = 4096
+# Of so many groups, most of them without a span, about three.
+_GROUPS_AT_ONCE = 4096
+# Of so many or fewer, each is searched for marks by itself: one search of all takes longer to begin than for a kilobyte.
+_FEW = 2
+# Taking them apart at once takes as much memory as the request, and large ones have little to gain by it.
+_LARGEST_AT_ONCE = 8 << 20
+
+
+class ViewedSpan(Struct, frozen=True, eq=False):
+    """A span, its own bytes, what stood around it, and where it stood."""
+
+    span: Span
+    raw: bytes
+    container: Container
+    place: Place
+
+
+@dataclass(slots=True, eq=False)
+class DecodedTraces:
+    """A request of spans. `undecodable` spans bear a mark and could not be read: they stay in the body, untouched.
+
+    `heads` are the ids of all spans that are not viewed, but for spans of our own scope and spans without ids.
+    """
+
+    span_count: int
+    viewed: tuple[ViewedSpan, ...]
+    heads: tuple[PackedHead, ...]
+    undecodable: int
+    request: bytes = field(repr=False)
+    envelope: RequestMessage | None = field(repr=False)
+
+    def body(self, without: Collection[Place] = ()) -> bytes | None:
+        """Give the request without these spans (the very bytes received without any); `None` when no span is left."""
+        return _without_pauses(self.leaving(without))
+
+    def leaving(self, without: Collection[Place]) -> Generator[None, None, bytes | None]:
+        """Give what `body` gives, with pauses; `without` names no span twice."""
+        if not without:
+            return self.request
+        if len(without) == self.span_count:
+            return None
+        # The spans are gone from it afterwards; whoever asks again has the request parsed again.
+        envelope, self.envelope = self.envelope, None
+        return (yield from removing_items(parse_request(self.request) if envelope is None else envelope, without))
+
+
+@dataclass(slots=True, eq=False)
+class DecodedLogs:
+    """A request of log records. `undecodable` records bear a mark and could not be read."""
+
+    record_count: int
+    viewed: tuple[LogRecord, ...]
+    undecodable: int
+
+
+@dataclass(slots=True, eq=False)
+class DecodedRecords:
+    """Some log records of a request."""
+
+    viewed: list[LogRecord] = field(default_factory=list[LogRecord])
+    undecodable: int = 0
+
+
+class _ResourceGroup:
+    """A resource group. What its scope groups share is read and copied once: there may be one for each span."""
+
+    __slots__ = ("_message", "_resource", "_written")
+
+    def __init__(self, message: ResourceGroupMessage) -> None:
+        self._message = message
+        self._resource: Resource | None = None
+        self._written: tuple[tuple[bytes, ...], bytes] | None = None
+
+    def resource(self, views: Views) -> Resource:
+        """View its resource."""
+        if self._resource is None:
+            self._resource = views.resource(self._message.resource)
+        return self._resource
+
+    def around(self, group: ScopeGroupMessage, origin: object) -> Container:
+        """Copy what stands around the spans of one of its scope groups."""
+        if self._written is None:
+            self._written = copied(self._message.resource), self._message.schema_url
+        return container(*self._written, group, origin)
+
+
+class _Group(Struct, frozen=True, eq=False):
+    """A scope group and where it stands."""
+
+    resource_index: int
+    scope_index: int
+    resource_group: _ResourceGroup
+    group: ScopeGroupMessage
+
+
+def _groups(request: RequestMessage) -> Iterator[_Group | None]:
+    """Go through the scope groups that hold anything, with pauses (`None`): there may be millions that do not."""
+    seen = 0
+    for resource_index, resource_group in enumerate(request.resource_groups):
+        seen += 1
+        if seen % _GROUPS_AT_ONCE == 0:
+            yield None
+        shared: _ResourceGroup | None = None
+        for scope_index, group in enumerate(resource_group.scope_groups):
+            seen += 1
+            if seen % _GROUPS_AT_ONCE == 0:
+                yield None
+            if group.items:
+                shared = shared or _ResourceGroup(resource_group)
+                yield _Group(resource_index, scope_index, shared, group)
+
+
+class Survey(Struct, frozen=True, eq=False):
+    """A request of spans, log records or metrics, and how many items it has.
+
+    `beginnings` are the bytes with which the first of each scope group begins: a group has one writer.
+    """
+
+    body: bytes
+    request: RequestMessage
+    count: int
+    beginnings: frozenset[bytes]
+
+
+def surveying(body: bytes) -> Generator[None, None, Survey]:
+    """Take a request apart with pauses; raise `DecodeError` when its envelope is broken (cut off, trailing bytes)."""
+    request = parse_request(body)
+    count = 0
+    beginnings: set[bytes] = set()
+    for found in _groups(request):
+        if found is None:
+            yield
+            continue
+        items = found.group.items
+        count += len(items)
+        beginnings.add(items[0][:1])
+    return Survey(body, request, count, frozenset(beginnings))
+
+
+def _without_pauses(steps: Generator[None, None, _T]) -> _T:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            last: _T = end.value
+            return last
+
+
+@dataclass(slots=True, eq=False)
+class _Reading:
+    """What was read of a request of spans so far."""
+
+    # What stands for the sender.
+    origin: object
+    is_large: bool
+    viewed: list[ViewedSpan] = field(default_factory=list[ViewedSpan])
+    heads: list[PackedHead] = field(default_factory=list[PackedHead])
+    undecodable: int = 0
+    # What stands around the spans of the group that is being read, once one of them is viewed.
+    around: Container | None = None
+
+    def add_head(self, raw: bytes) -> None:
+        head = read_head(raw)
+        if head is not None:
+            self.heads.append(head)
+
+    def add_group(self, group: ScopeGroupMessage, heads: HeadGroupMessage) -> None:
+        found = read_heads(heads)
+        if found is None:
+            self.heads.extend(read_each(group.items))
+        else:
+            self.heads.extend(found)
+
+
+class Decoder:
+    """Decodes requests; remembers the scopes, resources and short values that senders repeat.
+
+    `marks` are prefixes of attribute keys and of log event names, `scopes` prefixes of scope names that are always
+    viewed, `wanted` exact attribute keys: a span or log record with one of them is viewed as well.
+    """
+
+    def __init__(self, marks: Sequence[str], scopes: Sequence[str], wanted: Collection[str] = ()) -> None:
+        self._views = Views(scopes)
+        self._span_marks = span_marks(marks, wanted)
+        self._log_marks = log_marks(marks, wanted)
+
+    @property
+    def undecodable_values(self) -> int:
+        """Attribute values and events that could not be decoded when they were looked up, ever."""
+        return self._views.undecodable_values
+
+    def traces(self, body: bytes, sender: str | None = None) -> DecodedTraces:
+        """Decode a request of spans without a pause, as `surveying` and `reading_traces` do."""
+        return _without_pauses(self.reading_traces(_without_pauses(surveying(body)), sender))
+
+    def reading_traces(self, survey: Survey, sender: str | None = None) -> Generator[None, None, DecodedTraces]:
+        """Decode a request of spans with pauses.
+
+        `sender` is the same for requests of one connection; `None` is a sender of this request alone.
+        """
+        body, request, span_count = survey.body, survey.request, survey.count
+        has_mark = self._span_marks.found_in_request(body, survey.beginnings)
+        is_large = len(body) > _LARGEST_AT_ONCE or span_count > _HEADS_AT_ONCE
+        heads = None if has_mark or is_large else parse_heads(body)
+        reading = _Reading(object() if sender is None else sender, is_large)
+        since_pause = 0
+        for found in _groups(request):
+            if found is None:
+                yield
+                continue
+            group = found.group
+            known = self._views.scope(group.scope)
+            if known.is_own:
+                continue
+            views = has_mark or known.is_named
+            if heads is not None and not views:
+                reading.add_group(group, heads.resource_groups[found.resource_index].scope_groups[found.scope_index])
+                continue
+            reading.around = None
+            items = iter(group.items)
+            count = len(group.items)
+            for first in range(0, count, _SPANS_AT_A_TIME):
+                if since_pause >= _SPANS_AT_A_TIME:
+                    yield
+                    since_pause = 0
+                since_pause += min(count - first, _SPANS_AT_A_TIME)
+                # One after the other: all at once they would take as much memory as the request.
+                some = islice(items, _SPANS_AT_A_TIME)
+                if views:
+                    self._read_spans(some, first, found, known, reading)
+                else:
+                    reading.heads.extend(read_each(some))
+        return DecodedTraces(
+            span_count=span_count,
+            viewed=tuple(reading.viewed),
+            heads=tuple(reading.heads),
+            undecodable=reading.undecodable,
+            request=body,
+            envelope=request,
+        )
+
+    def logs(self, body: bytes) -> DecodedLogs:
+        """Decode a request of log records without a pause, as `surveying` and `reading_logs` do."""
+        survey = _without_pauses(surveying(body))
+        parts = [*self.reading_logs(survey)]
+        return DecodedLogs(
+            record_count=survey.count,
+            viewed=tuple(record for part in parts for record in part.viewed),
+            undecodable=sum(part.undecodable for part in parts),
+        )
+
+    def reading_logs(self, survey: Survey) -> Iterator[DecodedRecords]:
+        """Decode a request of log records part by part: all views at once take seventy times the memory of the request."""
+        has_mark = self._log_marks.found_in_request(survey.body, survey.beginnings)
+        part = DecodedRecords()
+        since_pause = 0
+        for found in _groups(survey.request):
+            if found is None:
+                yield part
+                part, since_pause = DecodedRecords(), 0
+                continue
+            known = self._views.scope(found.group.scope)
+            if known.is_own or not (has_mark or known.is_named):
+                continue
+            items = iter(found.group.items)
+            for _ in range(0, len(found.group.items), _SPANS_AT_A_TIME):
+                if since_pause >= _SPANS_AT_A_TIME:
+                    yield part
+                    part, since_pause = DecodedRecords(), 0
+                some = tuple(islice(items, _SPANS_AT_A_TIME))
+                since_pause += len(some)
+                self._read_records(some, found, known, part)
+        yield part
+
+    def _read_spans(
+        self,
+        items: Iterable[bytes],
+        first: int,
+        found: _Group,
+        known: KnownScope,
+        reading: _Reading,
+    ) -> None:
+        sample = found.group.items[0]
+        bears_mark = self._span_marks.search_like(sample)
+        if not known.is_named and not reading.is_large:
+            items = list(items)
+            # An agent's spans share their scope with few others: a group has marks in its first span or, mostly, in none.
+            if len(items) > _FEW and bears_mark(items[0]) is None and not self._span_marks.found_among(items, sample):
+                reading.heads.extend(read_each(items))
+                return
+        resource = found.resource_group.resource(self._views)
+        for index, raw in enumerate(items, first):
+            if not known.is_named and bears_mark(raw) is None:
+                reading.add_head(raw)
+                continue
+            try:
+                span = self._views.span(raw, resource, known.scope)
+            except DecodeError:
+                reading.undecodable += 1
+                reading.add_head(raw)
+                continue
+            around = reading.around = reading.around or found.resource_group.around(found.group, reading.origin)
+            where = (found.resource_index, found.scope_index, index)
+            reading.viewed.append(ViewedSpan(span, raw, around, where))
+
+    def _read_records(self, items: Iterable[bytes], found: _Group, known: KnownScope, part: DecodedRecords) -> None:
+        bears_mark = self._log_marks.search_like(found.group.items[0])
+        resource = found.resource_group.resource(self._views)
+        for raw in items:
+            if not known.is_named and bears_mark(raw) is None:
+                continue
+            try:
+                part.viewed.append(self._views.log_record(raw, resource, known.scope))
+            except DecodeError:
+                part.undecodable += 1

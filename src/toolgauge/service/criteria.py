@@ -1,0 +1,154 @@
+"""Criteria as written -> criteria that can score: the place where an evaluator's name becomes a class."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from pydantic import BaseModel, ValidationError
+
+from toolgauge import plugins
+from toolgauge.config.criteria import (
+    CriterionConfig,
+    criterion_problem,
+    load_criteria,
+    load_criteria_files,
+    parameter_problems,
+    unknown_evaluator,
+)
+from toolgauge.config.load import load
+from toolgauge.config.model import Config
+from toolgauge.config.problems import Problem, config_error
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.judging import JudgeEvaluator
+from toolgauge.model.ports import Evaluator
+from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
+from toolgauge.service.judges import require_judge
+
+# The reference-free evaluators that score everybody's traffic until `defaults.enabled` is false.
+_DEFAULT_EVALUATORS = ("tool_success", "known_tool")
+
+
+def load_configuration(paths: Sequence[str], overrides: Sequence[str]) -> tuple[Config, tuple[Criterion, ...]]:
+    """Load configuration and criteria as at the start; raise `ConfigError` with every problem found."""
+    config = load([Path(path) for path in paths], overrides, os.environ)
+    written = load_criteria(config, os.environ)
+    criteria = make_criteria(config, written)
+    require_judge(config, written, criteria)
+    return config, criteria
+
+
+def load_for_replay(
+    paths: Sequence[str], overrides: Sequence[str], criteria_files: Sequence[str], environment: Mapping[str, str]
+) -> tuple[Config, tuple[Criterion, ...]]:
+    """Load configuration and criteria as `load_configuration` does, with the criteria of further files."""
+    config = load([Path(path) for path in paths], overrides, environment)
+    extra = load_criteria_files([Path(file) for file in criteria_files], environment)
+    return config, make_criteria(config, (*load_criteria(config, environment), *extra))
+
+
+def make_criteria(config: Config, written: Sequence[CriterionConfig]) -> tuple[Criterion, ...]:
+    """Make the default criteria and the written ones; raise `ConfigError` with every problem found."""
+    problems: list[Problem] = []
+    criteria = list(default_criteria()) if config.defaults.enabled else []
+    taken = {criterion.name for criterion in criteria}
+    for entry in written:
+        if entry.name in taken:
+            problems.append(criterion_problem(entry, f"`{entry.name}` is the name of a default criterion"))
+            continue
+        taken.add(entry.name)
+        criterion = _criterion(entry, problems)
+        if criterion is not None:
+            criteria.append(criterion)
+    if problems:
+        raise config_error(problems)
+    return tuple(criteria)
+
+
+def default_criteria() -> tuple[Criterion, ...]:
+    """Make the criteria that need no reference."""
+    return tuple(_default(name) for name in _DEFAULT_EVALUATORS)
+
+
+def _default(evaluator_name: str) -> Criterion:
+    evaluator: Evaluator = plugins.evaluator(evaluator_name)()
+    name = f"default.{evaluator_name}"
+    return Criterion(
+        name=name,
+        evaluator_name=evaluator_name,
+        evaluator=evaluator,
+        revision=revision({"name": name, "evaluator": evaluator_name}, evaluator.version),
+    )
+
+
+def _criterion(entry: CriterionConfig, problems: list[Problem]) -> Criterion | None:
+    evaluator = _evaluator(entry, problems)
+    if evaluator is None:
+        return None
+    reference = _reference(entry)
+    missing = _missing(evaluator, reference)
+    if missing is not None:
+        message = f"criterion `{entry.name}` has nothing that evaluator `{entry.evaluator}` could compare with"
+        problems.append(criterion_problem(entry, message, f"give {missing}"))
+        return None
+    return Criterion(
+        name=entry.name,
+        evaluator_name=entry.evaluator,
+        evaluator=evaluator,
+        revision=revision(entry.canonical(), evaluator.version),
+        when=When(
+            service=entry.when.service,
+            agent=entry.when.agent,
+            case=entry.when.case,
+            attributes=entry.when.attributes,
+        ),
+        scope=entry.scope,
+        reference=reference,
+        pass_at=entry.pass_at,
+        sample=entry.sample,
+        enforce=entry.enforce,
+    )
+
+
+def _evaluator(entry: CriterionConfig, problems: list[Problem]) -> Evaluator | JudgeEvaluator | None:
+    known = plugins.names(plugins.EVALUATORS)
+    if entry.evaluator not in known:
+        problems.append(unknown_evaluator(entry, known))
+        return None
+    try:
+        loaded = plugins.evaluator(entry.evaluator)
+    except ConfigError as error:
+        problems.append(criterion_problem(entry, error.message, error.hint, at=("evaluator",)))
+        return None
+    if not issubclass(loaded, BaseModel):
+        problems.append(criterion_problem(entry, f"evaluator `{entry.evaluator}` is not a pydantic model"))
+        return None
+    try:
+        # A plug-in's class: `plugins.evaluator` has seen that it has what an evaluator must have.
+        return cast("Evaluator | JudgeEvaluator", loaded.model_validate(entry.parameters))
+    except ValidationError as error:
+        problems.extend(parameter_problems(entry, loaded, error))
+        return None
+
+
+def _missing(evaluator: Evaluator | JudgeEvaluator, reference: Reference) -> str | None:
+    """Name what would have to be given: an evaluator says of itself what it compares with."""
+    if getattr(evaluator, "needs_answer", False):
+        without = isinstance(reference, NoReference) or (
+            isinstance(reference, Inline) and reference.expected.answer is None
+        )
+        return "`expected_output` or `reference`" if without else None
+    if getattr(evaluator, "needs_reference", False):
+        without = isinstance(reference, NoReference) or (
+            isinstance(reference, Inline) and not reference.expected.names_calls
+        )
+        return "`expected`, `expected_turns` or `reference`" if without else None
+    return None
+
+
+def _reference(entry: CriterionConfig) -> Reference:
+    if entry.expected is not None:
+        return Inline(entry.expected)
+    if entry.references is not None:
+        return Lookup(entry.references.key, entry.references.cases)
+    return NoReference()

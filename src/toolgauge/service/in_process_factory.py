@@ -1,0 +1,212 @@
+"""Config -> the pipeline inside an application, fed with spans of the SDK; no receiver, no port, no thread.
+
+The application's own exporter has had the spans already, so nothing is held and nothing is sent on. What we say
+ourselves goes the ways that the application has: `Ways` tells which.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from opentelemetry._logs import Logger
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+
+from toolgauge.config.destinations import OtlpExporter
+from toolgauge.config.model import Config
+from toolgauge.export.emitter import Emitter
+from toolgauge.export.resource import resource_from_environment
+from toolgauge.export.sdk import emit_events, scorecard_spans
+from toolgauge.export.sdk_metrics import SdkMetrics
+from toolgauge.model.delivery import Accepted, Outgoing, Signal
+from toolgauge.model.outcomes import Scorecard
+from toolgauge.score.criterion import Criterion
+from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.clock import SteadyClock
+from toolgauge.service.faults import Faults
+from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, redactor
+from toolgauge.service.push import Push
+
+_SLICE_NS = 5_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ways:
+    """How what we say ourselves leaves an application; what has no way here goes to `destinations`, if there are any.
+
+    `export` takes scorecard spans and says whether they are gone. `logger` is `None`, and `pushes_metrics` true, when
+    the application has no provider for them.
+    """
+
+    export: Callable[[Sequence[ReadableSpan]], bool] | None
+    logger: Callable[[], Logger | None]
+    pushes_metrics: Callable[[], bool]
+    destinations: tuple[OtlpExporter, ...]
+    on_scorecard: Callable[[Scorecard], None] | None
+
+
+class InProcess:
+    """One pipeline and its ways out; belongs to one thread, apart from what is said of single members."""
+
+    def __init__(self, config: Config, criteria: Sequence[Criterion], ways: Ways, instruments: SdkMetrics) -> None:
+        registry = instruments.registry()
+        self.metrics = SelfMetrics(registry)
+        self.unread = registry.counter(
+            "toolgauge.spans.unread",
+            "{span}",
+            "Spans of the application that were exported without being looked at, because scoring could not keep up.",
+        )
+        self._clock = SteadyClock()
+        self._ways = ways
+        self._faults = Faults(self.metrics)
+        self._resource = Resource.get_empty()
+        self._emitter = Emitter(
+            emit_settings(config),
+            registry,
+            self.metrics,
+            redactor(config),
+            instance_id=uuid.uuid4().hex,
+            version=VERSION,
+            resource_attributes=resource_from_environment(),
+            start_ns=self._clock(),
+        )
+        self._pipeline = make_pipeline(config, criteria, sink=self, outbox=self, metrics=self.metrics)
+        instruments.observe(registry)
+        self._push = Push(ways.destinations, self.metrics) if ways.destinations else None
+        self._push_interval_ns = config.metrics.interval
+        self._next_push_ns = self._clock() + self._push_interval_ns
+
+    # -- what the pipeline needs: a sink of scorecards, and an outbox -----------------------------------------------
+
+    def recording(self, scorecard: Scorecard) -> Iterable[None]:
+        """Count the scorecard and show it to the application, all at once: our thread has nothing else to do."""
+        self._emitter.record(scorecard)
+        if self._ways.on_scorecard is not None:
+            with self._faults.survived():
+                self._ways.on_scorecard(scorecard)
+        return ()
+
+    def encoding(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
+        """Encode scorecard spans and events."""
+        return self._emitter.requests(scorecards)
+
+    def forwards(self, signal: Signal) -> bool:  # noqa: ARG002 - the outbox interface
+        """What an application measures has its own way out."""
+        return False
+
+    def has_room(self, signal: Signal, size_bytes: int) -> bool:
+        """There is room: the application has exported its spans itself."""
+        del signal, size_bytes
+        return True
+
+    def put(self, outgoing: Outgoing) -> bool:
+        """Let what we say ourselves leave; count the application's spans."""
+        if not outgoing.own:
+            self.metrics.spans.add(outgoing.spans, ("consumed" if self._ways.export is None else "forwarded", "", ""))
+            return True
+        with self._faults.survived():
+            return self._deliver(outgoing)
+        return False
+
+    def _deliver(self, outgoing: Outgoing) -> bool:
+        if outgoing.signal == "traces" and self._ways.export is not None:
+            if not self._ways.export(scorecard_spans(outgoing.body, self._resource)):
+                self.metrics.own_dropped.add(1, ("", "traces", "export_failed"))
+            return True
+        if outgoing.signal == "logs" and (logger := self._ways.logger()) is not None:
+            emit_events(outgoing.body, logger)
+            return True
+        return self._push is None or self._push.put(outgoing)
+
+    @property
+    def survives_fork(self) -> bool:
+        """Tell whether a forked child can reach the destination."""
+        return self._push is None or self._push.survives_fork
+
+    @property
+    def works_without_threads(self) -> bool:
+        """Tell whether the destination can be reached where Python starts no more threads."""
+        return self._push is None or not self._push.is_grpc
+
+    # -- work -------------------------------------------------------------------------------------------------------
+
+    def take(self, spans: Sequence[ReadableSpan]) -> None:
+        """Read spans."""
+        if not spans:
+            return
+        read = False
+        with self._faults.survived():
+            self._read(spans)
+            read = True
+        if not read and len(spans) > 1:
+            # One of them cannot be encoded. What was read before it is read again, and counts once.
+            for span in spans:
+                with self._faults.survived():
+                    self._read((span,))
+
+    def _read(self, spans: Sequence[ReadableSpan]) -> None:
+        self._resource = spans[-1].resource
+        answer = self._pipeline.consume("traces", encode_spans(spans).SerializeToString(), self._clock())
+        if not isinstance(answer, Accepted):
+            self.metrics.undecodable.add(len(spans))
+
+    def work(self) -> float | None:
+        """Do what is due; return in how many seconds there will be more to do, `None` when nothing is open."""
+        now = self._clock()
+        busy = False
+        with self._faults.survived():
+            self._pipeline.tick(now)
+        with self._faults.survived():
+            busy = self._pipeline.score(_SLICE_NS)
+        with self._faults.survived():
+            self._pipeline.flush()
+        if self._push is not None:
+            with self._faults.survived():
+                self._send(self._push, now)
+        return 0.0 if busy else self._rest_s()
+
+    def _send(self, push: Push, now_ns: int) -> None:
+        if now_ns >= self._next_push_ns:
+            self._next_push_ns = now_ns + self._push_interval_ns
+            self._push_metrics(push)
+        push.work(0.05)
+
+    def _push_metrics(self, push: Push) -> None:
+        if self._ways.pushes_metrics() and not push.put(self._emitter.metrics(self._clock())):
+            self.metrics.own_dropped.add(1, ("", "metrics", "queue_full"))
+
+    def _rest_s(self) -> float | None:
+        due = self._pipeline.next_due_ns
+        if self._push is not None:
+            if not self._push.is_idle:
+                return 0.0
+            due = self._next_push_ns if due is None else min(due, self._next_push_ns)
+        # What is due and does not close yet is looked at again soon, not at once.
+        return None if due is None else max(0.05, (due - self._clock()) / 1e9)
+
+    def close_open(self, until: Callable[[], bool]) -> bool:
+        """Close and score all that is open and send it, while `until` says that there is time; tell if all was done."""
+        now = self._clock()
+        with self._faults.survived():
+            self._pipeline.close_open(now)
+        busy = True
+        while busy and until():
+            with self._faults.survived():
+                busy = self._pipeline.score(_SLICE_NS)
+        with self._faults.survived():
+            self._pipeline.flush()
+        push = self._push
+        if push is not None:
+            with self._faults.survived():
+                self._push_metrics(push)
+                while not push.is_idle and until():
+                    push.work(0.05)
+        return not busy and (push is None or push.is_idle)
+
+    def close(self) -> None:
+        """Let go of the destination. May be called twice."""
+        push, self._push = self._push, None
+        if push is not None:
+            with self._faults.survived():
+                push.close()

@@ -1,0 +1,138 @@
+"""Config -> one pipeline. The same stages for live traffic, for replays and for inspection."""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from importlib.metadata import version
+from typing import TypeAlias
+
+from toolgauge import plugins
+from toolgauge.assemble.assembler import Assembler
+from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.config.model import Config
+from toolgauge.export.emit_settings import EmitSettings
+from toolgauge.export.leaf import Leaf
+from toolgauge.export.redact import Redactor
+from toolgauge.judge.unasked import Unasked
+from toolgauge.model.delivery import Outbox
+from toolgauge.model.judging import Judging
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.ports import Dialect
+from toolgauge.otlp.decoder import Decoder
+from toolgauge.pipeline.hold import Hold
+from toolgauge.pipeline.pipeline import Pipeline, PipelineSettings, Rules, ScorecardSink
+from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.score.criterion import Criterion, ToolKinds
+from toolgauge.score.scorer import Scorer
+from toolgauge.selfmetrics import SelfMetrics
+
+VERSION = version("toolgauge")
+
+# How a recognizer is made; a replay may put one in its place that tells what it reads.
+MakeRecognizer: TypeAlias = Callable[[Sequence[Dialect], SelfMetrics, Collection[str]], Recognizer]
+
+
+def make_pipeline(
+    config: Config,
+    criteria: Sequence[Criterion],
+    *,
+    sink: ScorecardSink,
+    outbox: Outbox,
+    metrics: SelfMetrics,
+    judging: Judging | None = None,
+    has_memory: Callable[[int], bool] = lambda _size_bytes: True,
+    make_recognizer: MakeRecognizer = Recognizer,
+    clock: Callable[[], int] = time.monotonic_ns,
+) -> Pipeline:
+    """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`."""
+    scorer = _scorer(config, criteria)
+    recognizer = make_recognizer(plugins.dialects(), metrics, scorer.wanted)
+    return Pipeline(
+        decoder=Decoder(recognizer.marks, recognizer.scopes, scorer.wanted),
+        recognizer=recognizer,
+        assembler=Assembler(assemble_settings(config), metrics, conversations=scorer.wants_conversations),
+        scorer=scorer,
+        judging=judging or Unasked("judges are asked by `toolgauge serve` only"),
+        sink=sink,
+        hold=Hold(config.hold.timeout, config.hold.max_bytes),
+        outbox=outbox,
+        metrics=metrics,
+        settings=_pipeline_settings(config),
+        clock=clock,
+        has_memory=has_memory,
+    )
+
+
+def make_rules(config: Config, criteria: Sequence[Criterion], metrics: SelfMetrics, *, read: Collection[str]) -> Rules:
+    """Make what a running pipeline may go on by; `read` are the attributes that it looks for by now."""
+    scorer = _scorer(config, criteria)
+    reading = None
+    if scorer.wanted != frozenset(read):
+        recognizer = Recognizer(plugins.dialects(), metrics, scorer.wanted)
+        reading = (Decoder(recognizer.marks, recognizer.scopes, scorer.wanted), recognizer)
+    return Rules(
+        scorer=scorer,
+        reading=reading,
+        assemble=assemble_settings(config),
+        hold_timeout_ns=config.hold.timeout,
+        hold_max_bytes=config.hold.max_bytes,
+        settings=_pipeline_settings(config),
+    )
+
+
+def _scorer(config: Config, criteria: Sequence[Criterion]) -> Scorer:
+    return Scorer(criteria, ToolKinds(read_only=config.tools.read_only, writes=config.tools.writes))
+
+
+def offline_pipeline(
+    config: Config, criteria: Sequence[Criterion], make_recognizer: MakeRecognizer = Recognizer
+) -> Callable[[ScorecardSink], Pipeline]:
+    """Return what makes a pipeline for recorded traffic: nothing is held, nothing is sent on."""
+    offline = config.model_copy(update={"annotate": "off"})
+
+    def make(sink: ScorecardSink) -> Pipeline:
+        metrics = SelfMetrics(MetricRegistry())
+        return make_pipeline(
+            offline, criteria, sink=sink, outbox=Leaf(metrics), metrics=metrics, make_recognizer=make_recognizer
+        )
+
+    return make
+
+
+def assemble_settings(config: Config) -> AssembleSettings:
+    """Read the section `assemble`."""
+    section = config.assemble
+    return AssembleSettings(
+        run_end_grace_ns=section.run_end_grace,
+        idle_timeout_ns=section.idle_timeout,
+        open_idle_timeout_ns=section.open_idle_timeout,
+        conversation_idle_timeout_ns=section.conversation_idle_timeout,
+        max_duration_ns=section.max_duration,
+        max_open=section.max_open,
+        max_open_bytes=section.max_open_bytes,
+        max_content_bytes=section.max_content_bytes,
+        late_traces=section.late_memory.traces,
+        late_for_ns=section.late_memory.for_,
+    )
+
+
+def _pipeline_settings(config: Config) -> PipelineSettings:
+    # Beside what is open, what had to give way to it may take a quarter as much.
+    return PipelineSettings(annotate=config.annotate, max_queue_bytes=config.assemble.max_open_bytes // 4)
+
+
+def emit_settings(config: Config) -> EmitSettings:
+    """Read what the configuration says about emission."""
+    return EmitSettings(
+        events=config.events,
+        annotate=config.annotate,
+        show_values=config.redact.values == "show",
+        max_services=config.metrics.max_services,
+        max_agents=config.metrics.max_agents,
+        max_tools=config.metrics.max_tools,
+        max_label_sets=config.metrics.max_label_sets,
+    )
+
+
+def redactor(config: Config) -> Redactor:
+    """Read the section `redact`."""
+    return Redactor(show_values=config.redact.values == "show", patterns=config.redact.patterns)

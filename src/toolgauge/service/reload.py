@@ -1,0 +1,257 @@
+"""Another configuration for a service that runs on: loaded beside it, and put in place only when it is sound.
+
+Loading happens in a thread, because reference files may be large and senders must not wait. What cannot be had (a
+port, a certificate) leaves the part that runs in place; what can only be had at a start is named. Open trajectories,
+held spans, queues, metrics and questions to judges are not touched.
+"""
+
+import asyncio
+import gc
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypeVar
+
+from toolgauge.config.changes import changed_keys, waits_for_start
+from toolgauge.config.model import Config
+from toolgauge.judge.client import Client
+from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
+from toolgauge.pipeline.pipeline import Rules
+from toolgauge.score.criterion import Criterion, Lookup
+from toolgauge.service.destination import renewed_outbox
+from toolgauge.service.faults import Faults
+from toolgauge.service.judges import asks_judge, make_judges, open_client
+from toolgauge.service.listeners import make_receivers
+from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_rules, redactor
+from toolgauge.service.receivers import exchanged
+from toolgauge.service.service import Service
+
+_LOG = logging.getLogger("toolgauge")
+# While a thread loads, the event loop gets its turn this often.
+_TURN_S = 0.001
+_FREED_AT_ONCE = 1000
+_FREE_PAUSE_S = 0.005
+Load: TypeAlias = Callable[[], tuple[Config, tuple[Criterion, ...]]]
+Outcome: TypeAlias = Literal["applied", "partly", "refused"]
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """What was made beside the running service. `client` is `None` unless other judges are to be asked."""
+
+    config: Config
+    criteria: tuple[Criterion, ...]
+    rules: Rules
+    client: Client | None
+
+
+class Reloader:
+    """Reloads a service when asked to; `load` reads what it read at the start, `adopt_log` takes the section `log`."""
+
+    def __init__(
+        self,
+        service: Service,
+        config: Config,
+        criteria: Sequence[Criterion],
+        *,
+        load: Load,
+        adopt_log: Callable[[Config], None],
+    ) -> None:
+        self._service = service
+        self._at_start = config
+        # What runs, which is not what was asked for where something could not be had.
+        self._config = config
+        self._criteria = tuple(criteria)
+        self._load = load
+        self._adopt_log = adopt_log
+        self._faults = Faults(service.metrics)
+        self._task: asyncio.Task[None] | None = None
+        self._freeing: asyncio.Task[None] | None = None
+        self._is_asked = False
+        self._is_loading = False
+        self._is_stopped = False
+
+    def ask(self) -> None:
+        """Reload soon; what is asked during a reload is done once, after it."""
+        if self._is_stopped:
+            _LOG.info("stopping: the configuration is not reloaded")
+            return
+        self._is_asked = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Reload no more; what is being put in place is put in place. Works twice."""
+        self._is_stopped = True
+        if self._freeing is not None:
+            self._freeing.cancel()
+        if self._task is None:
+            return
+        if self._is_loading:
+            self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while self._is_asked and not self._is_stopped:
+            self._is_asked = False
+            outcome: Outcome = "refused"
+            with self._faults.survived():
+                outcome = await self._reload()
+            self._service.metrics.reloads.add(1, (outcome,))
+
+    async def _reload(self) -> Outcome:
+        try:
+            loaded = await self._loaded()
+        except ToolgaugeError as error:
+            hint = "" if error.hint is None else f"; hint: {error.hint}"
+            _LOG.error("the configuration was not reloaded, the running one stays: %s%s", error.message, hint)
+            return "refused"
+        return await self._apply(loaded)
+
+    async def _loaded(self) -> _Loaded:
+        turn_s = sys.getswitchinterval()
+        self._is_loading = True
+        sys.setswitchinterval(_TURN_S)
+        # Collecting garbage stops all threads for as long as it takes to walk over every reference there is.
+        gc.disable()
+        try:
+            return await _beside(self._prepare)
+        finally:
+            gc.freeze()
+            gc.enable()
+            sys.setswitchinterval(turn_s)
+            self._is_loading = False
+
+    def _prepare(self) -> _Loaded:
+        """Make what can be made beside the running service. Raises `ConfigError`."""
+        config, criteria = self._load()
+        service = self._service
+        rules = make_rules(config, criteria, service.metrics, read=service.pipeline.wanted)
+        wanted = config.judge if asks_judge(criteria) else None
+        changed = (config.judge, config.redact) != (self._config.judge, self._config.redact)
+        opens = wanted is not None and (changed or not service.judges.sits)
+        return _Loaded(config, criteria, rules, open_client(wanted) if wanted is not None and opens else None)
+
+    async def _apply(self, loaded: _Loaded) -> Outcome:
+        config, before = loaded.config, self._config
+        kept: dict[str, str] = {}
+        changes = (*changed_keys(before, config), *_changed_criteria(self._criteria, loaded.criteria))
+        receivers = await self._exchange_receivers(config, kept)
+        exporters = await self._exchange_destinations(config, kept)
+        await self._exchange_judges(loaded)
+        self._service.adopt(loaded.rules, emit_settings(config), redactor(config), config.metrics.interval / 1e9)
+        # Trajectories that are being scored, and judges, may still speak of the criteria that went.
+        self._service.emitter.keep({(each.name, each.revision) for each in (*self._criteria, *loaded.criteria)})
+        self._adopt_log(config)
+        gone, self._criteria = self._criteria, loaded.criteria
+        self._freeing = asyncio.create_task(_free(gone))
+        del gone
+        self._config = config.model_copy(update={"receivers": receivers, "exporters": exporters})
+        self._tell(changes, kept, changed_keys(self._at_start, config))
+        return "partly" if kept else "applied"
+
+    async def _exchange_receivers(self, config: Config, kept: dict[str, str]) -> object:
+        """Return the section that is in use from here on."""
+        service, old, new = self._service, self._config.receivers, config.receivers
+        if new == old:
+            return old
+        try:
+            made = make_receivers(
+                config,
+                service.pipeline,
+                clock=service.clock,
+                metrics=service.metrics,
+                hop_id=service.hop_id,
+                turns=service.turns,
+                has_memory=service.memory.admits,
+            )
+            wanted = new.otlp.protocols
+            same = (old.otlp.protocols.grpc == wanted.grpc, old.otlp.protocols.http == wanted.http)
+            endpoints = (wanted.grpc.endpoint, wanted.http.endpoint)
+            service.receivers = await exchanged(service.receivers, made, endpoints=endpoints, same=same)
+        except (ConfigError, StartError) as error:
+            kept["receivers"] = error.message
+            return old
+        return new
+
+    async def _exchange_destinations(self, config: Config, kept: dict[str, str]) -> object:
+        service, old, new = self._service, self._config.exporters, config.exporters
+        if new.otlp == old.otlp:
+            return new
+        try:
+            outbox = renewed_outbox(
+                config,
+                service.metrics,
+                service.outbox.destinations,
+                hop_id=service.hop_id,
+                user_agent=f"toolgauge/{VERSION}",
+            )
+            await service.outbox.replace(outbox)
+        except (ConfigError, StartError) as error:
+            kept["exporters.otlp"] = error.message
+            return new.model_copy(update={"otlp": old.otlp})
+        return new
+
+    async def _exchange_judges(self, loaded: _Loaded) -> None:
+        service, config = self._service, loaded.config
+        if loaded.client is not None and config.judge is not None:
+            judges = make_judges(config.judge, loaded.client, service.metrics.judge, redactor(config).content)
+            await service.judges.replace(judges)
+        elif service.judges.sits and not asks_judge(loaded.criteria):
+            await service.judges.replace(None)
+
+    def _tell(self, changes: Sequence[str], kept: dict[str, str], since_start: Sequence[str]) -> None:
+        told = [key for key in changes if not (key.startswith(tuple(kept)) or waits_for_start(key))]
+        for section, reason in kept.items():
+            _LOG.error("`%s` stays as it was: %s", section, reason, extra={"key": section})
+        waiting = [key for key in since_start if waits_for_start(key)]
+        if waiting:
+            _LOG.warning("takes effect at the next start: %s", ", ".join(waiting), extra={"keys": waiting})
+        what = ", ".join(told) or "nothing has changed"
+        _LOG.info("the configuration was reloaded: %s", what, extra={"keys": told})
+
+
+def _changed_criteria(old: Sequence[Criterion], new: Sequence[Criterion]) -> Iterator[str]:
+    before = {criterion.name: criterion for criterion in old}
+    after = {criterion.name: criterion for criterion in new}
+    yield from (f"criterion {name} is new" for name in after if name not in before)
+    yield from (f"criterion {name} is gone" for name in before if name not in after)
+    for name in after:
+        if name in before and _meaning(before[name]) != _meaning(after[name]):
+            yield f"criterion {name} has changed"
+
+
+def _meaning(criterion: Criterion) -> tuple[object, ...]:
+    return criterion.revision, criterion.sample, criterion.enforce
+
+
+async def _free(criteria: Sequence[Criterion]) -> None:
+    """Let go of references bit by bit: freeing hundreds of thousands of them at once takes as long as it sounds."""
+    cases: list[object] = []
+    for criterion in criteria:
+        if isinstance(criterion.reference, Lookup):
+            cases.extend(criterion.reference.cases.values())
+    del criteria
+    while cases:
+        del cases[-_FREED_AT_ONCE:]
+        await asyncio.sleep(_FREE_PAUSE_S)
+
+
+async def _beside(work: Callable[[], _T]) -> _T:
+    """Do the work in a thread for which the end of the process does not wait."""
+    outcome: Future[_T] = Future()
+    # From here on giving up is our business alone: the thread may still hand in what nobody wants any more.
+    outcome.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except Exception as error:  # noqa: BLE001 (raised again where it is waited for)
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, name="toolgauge-reload", daemon=True).start()
+    return await asyncio.wrap_future(outcome)

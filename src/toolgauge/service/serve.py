@@ -1,0 +1,89 @@
+"""Config -> one service, ready to start."""
+
+import uuid
+from collections.abc import Callable, Sequence
+
+from toolgauge.config.model import Config
+from toolgauge.export.emitter import Emitter
+from toolgauge.export.resource import resource_from_environment
+from toolgauge.judge.judges import Judges
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.receive.turns import Turns
+from toolgauge.score.criterion import Criterion
+from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.bench import Bench
+from toolgauge.service.clock import SteadyClock
+from toolgauge.service.component_health import make_admin, make_health
+from toolgauge.service.destination import make_outbox
+from toolgauge.service.judges import asks_judge, make_judges, open_client
+from toolgauge.service.listeners import make_metrics_endpoint, make_receivers
+from toolgauge.service.memory import MemoryGuard
+from toolgauge.service.outlet import Outlet
+from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, redactor
+from toolgauge.service.process import measure_process
+from toolgauge.service.service import Service
+
+
+def make_service(
+    config: Config, criteria: Sequence[Criterion], *, watching: Callable[[ScorecardSink], ScorecardSink] | None = None
+) -> Service:
+    """Put a service together; `watching` may wrap the sink of scorecards to look at them in passing.
+
+    Raise `ConfigError` when a criterion asks a judge and there is no such model.
+    """
+    clock = SteadyClock()
+    start_ns = clock()
+    turns = Turns()
+    hop_id = uuid.uuid4().hex
+    registry = MetricRegistry()
+    metrics = SelfMetrics(registry)
+    emitter = Emitter(
+        emit_settings(config),
+        registry,
+        metrics,
+        redactor(config),
+        instance_id=hop_id,
+        version=VERSION,
+        resource_attributes=resource_from_environment(),
+        start_ns=start_ns,
+    )
+    measure_process(registry)
+    outbox = Outlet(make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}"), metrics)
+    sink = emitter if watching is None else watching(emitter)
+    judges = Bench(_judges(config, criteria, metrics), metrics.judge)
+    memory = MemoryGuard(config.memory.limit, metrics)
+    pipeline = make_pipeline(
+        config,
+        criteria,
+        sink=sink,
+        outbox=outbox,
+        metrics=metrics,
+        judging=judges,
+        has_memory=memory.admits,
+    )
+    health = make_health(config, outbox, memory, clock=clock)
+    return Service(
+        pipeline=pipeline,
+        receivers=make_receivers(
+            config, pipeline, clock=clock, metrics=metrics, hop_id=hop_id, turns=turns, has_memory=memory.admits
+        ),
+        health=health,
+        admin=make_admin(config, health),
+        judges=judges,
+        outbox=outbox,
+        emitter=emitter,
+        metrics=metrics,
+        memory=memory,
+        endpoint=make_metrics_endpoint(config, registry, emitter.resource, start_ns=start_ns),
+        push_interval_s=config.metrics.interval / 1e9,
+        clock=clock,
+        turns=turns,
+        hop_id=hop_id,
+    )
+
+
+def _judges(config: Config, criteria: Sequence[Criterion], metrics: SelfMetrics) -> Judges | None:
+    if config.judge is None or not asks_judge(criteria):
+        return None
+    return make_judges(config.judge, open_client(config.judge), metrics.judge, redactor(config).content)

@@ -1,0 +1,114 @@
+import math
+
+from msgspec.structs import replace
+
+from tests.export.scorecards import (
+    OTHER_TOOL_SPAN,
+    ROOT,
+    TOOL_SPAN,
+    call,
+    call_result,
+    failed,
+    passed,
+    scorecard,
+    shadow,
+    span_attributes,
+    trajectory,
+    trajectory_result,
+)
+from toolgauge.export.annotations import Annotations
+from toolgauge.model.outcomes import Errored, NotEvaluated
+
+
+def test_call_results_go_to_their_spans_and_trajectory_results_to_the_root():
+    card = scorecard(
+        call_result(failed(0.25)),
+        call_result(passed(1), call(span=OTHER_TOOL_SPAN)),
+        trajectory_result(passed(0.9)),
+    )
+    assert span_attributes(card) == {
+        TOOL_SPAN.span_id: {
+            "toolgauge.eval.refund-arguments.score": 0.25,
+            "toolgauge.eval.refund-arguments.outcome": "fail",
+        },
+        OTHER_TOOL_SPAN.span_id: {
+            "toolgauge.eval.refund-arguments.score": 1.0,
+            "toolgauge.eval.refund-arguments.outcome": "pass",
+        },
+        ROOT.span_id: {
+            "toolgauge.closed_because": "run_ended",
+            "toolgauge.eval.refund-f1.score": 0.9,
+            "toolgauge.eval.refund-f1.outcome": "pass",
+        },
+    }
+
+
+def test_a_score_is_a_double_even_when_the_evaluator_yields_an_integer():
+    attributes = span_attributes(scorecard(call_result(passed(1))))
+    assert isinstance(attributes[TOOL_SPAN.span_id]["toolgauge.eval.refund-arguments.score"], float)
+
+
+def test_what_is_not_a_score_has_an_outcome_and_no_number():
+    card = scorecard(
+        call_result(NotEvaluated(reason="no_reference"), criterion="a"),
+        call_result(Errored(error_type="ValueError", message="boom"), criterion="b"),
+        call_result(passed(math.nan), criterion="c"),
+        call_result(passed(1.5), criterion="d"),
+    )
+    assert span_attributes(card)[TOOL_SPAN.span_id] == {
+        "toolgauge.eval.a.outcome": "not_evaluated",
+        "toolgauge.eval.b.outcome": "error",
+        "toolgauge.eval.c.outcome": "error",
+        "toolgauge.eval.d.outcome": "error",
+    }
+
+
+def test_shadow_results_are_nowhere_on_spans():
+    assert span_attributes(scorecard(shadow(call_result(failed())), shadow(trajectory_result(passed())))) == {}
+    mixed = span_attributes(scorecard(shadow(call_result(failed())), trajectory_result(passed())))
+    assert set(mixed) == {ROOT.span_id}
+
+
+def test_calls_that_share_a_span_leave_no_result_on_it():
+    card = scorecard(
+        call_result(failed()), call_result(passed(), call("look_up")), call_result(passed(), criterion="alone")
+    )
+    assert span_attributes(card)[TOOL_SPAN.span_id] == {
+        "toolgauge.eval.alone.score": 1.0,
+        "toolgauge.eval.alone.outcome": "pass",
+    }
+
+
+def test_conversations_are_not_written_on_spans():
+    conversation = replace(trajectory(call()), scope="conversation")
+    assert span_attributes(scorecard(call_result(passed()), of=conversation)) == {}
+
+
+def test_without_a_root_only_calls_are_annotated():
+    rootless = replace(trajectory(call()), root=None)
+    card = scorecard(call_result(passed()), replace(trajectory_result(passed()), target=None), of=rootless)
+    assert set(span_attributes(card)) == {TOOL_SPAN.span_id}
+
+
+def test_nothing_judged_annotates_nothing():
+    assert span_attributes(scorecard()) == {}
+
+
+def test_a_span_of_another_trace_is_told_nothing():
+    elsewhere = call(span=replace(TOOL_SPAN, trace_id="f" * 32))
+    assert set(span_attributes(scorecard(call_result(passed(), elsewhere)))) == {ROOT.span_id}
+
+
+def test_what_was_said_before_is_said_the_same_again():
+    annotations = Annotations()
+    outcomes = (
+        passed(1),
+        failed(0),
+        failed(1.0),
+        passed(math.nan),
+        NotEvaluated(reason="no_reference"),
+        Errored(error_type="ValueError", message="boom"),
+    )
+    for outcome in outcomes * 2:
+        card = scorecard(call_result(outcome))
+        assert span_attributes(card, annotations) == span_attributes(card)

@@ -1,0 +1,548 @@
+import asyncio
+import gzip
+import logging
+import random
+import socket
+from pathlib import Path
+
+import grpc
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
+
+from tests.export.fakes import OK, OWN_HOP, Said, always, first, grpc_sink, request, sending, sink, until
+from toolgauge.export.destination import Destination
+from toolgauge.export.destination_settings import Compression, DestinationSettings, Protocol, RetrySettings
+from toolgauge.model.delivery import Signal
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.selfmetrics import SelfMetrics
+
+RECORDED = sorted(Path("tests/corpus/openai-agents").glob("**/*.otlp.pb"))[0].read_bytes()
+Code = grpc.StatusCode
+both = pytest.mark.parametrize("protocol", ["grpc", "http"])
+SLOW = RetrySettings(initial_interval_s=600, max_interval_s=600, max_elapsed_time_s=0)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+@both
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+async def test_recorded_request_arrives_byte_for_byte(protocol: Protocol, compression: Compression):
+    async with (
+        sink(protocol, always(OK)) as seen,
+        sending(seen.endpoint, protocol=protocol, compression=compression, headers={"X-Tenant": "blue"}) as out,
+    ):
+        assert out.destination.put(request(RECORDED, spans=9))
+        await until(lambda: out.destination.spans_queued == 0)
+    body = seen.bodies[0]
+    assert (gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body) == RECORDED
+    assert out.spans() == {("forwarded", "", "otlp"): 9}
+    headers = seen.headers[0]
+    assert (headers["x-toolgauge-hop"], headers["x-tenant"]) == (OWN_HOP, "blue")
+    assert headers["user-agent"].startswith("toolgauge/0.1.0 ")
+
+
+@both
+async def test_each_signal_goes_to_its_own_place(protocol: Protocol):
+    signals: tuple[Signal, ...] = ("traces", "metrics", "logs")
+    async with sink(protocol, always(OK)) as seen, sending(seen.endpoint, protocol=protocol) as out:
+        for signal in signals:
+            out.destination.put(request(b"\n\0", signal=signal, spans=0))
+            await until(lambda signal=signal: len(seen.arrived) == signals.index(signal) + 1)
+    services = ["trace.v1.Trace", "metrics.v1.Metrics", "logs.v1.Logs"]
+    expected = {
+        "grpc": [f"/opentelemetry.proto.collector.{service}Service/Export" for service in services],
+        "http": ["/v1/traces", "/v1/metrics", "/v1/logs"],
+    }
+    assert [what for what, _ in seen.arrived] == expected[protocol]
+
+
+async def test_base_url_with_a_path_keeps_it():
+    async with sink("http", always(OK)) as seen, sending(f"{seen.endpoint}/otlp/", protocol="http") as out:
+        out.destination.put(request(b"\n\0"))
+        await until(lambda: bool(seen.arrived))
+    assert seen.arrived[0][0] == "/otlp/v1/traces"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        Code.CANCELLED,
+        Code.DEADLINE_EXCEEDED,
+        Code.ABORTED,
+        Code.OUT_OF_RANGE,
+        Code.UNAVAILABLE,
+        Code.DATA_LOSS,
+    ],
+)
+async def test_transient_grpc_code_is_tried_again(code: grpc.StatusCode):
+    async with sink("grpc", first(2, Said(code=code))) as seen, sending(seen.endpoint) as out:
+        out.destination.put(request(RECORDED, spans=4))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert seen.bodies == [RECORDED] * 3
+    assert out.spans() == {("forwarded", "", "otlp"): 4}
+    assert out.failures() == {("otlp", "traces", code.name.lower()): 2}
+
+
+async def test_a_transient_grpc_code_with_a_very_long_message_is_tried_again():
+    said = Said(code=Code.UNAVAILABLE, message="no route to host; " * 5000)
+    async with sink("grpc", first(1, said)) as seen, sending(seen.endpoint) as out:
+        out.destination.put(request(RECORDED, spans=4))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert out.spans() == {("forwarded", "", "otlp"): 4}
+    assert out.failures() == {("otlp", "traces", "unavailable"): 1}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        Code.RESOURCE_EXHAUSTED,
+        Code.INVALID_ARGUMENT,
+        Code.UNAUTHENTICATED,
+        Code.PERMISSION_DENIED,
+        Code.UNIMPLEMENTED,
+        Code.INTERNAL,
+        Code.UNKNOWN,
+        Code.NOT_FOUND,
+        Code.ALREADY_EXISTS,
+        Code.FAILED_PRECONDITION,
+    ],
+)
+async def test_permanent_grpc_code_is_dropped_and_counted(code: grpc.StatusCode):
+    async with sink("grpc", always(Said(code=code))) as seen, sending(seen.endpoint) as out:
+        out.destination.put(request(RECORDED, spans=4))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert len(seen.arrived) == 1
+    assert out.spans() == {("dropped", code.name.lower(), "otlp"): 4}
+
+
+async def test_exhausted_with_retry_info_is_tried_again():
+    said = Said(code=Code.RESOURCE_EXHAUSTED, retry_s=0.01)
+    async with sink("grpc", first(1, said)) as seen, sending(seen.endpoint) as out:
+        out.destination.put(request(RECORDED))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert (len(seen.arrived), out.spans()) == (2, {("forwarded", "", "otlp"): 1})
+
+
+async def test_retry_info_is_waited_for():
+    said = Said(code=Code.UNAVAILABLE, retry_s=0.4)
+    async with sink("grpc", first(1, said)) as seen, sending(seen.endpoint) as out:
+        out.destination.put(request(RECORDED))
+        await until(lambda: len(seen.arrived) == 2)
+    assert seen.times_s[1] - seen.times_s[0] >= 0.4
+
+
+async def test_retry_after_is_waited_for():
+    said = Said(http_status=503, retry_after="1")
+    async with sink("http", first(1, said)) as seen, sending(seen.endpoint, protocol="http") as out:
+        out.destination.put(request(RECORDED))
+        await until(lambda: len(seen.arrived) == 2)
+    assert seen.times_s[1] - seen.times_s[0] >= 0.99
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+async def test_transient_http_status_is_tried_again(status: int):
+    async with (
+        sink("http", first(2, Said(http_status=status))) as seen,
+        sending(seen.endpoint, protocol="http") as out,
+    ):
+        out.destination.put(request(RECORDED, spans=4))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert len(seen.arrived) == 3
+    assert out.spans() == {("forwarded", "", "otlp"): 4}
+    assert out.failures() == {("otlp", "traces", f"http_{status}"): 2}
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 408, 413, 415, 500, 501, 505])
+async def test_permanent_http_status_is_dropped_and_counted(status: int):
+    async with (
+        sink("http", always(Said(http_status=status))) as seen,
+        sending(seen.endpoint, protocol="http") as out,
+    ):
+        out.destination.put(request(RECORDED, spans=4))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert len(seen.arrived) == 1
+    assert out.spans() == {("dropped", f"http_{status}", "otlp"): 4}
+
+
+async def test_a_date_to_come_back_at_is_meant_by_the_clock_of_the_destination():
+    later = Said(http_status=503, date="Wed, 21 Oct 2065 07:28:00 GMT", retry_after="Wed, 21 Oct 2065 07:28:00 GMT")
+    async with sink("http", first(1, later)) as seen, sending(seen.endpoint, protocol="http") as out:
+        out.destination.put(request(RECORDED, spans=4))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert out.spans() == {("forwarded", "", "otlp"): 4}
+
+
+async def test_connection_cut_without_an_answer_is_tried_again():
+    async with sink("http", first(2, Said(cut=True))) as seen, sending(seen.endpoint, protocol="http") as out:
+        out.destination.put(request(RECORDED))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert len(seen.arrived) == 3
+    assert out.failures() == {("otlp", "traces", "connection"): 2}
+
+
+@both
+async def test_hanging_attempt_ends_with_its_timeout_and_is_tried_again(protocol: Protocol):
+    async with (
+        sink(protocol, first(1, Said(hang=True))) as seen,
+        sending(seen.endpoint, protocol=protocol, timeout_s=0.2) as out,
+    ):
+        out.destination.put(request(RECORDED))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert len(seen.arrived) == 2
+    assert out.spans() == {("forwarded", "", "otlp"): 1}
+
+
+@both
+async def test_hanging_request_does_not_hold_up_twenty_others(protocol: Protocol):
+    async with sink(protocol, first(1, Said(hang=True))) as seen, sending(seen.endpoint, protocol=protocol) as out:
+        for _ in range(21):
+            out.destination.put(request(RECORDED))
+        await until(lambda: out.spans() == {("forwarded", "", "otlp"): 20})
+        assert out.destination.spans_queued == 1
+    assert out.spans() == {("forwarded", "", "otlp"): 20, ("dropped", "shutdown", "otlp"): 1}
+
+
+@both
+async def test_partial_success_is_counted_and_never_retried(protocol: Protocol):
+    response = ExportTraceServiceResponse(
+        partial_success=ExportTracePartialSuccess(rejected_spans=3)
+    ).SerializeToString()
+    async with (
+        sink(protocol, always(Said(response=response))) as seen,
+        sending(seen.endpoint, protocol=protocol) as out,
+    ):
+        out.destination.put(request(RECORDED, spans=10))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert len(seen.arrived) == 1
+    assert out.spans() == {("forwarded", "", "otlp"): 7, ("dropped", "partial_success", "otlp"): 3}
+    assert out.metrics.send_rejected.cells == {("otlp", "traces"): 3}
+
+
+@both
+async def test_rejected_log_records_are_counted_one_by_one(protocol: Protocol):
+    response = ExportLogsServiceResponse(
+        partial_success=ExportLogsPartialSuccess(rejected_log_records=5)
+    ).SerializeToString()
+    async with (
+        sink(protocol, always(Said(response=response))) as seen,
+        sending(seen.endpoint, protocol=protocol) as out,
+    ):
+        out.destination.put(request(RECORDED, signal="logs", spans=0))
+        await until(lambda: out.destination.bytes_queued == 0)
+    assert len(seen.arrived) == 1
+    assert out.metrics.send_rejected.cells == {("otlp", "logs"): 5}
+
+
+@both
+async def test_a_destination_that_wants_another_token_is_told_apart_until_it_takes_something(protocol: Protocol):
+    refused = Said(code=Code.UNAUTHENTICATED, http_status=401)
+
+    async with sink(protocol, first(2, refused)) as seen, sending(seen.endpoint, protocol=protocol) as out:
+        for number in range(2):
+            out.destination.put(request(RECORDED, spans=2))
+            await until(lambda number=number: len(seen.arrived) == number + 1 and not out.destination.spans_queued)
+        (told,) = out.destination.refusing
+        assert (told.signal, told.reason) == ("traces", "unauthenticated" if protocol == "grpc" else "http_401")
+        assert out.destination.outage is None
+        out.destination.put(request(RECORDED, spans=2))
+        await until(lambda: not out.destination.spans_queued)
+        assert out.destination.refusing == ()
+
+
+@both
+async def test_a_request_that_is_broken_says_nothing_about_the_destination(protocol: Protocol):
+    broken = always(Said(code=Code.INVALID_ARGUMENT, http_status=400))
+    async with sink(protocol, broken) as seen, sending(seen.endpoint, protocol=protocol) as out:
+        out.destination.put(request(RECORDED, spans=2))
+        await until(lambda: not out.destination.spans_queued)
+        assert out.destination.refusing == ()
+
+
+@both
+async def test_absurd_rejection_never_unbalances_the_books(protocol: Protocol):
+    response = ExportTraceServiceResponse(
+        partial_success=ExportTracePartialSuccess(rejected_spans=1 << 40)
+    ).SerializeToString()
+    async with (
+        sink(protocol, always(Said(response=response))) as seen,
+        sending(seen.endpoint, protocol=protocol) as out,
+    ):
+        out.destination.put(request(RECORDED, spans=10))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert out.spans() == {("dropped", "partial_success", "otlp"): 10}
+
+
+@pytest.mark.parametrize(
+    "noise", [b"220 mail ESMTP\r\n", b"\x15\x03\x01\0\2\2\x46", b"HTTP/1.1 200 OK\r\nX: " + b"a" * 99_999]
+)
+async def test_answer_that_is_no_http_is_tried_again(noise: bytes):
+    answers = [noise, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answers.pop(0))
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with sending(endpoint, protocol="http") as out:
+        out.destination.put(request(b"\n\0", spans=2))
+        await until(lambda: out.destination.spans_queued == 0)
+    server.close()
+    assert out.spans() == {("forwarded", "", "otlp"): 2}
+    assert out.failures() == {("otlp", "traces", "not_http"): 1}
+
+
+@both
+async def test_enormous_answer_is_a_permanent_error(protocol: Protocol):
+    async with (
+        sink(protocol, always(Said(response=b"\0" * (5 << 20)))) as seen,
+        sending(seen.endpoint, protocol=protocol) as out,
+    ):
+        out.destination.put(request(RECORDED, spans=2))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert len(seen.arrived) == 1
+    assert out.spans() == {("dropped", "resource_exhausted" if protocol == "grpc" else "response_too_large", "otlp"): 2}
+
+
+@both
+async def test_destination_that_refuses_seven_of_ten_gets_everything_in_the_end(protocol: Protocol):
+    chance = random.Random(3)  # noqa: S311 - not for secrets
+    refused = Said(code=Code.UNAVAILABLE, http_status=503)
+    accepted: list[bytes] = []
+
+    def script(_count: int, _what: str, body: bytes) -> Said:
+        if chance.random() < 0.7:
+            return refused
+        accepted.append(body)
+        return OK
+
+    bodies = [b"\x0a\x02\x0a%c" % number for number in range(60)]
+    async with sink(protocol, script) as seen, sending(seen.endpoint, protocol=protocol) as out:
+        for body in bodies:
+            assert out.destination.put(request(body))
+        await until(lambda: out.destination.spans_queued == 0, within_s=30)
+    assert sorted(accepted) == sorted(bodies)
+    assert out.spans() == {("forwarded", "", "otlp"): 60}
+
+
+async def test_destination_that_comes_back_on_its_port_gets_what_was_waiting():
+    port = free_port()
+    async with sending(f"127.0.0.1:{port}") as out:
+        out.destination.put(request(RECORDED, spans=3))
+        await until(lambda: out.failures().get(("otlp", "traces", "unavailable"), 0) >= 2)
+        async with grpc_sink(always(OK), port) as seen:
+            await until(lambda: out.destination.spans_queued == 0)
+    assert seen.bodies == [RECORDED]
+    assert out.spans() == {("forwarded", "", "otlp"): 3}
+
+
+@both
+async def test_dead_destination_fills_the_queue_and_no_more(protocol: Protocol):
+    endpoint = f"127.0.0.1:{free_port()}"
+    async with sending(endpoint, protocol=protocol, retry=SLOW, queue_max_bytes=10_000) as out:
+        taken = 0
+        for _ in range(100):
+            taken += out.destination.put(request(b"x" * 1000, spans=5))
+            await asyncio.sleep(0)
+        assert taken == 10
+        assert not out.destination.has_room(1000)
+        assert out.destination.spans_queued == 50
+        assert out.destination.put(request(b"x" * 1000, spans=0, own=True))
+    assert out.spans() == {("dropped", "shutdown", "otlp"): 50}
+    assert out.own_dropped() == {("otlp", "traces", "shutdown"): 1}
+
+
+@both
+async def test_retries_that_last_too_long_end_in_a_counted_drop(protocol: Protocol):
+    retry = RetrySettings(initial_interval_s=0.01, max_interval_s=0.01, max_elapsed_time_s=0.1)
+    async with sending(f"127.0.0.1:{free_port()}", protocol=protocol, retry=retry) as out:
+        out.destination.put(request(RECORDED, spans=5))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert out.spans() == {("dropped", "retries_exhausted", "otlp"): 5}
+
+
+async def test_our_own_requests_are_counted_apart():
+    async with sink("grpc", always(Said(code=Code.INVALID_ARGUMENT))) as seen, sending(seen.endpoint) as out:
+        out.destination.put(request(b"\n\0", spans=0, own=True, signal="logs"))
+        await until(lambda: bool(out.own_dropped()))
+    assert out.spans() == {}
+    assert out.own_dropped() == {("otlp", "logs", "invalid_argument"): 1}
+
+
+async def test_senders_other_requests_are_counted_when_lost():
+    async with sink("grpc", always(Said(code=Code.INVALID_ARGUMENT))) as seen, sending(seen.endpoint) as out:
+        out.destination.put(request(b"\n\0", spans=0, signal="logs"))
+        await until(lambda: bool(out.metrics.requests_dropped.cells))
+    assert out.metrics.requests_dropped.cells == {("otlp", "logs", "invalid_argument"): 1}
+    assert out.own_dropped() == {}
+
+
+@both
+async def test_drain_delivers_what_is_queued(protocol: Protocol):
+    async with sink(protocol, always(OK)) as seen, sending(seen.endpoint, protocol=protocol, in_flight=1) as out:
+        for _ in range(50):
+            out.destination.put(request(RECORDED, spans=2))
+        assert await out.destination.drain(10) == 0
+        assert not out.destination.put(request(RECORDED))
+    assert len(seen.arrived) == 50
+    assert out.spans() == {("forwarded", "", "otlp"): 100}
+
+
+@both
+async def test_drain_ends_the_waits_and_tries_again_at_once(protocol: Protocol):
+    refused = Said(code=Code.UNAVAILABLE, http_status=503)
+    async with (
+        sink(protocol, first(3, refused)) as seen,
+        sending(seen.endpoint, protocol=protocol, retry=SLOW) as out,
+    ):
+        for _ in range(3):
+            out.destination.put(request(RECORDED, spans=2))
+        await until(lambda: len(seen.arrived) == 3)
+        assert await out.destination.drain(10) == 0
+    assert out.spans() == {("forwarded", "", "otlp"): 6}
+
+
+@both
+async def test_drain_of_a_dead_destination_says_what_was_lost(protocol: Protocol):
+    async with sending(f"127.0.0.1:{free_port()}", protocol=protocol, retry=SLOW) as out:
+        for _ in range(30):
+            out.destination.put(request(RECORDED, spans=2))
+        out.destination.put(request(RECORDED, spans=0, own=True))
+        assert await out.destination.drain(1) == 61
+    assert out.spans() == {("dropped", "shutdown", "otlp"): 60}
+    assert out.own_dropped() == {("otlp", "traces", "shutdown"): 1}
+
+
+@both
+async def test_drain_of_a_hanging_destination_ends_in_time(protocol: Protocol):
+    async with (
+        sink(protocol, always(Said(hang=True))) as seen,
+        sending(seen.endpoint, protocol=protocol) as out,
+    ):
+        for _ in range(30):
+            out.destination.put(request(RECORDED, spans=2))
+        began_s = asyncio.get_running_loop().time()
+        assert await out.destination.drain(0.3) == 60
+        assert asyncio.get_running_loop().time() - began_s < 5
+    assert out.spans() == {("dropped", "shutdown", "otlp"): 60}
+
+
+@both
+async def test_close_works_twice_and_leaves_no_task(protocol: Protocol):
+    before = asyncio.all_tasks()
+    async with sink(protocol, always(OK)) as seen, sending(seen.endpoint, protocol=protocol) as out:
+        out.destination.put(request(RECORDED))
+        await until(lambda: out.destination.spans_queued == 0)
+        await out.destination.close()
+    await until(lambda: asyncio.all_tasks() <= before)
+
+
+@both
+async def test_close_works_without_a_start(protocol: Protocol):
+    metrics = SelfMetrics(MetricRegistry())
+    settings = DestinationSettings(endpoint="127.0.0.1:1", protocol=protocol)
+    destination = Destination(settings, metrics, OWN_HOP, "toolgauge/0.1.0")
+    destination.put(request(RECORDED, spans=2))
+    await destination.close()
+    await destination.close()
+    assert metrics.spans.cells == {("dropped", "shutdown", "otlp"): 2}
+
+
+async def test_outage_is_logged_once_and_shows_no_content(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO, "toolgauge")
+    async with sink("grpc", first(40, Said(code=Code.UNAVAILABLE))) as seen, sending(seen.endpoint) as out:
+        for _ in range(20):
+            out.destination.put(request(b"\x0a\x06secret"))
+        await until(lambda: out.destination.spans_queued == 0)
+    messages = [record.getMessage() for record in caplog.records if record.name == "toolgauge.export"]
+    assert len([message for message in messages if "does not take requests (unavailable)" in message]) == 1
+    assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("x tenant", "blue"), ("", "blue"), ("grpc-timeout", "1S"), ("x-key-bin", "a"), ("x-key", "sécret"), ("x", "a\n")],
+)
+def test_header_that_cannot_be_sent_is_a_configuration_error(name: str, value: str):
+    settings = DestinationSettings(endpoint="127.0.0.1:1", headers={name: value})
+    with pytest.raises(ConfigError, match=f"header `{name}`") as caught:
+        Destination(settings, SelfMetrics(MetricRegistry()), OWN_HOP, "toolgauge/0.1.0")
+    assert f"`{value}`" not in caught.value.message
+
+
+class CuttingProxy:
+    """Passes bytes on; cuts the first connections after some of the request went through."""
+
+    def __init__(self, target: str, cuts: int) -> None:
+        self._host, _, self._port = target.removeprefix("http://").rpartition(":")
+        self.cuts = cuts
+        self.connections = 0
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        to_reader, to_writer = await asyncio.open_connection(self._host, int(self._port))
+        back = asyncio.create_task(self._pump(to_reader, writer, None))
+        await self._pump(reader, to_writer, 2000 if self.connections <= self.cuts else None)
+        for transport in (writer.transport, to_writer.transport):
+            transport.abort()
+        await back
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int | None) -> None:
+        passed = 0
+        try:
+            while (limit is None or passed < limit) and (data := await reader.read(1000)):
+                passed += len(data)
+                writer.write(data)
+                await writer.drain()
+        except ConnectionError:
+            return
+
+
+@both
+async def test_connections_cut_in_the_middle_of_requests_lose_nothing(protocol: Protocol):
+    bodies = [bytes([10, 0]) * (1000 + number) for number in range(12)]
+    before = asyncio.all_tasks()
+    async with sink(protocol, always(OK)) as seen:
+        proxy = CuttingProxy(seen.endpoint, cuts=5)
+        listener = await asyncio.start_server(proxy, "127.0.0.1", 0)
+        port = listener.sockets[0].getsockname()[1]
+        async with sending(f"127.0.0.1:{port}", protocol=protocol) as out:
+            for body in bodies:
+                out.destination.put(request(body))
+            await until(lambda: out.destination.spans_queued == 0, within_s=30)
+        listener.close()
+    await until(lambda: asyncio.all_tasks() <= before)
+    assert set(seen.bodies) == set(bodies)
+    assert out.spans() == {("forwarded", "", "otlp"): 12}
+    assert proxy.connections > 5
+
+
+def open_sockets() -> int:
+    links = (str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
+    return sum(link.startswith("socket:") for link in links)
+
+
+@both
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts sockets under /proc")
+async def test_close_leaves_no_socket_open(protocol: Protocol):
+    async def round_trip() -> None:
+        async with sink(protocol, always(OK)) as seen, sending(seen.endpoint, protocol=protocol) as out:
+            for _ in range(20):
+                out.destination.put(request(RECORDED))
+            await until(lambda: out.destination.spans_queued == 0)
+
+    await round_trip()  # gRPC opens its own wake-up sockets once
+    await asyncio.sleep(0)
+    before = open_sockets()
+    for _ in range(3):
+        await round_trip()
+    await until(lambda: open_sockets() <= before)

@@ -1,0 +1,220 @@
+import math
+
+import pytest
+from msgspec.structs import replace
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
+
+from tests.export.scorecards import (
+    ROOT,
+    SCORED_NS,
+    TOOL_SPAN,
+    TRACE,
+    call,
+    call_result,
+    emitter,
+    failed,
+    passed,
+    plain,
+    scorecard,
+    shadow,
+    trajectory,
+    trajectory_result,
+)
+from toolgauge.export.emit_settings import EmitSettings, EventsMode
+from toolgauge.export.emitter import Emitter
+from toolgauge.export.redact import Redactor
+from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Scorecard, Scored, Side
+
+
+def records(card: Scorecard, by: Emitter | None = None) -> list[LogRecord]:
+    requests = (by if by is not None else emitter()).requests([card])
+    found: list[LogRecord] = []
+    for outgoing in requests:
+        assert (outgoing.spans, outgoing.own) == (0, True)
+        if outgoing.signal == "logs":
+            request = ExportLogsServiceRequest.FromString(outgoing.body)
+            found.extend(
+                record
+                for resource_logs in request.resource_logs
+                for scope_logs in resource_logs.scope_logs
+                for record in scope_logs.log_records
+            )
+    return found
+
+
+def test_a_failed_call_as_an_event():
+    (record,) = records(scorecard(call_result(failed(0.25, "`amount` differs"))))
+    assert record.event_name == "gen_ai.evaluation.result"
+    assert record.time_unix_nano == record.observed_time_unix_nano == SCORED_NS
+    assert record.trace_id.hex() == TRACE
+    assert record.span_id.hex() == TOOL_SPAN.span_id
+    assert (record.severity_number, record.severity_text) == (SeverityNumber.SEVERITY_NUMBER_WARN, "WARN")
+    assert plain(record.attributes) == {
+        "gen_ai.evaluation.name": "refund-arguments",
+        "gen_ai.evaluation.score.value": 0.25,
+        "gen_ai.evaluation.score.label": "fail",
+        "gen_ai.evaluation.explanation": "`amount` differs",
+        "toolgauge.outcome": "fail",
+        "toolgauge.level": "call",
+        "toolgauge.criterion.revision": "9f86d081884c",
+        "toolgauge.evaluator.name": "tool_call_args",
+        "toolgauge.evaluator.version": "2",
+        "toolgauge.span.end_time_unix_nano": 1_700_000_001_500_000_000,
+        "toolgauge.service": "support",
+        "gen_ai.tool.name": "issue_refund",
+        "gen_ai.tool.call.id": "call_1",
+        "gen_ai.agent.name": "refund-agent",
+        "gen_ai.conversation.id": "conv-7",
+    }
+
+
+def test_a_passed_trajectory_as_an_event():
+    (record,) = records(scorecard(trajectory_result(passed(1, "all calls agree"))))
+    assert record.span_id.hex() == ROOT.span_id
+    assert record.severity_number == SeverityNumber.SEVERITY_NUMBER_INFO
+    assert plain(record.attributes) == {
+        "gen_ai.evaluation.name": "refund-f1",
+        "gen_ai.evaluation.score.value": 1.0,
+        "gen_ai.evaluation.score.label": "pass",
+        "gen_ai.evaluation.explanation": "all calls agree",
+        "toolgauge.outcome": "pass",
+        "toolgauge.level": "trajectory",
+        "toolgauge.criterion.revision": "9f86d081884c",
+        "toolgauge.evaluator.name": "tool_call_f1",
+        "toolgauge.evaluator.version": "2",
+        "toolgauge.span.end_time_unix_nano": 1_700_000_002_000_000_000,
+        "toolgauge.service": "support",
+        "gen_ai.agent.name": "triage",
+        "gen_ai.conversation.id": "conv-7",
+    }
+
+
+def test_the_resource_is_toolgauge_itself_and_the_scope_has_our_name():
+    logs = [
+        outgoing for outgoing in emitter().requests([scorecard(call_result(passed()))]) if outgoing.signal == "logs"
+    ]
+    request = ExportLogsServiceRequest.FromString(logs[0].body)
+    assert plain(request.resource_logs[0].resource.attributes) == {
+        "service.name": "toolgauge",
+        "service.version": "0.1.0",
+        "service.instance.id": "instance-1",
+        "deployment.environment.name": "test",
+    }
+    scope = request.resource_logs[0].scope_logs[0].scope
+    assert (scope.name, scope.version) == ("toolgauge", "0.1.0")
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("scored", ["pass", "fail", "error"]),
+        ("failed", ["fail", "error"]),
+        ("all", ["pass", "fail", "not_evaluated", "error"]),
+    ],
+)
+def test_each_mode_writes_its_outcomes(mode: EventsMode, words: list[str]):
+    card = scorecard(
+        call_result(passed()),
+        call_result(failed()),
+        call_result(NotEvaluated(reason="no_reference")),
+        call_result(Errored(error_type="ValueError", message="boom")),
+    )
+    written = records(card, emitter(EmitSettings(events=mode)))
+    assert [plain(record.attributes)["toolgauge.outcome"] for record in written] == words
+
+
+def test_what_could_not_be_evaluated_says_why_and_has_no_score():
+    outcome = NotEvaluated(reason="no_reference", explanation="no case with this key")
+    (record,) = records(scorecard(call_result(outcome)), emitter(EmitSettings(events="all")))
+    attributes = plain(record.attributes)
+    assert attributes["toolgauge.not_evaluated.reason"] == "no_reference"
+    assert attributes["gen_ai.evaluation.explanation"] == "no case with this key"
+    assert "gen_ai.evaluation.score.value" not in attributes
+    assert "gen_ai.evaluation.score.label" not in attributes
+
+
+def test_an_error_has_its_type_and_no_score():
+    (record,) = records(scorecard(call_result(Errored(error_type="ZeroDivisionError", message="it broke"))))
+    attributes = plain(record.attributes)
+    assert attributes["error.type"] == "ZeroDivisionError"
+    assert attributes["toolgauge.outcome"] == "error"
+    assert "gen_ai.evaluation.score.value" not in attributes
+    assert "gen_ai.evaluation.score.label" not in attributes
+    assert attributes["gen_ai.evaluation.explanation"] == "it broke"
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -0.1, 1.1])
+def test_a_score_that_is_none_is_an_error(value: float):
+    (record,) = records(scorecard(call_result(passed(value))))
+    attributes = plain(record.attributes)
+    assert attributes["error.type"] == "invalid_score"
+    assert attributes["toolgauge.outcome"] == "error"
+    assert "gen_ai.evaluation.score.value" not in attributes
+
+
+def test_shadow_results_are_marked():
+    live, dark = records(scorecard(call_result(passed()), shadow(call_result(passed()))))
+    assert "toolgauge.shadow" not in plain(live.attributes)
+    assert plain(dark.attributes)["toolgauge.shadow"] is True
+
+
+def test_calls_that_share_a_span_each_keep_their_own_id():
+    first, second = call(), replace(call("look_up"), call_id="call_2", agent=None)
+    one, two = records(scorecard(call_result(passed(), first), call_result(passed(), second)))
+    assert one.span_id == two.span_id
+    assert plain(one.attributes)["gen_ai.tool.call.id"] == "call_1"
+    assert plain(two.attributes)["gen_ai.tool.call.id"] == "call_2"
+    assert plain(two.attributes)["gen_ai.tool.name"] == "look_up"
+    assert "gen_ai.agent.name" not in plain(two.attributes)
+
+
+def test_without_a_judged_span_the_trace_remains():
+    card = scorecard(replace(trajectory_result(passed()), target=None), of=replace(trajectory(), root=None))
+    (record,) = records(card)
+    assert record.trace_id.hex() == TRACE
+    assert record.span_id == b""
+
+
+def test_what_is_not_known_is_left_out():
+    bare = replace(trajectory(), service=None, conversation_id=None, agents=(), end_ns=0)
+    (record,) = records(scorecard(trajectory_result(passed()), of=bare))
+    attributes = plain(record.attributes)
+    for key in (
+        "toolgauge.service",
+        "gen_ai.conversation.id",
+        "gen_ai.agent.name",
+        "gen_ai.tool.name",
+        "toolgauge.span.end_time_unix_nano",
+    ):
+        assert key not in attributes
+
+
+def test_values_appear_only_where_they_are_shown():
+    outcome = Scored(
+        value=0.0,
+        passed=False,
+        explanation="`amount` differs",
+        differences=(
+            Difference(where="issue_refund.amount", rule="number", expected=Side(value=20), actual=Side(value=99)),
+        ),
+    )
+    (hidden,) = records(scorecard(call_result(outcome)))
+    (shown,) = records(scorecard(call_result(outcome)), emitter(redactor=Redactor(show_values=True)))
+    assert plain(hidden.attributes)["gen_ai.evaluation.explanation"] == "`amount` differs"
+    assert plain(shown.attributes)["gen_ai.evaluation.explanation"] == (
+        "`amount` differs (issue_refund.amount (number): expected 20, got 99)"
+    )
+
+
+def test_no_results_make_no_requests():
+    assert list(emitter().requests([])) == []
+    assert list(emitter().requests([scorecard()])) == []
+
+
+def test_a_burst_is_split_into_requests_that_receivers_take():
+    card = scorecard(*(call_result(failed(explanation="x" * 1000)) for _ in range(5000)))
+    logs = [outgoing for outgoing in emitter().requests([card]) if outgoing.signal == "logs"]
+    assert len(logs) > 1
+    assert all(len(outgoing.body) < 4 * 1024 * 1024 for outgoing in logs)
+    assert len(records(card)) == 5000

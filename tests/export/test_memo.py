@@ -1,0 +1,36 @@
+"""What is remembered of what spans and configurations say stays within bounds."""
+
+from toolgauge.export.memo import Memo
+
+
+def test_what_is_kept_is_found_and_nothing_else():
+    memo: Memo[str, bytes] = Memo()
+    memo.keep("a", b"1", 1)
+    assert (memo.get("a"), memo.get("b")) == (b"1", None)
+
+
+def test_a_memo_of_many_small_texts_stays_bounded_and_keeps_the_latest():
+    memo: Memo[int, bytes] = Memo()
+    largest = 0
+    for number in range(20_000):
+        memo.keep(number, b"", 10)
+        largest = max(largest, len(memo))
+    assert largest == 4096
+    assert 19_999 in memo
+
+
+def test_a_memo_of_large_texts_holds_no_more_bytes_than_it_may():
+    memo: Memo[int, bytes] = Memo()
+    largest = 0
+    for number in range(5_000):
+        memo.keep(number, bytes(8_000), 8_000)
+        largest = max(largest, sum(map(len, memo.values())))
+    assert 3_000_000 < largest <= 4 * 1024 * 1024
+    assert 4_999 in memo
+
+
+def test_what_is_too_large_is_not_remembered_and_drives_nothing_out():
+    memo: Memo[str, bytes] = Memo()
+    memo.keep("small", b"", 10)
+    memo.keep("large", bytes(100_000), 100_000)
+    assert list(memo) == ["small"]

@@ -1,0 +1,114 @@
+import math
+
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, Metric
+
+from tests.export.scorecards import (
+    SCORED_NS,
+    START_NS,
+    TOOL_SPAN,
+    TRACE,
+    call_result,
+    emitter,
+    failed,
+    passed,
+    plain,
+    scorecard,
+    shadow,
+)
+from toolgauge.export.emitter import Emitter
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.outcomes import NotEvaluated
+
+NOW_NS = 1_700_000_090_000_000_000
+
+
+def metrics(by: Emitter, now_ns: int = NOW_NS) -> dict[str, Metric]:
+    outgoing = by.metrics(now_ns)
+    assert (outgoing.signal, outgoing.spans, outgoing.own) == ("metrics", 0, True)
+    request = ExportMetricsServiceRequest.FromString(outgoing.body)
+    assert plain(request.resource_metrics[0].resource.attributes)["service.instance.id"] == "instance-1"
+    scope_metrics = request.resource_metrics[0].scope_metrics[0]
+    assert scope_metrics.scope.name == "toolgauge"
+    return {metric.name: metric for metric in scope_metrics.metrics}
+
+
+def test_a_score_as_a_cumulative_histogram_with_its_exemplar():
+    emitting = emitter()
+    emitting.record(scorecard(call_result(failed(0.25)), call_result(passed(1.0))))
+    metric = metrics(emitting)["toolgauge.evaluation.score"]
+    assert metric.unit == "1"
+    assert metric.histogram.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+    (point,) = metric.histogram.data_points
+    assert (point.start_time_unix_nano, point.time_unix_nano) == (START_NS, NOW_NS)
+    assert (point.count, point.sum) == (2, 1.25)
+    assert list(point.explicit_bounds) == [0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999]
+    assert list(point.bucket_counts) == [0, 1, 0, 0, 0, 0, 0, 0, 1]
+    assert plain(point.attributes) == {
+        "toolgauge.service": "support",
+        "gen_ai.agent.name": "refund-agent",
+        "gen_ai.tool.name": "issue_refund",
+        "gen_ai.evaluation.name": "refund-arguments",
+        "toolgauge.criterion.revision": "9f86d081884c",
+        "toolgauge.level": "call",
+    }
+    assert [exemplar.as_double for exemplar in point.exemplars] == [0.25, 1.0]
+    bad = point.exemplars[0]
+    assert (bad.trace_id.hex(), bad.span_id.hex()) == (TRACE, TOOL_SPAN.span_id)
+    assert bad.time_unix_nano == SCORED_NS
+
+
+def test_outcomes_as_a_cumulative_sum():
+    emitting = emitter()
+    emitting.record(scorecard(call_result(NotEvaluated(reason="no_reference")), shadow(call_result(passed()))))
+    metric = metrics(emitting)["toolgauge.evaluations"]
+    assert metric.sum.is_monotonic
+    assert metric.sum.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+    looked_for, shadowed = metric.sum.data_points
+    assert (looked_for.start_time_unix_nano, looked_for.time_unix_nano) == (START_NS, NOW_NS)
+    assert looked_for.as_int == 1
+    attributes = plain(looked_for.attributes)
+    assert attributes["toolgauge.outcome"] == "not_evaluated"
+    assert attributes["toolgauge.not_evaluated.reason"] == "no_reference"
+    assert "toolgauge.enforce" not in attributes
+    assert plain(shadowed.attributes)["toolgauge.enforce"] == "shadow"
+
+
+def test_the_start_stays_and_counts_go_on():
+    emitting = emitter()
+    card = scorecard(call_result(passed()))
+    emitting.record(card)
+    emitting.metrics(NOW_NS)
+    emitting.record(card)
+    (point,) = metrics(emitting, NOW_NS + 15)["toolgauge.evaluation.score"].histogram.data_points
+    assert (point.start_time_unix_nano, point.time_unix_nano, point.count) == (START_NS, NOW_NS + 15, 2)
+
+
+def test_self_metrics_are_written_with_the_scores():
+    registry = MetricRegistry()
+    emitting = emitter(registry=registry)
+    registry.gauge("toolgauge.test.level", "{thing}", "A level.", ("kind",)).observe = lambda: {
+        ("a",): 2.5,
+        ("b",): math.nan,
+    }
+    found = metrics(emitting)
+    (point,) = found["toolgauge.test.level"].gauge.data_points
+    assert plain(point.attributes) == {"kind": "a"}
+    assert point.as_double == 2.5
+    # Nothing has been counted yet, and that is known.
+    assert found["toolgauge.spans.undecodable"].sum.data_points[0].as_int == 0
+    # A gauge that nobody set and a counter whose labels nobody knows are left out.
+    assert "toolgauge.spans.held" not in found
+    assert "toolgauge.spans" not in found
+
+
+def test_a_snapshot_does_not_move():
+    emitting = emitter()
+    card = scorecard(call_result(passed()))
+    emitting.record(card)
+    before = emitting.snapshot()
+    emitting.record(card)
+    request = ExportMetricsServiceRequest.FromString(emitting.metrics_request(before, NOW_NS).body)
+    named = {metric.name: metric for metric in request.resource_metrics[0].scope_metrics[0].metrics}
+    assert named["toolgauge.evaluation.score"].histogram.data_points[0].count == 1
+    assert named["toolgauge.trajectories"].sum.data_points[0].as_int == 1

@@ -1,0 +1,162 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# prometheus_client's OpenMetrics parser is not annotated.
+
+import shutil
+import subprocess
+from collections.abc import Iterable
+
+import pytest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics import parser as openmetrics_parser
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample, Timestamp
+
+from tests.export.scorecards import START_NS, TOOL_SPAN, TRACE, call, call_result, emitter, failed, passed, scorecard
+from toolgauge.export.metric_data import snapshot
+from toolgauge.export.openmetrics import accepts_openmetrics, render
+from toolgauge.model.metrics import MetricRegistry
+
+OPENMETRICS = "application/openmetrics-text;version=1.0.0"
+RESOURCE = {"service.name": "toolgauge", "service.instance.id": "instance-1"}
+HOSTILE = '<b>"re\\fund"</b>\n# EOF\n{x="y"} 1'
+
+
+def exposition(registry: MetricRegistry, accept: str = "") -> str:
+    body, content_type = render(snapshot(registry), RESOURCE, accept=accept, start_ns=START_NS)
+    assert content_type.startswith("application/openmetrics-text" if accept else "text/plain; version=0.0.4")
+    return body.decode()
+
+
+def parsed(registry: MetricRegistry, accept: str) -> dict[str, Metric]:
+    text = exposition(registry, accept)
+    families: Iterable[Metric] = (
+        openmetrics_parser.text_string_to_metric_families(text) if accept else text_string_to_metric_families(text)
+    )
+    return {family.name: family for family in families}
+
+
+def scored_registry(tool: str = "issue_refund") -> MetricRegistry:
+    registry = MetricRegistry()
+    emitter(registry=registry).record(
+        scorecard(call_result(failed(0.25), call(tool)), call_result(passed(1.0), call(tool)))
+    )
+    return registry
+
+
+def sample(family: Metric, name: str, **labels: str) -> Sample:
+    (found,) = (each for each in family.samples if each.name == name and labels.items() <= each.labels.items())
+    return found
+
+
+@pytest.mark.parametrize("accept", ["", OPENMETRICS])
+def test_names_are_those_of_the_translated_otlp_metrics(accept: str):
+    families = parsed(scored_registry(), accept)
+    labels = {
+        "toolgauge_service": "support",
+        "gen_ai_agent_name": "refund-agent",
+        "gen_ai_tool_name": "issue_refund",
+        "gen_ai_evaluation_name": "refund-arguments",
+        "toolgauge_criterion_revision": "9f86d081884c",
+        "toolgauge_level": "call",
+    }
+    score = families["toolgauge_evaluation_score"]
+    assert sample(score, "toolgauge_evaluation_score_sum").labels == labels
+    assert sample(score, "toolgauge_evaluation_score_sum").value == 1.25
+    assert sample(score, "toolgauge_evaluation_score_count").value == 2
+    assert {each.labels["le"]: each.value for each in score.samples if each.name.endswith("_bucket")} == {
+        "0.0": 0,
+        "0.25": 1,
+        "0.5": 1,
+        "0.75": 1,
+        "0.9": 1,
+        "0.95": 1,
+        "0.99": 1,
+        "0.999": 1,
+        "+Inf": 2,
+    }
+    evaluations = families["toolgauge_evaluations"]
+    assert sample(evaluations, "toolgauge_evaluations_total", toolgauge_outcome="fail").value == 1
+    assert "toolgauge_not_evaluated_reason" not in evaluations.samples[0].labels
+    assert families["toolgauge_labels_label_sets"].type == "gauge"
+    assert sample(families["toolgauge_labels_label_sets"], "toolgauge_labels_label_sets").value == 2
+    assert families["toolgauge_scoring_duration_seconds"].type == "histogram"
+    assert families["toolgauge_spans_undecodable"].samples[0].value == 0
+    assert families["toolgauge_spans_held"].type == "gauge"
+
+
+@pytest.mark.parametrize("accept", ["", OPENMETRICS])
+def test_the_target_and_its_start_are_told(accept: str):
+    families = parsed(MetricRegistry(), accept)
+    target = families["target" if accept else "target_info"]
+    assert target.samples[0].name == "target_info"
+    assert target.samples[0].labels == {"service_name": "toolgauge", "service_instance_id": "instance-1"}
+    assert families["process_start_time_seconds"].samples[0].value == 1_700_000_000
+
+
+def test_buckets_carry_exemplars_in_openmetrics():
+    score = parsed(scored_registry(), OPENMETRICS)["toolgauge_evaluation_score"]
+    exemplar = sample(score, "toolgauge_evaluation_score_bucket", le="0.25").exemplar
+    assert exemplar is not None
+    assert exemplar.labels == {"trace_id": TRACE, "span_id": TOOL_SPAN.span_id}
+    assert exemplar.value == 0.25
+    assert exemplar.timestamp == Timestamp(1_700_000_060, 0)
+    assert sample(score, "toolgauge_evaluation_score_bucket", le="0.5").exemplar is None
+
+
+def test_the_classic_text_has_no_exemplars():
+    assert TRACE not in exposition(scored_registry())
+
+
+@pytest.mark.parametrize("accept", ["", OPENMETRICS])
+def test_a_hostile_tool_name_stays_one_label_value(accept: str):
+    score = parsed(scored_registry(HOSTILE), accept)["toolgauge_evaluation_score"]
+    expected = '<b>"re\\fund"</b>\ufffd# EOF\ufffd{x="y"} 1'
+    assert {each.labels["gen_ai_tool_name"] for each in score.samples} == {expected}
+
+
+def test_label_values_of_any_metric_can_be_written():
+    registry = MetricRegistry()
+    registry.counter("toolgauge.test", "{thing}", "Of\nthings \\ here.", ("kind.of-thing",)).add(1, ("a\ud800\n",))
+    family = parsed(registry, OPENMETRICS)["toolgauge_test"]
+    assert family.samples[0].labels == {"kind_of_thing": "a\ufffd\ufffd"}
+
+
+@pytest.mark.parametrize(
+    ("accept", "openmetrics"),
+    [
+        ("", False),
+        ("*/*", False),
+        ("text/html,*/*;q=0.8", False),
+        ("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1", True),
+        (
+            "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,"
+            "application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.2,*/*;q=0.1",
+            True,
+        ),
+        ("text/plain, application/openmetrics-text;q=0.1", False),
+        ("application/openmetrics-text;q=0", False),
+        ("application/openmetrics-text;q=nonsense", False),
+        ("APPLICATION/OPENMETRICS-TEXT", True),
+        (",;=;,", False),
+    ],
+)
+def test_openmetrics_is_written_for_who_asks_for_it(accept: str, openmetrics: bool):  # noqa: FBT001 # the answer under test
+    assert accepts_openmetrics(accept) is openmetrics
+
+
+PROMTOOL = shutil.which("promtool")
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: apt-get install prometheus)")
+@pytest.mark.parametrize("tool", ["issue_refund", HOSTILE])
+def test_promtool_takes_the_exposition(tool: str):
+    assert PROMTOOL is not None
+    checked = subprocess.run(
+        [PROMTOOL, "check", "metrics"],
+        input=exposition(scored_registry(tool)),
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=60,
+    )
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")

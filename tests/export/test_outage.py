@@ -1,0 +1,55 @@
+import logging
+
+import pytest
+
+from toolgauge.export.outage import OutageLog
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_outage_is_said_once_and_its_end_too(clock: Clock, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO, "toolgauge.export")
+    outage = OutageLog("backend", clock)
+    for _ in range(100):
+        outage.failed("unavailable")
+    clock.now_s = 90.0
+    outage.succeeded()
+    outage.succeeded()
+    assert [record.getMessage() for record in caplog.records] == [
+        "destination backend does not take requests (unavailable); trying again",
+        "destination backend takes requests again after 90 s",
+    ]
+
+
+def test_destination_that_fails_now_and_then_is_said_once_a_minute(clock: Clock, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.WARNING, "toolgauge.export")
+    outage = OutageLog("backend", clock)
+    for second in range(120):
+        clock.now_s = float(second)
+        outage.failed("unavailable")
+        outage.succeeded()
+    assert len(caplog.records) == 2
+
+
+def test_drops_are_said_once_a_minute_for_each_reason(clock: Clock, caplog: pytest.LogCaptureFixture):
+    outage = OutageLog("backend", clock)
+    for _ in range(50):
+        outage.dropped("invalid_argument", 7)
+        outage.dropped("shutdown", 0)
+    assert len(caplog.records) == 2
+    clock.now_s = 61.0
+    outage.dropped("shutdown", 0)
+    assert len(caplog.records) == 3

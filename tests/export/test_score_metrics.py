@@ -1,0 +1,263 @@
+import gc
+import math
+import tracemalloc
+from itertools import product
+
+import pytest
+from msgspec.structs import replace
+
+from tests.export.scorecards import (
+    ROOT,
+    SCORED_NS,
+    TOOL_SPAN,
+    TRACE,
+    call,
+    call_result,
+    emitter,
+    failed,
+    passed,
+    scorecard,
+    shadow,
+    trajectory,
+    trajectory_result,
+)
+from toolgauge.export import memo
+from toolgauge.export.emit_settings import EmitSettings
+from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, Labels, MetricRegistry
+from toolgauge.model.observations import CallError
+from toolgauge.model.outcomes import Errored, NotEvaluated
+
+CALL_STREAM = ("support", "refund-agent", "issue_refund", "refund-arguments", "9f86d081884c", "call", "")
+TRAJECTORY_STREAM = ("support", "triage", "", "refund-f1", "9f86d081884c", "trajectory", "")
+
+
+def counts(registry: MetricRegistry, name: str) -> dict[Labels, float]:
+    for metric in registry:
+        if metric.name == name:
+            assert isinstance(metric, Counter)
+            return metric.cells
+    raise AssertionError(name)
+
+
+def scores(registry: MetricRegistry) -> Histogram:
+    (found,) = (metric for metric in registry if metric.name == "toolgauge.evaluation.score")
+    assert isinstance(found, Histogram)
+    return found
+
+
+def label_sets(registry: MetricRegistry) -> float:
+    (found,) = (metric for metric in registry if metric.name == "toolgauge.labels.label_sets")
+    assert isinstance(found, Gauge)
+    return found.current()[()]
+
+
+def test_a_score_is_counted_under_its_stream():
+    registry = MetricRegistry()
+    emitter(registry=registry).record(scorecard(call_result(failed(0.25)), trajectory_result(passed(1))))
+    histogram = scores(registry)
+    assert histogram.labels == (
+        "toolgauge.service",
+        "gen_ai.agent.name",
+        "gen_ai.tool.name",
+        "gen_ai.evaluation.name",
+        "toolgauge.criterion.revision",
+        "toolgauge.level",
+        "toolgauge.enforce",
+    )
+    assert histogram.bounds == (0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
+    assert set(histogram.cells) == {CALL_STREAM, TRAJECTORY_STREAM}
+    # Upper bounds are inclusive; a perfect score is in the overflow.
+    assert histogram.cells[CALL_STREAM].counts == [0, 1, 0, 0, 0, 0, 0, 0, 0]
+    assert histogram.cells[TRAJECTORY_STREAM].counts == [0, 0, 0, 0, 0, 0, 0, 0, 1]
+    assert histogram.cells[CALL_STREAM].sum == 0.25
+    assert counts(registry, "toolgauge.evaluations") == {
+        (*CALL_STREAM, "fail", ""): 1,
+        (*TRAJECTORY_STREAM, "pass", ""): 1,
+    }
+
+
+def test_only_the_criteria_that_are_kept_keep_their_cells_and_their_room_under_the_cap():
+    registry = MetricRegistry()
+    recorder = emitter(EmitSettings(max_label_sets=5), registry=registry)
+    for number in range(50):
+        old = replace(call_result(failed(0.25)), revision=f"revision-{number}")
+        recorder.record(scorecard(old))
+        recorder.keep({("refund-arguments", f"revision-{number}"), ("another", "x")})
+        (stream,) = scores(registry).cells
+        assert stream == (*CALL_STREAM[:4], f"revision-{number}", *CALL_STREAM[5:])
+        assert set(counts(registry, "toolgauge.evaluations")) == {(*stream, "fail", "")}
+    assert counts(registry, "toolgauge.labels.capped") == {}
+
+
+def test_the_exemplar_names_the_judged_span():
+    registry = MetricRegistry()
+    rootless = replace(trajectory_result(passed(0.5)), target=None)
+    emitter(registry=registry).record(scorecard(call_result(failed(0.25)), rootless))
+    cells = scores(registry).cells
+    assert cells[CALL_STREAM].exemplars[1] == Exemplar(
+        value=0.25, time_ns=SCORED_NS, trace_id=TRACE, span_id=TOOL_SPAN.span_id
+    )
+    assert cells[TRAJECTORY_STREAM].exemplars[2] == Exemplar(value=0.5, time_ns=SCORED_NS, trace_id=TRACE, span_id="")
+
+
+def test_what_is_no_score_is_counted_and_in_no_histogram():
+    registry = MetricRegistry()
+    emitter(registry=registry).record(
+        scorecard(
+            call_result(NotEvaluated(reason="no_reference")),
+            call_result(Errored(error_type="ValueError", message="")),
+            call_result(passed(math.nan)),
+        )
+    )
+    assert scores(registry).cells == {}
+    assert counts(registry, "toolgauge.evaluations") == {
+        (*CALL_STREAM, "not_evaluated", "no_reference"): 1,
+        (*CALL_STREAM, "error", ""): 2,
+    }
+
+
+def test_shadow_results_have_a_series_of_their_own():
+    registry = MetricRegistry()
+    emitter(registry=registry).record(scorecard(shadow(call_result(failed(0.25))), call_result(passed(1))))
+    assert set(scores(registry).cells) == {CALL_STREAM, (*CALL_STREAM[:-1], "shadow")}
+
+
+def test_calls_and_trajectories_are_counted():
+    registry = MetricRegistry()
+    broken = call("look_up", error=CallError(kind="TimeoutError", message="late"))
+    invented = replace(call("invented"), state="requested_only", agent=None)
+    emitter(registry=registry).record(scorecard(of=trajectory(call(), call(), broken, invented)))
+    assert counts(registry, "toolgauge.tool_calls") == {
+        ("support", "refund-agent", "issue_refund", "executed", "false"): 2,
+        ("support", "refund-agent", "look_up", "executed", "true"): 1,
+        ("support", "", "invented", "requested_only", "false"): 1,
+    }
+    assert counts(registry, "toolgauge.trajectories") == {("run_ended",): 1}
+
+
+def test_a_conversation_does_not_count_its_calls_a_second_time():
+    registry = MetricRegistry()
+    of_trace = trajectory(call())
+    conversation = replace(of_trace, scope="conversation", closed_because="conversation_idle")
+    counter = emitter(registry=registry)
+    counter.record(scorecard(of=of_trace))
+    counter.record(scorecard(of=conversation))
+    assert sum(counts(registry, "toolgauge.tool_calls").values()) == 1
+    assert counts(registry, "toolgauge.trajectories") == {("run_ended",): 1, ("conversation_idle",): 1}
+
+
+def test_tools_over_the_cap_become_other_and_are_counted():
+    registry = MetricRegistry()
+    counter = emitter(EmitSettings(max_tools=2), registry)
+    for name in ("a", "b", "c", "d", "a"):
+        counter.record(scorecard(call_result(passed(), call(name)), of=trajectory()))
+    assert {labels[2]: cell.count for labels, cell in scores(registry).cells.items()} == {"a": 2, "b": 1, "_other": 2}
+    assert counts(registry, "toolgauge.labels.capped") == {("gen_ai.tool.name",): 2}
+
+
+def test_services_and_agents_are_capped_too():
+    registry = MetricRegistry()
+    counter = emitter(EmitSettings(max_services=1, max_agents=1), registry)
+    for name in ("a", "b"):
+        of = replace(trajectory(), service=f"service-{name}")
+        counter.record(scorecard(call_result(passed(), replace(call(), agent=f"agent-{name}")), of=of))
+    assert {labels[:2] for labels in scores(registry).cells} == {("service-a", "agent-a"), ("_other", "_other")}
+    assert counts(registry, "toolgauge.labels.capped") == {("toolgauge.service",): 1, ("gen_ai.agent.name",): 1}
+
+
+def test_label_sets_are_capped_and_all_outcomes_of_a_stream_stay_together():
+    registry = MetricRegistry()
+    counter = emitter(EmitSettings(max_label_sets=2), registry)
+    for name in ("a", "b", "c"):
+        results = (call_result(passed(), call(name)), call_result(failed(), call(name)))
+        counter.record(scorecard(*results, of=trajectory()))
+    evaluations = counts(registry, "toolgauge.evaluations")
+    assert {(labels[2], labels[-2]): count for labels, count in evaluations.items()} == {
+        ("a", "pass"): 1,
+        ("a", "fail"): 1,
+        ("b", "pass"): 1,
+        ("b", "fail"): 1,
+        ("_other", "pass"): 1,
+        ("_other", "fail"): 1,
+    }
+    assert {labels[0] for labels in evaluations} == {"support", "_other"}
+    assert counts(registry, "toolgauge.labels.capped") == {("label_sets",): 2}
+    assert label_sets(registry) == 2
+
+
+def test_the_caps_bound_the_series_whatever_clients_send():
+    registry = MetricRegistry()
+    counter = emitter(registry=registry)
+    for number in range(3000):
+        judged = replace(call(f"tool-{number}"), agent=f"agent-{number}")
+        of = replace(trajectory(judged), service=f"service-{number % 100}")
+        counter.record(scorecard(call_result(passed(), judged), of=of))
+    assert label_sets(registry) <= 2000
+    assert len(scores(registry).cells) + len(counts(registry, "toolgauge.tool_calls")) <= 2002
+    assert {labels[2] for labels in scores(registry).cells} == {*(f"tool-{number}" for number in range(200)), "_other"}
+
+
+def test_label_values_are_short_and_without_control_characters():
+    registry = MetricRegistry()
+    name = "re\nfund\x00\ud800\u0085" + "x" * 1000
+    emitter(registry=registry).record(scorecard(call_result(passed(), call(name))))
+    (labels,) = scores(registry).cells
+    assert labels[2] == "re\ufffdfund\ufffd\ufffd\ufffd" + "x" * 118
+    assert len(labels[2]) == 128
+
+
+def test_each_measurement_over_a_cap_is_counted_however_often_it_comes():
+    registry = MetricRegistry()
+    counter = emitter(EmitSettings(max_label_sets=1), registry)
+    unnamed = scorecard(call_result(passed()), of=replace(trajectory(), service=None))
+    nobody = scorecard(call_result(passed(), replace(call(""), agent=None)), of=replace(trajectory(), service=None))
+    for card in (unnamed, unnamed, nobody, nobody, nobody):
+        counter.record(card)
+    assert counts(registry, "toolgauge.labels.capped") == {("label_sets",): 3}
+
+
+def test_a_criterion_that_was_dropped_needs_room_under_the_cap_when_it_comes_back():
+    registry = MetricRegistry()
+    # One for the tool calls, one for a criterion.
+    counter = emitter(EmitSettings(max_label_sets=2), registry)
+    one, another = (scorecard(call_result(passed(), criterion=name)) for name in ("one", "another"))
+    counter.record(one)
+    counter.keep(())
+    counter.record(another)
+    counter.record(one)
+    assert {labels[2:4] for labels in scores(registry).cells} == {("issue_refund", "another"), ("_other", "one")}
+
+
+@pytest.mark.parametrize("length", [1, 10_000])
+def test_names_of_many_tools_take_no_more_memory_than_their_cells(length: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(memo, "_MAX_ENTRIES", 10)
+    counter = emitter(EmitSettings(max_services=2000))
+    tracemalloc.start()
+    for first, second in product(range(32), repeat=2):
+        # Cleaned, all these services have the same label.
+        of = replace(trajectory(), service=chr(first) + chr(second))
+        counter.record(scorecard(call_result(passed(), call("t" * length)), of=of))
+    # What the interpreter keeps of freed tuples for its next ones is not ours.
+    gc.collect()
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert kept < 200_000
+
+
+def test_a_name_that_is_not_known_is_an_absent_label_and_never_capped():
+    registry = MetricRegistry()
+    of = replace(trajectory(), service=None)
+    emitter(EmitSettings(max_services=0, max_agents=0, max_label_sets=0), registry).record(
+        scorecard(call_result(passed(), replace(call(), agent=None)), of=of)
+    )
+    (labels,) = scores(registry).cells
+    assert labels[:3] == ("", "", "_other")
+
+
+def test_a_trajectory_result_without_agents_has_no_agent():
+    registry = MetricRegistry()
+    emitter(registry=registry).record(
+        scorecard(trajectory_result(passed()), of=replace(trajectory(), agents=(), root=ROOT))
+    )
+    (labels,) = scores(registry).cells
+    assert labels[1] == ""

@@ -1,0 +1,138 @@
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from tests.export.scorecards import START_NS, TRACE, call_result, emitter, failed, scorecard
+from toolgauge.export.scrape import MetricsEndpoint
+from toolgauge.model.errors import StartError
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.net.auth import TokenGuard
+
+
+def endpoint_at(address: str, *, guard: TokenGuard | None = None, idle_timeout_s: float = 60) -> MetricsEndpoint:
+    registry = MetricRegistry()
+    emitter(registry=registry).record(scorecard(call_result(failed())))
+    return MetricsEndpoint(
+        address,
+        registry,
+        {"service.name": "toolgauge"},
+        start_ns=START_NS,
+        guard=guard,
+        idle_timeout_s=idle_timeout_s,
+    )
+
+
+@pytest.fixture
+async def endpoint() -> AsyncIterator[MetricsEndpoint]:
+    serving = endpoint_at("localhost:0")
+    await serving.start()
+    yield serving
+    await serving.stop()
+
+
+@pytest.fixture
+async def client(endpoint: MetricsEndpoint) -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(f"http://localhost:{endpoint.port}") as session:
+        yield session
+
+
+async def test_prometheus_gets_exemplars(client: aiohttp.ClientSession):
+    accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+    async with client.get("/metrics", headers={"Accept": accept}) as response:
+        assert response.status == 200
+        assert response.headers["Content-Type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+        text = await response.text()
+    assert f'trace_id="{TRACE}"' in text
+    assert text.endswith("# EOF\n")
+
+
+async def test_a_browser_gets_classic_text(client: aiohttp.ClientSession):
+    async with client.get("/metrics") as response:
+        assert response.status == 200
+        assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert "toolgauge_evaluation_score_count{" in await response.text()
+
+
+async def test_head_has_the_headers_and_no_body(client: aiohttp.ClientSession):
+    async with client.head("/metrics") as response:
+        assert response.status == 200
+        assert int(response.headers["Content-Length"]) > 0
+        assert await response.read() == b""
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
+async def test_other_methods_are_refused(client: aiohttp.ClientSession, method: str):
+    async with client.request(method, "/metrics") as response:
+        assert response.status == 405
+
+
+async def test_other_paths_are_not_found(client: aiohttp.ClientSession):
+    async with client.get("/") as response:
+        assert response.status == 404
+
+
+async def test_both_loopback_addresses_share_the_port(endpoint: MetricsEndpoint):
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{endpoint.port}/metrics") as response,
+    ):
+        assert response.status == 200
+
+
+async def test_a_taken_port_is_a_clear_error():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(StartError, match=rf"cannot listen on `127\.0\.0\.1:{port}`: the port is in use"):
+            await endpoint_at(f"127.0.0.1:{port}").start()
+
+
+@pytest.mark.parametrize("address", ["localhost", "localhost:", "localhost:http", "localhost:70000", "localhost:-1"])
+async def test_an_address_that_is_none_is_a_clear_error(address: str):
+    with pytest.raises(StartError, match="is not `host:port`"):
+        await endpoint_at(address).start()
+
+
+async def test_it_stops_twice_and_without_a_start():
+    serving = endpoint_at("127.0.0.1:0")
+    await serving.stop()
+    assert serving.port == 0
+    await serving.start()
+    port = serving.port
+    await serving.stop()
+    await serving.stop()
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /met"])
+async def test_a_client_that_says_nothing_keeps_no_connection(sent: bytes):
+    serving = endpoint_at("127.0.0.1:0", idle_timeout_s=0.1)
+    await serving.start()
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", serving.port)
+        writer.write(sent)
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
+        writer.close()
+    finally:
+        await serving.stop()
+
+
+async def test_a_token_is_asked_for():
+    serving = endpoint_at("127.0.0.1:0", guard=TokenGuard(tokens=("s3cret",)))
+    await serving.start()
+    url = f"http://127.0.0.1:{serving.port}/metrics"
+    try:
+        async with aiohttp.ClientSession() as session:
+            async with session.get(url) as response:
+                assert (response.status, response.headers["WWW-Authenticate"]) == (401, "Bearer")
+                assert await response.read() == b""
+            async with session.get(url, headers={"Authorization": "Bearer s3cret"}) as response:
+                assert response.status == 200
+    finally:
+        await serving.stop()

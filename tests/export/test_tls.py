@@ -1,0 +1,123 @@
+"""TLS to a destination, over both transports."""
+
+import ssl
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import grpc
+import pytest
+
+from tests.certificates import Certificates, certificates
+from tests.export.fakes import OK, Seen, always, grpc_sink, http_sink, request, sending, until
+from tests.wire.support import free_port
+from toolgauge.export.destination_settings import Protocol
+from toolgauge.model.errors import StartError
+from toolgauge.net.tls import ClientTls
+
+both = pytest.mark.parametrize("protocol", ["grpc", "http"])
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Certificates:
+    return certificates(tmp_path)
+
+
+def secure_sink(protocol: Protocol, made: Certificates, *, mutual: bool = False) -> AbstractAsyncContextManager[Seen]:
+    if protocol == "grpc":
+        pair = [(made.server_key.read_bytes(), made.server_cert.read_bytes())]
+        authority = made.ca_file.read_bytes() if mutual else None
+        credentials = grpc.ssl_server_credentials(pair, authority, require_client_auth=mutual)
+        return grpc_sink(always(OK), credentials=credentials)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(made.ca_file) if mutual else None)
+    context.load_cert_chain(made.server_cert, made.server_key)
+    if mutual:
+        context.verify_mode = ssl.CERT_REQUIRED
+    return http_sink(always(OK), context)
+
+
+@both
+async def test_requests_arrive_over_tls(protocol: Protocol, made: Certificates):
+    async with (
+        secure_sink(protocol, made) as seen,
+        sending(seen.endpoint, protocol=protocol, tls=ClientTls(ca_file=made.ca_file)) as out,
+    ):
+        out.destination.put(request(b"\n\0", spans=2))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert out.spans() == {("forwarded", "", "otlp"): 2}
+
+
+@both
+async def test_client_certificate_is_shown_where_it_is_asked_for(protocol: Protocol, made: Certificates):
+    tls = ClientTls(ca_file=made.ca_file, cert_file=made.client_cert, key_file=made.client_key)
+    async with (
+        secure_sink(protocol, made, mutual=True) as seen,
+        sending(seen.endpoint, protocol=protocol, tls=tls) as out,
+    ):
+        out.destination.put(request(b"\n\0"))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert out.spans() == {("forwarded", "", "otlp"): 1}
+
+
+@both
+async def test_destination_of_an_unknown_authority_gets_nothing(protocol: Protocol, made: Certificates, tmp_path: Path):
+    (tmp_path / "other").mkdir()
+    other = certificates(tmp_path / "other")
+    async with (
+        secure_sink(protocol, made) as seen,
+        sending(seen.endpoint, protocol=protocol, tls=ClientTls(ca_file=other.ca_file)) as out,
+    ):
+        out.destination.put(request(b"\n\0"))
+        await until(lambda: bool(out.failures()))
+        assert seen.arrived == []
+        assert out.destination.spans_queued == 1
+
+
+@both
+@pytest.mark.parametrize("wrong", ["authority", "name"])
+async def test_a_certificate_that_does_not_fit_is_told_apart_from_a_destination_that_is_not_there(
+    protocol: Protocol, made: Certificates, tmp_path: Path, wrong: str
+):
+    (tmp_path / "other").mkdir()
+    trusted = certificates(tmp_path / "other").ca_file if wrong == "authority" else made.ca_file
+    tls = ClientTls(ca_file=trusted, server_name="elsewhere.example" if wrong == "name" else None)
+    async with secure_sink(protocol, made) as seen, sending(seen.endpoint, protocol=protocol, tls=tls) as out:
+        out.destination.put(request(b"\n\0"))
+        await until(lambda: bool(out.failures()))
+    assert set(out.failures()) == {("otlp", "traces", "tls")}
+
+
+@both
+async def test_a_destination_that_is_not_there_is_not_told_as_one_with_a_wrong_certificate(
+    protocol: Protocol, made: Certificates
+):
+    nobody = f"https://localhost:{free_port()}"
+    async with sending(nobody, protocol=protocol, tls=ClientTls(ca_file=made.ca_file)) as out:
+        out.destination.put(request(b"\n\0"))
+        await until(lambda: bool(out.failures()))
+    assert set(out.failures()) == {("otlp", "traces", "unavailable" if protocol == "grpc" else "connection")}
+
+
+@both
+async def test_renewed_authority_is_trusted_without_a_restart(protocol: Protocol, made: Certificates, tmp_path: Path):
+    (tmp_path / "other").mkdir()
+    other = certificates(tmp_path / "other")
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_bytes(other.ca_file.read_bytes())
+    async with (
+        secure_sink(protocol, made) as seen,
+        sending(
+            seen.endpoint, protocol=protocol, tls=ClientTls(ca_file=trusted, reload_interval_s=0.05), timeout_s=1.0
+        ) as out,
+    ):
+        out.destination.put(request(b"\n\0"))
+        await until(lambda: bool(out.failures()))
+        trusted.write_bytes(made.ca_file.read_bytes())
+        await until(lambda: out.destination.spans_queued == 0)
+    assert out.spans() == {("forwarded", "", "otlp"): 1}
+
+
+@both
+async def test_unusable_file_is_named_at_the_start(protocol: Protocol, tmp_path: Path):
+    with pytest.raises(StartError, match=r"missing\.pem"):
+        async with sending("https://localhost:1", protocol=protocol, tls=ClientTls(ca_file=tmp_path / "missing.pem")):
+            pass

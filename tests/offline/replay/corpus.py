@@ -1,0 +1,41 @@
+"""Recorded runs of real producers, diagnosed and counted as the commands do it."""
+
+from pathlib import Path
+
+from toolgauge.config.model import Config
+from toolgauge.offline.replay.doctor import Diagnosis, Doctor
+from toolgauge.offline.replay.needs import Needs
+from toolgauge.offline.replay.recordings import find_files, read
+from toolgauge.offline.replay.run import scorecards
+from toolgauge.offline.replay.stats import Stats
+from toolgauge.offline.replay.tally import Tally
+from toolgauge.service.pipeline_factory import offline_pipeline
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+
+
+def recordings(folder: str, scenario: str = "*") -> list[str]:
+    """Name the recorded requests of a scenario."""
+    found = sorted(str(path) for path in (CORPUS / folder).glob(f"{scenario}.*otlp.pb"))
+    assert found, f"no recording of {folder}/{scenario}"
+    return found
+
+
+def diagnosed(paths: list[str]) -> list[Diagnosis]:
+    """Diagnose the producers of a recording."""
+    tally = Tally()
+    doctor = Doctor(tally, Needs())
+    recording = tally.counted(read(find_files(paths), lambda _size: None))
+    for scorecard in scorecards(recording, offline_pipeline(Config(), (), tally.recognizer)):
+        doctor.add(scorecard.trajectory)
+    return list(doctor.diagnoses())
+
+
+def counted(paths: list[str]) -> Stats:
+    """Count what is in a recording."""
+    tally = Tally()
+    stats = Stats(tally)
+    recording = tally.counted(read(find_files(paths), lambda _size: None))
+    for scorecard in scorecards(recording, offline_pipeline(Config(), (), tally.recognizer)):
+        stats.add(scorecard.trajectory)
+    return stats

@@ -1,0 +1,188 @@
+"""`adk.*`: what Google ADK 2.13.0 scores, and the unreleased parameter match; turn by turn."""
+
+import pytest
+from pydantic import ValidationError
+
+from tests.score.support import (
+    expect,
+    expected,
+    expected_turns,
+    judge,
+    not_evaluated,
+    scored,
+    tool_call,
+    trajectory,
+    user,
+)
+from toolgauge.model.content import NotRecorded, Recorded
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.outcomes import Errored, NotEvaluated, Scored
+from toolgauge.originals.adk import ToolParameterMatch, ToolTrajectory
+
+IN_ORDER = ToolTrajectory(match_type="IN_ORDER")
+ANY_ORDER = ToolTrajectory(match_type="ANY_ORDER")
+PARAMETERS = ToolParameterMatch()
+
+
+def turn(*calls: tuple[str, Json]) -> JsonObject:
+    return {"calls": [{"name": name, "args": args} for name, args in calls]}
+
+
+def case_value(evaluator: ToolTrajectory | ToolParameterMatch, wanted: JsonObject, made: JsonObject) -> float | None:
+    outcome = evaluator.score_case({"invocations": [wanted]}, {"invocations": [made]}).outcome
+    return outcome.value if isinstance(outcome, Scored) else None
+
+
+def test_extra_calls_are_free_where_only_the_order_is_asked_for():
+    called = trajectory(tool_call("a"), tool_call("x"), tool_call("b"))
+    reference = expected(expect("a", {}), expect("b", {}))
+    assert scored(ToolTrajectory(), called, reference).value == 0.0
+    assert scored(IN_ORDER, called, reference).value == 1.0
+    assert scored(ANY_ORDER, called, reference).value == 1.0
+    backwards = expected(expect("b", {}), expect("a", {}))
+    assert scored(IN_ORDER, called, backwards).value == 0.0
+    assert scored(ANY_ORDER, called, backwards).value == 1.0
+
+
+def test_each_expected_call_takes_one_in_any_order():
+    twice = expected(expect("a", {}), expect("a", {}))
+    assert scored(ANY_ORDER, trajectory(tool_call("a"), tool_call("b")), twice).value == 0.0
+    assert scored(IN_ORDER, trajectory(tool_call("a"), tool_call("b")), twice).value == 0.0
+    assert scored(ANY_ORDER, trajectory(tool_call("a"), tool_call("a")), twice).value == 1.0
+
+
+def test_unexpected_calls_are_seen_only_by_exact():
+    called = trajectory(tool_call("delete_all"))
+    assert scored(ToolTrajectory(), called, expected()).value == 0.0
+    assert scored(ANY_ORDER, called, expected()).value == 1.0
+    assert not_evaluated(PARAMETERS, called, expected()) == "nothing_expected"
+
+
+def test_true_is_one_and_null_arguments_are_not_none():
+    assert case_value(ToolTrajectory(), turn(("a", {"x": 1})), turn(("a", {"x": True}))) == 1.0
+    assert case_value(ToolTrajectory(), turn(("a", None)), turn(("a", {}))) == 0.0
+    assert case_value(ToolTrajectory(), turn(("a", {"x": None})), turn(("a", {}))) == 0.0
+    assert case_value(PARAMETERS, turn(("a", None)), turn(("a", {}))) == 1.0
+    null = trajectory(tool_call("a", arguments=Recorded(None)))
+    assert scored(ToolTrajectory(), null, expected(expect("a"))).value == 1.0
+    assert scored(ToolTrajectory(), null, expected(expect("a", {}))).value == 0.0
+
+
+def test_arguments_are_ignored_where_asked():
+    called = trajectory(tool_call("a", arguments=NotRecorded()))
+    reference = expected(expect("a", {"x": 1}))
+    assert scored(ToolTrajectory(ignore_args=True), called, reference).value == 1.0
+    assert not_evaluated(ToolTrajectory(), called, reference) == "arguments_not_recorded"
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("in order", "IN_ORDER"), (" Any-Order ", "ANY_ORDER"), ("exact", "EXACT"), (1, "IN_ORDER"), (0, "EXACT")],
+)
+def test_the_match_type_is_read_as_the_original_reads_it(written: object, read: str):
+    assert ToolTrajectory.model_validate({"match_type": written}).match_type == read
+
+
+@pytest.mark.parametrize("written", ["BOGUS", "", 3, -1, None])
+def test_other_match_types_are_refused(written: object):
+    with pytest.raises(ValidationError):
+        ToolTrajectory.model_validate({"match_type": written})
+
+
+def test_turns_are_scored_one_by_one():
+    called = trajectory(tool_call("a", turn=0), tool_call("b", turn=1), messages=(user("one", 0), user("two", 1)))
+    outcome = scored(ToolTrajectory(threshold=0.5), called, expected_turns((expect("a", {}),), (expect("c", {}),)))
+    assert outcome.value == 0.5
+    assert outcome.parts == {"invocations": 2, "invocations_scored": 2, "passed": 1.0}
+    assert outcome.explanation == "mean over 2 of 2 invocations, of which 1 are below 1"
+
+
+def test_a_turn_without_expected_calls_counts_for_one_and_not_for_the_other():
+    called = trajectory(tool_call("z", turn=0), tool_call("b", turn=1), messages=(user("one", 0), user("two", 1)))
+    reference = expected_turns((), (expect("c", {}),))
+    assert scored(IN_ORDER, called, reference).value == 0.5
+    outcome = scored(PARAMETERS, called, reference)
+    assert (outcome.value, outcome.parts["invocations_scored"]) == (0.0, 1)
+
+
+def test_other_numbers_of_turns_cannot_be_paired():
+    called = trajectory(tool_call("a"), messages=(user("one", 0),))
+    three = expected_turns((expect("a", {}),), (), ())
+    (outcome,) = judge(ToolTrajectory(), called, three)
+    assert isinstance(outcome, Errored)
+    assert outcome.error_type == "ValueError"
+    assert not_evaluated(ToolTrajectory(), trajectory(tool_call("a")), three) == "incomplete"
+    outcome = PARAMETERS.score_case({"invocations": []}, {"invocations": [turn()]}).outcome
+    assert isinstance(outcome, Errored)
+
+
+def test_what_the_original_says_of_each_turn_is_told():
+    said = ToolTrajectory(threshold=1).score_case(
+        {"invocations": [turn(("a", {})), {"calls": None}]}, {"invocations": [turn(("b", {})), turn()]}
+    )
+    assert said.original == {
+        "status": "FAILED",
+        "details": {"per_invocation": [{"score": 0.0, "status": "FAILED"}, {"score": 1.0, "status": "PASSED"}]},
+    }
+
+
+def test_without_a_reference_one_raises_and_the_other_evaluates_nothing():
+    empty: JsonObject = {}
+    null: JsonObject = {"invocations": None}
+    for missing in (empty, null):
+        assert isinstance(ToolTrajectory().score_case(missing, {"invocations": [turn()]}).outcome, Errored)
+        said = PARAMETERS.score_case(missing, {"invocations": [turn()]})
+        assert isinstance(said.outcome, NotEvaluated)
+        assert said.original == {"status": "NOT_EVALUATED", "details": {"per_invocation": []}}
+
+
+def test_no_turns_at_all_are_not_evaluated():
+    for evaluator in (ToolTrajectory(), PARAMETERS):
+        said = evaluator.score_case({"invocations": []}, {"invocations": []})
+        assert isinstance(said.outcome, NotEvaluated)
+        assert said.original == {"status": "NOT_EVALUATED", "details": {"per_invocation": []}}
+
+
+def test_a_wrong_first_try_takes_the_place_of_the_right_call():
+    called = trajectory(tool_call("a", {"x": 2}), tool_call("a", {"x": 1}))
+    assert scored(PARAMETERS, called, expected(expect("a", {"x": 1}))).value == 0.0
+    assert scored(ANY_ORDER, called, expected(expect("a", {"x": 1}))).value == 1.0
+
+
+def test_parameters_are_looked_for_after_the_call_that_was_taken_last():
+    called = trajectory(tool_call("b"), tool_call("a"), tool_call("c"))
+    reference = expected(expect("a", {}), expect("b", {}), expect("c", {}))
+    assert scored(PARAMETERS, called, reference).value == pytest.approx(2 / 3)
+
+
+def test_only_expected_parameters_count():
+    called = trajectory(tool_call("a", {"x": 1, "y": 2, "z": 3}))
+    assert scored(PARAMETERS, called, expected(expect("a", {"x": 1.0, "y": 3}))).value == 0.5
+
+
+CASES: list[tuple[JsonObject, JsonObject, str]] = [
+    ({"invocations": "x"}, {"invocations": []}, "there are no `invocations`"),
+    ({"tool_calls": []}, {"invocations": []}, "there are no `invocations`"),
+    ({"invocations": [1]}, {"invocations": []}, "an invocation must be an object"),
+    ({"invocations": [turn(("a", [1]))]}, {"invocations": [turn()]}, "`args` of `a` must be an object or null"),
+    ({"invocations": [turn()]}, {"invocations": [{"calls": [{}]}]}, "`name` of a call must be a text"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "made", "message"), CASES)
+def test_cases_that_are_none_say_why(wanted: JsonObject, made: JsonObject, message: str):
+    outcome = PARAMETERS.score_case(wanted, made).outcome
+    assert isinstance(outcome, Errored)
+    assert outcome.error_type == "invalid_case"
+    assert outcome.message.startswith(message)
+
+
+def test_many_calls_pause():
+    called = trajectory(*(tool_call("a", {"x": number}) for number in range(5_000)))
+    reference = expected(*(expect("a", {"x": number}) for number in range(5_000)))
+    for evaluator in (ToolTrajectory(), IN_ORDER, ANY_ORDER, PARAMETERS):
+        evaluations = list(evaluator.evaluate(called, reference))
+        assert len(evaluations) > 10
+        assert evaluations[-1] is not None
+        assert isinstance(evaluations[-1][1], Scored)
+        assert evaluations[-1][1].value == 1.0

@@ -1,0 +1,129 @@
+"""`ragas.*`: what Ragas 0.4.3 scores, habits included; the values were measured with the package."""
+
+import pytest
+
+from tests.score.support import expect, expected, not_evaluated, scored, tool_call, trajectory
+from toolgauge.model.content import NotRecorded, Unparsed
+from toolgauge.model.json import Json
+from toolgauge.model.outcomes import Errored
+from toolgauge.originals.ragas import ToolCallAccuracy, ToolCallF1
+
+SORTED = ToolCallAccuracy(strict_order=False)
+
+
+def f1(wanted: Json, found: Json) -> float:
+    return scored(ToolCallF1(), trajectory(tool_call("a", {"x": found})), expected(expect("a", {"x": wanted}))).value
+
+
+def accuracy(wanted: Json, found: Json) -> float:
+    called = trajectory(tool_call("a", {"x": found}))
+    return scored(ToolCallAccuracy(), called, expected(expect("a", {"x": wanted}))).value
+
+
+# Expected, actual, equal to F1, equal to accuracy.
+VALUES: list[tuple[Json, Json, float, float]] = [
+    (1, 1.0, 1.0, 0.0),
+    (1, True, 1.0, 0.0),
+    (1, "1", 0.0, 1.0),
+    (None, "None", 0.0, 1.0),
+    (True, "true", 0.0, 0.0),
+    ([1, 2], "[1, 2]", 0.0, 1.0),
+    ({"p": 1, "q": [None, {}]}, {"q": [None, {}], "p": 1}, 1.0, 0.0),
+    ({"p": "it's"}, """{'p': "it's"}""", 0.0, 1.0),
+    (float("nan"), float("nan"), 0.0, 1.0),
+    (1e16, "1e+16", 0.0, 1.0),
+    ([], {}, 0.0, 0.0),
+]
+
+
+@pytest.mark.parametrize(("wanted", "found", "as_python", "as_text"), VALUES)
+def test_f1_compares_values_as_python_does_and_accuracy_their_texts(
+    wanted: Json, found: Json, as_python: float, as_text: float
+):
+    assert f1(wanted, found) == as_python
+    assert accuracy(wanted, found) == as_text
+
+
+def test_f1_takes_repeats_for_one_call_and_rounds():
+    called = trajectory(*[tool_call("a", {"x": 1})] * 50)
+    assert scored(ToolCallF1(), called, expected(expect("a", {"x": 1}))).value == 1.0
+    outcome = scored(ToolCallF1(), called, expected(expect("a", {"x": 1}), expect("b")))
+    assert outcome.value == 0.6667
+    assert outcome.parts == {"precision": 1.0, "recall": 0.5}
+    assert outcome.explanation == "1 of 2 different expected calls are among 1 different calls made"
+
+
+def test_nothing_expected_and_nothing_called_is_a_failure_to_f1_and_a_success_to_accuracy():
+    assert scored(ToolCallF1(), trajectory(), expected()).value == 0.0
+    assert scored(ToolCallAccuracy(), trajectory(), expected()).value == 1.0
+    assert scored(ToolCallAccuracy(), trajectory(tool_call("a")), expected()).value == 0.0
+    assert scored(ToolCallAccuracy(), trajectory(), expected(expect("a", {}))).value == 0.0
+
+
+def test_accuracy_is_zeroed_by_one_call_more():
+    reference = expected(expect("a", {"x": 1}))
+    assert scored(ToolCallAccuracy(), trajectory(tool_call("a", {"x": 1})), reference).value == 1.0
+    assert scored(ToolCallAccuracy(), trajectory(tool_call("a", {"x": 1}), tool_call("b")), reference).value == 0.0
+
+
+def test_accuracy_lets_arguments_be_added_unless_none_are_expected():
+    called = trajectory(tool_call("a", {"x": 1, "y": 2}))
+    assert scored(ToolCallAccuracy(), called, expected(expect("a", {"x": 1}))).value == 1.0
+    assert scored(ToolCallAccuracy(), called, expected(expect("a", {"x": 1, "y": 3, "z": 4}))).value == pytest.approx(
+        1 / 3
+    )
+    assert scored(ToolCallAccuracy(), called, expected(expect("a", {}))).value == 0.0
+
+
+def test_accuracy_without_order_pairs_sorted_calls_and_so_the_wrong_ones():
+    reference = expected(expect("b", {"x": 1}), expect("a", {"x": 2}))
+    called = trajectory(tool_call("a", {"x": 2}), tool_call("b", {"x": 1}))
+    assert scored(ToolCallAccuracy(), called, reference).value == 0.0
+    assert scored(SORTED, called, reference).value == 1.0
+    reference = expected(expect("a", {"x": 1}), expect("a", {"x": 2}))
+    called = trajectory(tool_call("a", {"x": 2}), tool_call("a", {"x": 3}))
+    assert scored(SORTED, called, reference).value == 0.0
+
+
+def test_sorting_is_by_text_and_the_same_for_many_calls():
+    called = trajectory(*(tool_call("a", {"x": number}) for number in reversed(range(1000))))
+    reference = expected(*(expect("a", {"x": number}) for number in range(1000)))
+    assert scored(SORTED, called, reference).value == 1.0
+    assert scored(ToolCallAccuracy(), called, reference).value == 0.0
+
+
+def test_arguments_that_cannot_be_seen_are_not_scored():
+    reference = expected(expect("a", {"x": 1}))
+    for evaluator in (ToolCallF1(), ToolCallAccuracy()):
+        for arguments, reason in (
+            (NotRecorded(), "arguments_not_recorded"),
+            (NotRecorded("redacted"), "redacted"),
+            (Unparsed("{", "truncated"), "truncated"),
+            (Unparsed("{"), "unparsable"),
+        ):
+            assert not_evaluated(evaluator, trajectory(tool_call("a", arguments=arguments)), reference) == reason
+        assert not_evaluated(evaluator, trajectory()) == "no_reference"
+
+
+def test_a_call_of_another_tool_needs_no_arguments_to_zero_accuracy():
+    called = trajectory(tool_call("b", arguments=NotRecorded()))
+    assert scored(ToolCallAccuracy(), called, expected(expect("a", {"x": 1}))).value == 0.0
+
+
+def test_a_reference_that_the_original_does_not_know_is_an_error():
+    evaluation = next(iter(ToolCallF1().evaluate(trajectory(), expected(expect("a", optional=True)))))
+    assert evaluation is not None
+    assert isinstance(evaluation[1], Errored)
+    assert evaluation[1].error_type == "unsupported_reference"
+
+
+def test_depth_is_no_limit_and_work_pauses():
+    deep: Json = 1
+    for _ in range(5_000):
+        deep = [{"a": deep}]
+    called = trajectory(tool_call("a", {"x": deep}))
+    for evaluator in (ToolCallF1(), SORTED):
+        evaluations = list(evaluator.evaluate(called, expected(expect("a", {"x": deep}))))
+        outcomes = [evaluation for evaluation in evaluations if evaluation is not None]
+        assert len(outcomes) == 1
+        assert len(evaluations) > 5

@@ -1,0 +1,122 @@
+"""`strands.*`: what strands-agents-evals 1.7.0 gave for these cases, and the same from trajectories."""
+
+import math
+
+import pytest
+from msgspec.structs import replace
+from pydantic import BaseModel, ValidationError
+
+from tests.score.support import expect, expected, judge, not_evaluated, scored, tool_call, trajectory
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.judging import Question
+from toolgauge.model.outcomes import Errored, Scored
+from toolgauge.originals.strands import AnyOrderMatchScorer, ExactMatchScorer, InOrderMatchScorer, ToolCalled
+from toolgauge.originals.strands_judges import (
+    Faithfulness,
+    ToolParameterAccuracy,
+    ToolSelectionAccuracy,
+    TrajectoryJudge,
+)
+
+Scorer = ExactMatchScorer | InOrderMatchScorer | AnyOrderMatchScorer
+EXACT, IN_ORDER, ANY_ORDER = ExactMatchScorer(), InOrderMatchScorer(), AnyOrderMatchScorer()
+
+
+def offline(scorer: Scorer, made: Json, wanted: Json) -> float | str:
+    """Return the score, or the type of the error."""
+    outcome = scorer.score_case({"trajectory": wanted}, {"trajectory": made}).outcome
+    assert isinstance(outcome, Scored | Errored)
+    return outcome.value if isinstance(outcome, Scored) else outcome.error_type
+
+
+STEPS: list[tuple[Json, Json, float | str, float | str, float | str]] = [
+    (["a", "b"], ["a", "b"], 1, 1, 1),
+    (["c", "b", "a"], ["a", "b", "c"], 1 / 3, 1 / 3, 1),
+    (["a", "c"], ["a", "b", "c"], 1 / 3, 1 / 3, 2 / 3),
+    (["x", "a", "x", "b"], ["a", "b"], 0, 1, 1),
+    (["a", "b", "x"], ["a", "b"], 1, 1, 1),
+    (["a", "a"], ["a", "a"], 1, 1, 0.5),
+    ([], ["a"], 0, 0, 0),
+    ([], [], "ZeroDivisionError", 1, 1),
+    (["a"], [], "ZeroDivisionError", 1, 1),
+    ([1.0, True], [1, 2], 0.5, 0.5, 0.5),
+    ([False, None], [0, ""], 0.5, 0.5, 0.5),
+    ([{"n": [1]}], [{"n": [True]}], 1, 1, "TypeError"),
+    (["a", []], ["a"], 1, 1, "TypeError"),
+    ([{"n": 1}], [], "ZeroDivisionError", 1, 1),
+    (None, ["a"], "TypeError", "TypeError", "TypeError"),
+]
+
+
+@pytest.mark.parametrize(("made", "wanted", "exact", "in_order", "any_order"), STEPS)
+def test_scorers_compare_steps(made: Json, wanted: Json, exact: object, in_order: object, any_order: object):
+    assert offline(EXACT, made, wanted) == exact
+    assert offline(IN_ORDER, made, wanted) == in_order
+    assert offline(ANY_ORDER, made, wanted) == any_order
+
+
+@pytest.mark.parametrize(
+    ("steps", "was_called"),
+    [(["a", "b"], True), (["b"], False), ([], False), (None, False), ([{"name": "a"}], False), ("a", False)],
+)
+def test_a_tool_was_called_when_its_name_is_a_step(steps: Json, was_called: bool):  # noqa: FBT001 (a parameter of the test)
+    said = ToolCalled(tool_name="a").score_case({}, {"trajectory": steps})
+    assert isinstance(said.outcome, Scored)
+    assert said.outcome.value == float(was_called)
+    assert said.original == {"details": {"test_pass": was_called}}
+
+
+def test_names_of_called_tools_are_the_steps_of_a_trajectory():
+    judged = trajectory(tool_call("a"), tool_call("c"), tool_call("b"))
+    wanted = expected(expect("a"), expect("b"))
+    assert [scored(scorer, judged, wanted).value for scorer in (EXACT, IN_ORDER, ANY_ORDER)] == [0.5, 1, 1]
+    assert scored(EXACT, judged, wanted).explanation == "1 of 2 expected calls were in place"
+    assert scored(ToolCalled(tool_name="c"), judged).value == 1
+    assert scored(ToolCalled(tool_name="d"), judged).explanation == "`d` was not called"
+
+
+def test_no_call_is_a_zero_and_calls_that_cannot_be_seen_are_none():
+    hidden = replace(trajectory(), hidden_turns=1)
+    assert scored(ToolCalled(tool_name="a"), trajectory()).value == 0
+    assert not_evaluated(ToolCalled(tool_name="a"), hidden) == "no_content"
+    for scorer in (EXACT, IN_ORDER, ANY_ORDER):
+        assert scored(scorer, trajectory(), expected(expect("a"))).value == 0
+        assert not_evaluated(scorer, hidden, expected(expect("a"))) == "no_content"
+        assert not_evaluated(scorer, trajectory(tool_call("a"))) == "no_reference"
+        (outcome,) = judge(scorer, trajectory(), expected(expect("a", repeat=(0, 2))))
+        assert isinstance(outcome, Errored)
+        assert outcome.error_type == "unsupported_reference"
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf, 10**400])
+def test_a_score_that_is_no_number_of_finite_size_is_no_verdict(score: Json):
+    judge_of_rubric = TrajectoryJudge(rubric="short")
+    (_, asked), *_ = [asking for asking in judge_of_rubric.questions(trajectory(), None) if asking is not None]
+    assert isinstance(asked, Question)
+    verdict: JsonObject = {"score": score, "test_pass": True, "reason": "r"}
+    assert judge_of_rubric.outcome(asked, verdict) == Errored(
+        error_type="invalid_verdict", message="the judge gave no verdict of the form that was asked for"
+    )
+
+
+@pytest.mark.parametrize("judge", [ToolParameterAccuracy, ToolSelectionAccuracy, Faithfulness])
+def test_a_definition_of_the_original_is_taken_as_it_is_written(judge: type[BaseModel]):
+    written = {"name": "mine", "version": "v0", "model": None, "system_prompt": "Judge."}
+    assert judge.model_validate(written).model_dump(exclude_defaults=True) == {
+        "name": "mine",
+        "system_prompt": "Judge.",
+    }
+
+
+def test_a_trajectory_judge_and_a_tool_that_is_looked_for_may_have_a_name():
+    assert TrajectoryJudge(rubric="r", name="mine", model=None) != TrajectoryJudge(rubric="r")
+    assert ToolCalled.model_validate({"tool_name": "a", "name": "mine"}).tool_name == "a"
+
+
+@pytest.mark.parametrize(
+    ("parameter", "complaint"),
+    [({"model": "us.anthropic"}, "`judge.model` of the configuration"), ({"version": "v1"}, "`version: v0` only")],
+)
+def test_a_judge_that_would_not_be_the_one_that_is_asked_for_is_refused(parameter: dict[str, str], complaint: str):
+    with pytest.raises(ValidationError, match=complaint):
+        ToolSelectionAccuracy.model_validate(parameter)

@@ -1,0 +1,393 @@
+"""`uipath.*` by the rules of uipath 2.14.44, warts included, and the same from trajectories."""
+
+import json
+
+import pytest
+
+from tests.score.support import expected, judge, not_evaluated, scored, tool_call, trajectory
+from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.outcomes import Errored, Scored
+from toolgauge.model.trajectory import Message
+from toolgauge.originals.uipath.call_args import ToolCallArgs
+from toolgauge.originals.uipath.call_count import ToolCallCount
+from toolgauge.originals.uipath.call_order import ToolCallOrder
+from toolgauge.originals.uipath.call_output import ToolCallOutput
+from toolgauge.originals.uipath.json_similarity import JsonSimilarity
+from toolgauge.testing.evaluators import check_evaluator
+
+Offline = ToolCallArgs | ToolCallOutput | ToolCallOrder | ToolCallCount | JsonSimilarity
+ARGS, OUTPUT, ORDER, COUNT, SIMILARITY = (
+    ToolCallArgs(),
+    ToolCallOutput(),
+    ToolCallOrder(),
+    ToolCallCount(),
+    JsonSimilarity(),
+)
+
+
+def spans(*attributes: JsonObject) -> JsonObject:
+    return {"spans": [{"name": "span", "attributes": entry} for entry in attributes]}
+
+
+def made(name: str, args: Json = None, **more: Json) -> JsonObject:
+    """Attributes of one tool span; arguments that are not text are written as JSON."""
+    text = args if isinstance(args, str) else json.dumps(args)
+    return {"tool.name": name, **({} if args is None else {"input.value": text}), **more}
+
+
+def offline(evaluator: Offline, wanted: JsonObject, actual: JsonObject) -> float | str:
+    """Return the score, or the type of the error."""
+    outcome = evaluator.score_case(wanted, actual).outcome
+    assert isinstance(outcome, Scored | Errored)
+    return outcome.value if isinstance(outcome, Scored) else outcome.error_type
+
+
+def calls(*wanted: JsonObject) -> JsonObject:
+    return {"tool_calls": [{"args": {}, **call} for call in wanted]}
+
+
+@pytest.mark.parametrize(
+    "evaluator", [ARGS, OUTPUT, ORDER, COUNT, SIMILARITY, ToolCallArgs(strict=True), ToolCallOutput(strict=True)]
+)
+def test_the_contract_is_kept(evaluator: Offline):
+    check_evaluator(evaluator)
+
+
+# -- which spans count ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("attributes", "counted"),
+    [
+        ({"tool.name": "a"}, "['a']"),
+        ({"tool.name": ""}, "[]"),
+        ({"tool.name": "a", "tool.synthesized": True}, "[]"),
+        ({"tool.name": "a", "tool.synthesized": "false"}, "[]"),
+        ({"tool.name": "a", "tool.synthesized": False}, "['a']"),
+        ({"tool.name": "a", "tool.id": 0}, "['0']"),
+        ({"tool.name": "a", "tool.id": ""}, "['']"),
+        ({"tool.name": 5}, "['5']"),
+        ({"gen_ai.tool.name": "a"}, "[]"),
+    ],
+)
+def test_a_span_counts_by_its_tool_name(attributes: JsonObject, counted: str):
+    said = ORDER.score_case({"tool_calls_order": ["z"]}, spans(attributes)).original["details"]
+    assert said == {"actual": counted, "expected": "['z']", "lcs": []}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name", "value"),
+    [
+        ("Web Search", "Web_Search", 1.0),
+        ("a.b", "ab", 1.0),
+        ("!!", "??", 1.0),
+        ("a", "A", 0.0),
+        ("x" * 70, "x" * 64, 1.0),
+        ("a \t b", "a_b", 1.0),
+    ],
+)
+def test_names_are_compared_after_sanitising(wanted: str, name: str, value: float):
+    assert offline(ARGS, calls({"name": wanted}), spans(made(name))) == value
+
+
+@pytest.mark.parametrize(
+    ("wanted", "value"),
+    [({"name": "a", "id": "u1"}, 1.0), ({"name": "u1"}, 1.0), ({"name": "a"}, 0.0), ({"name": "a", "id": "u2"}, 0.0)],
+)
+def test_the_id_of_a_made_call_alone_decides(wanted: JsonObject, value: float):
+    assert offline(ARGS, calls(wanted), spans(made("a", **{"tool.id": "u1"}))) == value
+
+
+def test_an_expected_id_does_not_matter_to_a_made_call_without_one():
+    assert offline(ARGS, calls({"name": "a", "id": "u1"}), spans(made("a"))) == 1.0
+
+
+# -- arguments ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "written", "value"),
+    [
+        ({"x": 1}, '{"x": 1, "y": 2}', 1.0),
+        ({"x": 1}, "{'x': True}", 1.0),
+        ({"x": 1.0}, '{"x": 1}', 1.0),
+        ({"x": None}, "{}", 0.0),
+        ({"x": None}, "{'x': None}", 1.0),
+        ({"x": None}, '{"x": null}', 1.0),
+        ({"x": [1, 2]}, "{'x': (1, 2)}", 0.0),
+        ({"x": 1}, '"{\\"x\\": 1}"', 0.0),
+        ({"x": 2}, '{"x": 1, "x": 2}', 1.0),
+        ({"x": 1}, "{x: 1}", 0.0),
+        ({}, "{x: 1}", 1.0),
+        ({"x": 1}, "{1: 2}", "validation"),
+        ({"x": {"k": 1}}, '{"x": {"k": 1, "m": 2}}', 0.0),
+        ({"x": {"k": 1, "m": 2}}, '{"x": {"m": 2, "k": 1}}', 1.0),
+    ],
+)
+def test_all_expected_arguments_have_to_be_equal(args: JsonObject, written: str, value: float | str):
+    assert offline(ARGS, calls({"name": "a", "args": args}), spans(made("a", written))) == value
+    assert offline(ToolCallArgs(subset=True), calls({"name": "a", "args": args}), spans(made("a", written))) == value
+
+
+def test_pairing_is_greedy():
+    wanted = calls({"name": "a", "args": {"x": 1}}, {"name": "a", "args": {"x": 1, "y": 2}})
+    assert offline(ARGS, wanted, spans(made("a", {"x": 1, "y": 2}), made("a", {"x": 1}))) == 0.5
+    assert offline(ARGS, wanted, spans(made("a", {"x": 1}), made("a", {"x": 1, "y": 2}))) == 1.0
+
+
+def test_two_of_three_expected_calls_score_two_thirds_and_nothing_when_strict():
+    args: Json = {"x": 1}
+    wanted = calls({"name": "a", "args": args}, {"name": "b", "args": args}, {"name": "c", "args": args})
+    actual = spans(made("c", {"x": 1}), made("b", {"x": 2}), made("a", {"x": 1}))
+    assert offline(ARGS, wanted, actual) == pytest.approx(2 / 3)
+    assert offline(ToolCallArgs(strict=True), wanted, actual) == 0.0
+
+
+def test_details_number_comparisons_and_not_calls():
+    wanted = calls({"name": "a", "args": {"x": 2}}, {"name": "a", "args": {"x": 1}})
+    said = ARGS.score_case(wanted, spans(made("a", {"x": 1}), made("a", {"x": 2}))).original["details"]
+    assert isinstance(said, dict)
+    assert said["explained_tool_calls_args"] == {
+        "a_0": "Actual: {'x': 1}, Expected: {'x': 2}, Score: 0.0",
+        "a_1": "Actual: {'x': 2}, Expected: {'x': 2}, Score: 1.0",
+        "a_2": "Actual: {'x': 1}, Expected: {'x': 1}, Score: 1.0",
+    }
+    assert (
+        said["expected"] == "[ToolCall(name='a', args={'x': 2}, id=None), ToolCall(name='a', args={'x': 1}, id=None)]"
+    )
+
+
+@pytest.mark.parametrize(
+    "wanted", [{}, {"tool_calls": None}, {"tool_calls": [{"name": "a"}]}, {"tool_calls": [{"name": "a", "args": [1]}]}]
+)
+def test_criteria_that_do_not_validate_are_an_error(wanted: JsonObject):
+    assert offline(ARGS, wanted, spans(made("a"))) == "validation"
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "nothing"),
+    [
+        (ARGS, {"tool_calls": []}),
+        (OUTPUT, {"tool_outputs": []}),
+        (ORDER, {"tool_calls_order": []}),
+        (COUNT, {"tool_calls_count": {}}),
+    ],
+)
+def test_nothing_expected_and_nothing_made_is_a_success_and_one_of_both_is_none(
+    evaluator: Offline, nothing: JsonObject
+):
+    assert offline(evaluator, nothing, spans()) == 1.0
+    assert offline(evaluator, nothing, spans(made("a"))) == 0.0
+
+
+def test_keys_are_accepted_in_either_spelling():
+    parameters = {"name": "n", "strict": True, "defaultEvaluationCriteria": {"toolCallsOrder": ["a"]}}
+    evaluator = ToolCallOrder.model_validate(parameters)
+    assert offline(evaluator, {}, spans(made("a"))) == 1.0
+    assert offline(ORDER, {"toolCallsOrder": ["b"]}, spans(made("a"))) == 0.0
+
+
+# -- outputs --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        ('{"content": "v"}', "v"),
+        ({"content": "v"}, "v"),
+        ('{"content": {"a": 1}}', "{'a': 1}"),
+        ('{"content": true}', "True"),
+        ('{"content": 0}', ""),
+        ('{"content": null}', ""),
+        ('{"other": 1}', ""),
+        ('"v"', '"v"'),
+        ("{'content': 'v'}", "{'content': 'v'}"),
+        (0, "0"),
+        (False, "False"),
+        ([1, 2], "[1, 2]"),
+        ("plain", "plain"),
+    ],
+)
+def test_outputs_are_compared_as_text(output: Json, text: str):
+    actual = spans(made("a", **{"output.value": output}))
+    assert offline(OUTPUT, {"tool_outputs": [{"name": "a", "output": text}]}, actual) == 1.0
+    assert offline(OUTPUT, {"tool_outputs": [{"name": "a", "output": f"{text} "}]}, actual) == 0.0
+
+
+def test_a_mapping_is_refused_as_expected_output():
+    assert offline(OUTPUT, {"tool_outputs": [{"name": "a", "output": {"x": 1}}]}, spans(made("a"))) == "validation"
+
+
+def test_strict_outputs_give_up_at_the_first_unequal_one():
+    wanted: JsonObject = {"tool_outputs": [{"name": "a", "output": "v"}, {"name": "a", "output": "w"}]}
+    actual = spans(made("a", **{"output.value": "w"}), made("a", **{"output.value": "v"}))
+    assert offline(OUTPUT, wanted, actual) == 1.0
+    said = ToolCallOutput(strict=True).score_case(wanted, actual)
+    assert isinstance(said.outcome, Scored)
+    assert said.outcome.value == 0.0
+    assert isinstance(said.original["details"], dict)
+    assert said.original["details"]["explained_tool_calls_outputs"] == {"a_0": "Actual: w, Expected: v, Score: 0.0"}
+
+
+# -- order and count ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names", "value", "strict", "lcs"),
+    [
+        (["a", "b", "c"], "axbyc", 1.0, 0.0, ["a", "b", "c"]),
+        (["a", "b"], "ba", 0.5, 0.0, ["a"]),
+        (["a", "a", "b"], "ab", 2 / 3, 0.0, ["a", "b"]),
+        (["a", "b"], "ab", 1.0, 1.0, ["a", "b"]),
+        (["x"], "ab", 0.0, 0.0, []),
+    ],
+)
+def test_order_is_the_longest_common_subsequence(
+    wanted: list[Json], names: str, value: float, strict: float, lcs: list[str]
+):
+    actual = spans(*(made(name) for name in names))
+    assert offline(ORDER, {"tool_calls_order": wanted}, actual) == pytest.approx(value)
+    assert offline(ToolCallOrder(strict=True), {"tool_calls_order": wanted}, actual) == strict
+    said = ORDER.score_case({"tool_calls_order": wanted}, actual).original["details"]
+    assert isinstance(said, dict)
+    assert said["lcs"] == lcs
+
+
+@pytest.mark.parametrize(
+    ("rules", "value"),
+    [
+        ({"a": ["=", 2]}, 1.0),
+        ({"a": [">=", "1"]}, 1.0),
+        ({"a": ["!=", 2], "b": ["<", 2]}, 0.5),
+        ({"c": ["==", 0]}, 1.0),
+        ({"a": ["~", 1]}, "KeyError"),
+        ({"a": ["=", 1.5]}, "validation"),
+        ({"Web Search": ["=", 1]}, 1.0),
+    ],
+)
+def test_counts_are_rules(rules: JsonObject, value: float | str):
+    actual = spans(made("a"), made("a"), made("b"), made("Web_Search"))
+    assert offline(COUNT, {"tool_calls_count": rules}, actual) == value
+
+
+def test_only_the_expected_name_of_a_count_is_sanitised():
+    assert offline(COUNT, {"tool_calls_count": {"Web_Search": ["=", 1]}}, spans(made("Web Search"))) == 0.0
+
+
+def test_that_a_tool_is_never_called_cannot_be_said_of_a_run_without_calls():
+    assert offline(COUNT, {"tool_calls_count": {"b": ["=", 0]}}, spans(made("a"))) == 1.0
+    assert offline(COUNT, {"tool_calls_count": {"b": ["=", 0]}}, spans()) == 0.0
+
+
+def test_strict_counts_tell_only_the_rule_that_broke():
+    rules: JsonObject = {"a": ["=", 1], "b": [">", 1], "c": ["~", 0]}
+    said = ToolCallCount(strict=True).score_case({"tool_calls_count": rules}, spans(made("a"), made("b")))
+    assert said.original["details"] == {
+        "expected": "{'a': ('=', 1), 'b': ('>', 1), 'c': ('~', 0)}",
+        "actual": "{'a': 1, 'b': 1}",
+        "explained_tool_calls_count": {"b": "Actual: 1, Expected: 1, Score: 0.0"},
+    }
+
+
+# -- final output ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wanted", "output", "value"),
+    [
+        ({"x": 1}, {"x": 1.0}, 1.0),
+        ({"x": 1}, {"x": True}, 0.0),
+        ({"x": [1, 2]}, {"x": [2, 1]}, 0.25),
+        ({"x": "Paris"}, {"x": "paris"}, 0.8),
+        ({"x": []}, {"x": {}}, 1.0),
+        ({}, {"x": 1}, 1.0),
+        ({"x": 100}, {"x": 190}, pytest.approx(0.1)),
+        ({"x": -10}, {"x": 10}, 0.0),
+        ({"x": 0}, {"x": 1e-13}, 1.0),
+        ({"x": {"a": 1, "b": 2}}, {"x": 5}, 0.0),
+        ({"x": None, "y": "a"}, {"x": None}, 0.5),
+        ({"x": 1}, "x", 0.0),
+        ("kitten", "sitting", pytest.approx(4 / 7)),
+        ("", "", 1.0),
+        ({"x": 10**400}, {"x": 1}, "OverflowError"),
+    ],
+)
+def test_outputs_are_compared_leaf_by_leaf(wanted: Json, output: Json, value: float | str):
+    assert offline(SIMILARITY, {"expected_output": wanted}, {"output": output}) == value
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted", "output", "value"),
+    [
+        ("a.b[0]", {"a": {"b": [1]}}, {"a": {"b": [1, 2]}}, 1.0),
+        ("a", '{"a": 1}', {"a": 1}, 1.0),
+        ("a", "no json", {"a": 1}, "invalid_expected_output"),
+        ("b", {"b": 1}, {"a": 1}, "target_output_key_not_found"),
+        (["a", "b"], {"a": 1, "b": 2}, {"a": 1, "b": 4}, 0.5),
+        (["a"], {"a": 1}, "text", "invalid_actual_output"),
+        ("..", {"a": 1}, {"a": 1}, "invalid_path"),
+    ],
+)
+def test_a_part_of_the_output_can_be_compared(key: str | list[str], wanted: Json, output: Json, value: float | str):
+    evaluator = JsonSimilarity(target_output_key=key)
+    assert offline(evaluator, {"expected_output": wanted}, {"output": output}) == value
+
+
+def test_lines_can_be_compared_one_by_one():
+    evaluator = JsonSimilarity(line_by_line_evaluator=True)
+    assert offline(evaluator, {"expected_output": "one\n\ntwo"}, {"output": "one\ntwo\nmore"}) == pytest.approx(2 / 3)
+
+
+# -- live -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_trajectory_scores_as_its_spans_do():
+    run = trajectory(tool_call("a", {"x": 1}), tool_call("b", {"y": [2]}))
+    wanted = expected(ExpectedCall(name="b", args={"y": [2]}), ExpectedCall(name="a", args={"x": 2}))
+    assert scored(ARGS, run, wanted).value == 0.5
+    assert scored(ORDER, run, wanted).value == 0.5
+    assert scored(COUNT, run, wanted).value == 1.0
+
+
+def test_call_ids_that_nobody_expects_do_not_stand_in_the_way():
+    run = trajectory(tool_call("a", {"x": 1}, call_id="call_7f"))
+    assert scored(ARGS, run, expected(ExpectedCall(name="a", args={"x": 1}))).value == 1.0
+    assert scored(ARGS, run, expected(ExpectedCall(name="b", call_id="call_7f", args={}))).value == 1.0
+
+
+def test_what_could_not_be_seen_is_no_score():
+    hidden = trajectory(tool_call("a", arguments=NOT_RECORDED, result=NOT_RECORDED))
+    wanted = expected(ExpectedCall(name="a", args={"x": 1}, output=ExpectedOutput(value="v")))
+    assert not_evaluated(ARGS, hidden, wanted) == "arguments_not_recorded"
+    assert not_evaluated(OUTPUT, hidden, wanted) == "results_not_recorded"
+    assert not_evaluated(ORDER, hidden, None) == "no_reference"
+    assert scored(ARGS, hidden, expected(ExpectedCall(name="a", args={}))).value == 1.0
+
+
+def test_arguments_that_could_not_be_parsed_are_none():
+    run = trajectory(tool_call("a", arguments=Unparsed("{x: 1")))
+    assert scored(ARGS, run, expected(ExpectedCall(name="a", args={"x": 1}))).value == 0.0
+
+
+def test_live_outputs_are_read_out_of_their_envelope():
+    wanted = expected(ExpectedCall(name="a", output=ExpectedOutput(value="v")))
+    for result in (Recorded("v"), Recorded({"content": "v"})):
+        assert scored(OUTPUT, trajectory(tool_call("a", result=result)), wanted).value == 1.0
+
+
+def test_optional_and_repeated_calls_are_more_than_the_original_knows():
+    run = trajectory(tool_call("a"))
+    for evaluator in (ARGS, OUTPUT, ORDER):
+        (outcome,) = judge(evaluator, run, expected(ExpectedCall(name="a", optional=True)))
+        assert isinstance(outcome, Errored)
+        assert outcome.error_type == "unsupported_reference"
+    assert scored(COUNT, run, expected(ExpectedCall(name="a", repeat=(1, 1_000_000)))).value == 1.0
+
+
+def test_the_final_answer_is_compared_live():
+    said = (Message(role="assistant", text='{"city": "Paris", "days": 3}', turn=1),)
+    wanted = Expected(turns=((),), answer=ExpectedOutput(value={"city": "paris", "days": 3}))
+    assert scored(SIMILARITY, trajectory(messages=said), wanted).value == 0.9
+    assert not_evaluated(SIMILARITY, trajectory(), wanted) == "no_content"

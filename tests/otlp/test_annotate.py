@@ -1,0 +1,81 @@
+"""Annotated spans are the original spans with attributes added."""
+
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from tests.otlp import stock
+from toolgauge.otlp.annotate import annotate
+
+SCORE = KeyValue(key="toolgauge.eval.x.score", value=AnyValue(double_value=0.5))
+OUTCOME = stock.key_value("toolgauge.outcome", "pass")
+ATTRIBUTES = Span(attributes=[SCORE, OUTCOME]).SerializeToString()
+FAILED = Span(attributes=[stock.key_value("toolgauge.outcome", "fail")]).SerializeToString()
+
+
+def keys(raw: bytes) -> list[str]:
+    return [entry.key for entry in Span.FromString(raw).attributes]
+
+
+def test_annotated_recorded_spans_are_the_originals_with_attributes_added():
+    for raw in stock.recorded_spans():
+        expected = Span.FromString(raw)
+        expected.attributes.extend([SCORE, OUTCOME])
+        annotated = annotate(raw, ATTRIBUTES)
+        assert annotated.startswith(raw)
+        assert Span.FromString(annotated) == expected
+
+
+def test_unknown_fields_and_groups_survive():
+    unknown = stock.field(200, b"future") + b"\xc3\x0c\x08\x01\xc4\x0c"
+    raw = stock.span(stock.key_value("a")).SerializeToString() + unknown
+    assert annotate(raw, ATTRIBUTES).startswith(raw)
+    # The second time the span is written anew.
+    again = annotate(annotate(raw, ATTRIBUTES), ATTRIBUTES)
+    assert unknown in again
+    assert keys(again) == ["a", "toolgauge.eval.x.score", "toolgauge.outcome"]
+
+
+def test_attributes_behind_the_status_are_read():
+    span = stock.span()
+    span.status.CopyFrom(Status(code=Status.STATUS_CODE_ERROR, message="no"))
+    annotated = Span.FromString(annotate(span.SerializeToString(), ATTRIBUTES))
+    assert list(annotated.attributes) == [SCORE, OUTCOME]
+    assert annotated.status.message == "no"
+
+
+def test_attributes_of_another_toolgauge_are_replaced_and_not_doubled():
+    span = stock.span(
+        stock.key_value("toolgauge.old"), stock.key_value("a"), stock.key_value("toolgauge.outcome", "fail")
+    )
+    annotated = annotate(span.SerializeToString(), ATTRIBUTES)
+    assert list(Span.FromString(annotated).attributes) == [stock.key_value("a"), SCORE, OUTCOME]
+
+
+def test_all_else_of_a_span_annotated_twice_is_untouched():
+    for raw in stock.recorded_spans()[:300]:
+        twice = annotate(annotate(raw, FAILED), ATTRIBUTES)
+        expected = Span.FromString(raw)
+        expected.attributes.extend([SCORE, OUTCOME])
+        assert Span.FromString(twice) == expected
+
+
+def test_attribute_whose_value_cannot_be_parsed_survives_the_removal():
+    odd = stock.field(9, stock.field(1, b"odd") + stock.field(2, b"\x0a\x7fcut off"))
+    raw = odd + stock.field(9, stock.key_value("toolgauge.old").SerializeToString())
+    annotated = annotate(raw, Span(attributes=[OUTCOME]).SerializeToString())
+    assert annotated == odd + stock.field(9, OUTCOME.SerializeToString())
+
+
+def test_key_that_only_begins_like_ours_is_kept():
+    raw = stock.span(stock.key_value("toolgauges"), stock.key_value("toolgauge.old")).SerializeToString()
+    assert keys(annotate(raw, b"")) == ["toolgauges"]
+
+
+def test_broken_span_that_bears_our_keys_is_never_made_worse():
+    raw = stock.span(stock.key_value("toolgauge.old")).SerializeToString() + b"\x2a\x7fcut off"
+    assert annotate(raw, b"") == raw
+
+
+def test_no_attributes_add_no_bytes():
+    raw = stock.span(stock.key_value("a")).SerializeToString()
+    assert annotate(raw, b"") == raw

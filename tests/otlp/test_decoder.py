@@ -1,0 +1,218 @@
+"""What is viewed, what gives only its ids, what is left alone."""
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue, KeyValueList
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
+
+from tests.otlp import stock
+from toolgauge.model.records import SpanHead
+from toolgauge.otlp.decoder import Decoder
+
+MARKED = stock.span(stock.key_value("gen_ai.a"), name="marked")
+PLAIN = stock.span(stock.key_value("http.route"), name="plain")
+
+
+def decoder() -> Decoder:
+    return Decoder(["gen_ai."], ["named.", "exact"], ["session.id"])
+
+
+def scope_of(name: str, *spans: Span) -> ScopeSpans:
+    return ScopeSpans(scope=InstrumentationScope(name=name), spans=spans)
+
+
+def viewed_names(decoder: Decoder, *groups: ScopeSpans) -> list[str]:
+    return [viewed.span.name for viewed in decoder.traces(stock.request(*groups).SerializeToString()).viewed]
+
+
+def test_marked_spans_are_viewed_and_others_give_their_ids():
+    decoded = decoder().traces(stock.request(scope_of("s", MARKED, PLAIN)).SerializeToString())
+    assert [viewed.span.name for viewed in decoded.viewed] == ["marked"]
+    assert decoded.heads == ((stock.TRACE_ID, stock.SPAN_ID),)
+    assert (decoded.span_count, decoded.undecodable) == (2, 0)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 255, 256, 257, 700])
+def test_a_marked_span_is_found_wherever_it_stands_among_others(count: int):
+    for place in (0, 1, count // 2, count - 1):
+        spans = [PLAIN] * count
+        spans[place] = MARKED
+        for body in (stock.request(scope_of("s", *spans)), stock.request(scope_of("t", PLAIN), scope_of("s", *spans))):
+            for written in (body.SerializeToString(), stock.back_to_front(body)):
+                decoded = decoder().traces(written)
+                assert [viewed.place[2] for viewed in decoded.viewed] == [place]
+                assert len(decoded.heads) == decoded.span_count - 1
+
+
+@pytest.mark.parametrize("place", [3, 255, 257, 299])
+def test_a_marked_span_is_found_among_those_that_are_written_otherwise(place: int):
+    raws = [stock.back_to_front(PLAIN), *[PLAIN.SerializeToString()] * 299]
+    raws[place] = stock.back_to_front(MARKED)
+    assert [viewed.place[2] for viewed in decoder().traces(stock.request_of(raws)).viewed] == [place]
+
+
+def test_span_with_a_wanted_key_is_viewed():
+    assert viewed_names(decoder(), scope_of("s", stock.span(stock.key_value("session.id"), name="w"))) == ["w"]
+
+
+@pytest.mark.parametrize(("name", "expected"), [("named.x", ["plain"]), ("exact", ["plain"]), ("name", []), ("", [])])
+def test_span_of_a_named_scope_is_viewed_without_a_mark(name: str, expected: list[str]):
+    assert viewed_names(decoder(), scope_of(name, PLAIN)) == expected
+
+
+def test_scope_seen_without_marks_does_not_hide_later_ones():
+    one = decoder()
+    assert viewed_names(one, scope_of("s", PLAIN)) == []
+    assert viewed_names(one, scope_of("s", MARKED)) == ["marked"]
+    assert viewed_names(one, scope_of("s", PLAIN)) == []
+
+
+def test_our_own_spans_are_counted_and_neither_viewed_nor_remembered():
+    decoded = decoder().traces(stock.request(scope_of("toolgauge", MARKED, PLAIN)).SerializeToString())
+    assert (decoded.span_count, decoded.viewed, decoded.heads) == (2, (), ())
+
+
+def test_scope_that_begins_like_ours_is_not_ours():
+    assert viewed_names(decoder(), scope_of("toolgauge-demo", MARKED)) == ["marked"]
+
+
+def test_decoder_without_marks_views_nothing_and_reads_all_heads():
+    decoded = Decoder([], []).traces(stock.request(scope_of("s", MARKED, PLAIN)).SerializeToString())
+    assert (len(decoded.viewed), len(decoded.heads)) == (0, 2)
+
+
+def test_every_recorded_span_is_viewed_or_gives_its_ids():
+    marks = decoder()
+    for path in stock.recorded_traces():
+        decoded = marks.traces(path.read_bytes())
+        assert decoded.undecodable == 0
+        assert decoded.span_count == len(decoded.viewed) + len(decoded.heads)
+    assert marks.undecodable_values == 0
+
+
+def test_recorded_requests_read_the_same_after_a_collector_has_written_them_back_to_front():
+    for path in stock.recorded_traces():
+        body = path.read_bytes()
+        whole = decoder().traces(body)
+        other = decoder().traces(stock.back_to_front(ExportTraceServiceRequest.FromString(body)))
+        assert other.span_count == whole.span_count
+        seen = {one.span.ref: dict(one.span.attributes) for one in other.viewed}
+        assert seen == seen | {one.span.ref: dict(one.span.attributes) for one in whole.viewed}
+        assert {SpanHead(*head).span_id for head in other.heads} <= {SpanHead(*head).span_id for head in whole.heads}
+
+
+def test_more_scopes_and_resources_than_are_remembered_are_still_told_apart():
+    one = decoder()
+    for number in range(1500):
+        group = scope_of(f"named.{number}" if number % 2 else f"other.{number}", PLAIN)
+        assert viewed_names(one, group) == (["plain"] if number % 2 else [])
+
+
+def logs_of(*records: LogRecord, scope: str = "") -> bytes:
+    scope_bytes = InstrumentationScope(name=scope).SerializeToString()
+    return stock.request_of([record.SerializeToString() for record in records], scope_bytes)
+
+
+def test_marked_log_records_are_viewed():
+    body = AnyValue(kvlist_value=KeyValueList(values=[stock.key_value("content", "hi")]))
+    record = LogRecord(
+        time_unix_nano=5,
+        observed_time_unix_nano=6,
+        event_name="gen_ai.choice",
+        body=body,
+        attributes=[KeyValue(key="n", value=AnyValue(int_value=3))],
+        trace_id=stock.TRACE_ID,
+        span_id=stock.SPAN_ID,
+    )
+    decoded = decoder().logs(logs_of(record, LogRecord(event_name="other")))
+    assert (decoded.record_count, decoded.undecodable) == (2, 0)
+    [viewed] = decoded.viewed
+    assert viewed.ref is not None
+    assert (viewed.ref.trace_id, viewed.ref.span_id) == (stock.TRACE_ID.hex(), stock.SPAN_ID.hex())
+    assert (viewed.event_name, viewed.time_ns, viewed.body) == ("gen_ai.choice", 5, {"content": "hi"})
+    assert viewed.attributes == {"n": 3}
+    assert viewed.size_bytes == record.ByteSize()
+
+
+def test_event_name_falls_back_to_the_attribute_and_time_to_the_observed_one():
+    record = LogRecord(observed_time_unix_nano=6, attributes=[stock.key_value("event.name", "gen_ai.choice")])
+    [viewed] = decoder().logs(logs_of(record)).viewed
+    assert (viewed.event_name, viewed.time_ns, viewed.body, viewed.ref) == ("gen_ai.choice", 6, None, None)
+
+
+def test_log_records_of_a_named_scope_are_viewed_and_our_own_are_not():
+    record = LogRecord(event_name="x")
+    assert len(decoder().logs(logs_of(record, scope="named.a")).viewed) == 1
+    own = decoder().logs(logs_of(LogRecord(event_name="gen_ai.evaluation.result"), scope="toolgauge"))
+    assert (own.record_count, own.viewed) == (1, ())
+
+
+def test_broken_log_record_is_counted_and_costs_no_other():
+    good = LogRecord(event_name="gen_ai.choice").SerializeToString()
+    decoded = decoder().logs(stock.request_of([good, good + b"\x0a\x7f", good]))
+    assert (decoded.record_count, len(decoded.viewed), decoded.undecodable) == (3, 2, 1)
+
+
+def test_log_body_nested_too_deep_reads_as_none_and_is_counted():
+    raw = AnyValue(int_value=1).SerializeToString()
+    for _ in range(500):
+        raw = stock.field(5, stock.field(1, raw))
+    one = decoder()
+    [viewed] = one.logs(
+        stock.request_of([LogRecord(event_name="gen_ai.a").SerializeToString() + stock.field(5, raw)])
+    ).viewed
+    assert viewed.body is None
+    assert one.undecodable_values == 1
+
+
+def test_all_recorded_log_records_can_be_viewed():
+    everything = Decoder(["gen_ai."], [""])
+    count = 0
+    for path in stock.recorded_logs():
+        body = path.read_bytes()
+        decoded = everything.logs(body)
+        assert decoded.record_count == len(decoded.viewed)
+        for raw, viewed in zip(stock.raw_items(body), decoded.viewed, strict=True):
+            expected = LogRecord.FromString(raw)
+            assert viewed.body == stock.plain_value(expected.body)
+            assert viewed.attributes == stock.plain_attributes(expected.attributes)
+            count += 1
+    assert count > 100
+
+
+def origins(*senders: str | None) -> list[object]:
+    decode, body = decoder(), request_of([scope_of("s", MARKED)]).SerializeToString()
+    return [decode.traces(body, sender).viewed[0].container.origin for sender in senders]
+
+
+def request_of(scopes: list[ScopeSpans]) -> ExportTraceServiceRequest:
+    attributes = [stock.key_value("service.name", "shop"), stock.key_value("host", "x" * 10_000)]
+    resource_spans = ResourceSpans(resource=Resource(attributes=attributes), scope_spans=scopes)
+    return ExportTraceServiceRequest(resource_spans=[resource_spans])
+
+
+def test_requests_on_one_connection_have_one_origin_whatever_they_say_of_themselves():
+    one, other, again = origins("ipv4:10.0.0.1:4000", "ipv4:10.0.0.1:4001", "ipv4:10.0.0.1:4000")
+    assert one == again
+    assert one != other
+
+
+def test_requests_of_unknown_senders_have_origins_of_their_own():
+    one, other = origins(None, None)
+    assert one != other
+
+
+def test_a_request_has_one_origin():
+    request = request_of([scope_of("s", MARKED), scope_of("t", MARKED)])
+    one, other = decoder().traces(request.SerializeToString()).viewed
+    assert one.container.origin is other.container.origin
+
+
+def test_scope_groups_of_one_resource_share_what_was_read_and_copied_of_it():
+    # A resource of two megabytes around twenty thousand scope groups took forty gigabytes.
+    request = request_of([scope_of("s", MARKED), scope_of("t", MARKED)])
+    one, other = decoder().traces(request.SerializeToString()).viewed
+    assert one.container.resource is other.container.resource
+    assert one.span.resource is other.span.resource

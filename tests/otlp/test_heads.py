@@ -1,0 +1,219 @@
+"""Ids of spans that nobody views, by fixed offsets or through the message class."""
+
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.otlp import stock
+from toolgauge.model.records import PackedHead, SpanHead
+from toolgauge.otlp.decoder import Decoder
+from toolgauge.otlp.heads import read_head
+
+KINDS_WITH_REMOTE_PARENT = (Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CONSUMER)
+
+
+def facts(packed: PackedHead | None) -> tuple[bytes, bytes, bytes, bool | None] | None:
+    if packed is None:
+        return None
+    head = SpanHead(*packed)
+    return head.trace_id, head.span_id, head.parent_span_id, head.parent_is_remote
+
+
+def child(flags: int = 0, kind: Span.SpanKind.ValueType = Span.SPAN_KIND_INTERNAL) -> bytes:
+    span = stock.span(stock.key_value("k"), parent=stock.PARENT_ID)
+    span.kind = kind
+    span.flags = flags
+    return span.SerializeToString()
+
+
+@pytest.mark.parametrize("written", [Span.SerializeToString, stock.back_to_front], ids=["in order", "back to front"])
+def test_heads_of_all_recorded_spans_equal_the_stock_class(written: Callable[[Span], bytes]):
+    for recorded in stock.recorded_spans():
+        expected = Span.FromString(recorded)
+        raw = written(expected)
+        remote = bool(expected.flags & 0x200) if expected.flags & 0x100 else expected.kind in KINDS_WITH_REMOTE_PARENT
+        assert facts(read_head(raw)) == (
+            expected.trace_id,
+            expected.span_id,
+            expected.parent_span_id,
+            remote if expected.parent_span_id else None,
+        )
+
+
+@pytest.mark.parametrize(
+    ("flags", "kind", "is_remote"),
+    [
+        (0x100, Span.SPAN_KIND_SERVER, False),
+        (0x300, Span.SPAN_KIND_INTERNAL, True),
+        (0x3FF, Span.SPAN_KIND_CLIENT, True),
+        (0x1FF, Span.SPAN_KIND_CLIENT, False),
+        (0x001, Span.SPAN_KIND_SERVER, True),
+        (0x001, Span.SPAN_KIND_INTERNAL, False),
+        (0, Span.SPAN_KIND_SERVER, True),
+        (0, Span.SPAN_KIND_CONSUMER, True),
+        (0, Span.SPAN_KIND_CLIENT, False),
+        (0x200, Span.SPAN_KIND_CLIENT, False),
+    ],
+)
+def test_remote_parent_comes_from_the_flags_else_from_the_kind(
+    *, flags: int, kind: Span.SpanKind.ValueType, is_remote: bool
+):
+    head = read_head(child(flags, kind))
+    assert head is not None
+    assert SpanHead(*head).parent_is_remote is is_remote
+
+
+def test_span_without_a_parent_has_an_empty_one_and_nothing_remote():
+    raw = stock.span(stock.key_value("k")).SerializeToString()
+    assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, b"", None)
+    zero = stock.span(parent=bytes(8)).SerializeToString() + b"\x85\x01" + struct.pack("<I", 0x300)
+    assert facts(read_head(zero)) == (stock.TRACE_ID, stock.SPAN_ID, b"", None)
+
+
+@pytest.mark.parametrize("length", [b"\x08", b"\x88\x00", b"\x88\x80\x00"])
+def test_a_parent_behind_everything_else_is_found_however_its_length_is_written(length: bytes):
+    raw = stock.span(stock.key_value("k")).SerializeToString() + b'"' + length + stock.PARENT_ID
+    assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, stock.PARENT_ID, False)
+
+
+def test_text_that_looks_like_a_parent_is_none():
+    raw = stock.span(stock.key_value("k", 'a"\x08b'), name="n").SerializeToString()
+    assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, b"", None)
+
+
+def test_flags_in_front_of_other_fields_are_found():
+    raw = b"\x85\x01" + struct.pack("<I", 0x300) + child()
+    assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, stock.PARENT_ID, True)
+
+
+def test_the_ids_that_a_collector_writes_last_are_read_whatever_the_flags_are():
+    for flags in (0, 0x100, 0x300, 0x1FF, 0x10100):
+        raw = stock.back_to_front(Span.FromString(child(flags, Span.SPAN_KIND_CLIENT)))
+        assert raw.endswith(b"\x12\x08" + stock.SPAN_ID + b"\x0a\x10" + stock.TRACE_ID)
+        assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, stock.PARENT_ID, flags & 0x300 == 0x300)
+
+
+def test_trace_state_between_the_ids_is_stepped_over():
+    raw = stock.field(1, stock.TRACE_ID) + stock.field(2, stock.SPAN_ID) + stock.field(3, b"a=b")
+    raw += stock.field(4, stock.PARENT_ID) + b"\x85\x01" + struct.pack("<I", 0x100)
+    assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, stock.PARENT_ID, False)
+
+
+def test_parent_written_after_the_name_is_found():
+    raw = stock.span(name="n").SerializeToString() + stock.field(4, stock.PARENT_ID)
+    assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, stock.PARENT_ID, False)
+
+
+def test_status_text_that_looks_like_flags_is_not_taken_for_them():
+    raw = child() + stock.field(15, stock.field(2, b"...\x85\x01\x00\x03AB"))
+    head = read_head(raw)
+    assert head is not None
+    assert SpanHead(*head).parent_is_remote is False
+
+
+def test_an_id_that_ends_like_flags_is_not_taken_for_them():
+    parent = b"\x11\x12\x85\x01\x00\x03\x00\x00"
+    raw = stock.span(parent=parent).SerializeToString().replace(stock.field(5, b"step"), b"")
+    assert raw.endswith(parent)
+    assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, parent, False)
+
+
+@pytest.mark.parametrize("raw", [b"", b"\x0a", b"\xff" * 60, b"\x0a\x10" + bytes(16) + b"\x12\x08" + bytes(8)])
+def test_span_without_ids_has_no_head(raw: bytes):
+    assert read_head(raw) is None
+
+
+def test_zero_ids_are_none():
+    span = Span(trace_id=bytes(16), span_id=stock.SPAN_ID, parent_span_id=stock.PARENT_ID, flags=0x100)
+    assert read_head(span.SerializeToString()) is None
+
+
+def test_wrong_id_lengths_are_none():
+    assert read_head(Span(trace_id=b"short", span_id=stock.SPAN_ID).SerializeToString()) is None
+    assert read_head(Span(trace_id=stock.TRACE_ID, span_id=b"123456789").SerializeToString()) is None
+
+
+def heads_of(*spans: bytes) -> list[tuple[bytes, bytes, bytes, bool | None] | None]:
+    """Have the heads read together, as of a request in which nobody has an interest."""
+    group = b"".join(stock.field(2, raw) for raw in spans)
+    body = stock.field(1, stock.field(2, stock.field(1, stock.field(1, b"scope")) + group))
+    return [facts(SpanHead(*head)) for head in Decoder([], []).traces(body).heads]
+
+
+@pytest.mark.parametrize("written", [Span.SerializeToString, stock.back_to_front], ids=["in order", "back to front"])
+def test_heads_of_a_request_are_those_of_its_spans(written: Callable[[Span], bytes]):
+    spans = [written(Span.FromString(recorded)) for recorded in stock.recorded_spans()]
+    assert heads_of(*spans) == [facts(read_head(raw)) for raw in spans]
+
+
+ODD = {
+    "broken": child() + b"\x4b",
+    "no trace id": Span(span_id=stock.SPAN_ID).SerializeToString(),
+    "empty": b"",
+    "zero ids": Span(trace_id=bytes(16), span_id=stock.SPAN_ID).SerializeToString(),
+    "long span id": Span(trace_id=stock.TRACE_ID, span_id=b"123456789").SerializeToString(),
+    "trace id that holds a whole head": Span(trace_id=b"\x12\x1c" + child()[:28], span_id=b"s" * 8).SerializeToString(),
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_an_odd_span_costs_no_other_span_its_head(odd: bytes):
+    plain = (stock.TRACE_ID, stock.SPAN_ID, stock.PARENT_ID, False)
+    assert heads_of(child(), odd, child(0x100)) == [plain, plain]
+
+
+@pytest.mark.parametrize(
+    ("raw", "parent", "is_remote"),
+    [
+        (stock.span(parent=b"longer than it may be").SerializeToString(), b"", None),
+        (stock.span(parent=bytes(8)).SerializeToString(), b"", None),
+        (child(kind=-1), stock.PARENT_ID, False),  # pyright: ignore[reportArgumentType] - no kind, yet legal bytes
+        (child(0x300, kind=Span.SPAN_KIND_CLIENT), stock.PARENT_ID, True),
+        (child(kind=Span.SPAN_KIND_SERVER), stock.PARENT_ID, True),
+        (child(0x100, kind=Span.SPAN_KIND_SERVER), stock.PARENT_ID, False),
+    ],
+)
+def test_parents_read_together_are_those_read_alone(*, raw: bytes, parent: bytes, is_remote: bool | None):
+    assert heads_of(raw) == [(stock.TRACE_ID, stock.SPAN_ID, parent, is_remote)]
+    assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, parent, is_remote)
+
+
+def test_trace_ids_that_were_widened_with_zeros_are_read():
+    raw = Span(trace_id=bytes(8) + b"12345678", span_id=stock.SPAN_ID).SerializeToString()
+    assert heads_of(raw, raw) == [(bytes(8) + b"12345678", stock.SPAN_ID, b"", None)] * 2
+
+
+def test_spans_that_look_like_heads_together_are_none_whatever_their_number():
+    # The first two, written one behind the other, read as one head; what follows the ids of the last as several.
+    pair = (Span(trace_id=stock.TRACE_ID).SerializeToString(), Span(trace_id=b"6bytes").SerializeToString())
+    last = stock.span().SerializeToString() + b"\x30\x80\x01"
+
+    assert heads_of(*pair * 3, last) == [(stock.TRACE_ID, stock.SPAN_ID, b"", None)]
+
+
+# How far memory grows while a request of few spans is decoded, as a share of its size.
+GROWTH = """
+from pathlib import Path
+from tests.otlp import stock
+from toolgauge.otlp.decoder import Decoder
+
+def peak():
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) << 10
+
+body = stock.request_of([stock.span(stock.key_value("k", "x" * (1 << 20))).SerializeToString()] * 32)
+Path("/proc/self/clear_refs").write_text("5")
+before = peak()
+assert len(Decoder([], []).traces(body).heads) == 32
+print((peak() - before) / len(body))
+"""
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="this system does not tell")
+def test_heads_of_large_spans_take_no_second_copy_of_the_request():
+    told = subprocess.run([sys.executable, "-c", GROWTH], capture_output=True, text=True, check=True)
+    assert float(told.stdout) < 1.5

@@ -1,0 +1,158 @@
+"""Byte patterns against a test of decoded keys."""
+
+import pytest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.otlp import stock
+from toolgauge.otlp.marks import Marks, log_marks, span_marks
+
+MARKS = ("gen_ai.", "openinference.", "llm.", "tool.name", "traceloop.", "ai.", "haystack.", "uipath", "gcp.vertex.")
+WANTED = ("session.id", "eval.case.id", "k" * 127, "k" * 128, "k" * 300)
+SIZES = [127, 128, 16_383, 16_384, 2_097_151, 2_097_152]
+
+
+def is_found(marks: Marks, raw: bytes) -> bool:
+    found = marks.found_in(raw)
+    assert marks.found_in_request(raw, [raw]) is found
+    return found
+
+
+def test_filter_equals_the_exact_key_test_for_all_recorded_spans():
+    marks = span_marks(MARKS, WANTED)
+    answers: set[bool] = set()
+    for raw in stock.recorded_spans():
+        keys = [entry.key for entry in Span.FromString(raw).attributes]
+        expected = any(key.startswith(MARKS) or key in WANTED for key in keys)
+        assert is_found(marks, raw) is expected
+        answers.add(expected)
+    assert answers == {True, False}
+
+
+def test_filter_equals_the_exact_key_test_for_all_recorded_log_records():
+    marks = log_marks(("gen_ai.",), ("session.id",))
+    checked = 0
+    for path in stock.recorded_logs():
+        for raw in stock.raw_items(path.read_bytes()):
+            record = LogRecord.FromString(raw)
+            attributes = stock.plain_attributes(record.attributes)
+            names = [record.event_name, str(attributes.get("event.name", ""))]
+            expected = any(key.startswith("gen_ai.") for key in [*attributes, *names]) or "session.id" in attributes
+            assert is_found(marks, raw) is expected
+            checked += 1
+    assert checked > 50
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_key_is_found_in_front_of_and_behind_values_of_every_length(size: int):
+    marks = span_marks(MARKS)
+    big = stock.key_value("other", "J\n" * (size // 2) + "x" * (size % 2))
+    assert not is_found(marks, stock.span(big).SerializeToString())
+    assert is_found(marks, stock.span(big, stock.key_value("gen_ai.a")).SerializeToString())
+    assert is_found(marks, stock.span(stock.key_value("gen_ai.a", big.value.string_value)).SerializeToString())
+
+
+@pytest.mark.parametrize("size", [127, 128, 16_383, 16_384])
+def test_key_of_every_length_is_found(size: int):
+    key = "gen_ai." + "k" * (size - 7)
+    assert is_found(span_marks(MARKS), stock.span(stock.key_value(key)).SerializeToString())
+
+
+@pytest.mark.parametrize("key", WANTED)
+def test_wanted_key_is_found_and_a_longer_or_shorter_one_is_not(key: str):
+    marks = span_marks((), WANTED)
+    assert is_found(marks, stock.span(stock.key_value(key)).SerializeToString())
+    assert not is_found(marks, stock.span(stock.key_value(key + ".x")).SerializeToString())
+    assert not is_found(marks, stock.span(stock.key_value(key[:-2])).SerializeToString())
+
+
+def test_padded_lengths_are_seen():
+    entry = b"\x0a\x8a\x80\x00" + b"session.id"
+    padded = b"J" + bytes([len(entry) | 0x80]) + b"\x80\x00" + entry
+    assert stock.plain_attributes(Span.FromString(padded).attributes) == {"session.id": None}
+    assert is_found(span_marks((), ["session.id"]), padded)
+    assert is_found(span_marks(["session."]), padded)
+
+
+def test_records_that_are_written_back_to_front_are_seen():
+    spans, logs = span_marks(MARKS, WANTED), log_marks(("gen_ai.",), ("session.id",))
+    missed = [raw for raw in stock.recorded_spans() if is_found(spans, raw) and not is_found(spans, swapped(raw, Span))]
+    for path in stock.recorded_logs():
+        records = stock.raw_items(path.read_bytes())
+        missed += [raw for raw in records if is_found(logs, raw) and not is_found(logs, swapped(raw, LogRecord))]
+    assert missed == []
+
+
+def test_log_record_with_nothing_behind_its_attributes_is_seen_back_to_front():
+    attributes = [stock.key_value("event.name", "claude_code.tool_result"), stock.key_value("session.id", "s")]
+    raw = stock.back_to_front(LogRecord(time_unix_nano=1, attributes=attributes))
+    assert raw[:1] == b"2"
+    assert is_found(log_marks(["claude_code."]), raw)
+    assert is_found(log_marks([], ["session.id"]), raw)
+
+
+def test_uninteresting_records_that_are_written_back_to_front_are_left_alone():
+    plain = stock.span(stock.key_value("http.route", "/a\nb"), stock.key_value("note", "gen_ai and llm."))
+    assert not is_found(span_marks(MARKS, WANTED), stock.back_to_front(plain))
+    record = LogRecord(time_unix_nano=1, event_name="http.request", attributes=[stock.key_value("a", "session.id")])
+    assert not is_found(log_marks(MARKS, ["session.key"]), stock.back_to_front(record))
+
+
+def swapped(raw: bytes, kind: type[Span] | type[LogRecord]) -> bytes:
+    return stock.back_to_front(kind.FromString(raw))
+
+
+def test_padded_tag_and_value_in_front_of_the_key_are_not_seen_in_a_span_that_begins_with_its_ids():
+    ids = stock.span().SerializeToString()
+    entry = stock.key_value("gen_ai.a").SerializeToString()
+    padded = ids + b"\xca\x00" + stock.varint(len(entry)) + entry
+    assert "gen_ai.a" in stock.plain_attributes(Span.FromString(padded).attributes)
+    assert not is_found(span_marks(MARKS), padded)
+    twisted = ids + stock.field(
+        9, stock.field(2, AnyValue(int_value=1).SerializeToString()) + stock.field(1, b"gen_ai.a")
+    )
+    assert stock.plain_attributes(Span.FromString(twisted).attributes) == {"gen_ai.a": 1}
+    assert not is_found(span_marks(MARKS), twisted)
+
+
+def test_mark_in_text_is_no_mark():
+    text = "J gen_ai. openinference. session.id"
+    assert not is_found(span_marks(MARKS, WANTED), stock.span(stock.key_value("note", text)).SerializeToString())
+
+
+def test_dots_and_other_signs_in_marks_are_literal():
+    marks = span_marks(["a.b", "x[y"], ["c(d"])
+    assert not is_found(marks, stock.span(stock.key_value("aXb")).SerializeToString())
+    for key in ("a.b", "x[y.z", "c(d"):
+        assert is_found(marks, stock.span(stock.key_value(key)).SerializeToString())
+
+
+def test_keys_outside_ascii_are_found():
+    marks = span_marks(["größe."], ["名前"])
+    assert is_found(marks, stock.span(stock.key_value("größe.a")).SerializeToString())
+    assert is_found(marks, stock.span(stock.key_value("名前")).SerializeToString())
+
+
+def test_nothing_to_look_for_finds_nothing():
+    raw = stock.span(stock.key_value("gen_ai.a")).SerializeToString()
+    assert not is_found(span_marks(()), raw)
+    assert not is_found(log_marks(()), LogRecord(event_name="gen_ai.a").SerializeToString())
+
+
+def test_event_name_is_found_as_field_and_as_attribute():
+    marks = log_marks(["gen_ai."])
+    attribute = KeyValue(key="event.name", value=AnyValue(string_value="gen_ai.choice"))
+    assert is_found(marks, LogRecord(event_name="gen_ai.choice").SerializeToString())
+    assert is_found(marks, LogRecord(attributes=[attribute]).SerializeToString())
+    assert not is_found(marks, LogRecord(event_name="http.request").SerializeToString())
+    other = LogRecord(time_unix_nano=1, attributes=[stock.key_value("other.name", "gen_ai.choice")])
+    assert not is_found(marks, other.SerializeToString())
+
+
+def test_text_full_of_capital_j_and_of_multibyte_characters_is_searched_in_linear_time():
+    # Backtracking without a bound would need hours for these.
+    for text in ("J" * 3_000_000, "J" + "漢" * 1_000_000, "J漢字" * 400_000, "2" * 3_000_000):
+        raw = stock.span(stock.key_value("note", text)).SerializeToString()
+        assert not is_found(span_marks(MARKS, WANTED), raw)
+        assert not is_found(log_marks(MARKS, WANTED), raw)

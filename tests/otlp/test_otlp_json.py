@@ -1,0 +1,173 @@
+"""OTLP JSON becomes the same request that the protobuf form is."""
+
+import base64
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from google.protobuf.json_format import MessageToDict
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from toolgauge.model.errors import DecodeError
+from toolgauge.model.json import Json
+from toolgauge.otlp.otlp_json import request_from_json, requests_from_json
+
+CORPUS = Path(__file__).parent.parent / "corpus"
+_IDS = ("traceId", "spanId", "parentSpanId")
+
+
+def otlp_json(value: Json) -> Json:
+    """Turn protobuf's JSON mapping into OTLP's: ids in hex."""
+    if isinstance(value, dict):
+        return {
+            key: base64.b64decode(item).hex() if key in _IDS and isinstance(item, str) else otlp_json(item)
+            for key, item in value.items()
+        }
+    return [otlp_json(item) for item in value] if isinstance(value, list) else value
+
+
+def span_document(**fields: Json) -> bytes:
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [fields]}]}]}).encode()
+
+
+def one_span(**fields: Json) -> ExportTraceServiceRequest:
+    return ExportTraceServiceRequest.FromString(request_from_json("traces", span_document(**fields)))
+
+
+@pytest.mark.parametrize("folder", ["otel-util-genai", "openai-v2", "openinference-langgraph", "vercel-ai"])
+def test_captures_written_as_json_read_back_equal(folder: str):
+    for file in sorted((CORPUS / folder).glob("*.otlp.pb")):
+        stock = ExportLogsServiceRequest if ".logs." in file.name else ExportTraceServiceRequest
+        original = stock.FromString(file.read_bytes())
+        text = json.dumps(otlp_json(MessageToDict(original, use_integers_for_enums=True))).encode()
+        (request,) = requests_from_json(text)
+        assert request[0] == ("logs" if ".logs." in file.name else "traces")
+        assert stock.FromString(request[1]) == original
+
+
+def test_ids_are_hex_in_either_case():
+    span = one_span(traceId="0AF7651916CD43DD8448EB211C80319C", spanId="b7ad6b7169203331")
+    ids = span.resource_spans[0].scope_spans[0].spans[0]
+    assert ids.trace_id.hex() == "0af7651916cd43dd8448eb211c80319c"
+    assert ids.span_id.hex() == "b7ad6b7169203331"
+
+
+@pytest.mark.parametrize("trace_id", ["abc", "zz" * 16, "00" * 15, "0a f7" * 6, 7, ["00" * 16]])
+def test_an_id_that_is_not_hex_of_the_right_length_names_its_path(trace_id: Json):
+    with pytest.raises(DecodeError, match=r"resourceSpans\[0\].scopeSpans\[0\].spans\[0\].traceId"):
+        one_span(traceId=trace_id)
+
+
+def test_integers_are_read_from_text_and_number_and_doubles_from_names():
+    span = one_span(
+        startTimeUnixNano="1700000000000000001",
+        endTimeUnixNano=1700000000000000002,
+        attributes=[
+            {"key": "i", "value": {"intValue": "-9223372036854775808"}},
+            {"key": "d", "value": {"doubleValue": "-Infinity"}},
+            {"key": "b", "value": {"bytesValue": "AQI="}},
+        ],
+    )
+    view = span.resource_spans[0].scope_spans[0].spans[0]
+    assert (view.start_time_unix_nano, view.end_time_unix_nano) == (1700000000000000001, 1700000000000000002)
+    assert view.attributes[0].value.int_value == -9223372036854775808
+    assert view.attributes[1].value.double_value == float("-inf")
+    assert view.attributes[2].value.bytes_value == b"\x01\x02"
+
+
+@pytest.mark.parametrize("text", ["+/+/AQ==", "-_-_AQ==", "+/+/AQ", "-_-_AQ"])
+def test_bytes_are_base64_of_either_alphabet_padded_or_not(text: str):
+    span = one_span(attributes=[{"key": "b", "value": {"bytesValue": text}}])
+    value = span.resource_spans[0].scope_spans[0].spans[0].attributes[0].value
+    assert value.bytes_value == b"\xfb\xff\xbf\x01"
+
+
+@pytest.mark.parametrize("text", ["!!", "A", "AQ=A", "AQ ==", "\u0661\u0661=="])
+def test_what_is_no_base64_is_an_error(text: str):
+    with pytest.raises(DecodeError, match="must be base64"):
+        one_span(attributes=[{"key": "b", "value": {"bytesValue": text}}])
+
+
+def test_unknown_and_snake_case_keys_are_ignored():
+    span = one_span(name="a", start_time_unix_nano="7", future={"deep": [1]})
+    view = span.resource_spans[0].scope_spans[0].spans[0]
+    assert view.name == "a"
+    assert view.start_time_unix_nano == 0
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"kind": "SPAN_KIND_SERVER"}, {"kind": True}, {"startTimeUnixNano": "1e3"}, {"name": 5}, {"attributes": {}},
+     {"startTimeUnixNano": -1}, {"flags": 1 << 40}, {"status": []}, {"attributes": [3]}],
+)  # fmt: skip
+def test_a_value_of_the_wrong_type_is_an_error_and_no_crash(fields: dict[str, Json]):
+    with pytest.raises(DecodeError):
+        one_span(**fields)
+
+
+@pytest.mark.parametrize("kind", ["intValue", "doubleValue"])
+def test_an_integer_that_no_number_of_otlp_holds_is_an_error(kind: str):
+    with pytest.raises(DecodeError, match=rf"value.{kind}` is out of range"):
+        one_span(attributes=[{"key": "k", "value": {kind: 10**400}}])
+
+
+def test_an_empty_value_differs_from_a_missing_one():
+    span = one_span(attributes=[{"key": "empty", "value": {}}, {"key": "text", "value": {"stringValue": ""}}])
+    attributes = span.resource_spans[0].scope_spans[0].spans[0].attributes
+    assert attributes[0].HasField("value")
+    assert attributes[0].value.WhichOneof("value") is None
+    assert attributes[1].value.WhichOneof("value") == "string_value"
+
+
+def test_a_value_nested_too_deep_is_an_error():
+    value: Json = {"stringValue": "x"}
+    for _ in range(200):
+        value = {"arrayValue": {"values": [value]}}
+    with pytest.raises(DecodeError, match="too deep"):
+        one_span(attributes=[{"key": "k", "value": value}])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b'{"spans": []}',
+        b"{",
+        b'{"resourceSpans": 1}',
+        b"\xff",
+        b'{"resourceSpans": "\xff"}',
+        b'{"resourceSpans": "\\ud800"}',
+        b'{"future": 1e400}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+    ],
+)
+def test_what_is_no_otlp_document_is_an_error(text: bytes):
+    with pytest.raises(DecodeError):
+        requests_from_json(text)
+
+
+def test_memory_for_very_many_tiny_messages_is_within_bounds():
+    # To join all their pieces at once takes eighty bytes for each.
+    text = b'{"resourceSpans":[' + b"{}," * 200_000 + b"{}]}"
+    tracemalloc.start()
+    try:
+        assert request_from_json("traces", text) == b"\n\0" * 200_001
+        assert tracemalloc.get_traced_memory()[1] < 60 * len(text)
+    finally:
+        tracemalloc.stop()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["resourceSpans", "scopeSpans", "spans", "attributes", "key", "value", "stringValue", "kind"]), inner), max_leaves=20))  # fmt: skip
+def test_any_json_is_encoded_or_refused(value: object):
+    try:
+        request_from_json("traces", json.dumps(value).encode())
+    except DecodeError:
+        return

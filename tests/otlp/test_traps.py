@@ -1,0 +1,261 @@
+"""What senders do to the wire format, legally or not. Nothing of it may cost another span anything."""
+
+import gc
+import struct
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
+
+from tests.otlp import stock
+from toolgauge.model.json import Value
+from toolgauge.otlp.decoder import DecodedTraces, Decoder, ViewedSpan
+from toolgauge.otlp.envelope import encode_spans
+from toolgauge.otlp.messages import REQUEST
+
+MARKED = stock.span(stock.key_value("gen_ai.tool.name", "search"), name="marked").SerializeToString()
+PLAIN = stock.span(stock.key_value("http.route"), name="plain").SerializeToString()
+
+
+def decode(*raws: bytes, scope: bytes = b"") -> DecodedTraces:
+    return Decoder(["gen_ai."], ["named."]).traces(stock.request_of(raws, scope))
+
+
+def viewed_attributes(raw: bytes) -> dict[str, Value]:
+    [viewed] = decode(raw).viewed
+    assert viewed.raw == raw
+    return dict(viewed.span.attributes)
+
+
+def test_resource_and_scope_present_but_empty_stay_present():
+    body = stock.request_of([MARKED])
+    decoded = Decoder(["gen_ai."], []).traces(body)
+    assert encode_spans([(decoded.viewed[0].container, decoded.viewed[0].raw)]) == body
+    group = ExportTraceServiceRequest.FromString(body).resource_spans[0]
+    assert group.HasField("resource")
+    assert group.scope_spans[0].HasField("scope")
+
+
+def test_resource_and_scope_twice_are_merged_as_the_stock_class_merges_them():
+    service = Resource(attributes=[stock.key_value("service.name", "shop")]).SerializeToString()
+    region = Resource(attributes=[stock.key_value("region", "north")]).SerializeToString()
+    name, version = (InstrumentationScope(name="s").SerializeToString(), stock.field(2, b"1"))
+    scope_group = stock.field(1, name) + stock.field(1, version) + stock.field(2, MARKED)
+    body = stock.field(1, stock.field(1, service) + stock.field(1, region) + stock.field(2, scope_group))
+    [viewed] = Decoder(["gen_ai."], []).traces(body).viewed
+    assert viewed.span.resource.attributes == {"service.name": "shop", "region": "north"}
+    assert (viewed.span.scope.name, viewed.span.scope.version) == ("s", "1")
+    assert encode_spans([(viewed.container, viewed.raw)]) == body
+
+
+def test_schema_url_that_is_not_utf8_does_not_refuse_the_request():
+    scope_group = stock.field(2, MARKED) + stock.field(2, PLAIN) + stock.field(3, b"\xff")
+    body = stock.field(1, stock.field(2, scope_group) + stock.field(3, b"\xfe"))
+    decoded = Decoder(["gen_ai."], []).traces(body)
+    assert decoded.viewed[0].span.name == "marked"
+    rest = decoded.body([(0, 0, 0)])
+    assert rest == stock.field(
+        1, stock.field(2, stock.field(2, PLAIN) + stock.field(3, b"\xff")) + stock.field(3, b"\xfe")
+    )
+
+
+def test_broken_resource_and_scope_cost_only_themselves():
+    broken = b"\x0a\x7fcut off"
+    body = stock.field(1, stock.field(1, broken) + stock.field(2, stock.field(1, broken) + stock.field(2, MARKED)))
+    [viewed] = Decoder(["gen_ai."], []).traces(body).viewed
+    assert viewed.span.resource.service is None
+    assert viewed.span.resource.attributes == {}
+    assert viewed.span.scope.name == ""
+
+
+UNKNOWN = {
+    "field": stock.field(200, b"future"),
+    "number": b"\xc0\x0c\x07",
+    "group": b"\xc3\x0c\x08\x01\xc4\x0c",
+}
+
+
+@pytest.mark.parametrize("kind", UNKNOWN)
+def test_unknown_fields_and_groups_in_a_span_are_kept(kind: str):
+    raw = MARKED + UNKNOWN[kind]
+    decoded = decode(raw, PLAIN)
+    assert decoded.viewed[0].raw == raw
+    assert decoded.viewed[0].span.attributes["gen_ai.tool.name"] == "search"
+    assert UNKNOWN[kind] in (decoded.body([(0, 0, 1)]) or b"")
+
+
+BROKEN = {
+    "cut off": b"\x2a\x7fcut off",
+    "wire type 6": b"\x36",
+    "field number 0": b"\x02\x00",
+    "unterminated group": b"\xc3\x0c\x08\x01",
+    "end of a group that never began": b"\xc4\x0c",
+    "11-byte varint": b"\x30" + b"\xff" * 10 + b"\x01",
+    "bad UTF-8 in a key": stock.field(9, stock.field(1, b"caf\xe9")),
+    "cut off attribute": stock.field(9, b"\x0a\x7fx"),
+    "cut off status": stock.field(15, b"\x12\x7fx"),
+}
+
+
+@pytest.mark.parametrize("damage", BROKEN)
+def test_marked_span_broken_inside_goes_on_unread_and_costs_no_other_span(damage: str):
+    broken = MARKED + BROKEN[damage]
+    decoded = decode(MARKED, broken, PLAIN, MARKED)
+    assert [viewed.place for viewed in decoded.viewed] == [(0, 0, 0), (0, 0, 3)]
+    assert decoded.undecodable == 1
+    assert decoded.span_count == 4
+    assert decoded.body() == stock.request_of([MARKED, broken, PLAIN, MARKED])
+    assert decoded.body([(0, 0, 0), (0, 0, 3)]) == stock.request_of([broken, PLAIN])
+
+
+@pytest.mark.parametrize("damage", BROKEN)
+def test_unmarked_span_broken_inside_goes_on_and_is_no_fault(damage: str):
+    decoded = decode(PLAIN + BROKEN[damage], PLAIN)
+    assert (decoded.span_count, decoded.viewed, decoded.undecodable) == (2, (), 0)
+    assert decoded.body() is decoded.request
+
+
+def test_bad_utf8_in_name_value_and_status_becomes_replacement_characters():
+    entry = stock.field(1, b"gen_ai.a") + stock.field(2, stock.field(1, b"caf\xe9"))
+    raw = MARKED + stock.field(5, b"\xff") + stock.field(9, entry) + stock.field(15, stock.field(2, b"\xfe!"))
+    [viewed] = decode(raw).viewed
+    assert (viewed.span.name, viewed.span.status_message) == ("\ufffd", "\ufffd!")
+    assert viewed.span.attributes["gen_ai.a"] == "caf\ufffd"
+    assert viewed.raw == raw
+
+
+def test_wrong_wire_type_of_a_known_field_is_an_unknown_field():
+    raw = MARKED + b"\x28\x05" + stock.field(7, b"12345678")
+    [viewed] = decode(raw).viewed
+    assert (viewed.span.name, viewed.span.start_ns) == ("marked", 0)
+
+
+# A map entry with an unknown field in it goes to the unknown fields of the span as a whole.
+def test_attribute_with_an_unknown_field_reads_as_missing_and_goes_on_untouched():
+    wrong_wire_type = stock.field(9, stock.field(1, b"gen_ai.a") + b"\x10\x05")
+    future_field = stock.field(9, stock.key_value("gen_ai.b").SerializeToString() + stock.field(9, b"future"))
+    assert viewed_attributes(MARKED + wrong_wire_type + future_field) == {"gen_ai.tool.name": "search"}
+
+
+def test_last_of_two_trace_ids_wins():
+    other = bytes(range(100, 116))
+    [viewed] = decode(MARKED + stock.field(1, other)).viewed
+    assert viewed.span.ref.trace_id == other.hex()
+
+
+def test_field_order_does_not_matter():
+    raw = stock.field(9, stock.key_value("gen_ai.a", "b").SerializeToString())
+    raw += stock.field(4, stock.PARENT_ID) + stock.field(2, stock.SPAN_ID) + stock.field(1, stock.TRACE_ID)
+    [viewed] = decode(raw).viewed
+    assert (viewed.span.ref.trace_id, viewed.span.ref.span_id) == (stock.TRACE_ID.hex(), stock.SPAN_ID.hex())
+    assert viewed.span.parent_span_id == stock.PARENT_ID.hex()
+
+
+@pytest.mark.parametrize("body", [b"", b"\x0a\x00", stock.field(1, stock.field(2, b""))])
+def test_request_without_spans_is_no_fault(body: bytes):
+    decoded = Decoder(["gen_ai."], []).traces(body)
+    assert (decoded.span_count, decoded.viewed, decoded.heads, decoded.undecodable) == (0, (), (), 0)
+    assert decoded.body() is body
+
+
+def test_empty_span_is_counted_and_goes_on():
+    decoded = decode(b"", MARKED)
+    assert (decoded.span_count, len(decoded.viewed), decoded.heads) == (2, 1, ())
+    assert decoded.body([(0, 0, 1)]) == stock.request_of([b""])
+
+
+NO_IDS = {
+    "no ids": Span(),
+    "no span id": Span(trace_id=stock.TRACE_ID),
+    "short trace id": Span(trace_id=b"short", span_id=stock.SPAN_ID),
+    "long span id": Span(trace_id=stock.TRACE_ID, span_id=b"123456789"),
+    "zero trace id": Span(trace_id=bytes(16), span_id=stock.SPAN_ID),
+    "zero span id": Span(trace_id=stock.TRACE_ID, span_id=bytes(8)),
+}
+
+
+@pytest.mark.parametrize("case", NO_IDS)
+def test_marked_span_without_valid_ids_goes_on_unread(case: str):
+    span = Span.FromString(NO_IDS[case].SerializeToString())
+    span.attributes.append(stock.key_value("gen_ai.a"))
+    decoded = decode(span.SerializeToString(), MARKED)
+    assert (len(decoded.viewed), decoded.undecodable, decoded.heads) == (1, 1, ())
+
+
+def test_value_field_twice_in_one_attribute_is_read_without_a_fault():
+    one, two = (stock.field(2, stock.field(1, text)) for text in (b"one", b"two"))
+    assert viewed_attributes(MARKED + stock.field(9, stock.field(1, b"k") + one + two))["k"] == "two"
+
+
+def test_last_of_two_keys_in_one_attribute_wins_and_a_missing_key_is_empty_text():
+    text = stock.field(2, stock.field(1, b"v"))
+    raw = MARKED + stock.field(9, stock.field(1, b"a") + stock.field(1, b"b") + text) + stock.field(9, text)
+    assert viewed_attributes(raw) == {"gen_ai.tool.name": "search", "b": "v", "": "v"}
+
+
+def test_string_table_indexes_read_as_missing_or_empty_and_go_on_untouched():
+    key_index = stock.field(9, b"\x18\x05" + stock.field(2, stock.field(1, b"v")))
+    value_index = stock.field(9, stock.field(1, b"k") + stock.field(2, b"\x40\x05"))
+    attributes = viewed_attributes(MARKED + key_index + value_index)
+    assert attributes == {"gen_ai.tool.name": "search", "k": None}
+
+
+def test_last_of_two_equal_attribute_keys_wins():
+    assert viewed_attributes(
+        stock.span(stock.key_value("gen_ai.a", "1"), stock.key_value("gen_ai.a", "2")).SerializeToString()
+    ) == {"gen_ai.a": "2"}
+
+
+def test_zeros_written_explicitly_are_kept():
+    raw = MARKED + b"\x30\x00" + b"\x39" + bytes(8)
+    decoded = decode(raw, PLAIN)
+    assert decoded.viewed[0].raw == raw
+    assert decoded.body([(0, 0, 1)]) == stock.request_of([raw])
+
+
+def test_padded_lengths_in_the_envelope_are_read():
+    scope_group = b"\x12" + bytes([len(MARKED) | 0x80, 0x80, 0x00]) + MARKED
+    group = b"\x12" + bytes([len(scope_group) | 0x80, 0x80, 0x00]) + scope_group
+    body = b"\x0a" + bytes([len(group) | 0x80, 0x80, 0x00]) + group
+    assert len(group) < 128
+    [viewed] = Decoder(["gen_ai."], []).traces(body).viewed
+    assert viewed.raw == MARKED
+
+
+def test_parent_id_that_is_none_reads_as_no_parent():
+    for parent in (bytes(8), b"short", b""):
+        [viewed] = decode(MARKED + stock.field(4, parent)).viewed
+        assert viewed.span.parent_span_id is None
+
+
+def test_a_held_span_keeps_nothing_of_its_request_alive():
+    attributes = [stock.key_value("gen_ai.a"), stock.key_value("gen_ai.b", "x" * 1000)]
+    body = stock.request(ScopeSpans(spans=[stock.span(*attributes)] * 100)).SerializeToString()
+    decoded = Decoder(["gen_ai."], []).traces(body)
+    held: ViewedSpan = decoded.viewed[0]
+    reachable = reachable_from(held)
+    assert not any(found is body for found in reachable)
+    assert not any(isinstance(found, memoryview) for found in reachable)
+    of_requests = {type(REQUEST()), *(type(REQUEST().resource_groups.add()), type(REQUEST().resource_groups))}
+    assert not any(type(found) in of_requests for found in reachable)
+
+
+def reachable_from(start: object) -> list[object]:
+    seen: dict[int, object] = {}
+    waiting = [start]
+    while waiting:
+        found = waiting.pop()
+        if id(found) in seen or isinstance(found, type):
+            continue
+        seen[id(found)] = found
+        waiting.extend(gc.get_referents(found))
+    return list(seen.values())
+
+
+def test_flags_are_read_from_their_fixed_number_only():
+    raw = MARKED + b"\x80\x01\x05"  # field 16 as a varint
+    assert decode(raw).viewed[0].span.parent_is_remote is None
+    raw = MARKED + b"\x85\x01" + struct.pack("<I", 0x300)
+    assert decode(raw).viewed[0].span.parent_is_remote is True

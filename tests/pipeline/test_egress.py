@@ -1,0 +1,121 @@
+from toolgauge.export.leaf import Leaf
+from toolgauge.model.delivery import Outgoing, Signal
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.otlp.envelope import Container, parse_request
+from toolgauge.pipeline.egress import Departures
+from toolgauge.selfmetrics import SelfMetrics
+
+SPAN = b"\x0a\x10" + b"1" * 16
+
+
+class Room(Leaf):
+    """Takes what there is room for."""
+
+    def __init__(self, metrics: SelfMetrics) -> None:
+        super().__init__(metrics)
+        self.requests = 1000
+        self.taken: list[Outgoing] = []
+
+    def has_room(self, signal: Signal, size_bytes: int) -> bool:
+        del signal, size_bytes
+        return self.requests > 0
+
+    def put(self, outgoing: Outgoing) -> bool:
+        if not self.requests:
+            return False
+        self.requests -= 1
+        self.taken.append(outgoing)
+        return True
+
+
+def of_one_request() -> Container:
+    return Container(resource=(), resource_schema_url=b"", scope=(), scope_schema_url=b"", origin=object())
+
+
+def departures() -> tuple[Departures, Room]:
+    metrics = SelfMetrics(MetricRegistry())
+    outbox = Room(metrics)
+    return Departures(outbox, lambda _scorecards: (), metrics), outbox
+
+
+def test_what_is_released_while_others_leave_turns_nobody_away():
+    leaving, outbox = departures()
+    leaving.release([(of_one_request(), SPAN)])
+    steps = leaving.flushing()
+    next(steps)
+    leaving.release([(of_one_request(), SPAN)])
+    assert list(steps) == []
+    assert (len(outbox.taken), leaving.spans) == (1, 1)
+    assert leaving.has_room("traces", 1)
+
+
+def test_spans_that_find_no_room_turn_traces_away_and_nothing_else():
+    leaving, outbox = departures()
+    outbox.requests = 1
+    leaving.release([(of_one_request(), SPAN), (of_one_request(), SPAN)])
+    assert len(list(leaving.flushing())) == 1
+    outbox.requests = 5
+    assert not leaving.has_room("traces", 1)
+    assert leaving.has_room("logs", 1)
+    assert len(list(leaving.flushing())) == 1
+    assert leaving.has_room("traces", 1)
+    assert leaving.spans == 0
+
+
+def test_a_request_that_finds_no_room_turns_its_own_signal_away_until_it_has_left():
+    leaving, outbox = departures()
+    outbox.requests = 0
+    leaving.pass_on(Outgoing(signal="logs", body=b"\n\0", spans=0, own=False))
+    outbox.requests = 5
+    assert not leaving.has_room("logs", 1)
+    assert leaving.has_room("traces", 1)
+    assert list(leaving.flushing()) == []
+    assert leaving.has_room("logs", 1)
+    assert [outgoing.signal for outgoing in outbox.taken] == ["logs"]
+
+
+def test_spans_of_one_request_that_grew_too_large_leave_in_several_in_their_order():
+    leaving, outbox = departures()
+    around = of_one_request()
+    spans = [SPAN + b"\x2a\x80\x80\x20" + bytes([65 + number]) * 524_288 for number in range(10)]
+    leaving.release((around, span) for span in spans)
+    outbox.requests = 2
+    assert len(list(leaving.flushing())) == 2
+    assert leaving.spans == 4
+    assert not leaving.has_room("traces", 1)
+    outbox.requests = 5
+    assert len(list(leaving.flushing())) == 2
+    assert [taken.spans for taken in outbox.taken] == [3, 3, 3, 1]
+    assert all(len(taken.body) < 4_000_000 for taken in outbox.taken)
+    sent = [raw for taken in outbox.taken for raw in spans_of(taken.body)]
+    assert sent == spans
+
+
+def test_a_span_that_is_larger_than_any_request_leaves_alone():
+    leaving, outbox = departures()
+    around = of_one_request()
+    large = SPAN + b"\x2a\x80\x80\x80\x02" + b"x" * 4_194_304
+    leaving.release([(around, SPAN), (around, large), (around, SPAN)])
+    list(leaving.flushing())
+    assert [taken.spans for taken in outbox.taken] == [1, 1, 1]
+    assert leaving.spans == 0
+
+
+def spans_of(body: bytes) -> list[bytes]:
+    request = parse_request(body)
+    return [raw for group in request.resource_groups for scope in group.scope_groups for raw in scope.items]
+
+
+def test_a_few_spans_may_wait_for_others_and_many_may_not():
+    leaving, _ = departures()
+    leaving.release([(of_one_request(), SPAN)] * 500)
+    assert not leaving.is_pressing
+    leaving.release([(of_one_request(), SPAN)])
+    assert leaving.is_pressing
+
+
+def test_nothing_waits_for_others_that_senders_wait_for():
+    leaving, outbox = departures()
+    outbox.requests = 0
+    leaving.pass_on(Outgoing(signal="traces", body=SPAN, spans=1, own=False))
+    assert leaving.is_pressing

@@ -1,0 +1,175 @@
+"""Both shapes of health, over a real socket."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import aiohttp
+import pytest
+
+from toolgauge.model.json import JsonObject
+from toolgauge.net.auth import TokenGuard
+from toolgauge.service.admin import AdminEndpoint
+from toolgauge.service.health import ComponentHealth, ErrorPolicy, Health
+
+SECOND = 1_000_000_000
+START_NS = 1_800_000_000 * SECOND
+OK = ComponentHealth(status="StatusOK", since_ns=START_NS)
+AWAY = ComponentHealth(status="StatusRecoverableError", since_ns=START_NS, error="unavailable")
+REFUSED = ComponentHealth(status="StatusPermanentError", since_ns=START_NS, error="unauthenticated")
+
+
+@dataclass
+class World:
+    """A clock and the parts, both in the test's hand."""
+
+    now_ns: int = START_NS
+    parts: dict[str, ComponentHealth] = field(default_factory=lambda: {"receiver:otlp": OK, "exporter:otlp": OK})
+
+    def health(self, policy: ErrorPolicy | None = None) -> Health:
+        health = Health(clock=lambda: self.now_ns, components=lambda: self.parts, policy=policy or ErrorPolicy())
+        health.enter("running")
+        return health
+
+
+@asynccontextmanager
+async def serving(health: Health, guard: TokenGuard | None = None) -> AsyncGenerator[str, None]:
+    endpoint = AdminEndpoint(health, "127.0.0.1:0", guard=guard)
+    await endpoint.start()
+    try:
+        yield f"http://127.0.0.1:{endpoint.port}"
+    finally:
+        await endpoint.stop()
+
+
+async def asked(url: str, **headers: str) -> tuple[int, JsonObject]:
+    async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:
+        return response.status, await response.json() if response.content_type == "application/json" else {}
+
+
+async def test_running_is_available_with_its_uptime():
+    world = World()
+    health = world.health()
+    world.now_ns += 90 * SECOND
+    async with serving(health) as url:
+        status, body = await asked(f"{url}/")
+    assert (status, body) == (
+        200,
+        {"status": "Server available", "upSince": "2027-01-15T08:00:00+00:00", "uptime": "90.000s"},
+    )
+
+
+@pytest.mark.parametrize("phase", ["starting", "stopping", "stopped"])
+async def test_not_running_is_not_available(phase: str):
+    health = World().health()
+    match phase:
+        case "starting" | "stopping" | "stopped":
+            health.enter(phase)
+        case _:
+            raise AssertionError
+    async with serving(health) as url:
+        assert await asked(f"{url}/") == (503, {"status": "Server not available"})
+        status, body = await asked(f"{url}/status")
+    assert (status, body["status"], body["healthy"]) == (503, f"Status{phase.capitalize()}", False)
+
+
+async def test_status_is_short_unless_asked_for_more():
+    async with serving(World().health()) as url:
+        status, body = await asked(f"{url}/status")
+        _, verbose = await asked(f"{url}/status?verbose")
+    assert status == 200
+    assert body == {
+        "start_time": "2027-01-15T08:00:00+00:00",
+        "healthy": True,
+        "status": "StatusOK",
+        "status_time": "2027-01-15T08:00:00+00:00",
+    }
+    part = {"healthy": True, "status": "StatusOK", "status_time": "2027-01-15T08:00:00+00:00"}
+    assert verbose["components"] == {
+        "pipeline:toolgauge": {**part, "components": {"exporter:otlp": part, "receiver:otlp": part}}
+    }
+
+
+async def test_destination_that_is_away_is_told_and_no_reason_for_a_restart():
+    world = World()
+    world.parts["exporter:otlp"] = AWAY
+    health = world.health()
+    world.now_ns += 3600 * SECOND
+    async with serving(health) as url:
+        status, body = await asked(f"{url}/status?verbose=true")
+        assert (await asked(f"{url}/"))[0] == 200
+    told = {
+        "healthy": True,
+        "status": "StatusRecoverableError",
+        "status_time": "2027-01-15T08:00:00+00:00",
+        "error": "unavailable",
+    }
+    fine = {"healthy": True, "status": "StatusOK", "status_time": "2027-01-15T08:00:00+00:00"}
+    parts = {"exporter:otlp": told, "receiver:otlp": fine}
+    assert (status, body) == (
+        200,
+        {
+            "start_time": "2027-01-15T08:00:00+00:00",
+            **told,
+            "components": {"pipeline:toolgauge": {**told, "components": parts}},
+        },
+    )
+
+
+def test_recoverable_errors_count_after_their_time_where_that_is_asked_for():
+    world = World()
+    world.parts["exporter:otlp"] = AWAY
+    health = world.health(ErrorPolicy(include_recoverable=True, recovery_duration_ns=60 * SECOND))
+    assert health.detailed(verbose=False)[0] == 200
+    world.now_ns += 60 * SECOND
+    assert health.detailed(verbose=False)[0] == 500
+
+
+def test_permanent_errors_count_where_that_is_asked_for():
+    world = World()
+    world.parts["exporter:otlp"] = REFUSED
+    assert world.health().detailed(verbose=False)[0] == 200
+    status, body = world.health(ErrorPolicy(include_permanent=True)).detailed(verbose=False)
+    assert (status, body["status"], body["healthy"]) == (500, "StatusPermanentError", False)
+
+
+def test_fatal_error_is_always_unwell():
+    world = World()
+    world.parts["receiver:otlp"] = ComponentHealth(status="StatusFatalError", since_ns=START_NS)
+    assert world.health().detailed(verbose=False)[0] == 500
+
+
+async def test_token_is_asked_for_on_every_path():
+    async with serving(World().health(), TokenGuard(tokens=("s3cret",))) as url:
+        for path in ("/", "/status", "/nothing"):
+            assert (await asked(url + path))[0] == 401
+        assert (await asked(f"{url}/", Authorization="Bearer s3cret"))[0] == 200
+
+
+async def test_other_paths_and_methods_are_refused():
+    async with serving(World().health()) as url:
+        assert (await asked(f"{url}/nothing"))[0] == 404
+        async with aiohttp.ClientSession() as session, session.post(f"{url}/") as response:
+            assert (response.status, response.headers["Allow"]) == (405, "GET, HEAD")
+
+
+async def test_a_client_that_says_nothing_keeps_no_connection():
+    endpoint = AdminEndpoint(World().health(), "127.0.0.1:0", idle_timeout_s=0.1)
+    await endpoint.start()
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+        writer.write(b"GET /sta")
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
+        writer.close()
+    finally:
+        await endpoint.stop()
+
+
+async def test_stopping_works_twice_and_without_a_start():
+    endpoint = AdminEndpoint(World().health(), "127.0.0.1:0")
+    await endpoint.stop()
+    await endpoint.start()
+    await endpoint.stop()
+    await endpoint.stop()

@@ -1,0 +1,130 @@
+"""Destinations that come and go while requests are on their way."""
+
+import asyncio
+import logging
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.export.fakes import FAST, OK, OWN_HOP, Said, always, grpc_sink
+from toolgauge.export.destination import Destination
+from toolgauge.export.destination_settings import DestinationSettings
+from toolgauge.export.fan_out import FanOut
+from toolgauge.export.leaf import Leaf
+from toolgauge.model.delivery import Outgoing
+from toolgauge.model.errors import StartError
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.net.tls import ClientTls
+from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.outlet import Outlet
+
+
+def request(number: int, spans: int = 2) -> Outgoing:
+    return Outgoing(signal="traces", body=b"\x0a\x00" * number, spans=spans, own=False)
+
+
+def destination(metrics: SelfMetrics, endpoint: str, name: str = "otlp") -> Destination:
+    settings = DestinationSettings(name=name, endpoint=endpoint, retry=FAST, compression="none")
+    return Destination(settings, metrics, OWN_HOP, "test")
+
+
+def nowhere() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+async def until(is_so: object) -> None:
+    async with asyncio.timeout(10):
+        while not (callable(is_so) and is_so()):
+            await asyncio.sleep(0.01)
+
+
+async def test_what_waits_for_a_destination_that_goes_is_sent_and_the_books_balance_throughout():
+    metrics = SelfMetrics(MetricRegistry())
+    hanging = Said(code=OK.code, hang=True)
+    async with (
+        grpc_sink(lambda count, _what, _body: hanging if count == 1 else OK) as old,
+        grpc_sink(always(OK)) as new,
+    ):
+        before = destination(metrics, old.endpoint)
+        before = Destination(replace(before.settings, in_flight=1, timeout_s=0.3), metrics, OWN_HOP, "test")
+        outlet = Outlet(FanOut([before], metrics), metrics)
+        await outlet.start()
+        for number in (1, 2, 3):
+            outlet.put(request(number))
+        await until(lambda: len(old.arrived) == 1)
+        await outlet.replace(FanOut([destination(metrics, new.endpoint)], metrics))
+        outlet.put(request(4))
+        assert sum(metrics.spans_queued.current().values()) + forwarded(metrics) == 8
+        await until(lambda: forwarded(metrics) == 8)
+        assert sorted(new.bodies) == [request(4).body]
+        assert set(old.bodies) == {request(1).body, request(2).body, request(3).body}
+        await until(lambda: metrics.queue_bytes.current() == {("otlp",): 0})
+        assert await outlet.drain(1) == 0
+        await outlet.close()
+
+
+def forwarded(metrics: SelfMetrics) -> float:
+    return metrics.spans.value(("forwarded", "", "otlp"))
+
+
+async def test_what_a_dead_destination_that_goes_leaves_behind_is_counted_and_told(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.ERROR, "toolgauge.export")
+    metrics = SelfMetrics(MetricRegistry())
+    outlet = Outlet(FanOut([destination(metrics, nowhere(), "dead")], metrics), metrics, handover_s=0.2)
+    await outlet.start()
+    outlet.put(request(1))
+    await outlet.replace(Leaf(metrics))
+    assert metrics.spans_queued.current() == {("dead",): 2}
+    outlet.put(request(2))
+    await until(lambda: metrics.spans_queued.current() == {("",): 0})
+    assert metrics.spans.value(("dropped", "destination_removed", "dead")) == 2
+    assert metrics.spans.value(("consumed", "", "")) == 2
+    assert "2 spans or requests could not be delivered" in caplog.text
+    assert await outlet.drain(1) == 0
+    await outlet.close()
+
+
+async def test_the_end_does_not_wait_longer_for_a_destination_that_goes_and_counts_its_loss():
+    metrics = SelfMetrics(MetricRegistry())
+    outlet = Outlet(FanOut([destination(metrics, nowhere(), "dead")], metrics), metrics)
+    await outlet.start()
+    outlet.put(request(1))
+    await outlet.replace(Leaf(metrics))
+    async with asyncio.timeout(5):
+        assert await outlet.drain(0.1) == 2
+        await outlet.close()
+    assert metrics.spans.value(("dropped", "shutdown", "dead")) == 2
+
+
+async def test_one_that_stays_is_not_disturbed():
+    metrics = SelfMetrics(MetricRegistry())
+    async with grpc_sink(always(OK)) as first, grpc_sink(always(OK)) as second:
+        stays = destination(metrics, first.endpoint, "first")
+        outlet = Outlet(FanOut([stays], metrics), metrics)
+        await outlet.start()
+        outlet.put(request(1))
+        await outlet.replace(FanOut([stays, destination(metrics, second.endpoint, "second")], metrics))
+        outlet.put(request(2))
+        await until(lambda: len(first.arrived) == 2 and len(second.arrived) == 1)
+        assert outlet.destinations[0] is stays
+        assert await outlet.drain(5) == 0
+        await outlet.close()
+
+
+async def test_one_that_cannot_start_changes_nothing():
+    metrics = SelfMetrics(MetricRegistry())
+    async with grpc_sink(always(OK)) as sink:
+        outlet = Outlet(FanOut([destination(metrics, sink.endpoint)], metrics), metrics)
+        await outlet.start()
+        broken = destination(metrics, nowhere(), "broken")
+        settings = replace(broken.settings, protocol="http", tls=ClientTls(ca_file=Path(__file__)))
+        with pytest.raises(StartError):
+            await outlet.replace(FanOut([Destination(settings, metrics, OWN_HOP, "test")], metrics))
+        assert set(metrics.queue_bytes.current()) == {("otlp",)}
+        outlet.put(request(1))
+        await until(lambda: len(sink.arrived) == 1)
+        assert await outlet.drain(5) == 0
+        await outlet.close()

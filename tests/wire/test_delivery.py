@@ -206,6 +206,21 @@ def test_a_full_queue_sends_senders_away_and_takes_them_again_later(tmp_path: Pa
         assert toolgauge.books()["dropped"] == 0
 
 
+def test_no_score_is_lost_while_the_destination_is_away_and_spans_fill_its_queue(tmp_path: Path, sink: Sink):
+    with serving(tmp_path, to_grpc(sink.ports["grpc"])) as toolgauge:
+        sink.tell("/down")
+        command = [sys.executable, str(LOADGEN), "--endpoint", f"127.0.0.1:{toolgauge.grpc_port}"]
+        command += ["--requests", "150", "--settle", "0"]
+        sent = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+        assert toolgauge.books()["refused"] > 0
+        until(lambda: toolgauge.total("toolgauge_traces_open") == 0, "all trajectories to be closed", 60)
+        sink.tell("/up")
+        toolgauge.settled(toolgauge.books()["received"], 60)
+        until(lambda: toolgauge.total("toolgauge_send_queue_bytes") == 0, "all that is said of them to be sent", 30)
+        assert sink.counted("unique_spans") == sent["acked_spans"]
+        assert toolgauge.total("toolgauge_own_dropped_total") == 0
+
+
 def test_load_of_many_connections_arrives_once_and_every_tool_span_is_scored(tmp_path: Path, sink: Sink):
     with serving(tmp_path, to_grpc(sink.ports["grpc"])) as toolgauge:
         sink.tell("/fault", "unavailable:p=0.3")

@@ -17,6 +17,7 @@ receivers:
     protocols:
       grpc: {endpoint: "localhost:4317", max_recv_msg_size: 64MiB, tls: null, auth: null}
       http: {endpoint: "localhost:4318", max_request_body_size: 64MiB, tls: null, auth: null, cors: null}
+inbox: {max_bytes: 64MiB}
 exporters:
   otlp: null
   prometheus: {endpoint: "localhost:9464"}
@@ -67,6 +68,7 @@ def test_durations_are_nanoseconds_and_sizes_bytes():
     assert config.metrics.interval == 15_000_000_000
     assert config.receivers.otlp.protocols.grpc.max_recv_msg_size == 67_108_864
     assert config.receivers.otlp.protocols.http.max_request_body_size == 67_108_864
+    assert config.inbox.max_bytes == 67_108_864
     assert config.memory.limit == 536_870_912
 
 
@@ -89,6 +91,7 @@ def _without_rarer_keys(written: Json, wanted: Json) -> Json:
         ("receivers.otlp.protocols.grpc.max_recv_msg_size", "4MiB", 4_194_304),
         ("receivers.otlp.protocols.http.endpoint", '"[::1]:14318"', "[::1]:14318"),
         ("receivers.otlp.protocols.http.max_request_body_size", "20971520", 20_971_520),
+        ("inbox.max_bytes", "8MiB", 8_388_608),
         ("exporters.prometheus.endpoint", "localhost:9999", "localhost:9999"),
         ("exporters.prometheus", "null", None),
         ("defaults.enabled", "false", False),

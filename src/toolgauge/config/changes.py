@@ -10,6 +10,7 @@ from toolgauge.config.section import Section
 _AT_START = (
     "exporters.prometheus",
     "admin",
+    "inbox",
     "assemble.late_memory",
     "memory",
     "metrics.max_services",

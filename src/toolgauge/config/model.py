@@ -48,6 +48,12 @@ class Receivers(Section):
     otlp: OtlpReceiver = OtlpReceiver()
 
 
+class Inbox(Section):
+    """Requests that are acknowledged and not yet read."""
+
+    max_bytes: Annotated[Size, Field(gt=0)] = 64 * _MIB
+
+
 class Prometheus(Listener):
     """The scrape endpoint: score metrics and our own."""
 
@@ -193,6 +199,7 @@ class Config(Section):
     """The configuration of one process."""
 
     receivers: Receivers = Receivers()
+    inbox: Inbox = Inbox()
     exporters: Exporters = Exporters()
     criteria: tuple[CriterionNode, ...] = ()
     criteria_files: tuple[str, ...] = ()

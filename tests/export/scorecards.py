@@ -126,13 +126,7 @@ def emitter(
 
 def span_attributes(card: Scorecard, by: Annotations | None = None) -> dict[str, dict[str, str | bool | int | float]]:
     """Read what is said on the spans that a scorecard names, by span id."""
-    collecting = (by if by is not None else Annotations()).collecting(card)
-    while True:
-        try:
-            next(collecting)
-        except StopIteration as done:
-            said: dict[str, dict[str, bytes]] = done.value
-            break
+    said = (by if by is not None else Annotations()).collect(card)
     read = {span_id: plain(Span.FromString(b"".join(on_span.values())).attributes) for span_id, on_span in said.items()}
     return {span_id: attributes for span_id, attributes in read.items() if attributes}
 

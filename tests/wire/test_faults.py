@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -18,21 +18,21 @@ from toolgauge.service.service import Service
 
 
 class FailsOnce:
-    """A sink of scorecards that fails on the first one, in `recording` or in `encoding`."""
+    """A sink of scorecards that fails on the first one, in `record` or in `requests`."""
 
     def __init__(self, sink: ScorecardSink, where: str) -> None:
         self._sink = sink
         self._where = where
         self.recorded = 0
 
-    def recording(self, scorecard: Scorecard) -> Iterator[None]:
-        self._fail_in("recording")
-        yield from self._sink.recording(scorecard)
+    def record(self, scorecard: Scorecard) -> None:
+        self._fail_in("record")
+        self._sink.record(scorecard)
         self.recorded += 1
 
-    def encoding(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing | None]:
-        self._fail_in("encoding")
-        return self._sink.encoding(scorecards)
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
+        self._fail_in("requests")
+        return self._sink.requests(scorecards)
 
     def _fail_in(self, where: str) -> None:
         if where == self._where:
@@ -68,7 +68,7 @@ async def until(wanted: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("where", ["recording", "encoding"])
+@pytest.mark.parametrize("where", ["record", "requests"])
 async def test_a_fault_in_scoring_is_counted_and_told_once_and_stops_nothing(
     where: str, caplog: pytest.LogCaptureFixture
 ):
@@ -77,7 +77,7 @@ async def test_a_fault_in_scoring_is_counted_and_told_once_and_stops_nothing(
         await send(service, "pydantic-ai", "tool_error")
         await until(lambda: metrics.faults.value(("KeyError",)) == 1)
         await send(service, "pydantic-ai", "unknown_tool")
-        await until(lambda: sinks[0].recorded == (1 if where == "recording" else 2))
+        await until(lambda: sinks[0].recorded == (1 if where == "record" else 2))
         await until(lambda: service.pipeline.spans_held == 0)
         received = metrics.spans.value(("received", "", ""))
         assert metrics.spans.value(("consumed", "", "")) == received > 0
@@ -88,7 +88,7 @@ async def test_a_fault_in_scoring_is_counted_and_told_once_and_stops_nothing(
 
 
 async def test_a_fault_at_the_end_costs_one_trajectory_and_not_the_others():
-    async with running("recording") as (service, sinks):
+    async with running("record") as (service, sinks):
         for scenario in ("tool_error", "unknown_tool", "one_call"):
             await send(service, "pydantic-ai", scenario)
         assert service.pipeline.spans_held > 0

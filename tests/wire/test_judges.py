@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -33,12 +33,12 @@ class Seen:
         self._sink = sink
         self.scorecards: list[Scorecard] = []
 
-    def recording(self, scorecard: Scorecard) -> Iterator[None]:
+    def record(self, scorecard: Scorecard) -> None:
         self.scorecards.append(scorecard)
-        yield from self._sink.recording(scorecard)
+        self._sink.record(scorecard)
 
-    def encoding(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing | None]:
-        return self._sink.encoding(scorecards)
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
+        return self._sink.requests(scorecards)
 
     @property
     def first(self) -> list[Scorecard]:
@@ -225,8 +225,8 @@ async def test_an_installed_evaluator_asks_and_scores_from_a_file_to_a_scorecard
 
 async def test_a_fault_in_telling_what_judges_said_costs_one_scorecard_and_not_the_others():
     class Fails(Seen):
-        def recording(self, scorecard: Scorecard) -> Iterator[None]:
-            yield from super().recording(scorecard)
+        def record(self, scorecard: Scorecard) -> None:
+            super().record(scorecard)
             if scorecard.by_judges and len(self.by_judges) == 1:
                 raise KeyError("a secret of a span")
 

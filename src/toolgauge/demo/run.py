@@ -6,7 +6,7 @@ assembling are shortened, so that it ends by itself in well under half a minute.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import as_file, files
 
 import aiohttp
@@ -39,14 +39,14 @@ class Watched:
         self._sink = sink
         self._seen = seen
 
-    def recording(self, scorecard: Scorecard) -> Iterator[None]:
+    def record(self, scorecard: Scorecard) -> None:
         """Note the scorecard and hand it on."""
-        yield from self._sink.recording(scorecard)
+        self._sink.record(scorecard)
         self._seen.append(scorecard)
 
-    def encoding(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing | None]:
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
         """Hand on."""
-        return self._sink.encoding(scorecards)
+        return self._sink.requests(scorecards)
 
 
 async def run(say: Callable[[str], None]) -> None:

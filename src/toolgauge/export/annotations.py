@@ -4,7 +4,7 @@ Only what a span can say without doubt: results of shadow criteria stay off, and
 one criterion for one span (calls that share the model's span), which would overwrite each other.
 """
 
-from collections.abc import Generator, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from toolgauge.export import names
 from toolgauge.export.memo import Memo
@@ -13,7 +13,6 @@ from toolgauge.model.outcomes import Errored, Outcome, Result, Scorecard, Scored
 
 # A field of Span.
 SPAN_ATTRIBUTES = tag(9)
-_PAUSE_EVERY = 500
 # No criterion has this name.
 _OF_THE_RUN = ""
 
@@ -38,11 +37,10 @@ class Annotations:
     def __init__(self) -> None:
         self._written: Memo[Hashable, bytes] = Memo()
 
-    def collecting(self, scorecard: Scorecard) -> Generator[None, None, dict[str, dict[str, bytes]]]:
-        """Collect for each judged span of the trace and for the run's root, by span id, what each criterion says.
+    def collect(self, scorecard: Scorecard) -> dict[str, dict[str, bytes]]:
+        """Collect the attributes of each judged span of the trace and of the run's root, by span id and criterion.
 
-        Said in bytes: attributes of a serialised span. Nothing for conversations. Pauses, as a run may have a hundred
-        thousand calls.
+        They are fields of a serialised span. None for conversations.
         """
         spans: dict[str, dict[str, bytes]] = {}
         trajectory = scorecard.trajectory
@@ -51,13 +49,10 @@ class Annotations:
             return spans
         if trajectory.root is not None:
             spans[trajectory.root.span_id] = {_OF_THE_RUN: self._closed(trajectory.closed_because)}
-        for first in range(0, len(live), _PAUSE_EVERY):
-            if first:
-                yield
-            self._collect(live[first : first + _PAUSE_EVERY], trajectory.trace_id, spans)
+        self._add(live, trajectory.trace_id, spans)
         return spans
 
-    def _collect(self, results: Iterable[Result], trace_id: str, spans: dict[str, dict[str, bytes]]) -> None:
+    def _add(self, results: Iterable[Result], trace_id: str, spans: dict[str, dict[str, bytes]]) -> None:
         said, said_of, said_by = b"", None, None
         for result in results:
             target, criterion, outcome = result.target, result.criterion, result.outcome

@@ -5,7 +5,6 @@ Nothing here sends: requests leave through the same queue and retry as the sende
 
 # pyright: reportUnknownMemberType=false
 
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -26,7 +25,8 @@ from toolgauge.selfmetrics import SelfMetrics
 class Emitter:
     """Says what was scored: scorecard spans, evaluation events, and metrics, as OTLP.
 
-    `start_ns` is when this process began to count.
+    `start_ns` is when this process began to count. `record`, `requests`, `adopt` and `keep` belong to one thread, the
+    worker; `metrics`, `snapshot` and `metrics_request` may be called in any.
     """
 
     def __init__(
@@ -63,19 +63,11 @@ class Emitter:
         self._scores.keep(streams)
 
     def record(self, scorecard: Scorecard) -> None:
-        """Move the metric cells without a pause."""
-        deque(self.recording(scorecard), maxlen=0)
-
-    def recording(self, scorecard: Scorecard) -> Iterator[None]:
-        """Move the metric cells; pause now and then."""
-        return self._scores.recording(scorecard)
+        """Count the scorecard in the metrics."""
+        self._scores.record(scorecard)
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
-        """Yield what `encoding` yields without its pauses."""
-        return (outgoing for outgoing in self.encoding(scorecards) if outgoing is not None)
-
-    def encoding(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing | None]:
-        """Encode scorecard spans and events: one request a signal, several when it would become too large; and pauses."""
+        """Encode scorecard spans and events: one request a signal, several when it would become too large."""
         return self._scorecards.encode(scorecards)
 
     def metrics(self, now_ns: int) -> Outgoing:

@@ -16,9 +16,8 @@ from toolgauge.model.outcomes import Scorecard
 
 # gRPC servers, the Collector's among them, refuse 4 MiB and more unless told otherwise.
 _MAX_REQUEST_BYTES = 2 * 1024 * 1024
-# So many results are written, and so many small scorecards, without a pause.
-_PAUSE_EVERY = 50
-_PAUSE_AFTER_SCORECARDS = 20
+# Between two looks whether a request is full, and for as long as the parts of results are kept.
+_RESULTS_AT_ONCE = 50
 
 
 class ScorecardEncoder:
@@ -33,27 +32,21 @@ class ScorecardEncoder:
         self._around = around
         self._count_judged = count_judged
 
-    def encode(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing | None]:
-        """Yield requests of at most about 2 MiB, none when there is nothing to say, and pauses (`None`)."""
+    def encode(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
+        """Yield requests of at most about 2 MiB, none when there is nothing to export."""
         spans, records = Requests(self._around, _MAX_REQUEST_BYTES), Requests(self._around, _MAX_REQUEST_BYTES)
-        for count, scorecard in enumerate(scorecards, 1):
+        for scorecard in scorecards:
             span = ScorecardSpan()
-            yield from self._adding_results(scorecard, span, records)
+            yield from self._add_results(scorecard, span, records)
             if not span.is_empty:
                 yield from _own("traces", self._add_span(scorecard, span, spans))
-            if count % _PAUSE_AFTER_SCORECARDS == 0:
-                yield None
         yield from _own("traces", spans.rest())
         yield from _own("logs", records.rest())
 
-    def _adding_results(
-        self, scorecard: Scorecard, span: ScorecardSpan, records: Requests
-    ) -> Iterator[Outgoing | None]:
+    def _add_results(self, scorecard: Scorecard, span: ScorecardSpan, records: Requests) -> Iterator[Outgoing]:
         places = self._places.of(scorecard)
-        for first in range(0, len(scorecard.results), _PAUSE_EVERY):
-            if first:
-                yield None
-            part = scorecard.results[first : first + _PAUSE_EVERY]
+        for first in range(0, len(scorecard.results), _RESULTS_AT_ONCE):
+            part = scorecard.results[first : first + _RESULTS_AT_ONCE]
             said = self._results.said(part)
             stand = places.places(part)
             span.add(part, said, stand)

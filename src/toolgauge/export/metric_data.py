@@ -28,7 +28,11 @@ _CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
 
 
 def snapshot(registry: MetricRegistry) -> tuple[Registered, ...]:
-    """Copy all cells, so that they can be written elsewhere while they move on. Absent values are left out."""
+    """Copy all cells, so that they can be written while they move on. Absent values are left out.
+
+    May be called in any thread: a dict or a list is copied in one step, in which no other thread changes it. A histogram's
+    cell is copied in several, so its sum may lack, or be ahead by, the one measurement that is being made.
+    """
     return tuple(_copy(metric) for metric in registry)
 
 
@@ -39,10 +43,10 @@ def _copy(metric: Registered) -> Registered:
             counted = metric.current()
             return replace(metric, cells=dict(counted) if counted or metric.labels else {(): 0}, observe=None)
         case Gauge():
-            finite = {labels: value for labels, value in metric.current().items() if math.isfinite(value)}
+            finite = {labels: value for labels, value in dict(metric.current()).items() if math.isfinite(value)}
             return replace(metric, cells=finite, observe=None)
         case Histogram():
-            cells = {labels: _copy_cell(cell) for labels, cell in metric.cells.items()}
+            cells = {labels: _copy_cell(cell) for labels, cell in metric.cells.copy().items()}
             return replace(metric, cells=cells)
 
 

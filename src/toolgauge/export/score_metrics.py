@@ -3,7 +3,7 @@
 A result that is no score goes to the counter and never into the histogram: its mean would move.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from toolgauge.export.fit import fit_label
 from toolgauge.export.labels import LabelCaps
 from toolgauge.export.memo import Memo
 from toolgauge.model.metrics import Exemplar, Labels, MetricRegistry
-from toolgauge.model.outcomes import NotEvaluated, Outcome, Result, Scorecard, Scored, outcome_word
+from toolgauge.model.outcomes import NotEvaluated, Outcome, Scorecard, Scored, outcome_word
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
@@ -29,8 +29,6 @@ _STREAM_LABELS = (
     names.LEVEL,
     names.ENFORCE,
 )
-# So many results or calls are counted without a pause.
-_PAUSE_EVERY = 300
 _CRITERION = slice(_STREAM_LABELS.index(names.CRITERION), _STREAM_LABELS.index(names.REVISION) + 1)
 
 
@@ -51,7 +49,7 @@ _CHARACTER_BYTES = 4
 
 
 class ScoreMetrics:
-    """The cells that every scorecard moves."""
+    """The cells that every scorecard moves. Belongs to the thread that records scorecards; any thread may read the cells."""
 
     def __init__(self, settings: EmitSettings, registry: MetricRegistry) -> None:
         self._scores = registry.histogram(
@@ -77,33 +75,27 @@ class ScoreMetrics:
         self._known: Memo[_Evaluated, _Series] = Memo()
         self._known_calls: Memo[_Call, Labels] = Memo()
 
-    def recording(self, scorecard: Scorecard) -> Iterator[None]:
-        """Count a scorecard; pause now and then."""
+    def record(self, scorecard: Scorecard) -> None:
+        """Count a scorecard."""
         # The first scorecard of a trajectory counts it; that of its judges comes after it.
         if not scorecard.by_judges:
-            yield from self._counting_trajectory(scorecard.trajectory)
-        for first in range(0, len(scorecard.results), _PAUSE_EVERY):
-            if first:
-                yield
-            self._count_results(scorecard, scorecard.results[first : first + _PAUSE_EVERY])
+            self._count_trajectory(scorecard.trajectory)
+        self._count_results(scorecard)
 
     def keep(self, streams: Collection[tuple[str, str]]) -> None:
         """Drop the cells of all criteria but these, given by name and revision."""
         kept = {(fit_label(name), fit_label(revision)) for name, revision in streams}
         for cells in (self._scores.cells, self._evaluations.cells):
-            for labels in [labels for labels in cells if labels[_CRITERION] not in kept]:
+            for labels in [labels for labels in list(cells) if labels[_CRITERION] not in kept]:
                 del cells[labels]
         self._caps.forget(lambda stream: bool(stream) and stream[:2] not in kept)
         self._known = Memo()
 
-    def _counting_trajectory(self, trajectory: Trajectory) -> Iterator[None]:
+    def _count_trajectory(self, trajectory: Trajectory) -> None:
         self._trajectories.add(1, (trajectory.closed_because,))
         # A conversation's calls have been counted with their traces.
         if trajectory.scope == "trace":
-            for first in range(0, len(trajectory.calls), _PAUSE_EVERY):
-                if first:
-                    yield
-                self._count_calls(trajectory.service, trajectory.calls[first : first + _PAUSE_EVERY])
+            self._count_calls(trajectory.service, trajectory.calls)
 
     def _count_calls(self, service: str | None, calls: Iterable[ToolCall]) -> None:
         # As the counter's `add` does; this is done of every call.
@@ -121,13 +113,13 @@ class ScoreMetrics:
             self._known_calls.keep(call, labels, _size_bytes(call))
         return labels
 
-    def _count_results(self, scorecard: Scorecard, results: Iterable[Result]) -> None:
+    def _count_results(self, scorecard: Scorecard) -> None:
         trajectory, scored_at_ns = scorecard.trajectory, scorecard.scored_at_ns
         service, nowhere = trajectory.service, SpanRef(trajectory.trace_id, "")
         first_agent = trajectory.agents[0] if trajectory.agents else None
         # As the counter's `add` does; this is done of every result.
         known, counted, record = self._known, self._evaluations.cells, self._scores.record
-        for result in results:
+        for result in scorecard.results:
             outcome, call = result.outcome, result.call
             # Nearly all are scores, and sound ones.
             score = outcome if isinstance(outcome, Scored) and 0.0 <= outcome.value <= 1.0 else None

@@ -1,14 +1,18 @@
 """Counters, gauges and histograms as plain cells: a dict from label values to a number.
 
 A measurement through the OpenTelemetry SDK costs 14 to 27 us and a score makes several; a cell costs under
-one. Cells are written out as OTLP metric data and as OpenMetrics by `emit`, once a push or scrape.
+one. Cells are written out as OTLP metric data and as OpenMetrics by `export`, once a push or scrape.
+
+Threads: any thread adds to a counter and sets a gauge; one thread alone records in a histogram, the worker or the event
+loop. Cells move while they are written out: `snapshot` copies them first, whatever thread it is called in.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
+from threading import Lock
 from typing import TypeAlias, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 Labels: TypeAlias = tuple[str, ...]
 
@@ -47,10 +51,13 @@ class Counter(Struct, kw_only=True):
     labels: tuple[str, ...] = ()
     cells: dict[Labels, float] = {}
     observe: Callable[[], Mapping[Labels, float]] | None = None
+    # The worker and the event loop count spans in the same cells; between reading and writing a cell threads may switch.
+    _adding: Lock = field(default_factory=Lock)
 
     def add(self, amount: float = 1, labels: Labels = ()) -> None:
         """Add to one cell."""
-        self.cells[labels] = self.cells.get(labels, 0) + amount
+        with self._adding:
+            self.cells[labels] = self.cells.get(labels, 0) + amount
 
     def value(self, labels: Labels = ()) -> float:
         """Read one cell; 0 when nothing was added."""
@@ -128,7 +135,8 @@ class MetricRegistry:
         return self._register(Histogram(name=name, unit=unit, description=description, bounds=bounds, labels=labels))
 
     def __iter__(self) -> Iterator[Metric]:
-        return iter(self._metrics.values())
+        # A copy: a plug-in may register while another thread writes the metrics out.
+        return iter(tuple(self._metrics.values()))
 
     def _register(self, metric: _M) -> _M:
         if metric.name in self._metrics:

@@ -39,12 +39,12 @@ _RECEIVED = ("received", "", "")
 class ScorecardSink(Protocol):
     """Where scorecards go: `emit`'s emitter, or a list in a replay."""
 
-    def recording(self, scorecard: Scorecard) -> Iterable[None]:
-        """Count the scorecard in the metrics, step by step."""
+    def record(self, scorecard: Scorecard) -> None:
+        """Count the scorecard in the metrics."""
         ...
 
-    def encoding(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing | None]:
-        """Encode scorecard spans and events, each request when it is asked for; and pauses (`None`)."""
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
+        """Encode scorecard spans and events, each request when it is asked for."""
         ...
 
 
@@ -124,7 +124,7 @@ class Pipeline:
         # A large trace is joined in steps too; it is no longer open then.
         self._closing: Iterator[Trajectory | None] | None = None
         self._annotations = Annotations()
-        self._departures = Departures(outbox, sink.encoding, metrics)
+        self._departures = Departures(outbox, sink.requests, metrics)
         # Spans of requests that are being read at this moment.
         self._being_read = 0
         self._flushing: Iterator[None] | None = None
@@ -447,7 +447,7 @@ class Pipeline:
     def _finishing(self, trajectory: Trajectory, results: tuple[Result, ...], scorer: Scorer) -> Iterator[None]:
         scorecard = Scorecard(trajectory=trajectory, results=results, scored_at_ns=self._now_ns)
         try:
-            yield from self._sink.recording(scorecard)
+            self._sink.record(scorecard)
             yield
             self._departures.announce(scorecard)
             if trajectory.scope == "trace":
@@ -470,12 +470,12 @@ class Pipeline:
                 by_judges=True,
             )
             self._departures.announce(scorecard)
-            deque(self._sink.recording(scorecard), maxlen=0)
+            self._sink.record(scorecard)
             if answers.trajectory.scope == "trace":
                 self._count_annotations(scorecard, ())
 
     def _annotate(self, scorecard: Scorecard) -> Generator[None, None, None]:
-        said = yield from self._annotations.collecting(scorecard)
+        said = self._annotations.collect(scorecard)
         annotated: list[SpanRef] = []
         while held := self._hold.take(scorecard.trajectory.trace_id, _HELD_AT_ONCE):
             annotated += yield from self._departures.releasing(held, said)

@@ -79,15 +79,14 @@ class InProcess:
 
     # -- what the pipeline needs: a sink of scorecards, and an outbox -----------------------------------------------
 
-    def recording(self, scorecard: Scorecard) -> Iterable[None]:
-        """Count the scorecard and show it to the application, all at once: our thread has nothing else to do."""
+    def record(self, scorecard: Scorecard) -> None:
+        """Count the scorecard and show it to the application."""
         self._emitter.record(scorecard)
         if self._ways.on_scorecard is not None:
             with self._faults.survived():
                 self._ways.on_scorecard(scorecard)
-        return ()
 
-    def encoding(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
         """Encode scorecard spans and events."""
         return self._emitter.requests(scorecards)
 

@@ -21,12 +21,11 @@ class Collected:
     def __init__(self) -> None:
         self._scorecards: list[Scorecard] = []
 
-    def recording(self, scorecard: Scorecard) -> Iterable[None]:
+    def record(self, scorecard: Scorecard) -> None:
         """Keep the scorecard."""
         self._scorecards.append(scorecard)
-        return ()
 
-    def encoding(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
+    def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
         """Send nothing on."""
         del scorecards
         return []

@@ -215,7 +215,7 @@ def test_no_score_is_lost_while_the_destination_is_away_and_spans_fill_its_queue
         assert toolgauge.books()["refused"] > 0
         until(lambda: toolgauge.total("toolgauge_traces_open") == 0, "all trajectories to be closed", 60)
         sink.tell("/up")
-        toolgauge.settled(toolgauge.books()["received"], 60)
+        toolgauge.settled(int(toolgauge.books()["received"]), 60)
         until(lambda: toolgauge.total("toolgauge_send_queue_bytes") == 0, "all that is said of them to be sent", 30)
         assert sink.counted("unique_spans") == sent["acked_spans"]
         assert toolgauge.total("toolgauge_own_dropped_total") == 0

@@ -4,7 +4,7 @@ This is the only place where a name becomes a class. A plug-in that cannot be lo
 that names it and its package: running on without it would mean spans that silently go unread.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
@@ -29,19 +29,19 @@ def names(group: str) -> tuple[str, ...]:
 def load(group: str, name: str) -> Any:  # noqa: ANN401 - whatever the plug-in is; callers check it
     """Load one plug-in; raise `ConfigError` when there is none of this name, two, or it does not load."""
     points = tuple(entry_points(group=group, name=name))
-    kind = group.rpartition(".")[2].removesuffix("s")
     if not points:
+        kind = _kind(group)
         known = ", ".join(f"`{known}`" for known in names(group))
         raise ConfigError(f"no {kind} called `{name}`", hint=f"known {kind}s: {known or 'none'}")
-    if len({point.value for point in points}) > 1:
-        places = " and ".join(sorted(_place(point) for point in points))
-        raise ConfigError(f"{kind} `{name}` is offered twice: {places}", hint="uninstall one of the packages")
-    return _guarded(points[0].load, points[0], kind)
+    return _loaded(points)
 
 
 def dialects() -> tuple[Dialect, ...]:
     """Load all dialects, in the order in which they are asked."""
-    loaded = [_dialect(name) for name in names(DIALECTS)]
+    by_name: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=DIALECTS):
+        by_name.setdefault(point.name, []).append(point)
+    loaded = [_dialect(points) for _, points in sorted(by_name.items())]
     return tuple(sorted(loaded, key=lambda dialect: (dialect.rank, dialect.name)))
 
 
@@ -54,22 +54,34 @@ def evaluator(name: str) -> type:
     return cast("type[object]", loaded)
 
 
-def _dialect(name: str) -> Dialect:
-    factory = load(DIALECTS, name)
-    (point, *_) = entry_points(group=DIALECTS, name=name)
-    loaded = _guarded(factory, point, "dialect")
+def _dialect(points: Sequence[EntryPoint]) -> Dialect:
+    loaded = _guarded(_loaded(points), points[0])
     missing = [member for member in _DIALECT_MEMBERS if not hasattr(loaded, member)]
     if missing:
-        raise ConfigError(f"dialect {_place(point)} has no `{'`, `'.join(missing)}`")
+        raise ConfigError(f"dialect {_place(points[0])} has no `{'`, `'.join(missing)}`")
     return cast("Dialect", loaded)
 
 
-def _guarded(make: Callable[[], Any], point: EntryPoint, kind: str) -> Any:  # noqa: ANN401 - see `load`
+def _loaded(points: Sequence[EntryPoint]) -> Any:  # noqa: ANN401 - see `load`
+    """Load the plug-in that all of these name."""
+    point = points[0]
+    if len({point.value for point in points}) > 1:
+        places = " and ".join(sorted(_place(point) for point in points))
+        kind = _kind(point.group)
+        raise ConfigError(f"{kind} `{point.name}` is offered twice: {places}", hint="uninstall one of the packages")
+    return _guarded(point.load, point)
+
+
+def _kind(group: str) -> str:
+    return group.rpartition(".")[2].removesuffix("s")
+
+
+def _guarded(make: Callable[[], Any], point: EntryPoint) -> Any:  # noqa: ANN401 - see `load`
     try:
         return make()
     except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"cannot load {kind} {_place(point)}: {reason}") from error
+        raise ConfigError(f"cannot load {_kind(point.group)} {_place(point)}: {reason}") from error
 
 
 def _place(point: EntryPoint) -> str:

@@ -14,6 +14,8 @@ from tests.cli.command import run
 from toolgauge.cli.main import commands, main
 from toolgauge.model.errors import ConfigError, RecordingError, StartError
 
+RECORDING = Path(__file__).parent.parent / "corpus" / "strands" / "bad_json_latest.otlp.pb"
+
 
 def test_help_lists_every_command_on_stdout():
     ended = run("--help")
@@ -31,6 +33,18 @@ def test_help_needs_neither_grpc_nor_pydantic():
         "main(['--help'])\n"
         "loaded = {'grpc', 'pydantic', 'yaml', 'google.protobuf', 'aiohttp'} & set(sys.modules)\n"
         "sys.exit(f'loaded {loaded}' if loaded else 0)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_inspecting_a_recording_needs_neither_servers_nor_senders_nor_judges():
+    script = (
+        "import sys\n"
+        "from toolgauge.cli.main import main\n"
+        f"failed = main(['inspect', '--json', {str(RECORDING)!r}])\n"
+        "loaded = {'grpc', 'aiohttp', 'asyncio', 'jsonschema', 'opentelemetry.sdk'} & set(sys.modules)\n"
+        "sys.exit(f'loaded {loaded}' if loaded else failed)\n"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -1,6 +1,5 @@
 """The way out when there is none: no destination is configured, and scores are read from metrics alone."""
 
-from toolgauge.export.destination import Destination
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -13,7 +12,7 @@ class Leaf:
         metrics.spans_queued.observe = lambda: {("",): 0}
 
     @property
-    def destinations(self) -> tuple[Destination, ...]:
+    def destinations(self) -> tuple[()]:
         """There is none."""
         return ()
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from toolgauge.judge.asker import Asker
 from toolgauge.judge.client import Client, Preparing
+from toolgauge.judge.disabled import settled
 from toolgauge.judge.inquest import asked, concluded
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.judge.weight import weight
@@ -238,14 +239,6 @@ class Judges:
         self._bytes -= case.weight
         self._done.append(case.answers())
         self._changed.set()
-
-
-def settled(trajectory: Trajectory, inquiries: Sequence[Inquiry], outcome: Outcome) -> Answers:
-    """Answer all inquiries with the same outcome, but those that are settled."""
-    return Answers(
-        trajectory=trajectory,
-        answers=tuple((inquiry, ((None, inquiry.settled or outcome),)) for inquiry in inquiries),
-    )
 
 
 def _ended_if_open(outcome: Outcome | None) -> Outcome:

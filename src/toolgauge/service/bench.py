@@ -4,8 +4,8 @@ import asyncio
 import logging
 from collections.abc import Iterator
 
+from toolgauge.judge.disabled import DisabledJudges
 from toolgauge.judge.judges import Judges
-from toolgauge.judge.unasked import Unasked
 from toolgauge.model.judging import Answers, Inquiry
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.selfmetrics import JudgeMetrics
@@ -20,7 +20,7 @@ class Bench:
 
     def __init__(self, judges: Judges | None, metrics: JudgeMetrics) -> None:
         self._judges = judges
-        self._nobody = Unasked("no judge is configured")
+        self._nobody = DisabledJudges("no judge is configured")
         self._metrics = metrics
         self._leaving: dict[Judges, asyncio.Task[None]] = {}
         self._left: list[Answers] = []

@@ -12,7 +12,7 @@ from toolgauge.config.model import Config
 from toolgauge.export.emit_settings import EmitSettings
 from toolgauge.export.leaf import Leaf
 from toolgauge.export.redact import Redactor
-from toolgauge.judge.unasked import Unasked
+from toolgauge.judge.disabled import DisabledJudges
 from toolgauge.model.delivery import Outbox
 from toolgauge.model.judging import Judging
 from toolgauge.model.metrics import MetricRegistry
@@ -51,7 +51,7 @@ def make_pipeline(
         recognizer=recognizer,
         assembler=Assembler(assemble_settings(config), metrics, conversations=scorer.wants_conversations),
         scorer=scorer,
-        judging=judging or Unasked("judges are asked by `toolgauge serve` only"),
+        judging=judging or DisabledJudges("judges are asked by `toolgauge serve` only"),
         sink=sink,
         hold=Hold(config.hold.timeout, config.hold.max_bytes),
         outbox=outbox,

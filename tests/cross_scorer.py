@@ -1,7 +1,7 @@
-"""The README's table of what known scorers say of the same calls, and ours beside them.
+"""The table in docs/evaluators/comparison.md: known scorers on the same calls, and ours beside them.
 
     python -m tests.cross_scorer          # print it
-    python -m tests.cross_scorer --write  # put it into the README
+    python -m tests.cross_scorer --write  # put it into the page
 
 The scores of others were measured with their packages (`tests/golden/cross_scorer_cases.json`); those we reproduce are
 computed here and must be the same.
@@ -20,7 +20,7 @@ from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.offline.cases.case import Case
 from toolgauge.offline.cases.run import Cases
 
-ROOT = Path(__file__).parent.parent
+PAGE = Path(__file__).parent.parent / "docs" / "evaluators" / "comparison.md"
 MEASURED = Path(__file__).parent / "golden" / "cross_scorer_cases.json"
 _MARKS = ("<!-- cross-scorer -->\n", "<!-- /cross-scorer -->")
 
@@ -148,14 +148,13 @@ def _cell(said: Outcome) -> str:
 
 
 def written() -> str:
-    """Return the table that stands in the README."""
-    return (ROOT / "README.md").read_text().partition(_MARKS[0])[2].partition(_MARKS[1])[0]
+    """Return the table that the page holds."""
+    return PAGE.read_text().partition(_MARKS[0])[2].partition(_MARKS[1])[0]
 
 
 def _write() -> None:
-    readme = ROOT / "README.md"
-    before, mark, rest = readme.read_text().partition(_MARKS[0])
-    readme.write_text(before + mark + table() + _MARKS[1] + rest.partition(_MARKS[1])[2])
+    before, mark, rest = PAGE.read_text().partition(_MARKS[0])
+    PAGE.write_text(before + mark + table() + _MARKS[1] + rest.partition(_MARKS[1])[2])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The README's table of what is recovered from each framework's captured spans, made from the captures.
+"""The table in docs/dialects.md of what is recovered from each framework's captured spans, made from the captures.
 
     python -m tests.recovery_table          # print it
-    python -m tests.recovery_table --write  # put it into the README
+    python -m tests.recovery_table --write  # put it into the page
 
 A cell is the share of calls (conversation: of traces) for which toolgauge has what really happened, `all` when that
 is every one, `-` when there was nothing to find. What a producer does not export counts as not recovered: the table
@@ -23,7 +23,7 @@ from toolgauge.offline.replay.recordings import find_files, read
 from toolgauge.offline.replay.run import scorecards
 from toolgauge.service.pipeline_factory import offline_pipeline
 
-ROOT = Path(__file__).parent.parent
+PAGE = Path(__file__).parent.parent / "docs" / "dialects.md"
 CORPUS = Path(__file__).parent / "corpus"
 COLUMNS = ("names", "arguments", "results", "ids", "agents", "conversation", "rejected")
 _HEAD = "| captured from | version | calls | " + " | ".join(COLUMNS) + " |"
@@ -137,19 +137,18 @@ def _has_arguments(want: Mapping[str, Any], call: ToolCall) -> bool:
 
 
 def main() -> None:
-    """Print the table, or write it into the README."""
+    """Print the table, or write it into the page."""
     if "--write" not in sys.argv:
         print(table(), end="")
         return
-    readme = ROOT / "README.md"
-    before, _, rest = readme.read_text().partition(_MARKS[0])
+    before, _, rest = PAGE.read_text().partition(_MARKS[0])
     _, _, after = rest.partition(_MARKS[1])
-    readme.write_text(before + _MARKS[0] + table() + _MARKS[1] + after)
+    PAGE.write_text(before + _MARKS[0] + table() + _MARKS[1] + after)
 
 
 def written() -> str:
-    """Return the table that the README holds."""
-    return (ROOT / "README.md").read_text().partition(_MARKS[0])[2].partition(_MARKS[1])[0]
+    """Return the table that the page holds."""
+    return PAGE.read_text().partition(_MARKS[0])[2].partition(_MARKS[1])[0]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The README shows what known scorers say of the same calls: the originals we reproduce, and ours beside them."""
+"""The page of comparisons shows known scorers on the same calls: the originals we reproduce, and ours beside them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,7 +32,7 @@ def test_every_measured_scorer_is_in_the_table():
     assert shown == {name for case in CASES.values() for name in case["scores"]}
 
 
-def test_the_table_in_the_readme_is_made_from_the_cases():
+def test_the_table_on_the_page_is_made_from_the_cases():
     assert written() == table(), "run `python -m tests.cross_scorer --write`"
 
 

@@ -1,4 +1,4 @@
-"""What README, examples and changelog say is what the code does."""
+"""README, pages, examples and changelog describe what the code does, and the site of the pages builds."""
 
 import json
 import re
@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.walk.support import Walk
 from toolgauge import plugins
@@ -15,63 +14,77 @@ from toolgauge.cli.main import commands
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
 from toolgauge.config.show import shown
-from toolgauge.model.json import Json
 from toolgauge.service.criteria import load_configuration, load_for_replay
 from toolgauge.service.process import measure_process
 
 ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text()
+PAGES = {str(page.relative_to(ROOT)): page.read_text() for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]}  # fmt: skip
 
 
-def test_every_dialect_and_evaluator_has_its_row():
-    for group in (plugins.DIALECTS, plugins.EVALUATORS):
-        for name in plugins.names(group):
-            assert f"| `{name}` |" in README
+def rows(page: str) -> list[str]:
+    """The rows of the first table of a page."""
+    _, _, table = (DOCS / page).read_text().partition("\n|---")
+    return [line for line in table.partition("\n\n")[0].splitlines() if line.startswith("| `")]
 
 
-def test_every_metric_is_in_the_readme():
+def test_every_dialect_has_its_row():
+    named = [row.split("`")[1] for row in rows("dialects.md")]
+    assert sorted(named) == sorted(plugins.names(plugins.DIALECTS))
+
+
+def test_every_evaluator_has_its_row_with_its_parameters():
+    table = {row.split("`")[1]: row for row in (*rows("evaluators/index.md"), *rows("evaluators/originals.md"))}
+    for name in plugins.names(plugins.EVALUATORS):
+        fields: dict[str, object] = getattr(plugins.evaluator(name), "model_fields", {})
+        assert [field for field in fields if f"`{field}`" not in table[name]] == [], name
+
+
+def test_every_metric_is_on_the_page_of_metrics():
+    page = (DOCS / "metrics.md").read_text()
     registry = Walk().registry
     measure_process(registry)
-    assert [metric.name for metric in registry if f"`{metric.name}`" not in README] == []
+    assert [metric.name for metric in registry if f"`{metric.name}`" not in page] == []
 
 
-def test_every_command_is_in_the_readme():
-    missing = [name for name in commands.list_commands(commands.make_context("toolgauge", ["--help"], resilient_parsing=True)) if f"`toolgauge {name}" not in README and f"`{name}`" not in README]  # fmt: skip
-    assert not missing
+def test_every_command_is_on_the_page_of_commands():
+    page = (DOCS / "commands.md").read_text()
+    context = commands.make_context("toolgauge", ["--help"], resilient_parsing=True)
+    assert [name for name in commands.list_commands(context) if f"`toolgauge {name}" not in page and f"`{name}`" not in page] == []  # fmt: skip
 
 
-def test_every_parameter_of_an_evaluator_is_in_its_row():
-    for name in plugins.names(plugins.EVALUATORS):
-        (row,) = [line for line in README.splitlines() if line.startswith(f"| `{name}` |")]
-        fields: dict[str, object] = getattr(plugins.evaluator(name), "model_fields", {})
-        assert [field for field in fields if f"`{field}`" not in row] == []
-
-
-def test_the_configuration_in_the_readme_holds_defaults():
-    block = re.search(r"<!-- defaults -->\n```yaml\n(.*?)```", README, re.DOTALL)
-    assert block is not None
-    written: Json = yaml.safe_load(block[1])
-    assert _shared(yaml.safe_load(shown(Config())), written) == written
+def test_the_readme_stays_short_and_leads_to_every_page():
+    assert len(README.splitlines()) <= 150
+    index = (DOCS / "index.md").read_text()
+    pages = [page.name for page in DOCS.glob("*.md") if page.stem not in ("index", "changelog", "contributing")]
+    assert [page for page in pages if f"](docs/{page})" not in README] == []
+    assert [page for page in pages if f"]({page})" not in index] == []
 
 
 def test_the_reference_of_the_configuration_is_complete():
     """When it is not: paste what `toolgauge print-config` says."""
-    block = re.search(r"```yaml\n(.*?)```", (ROOT / "docs" / "configuration.md").read_text(), re.DOTALL)
+    block = re.search(r"```yaml\n(.*?)```", (DOCS / "configuration.md").read_text(), re.DOTALL)
     assert block is not None
     assert block[1] == shown(Config())
 
 
-def _shared(whole: Json, part: Json) -> Json:
-    """Leave of a configuration only the keys that a part of it names."""
-    if not isinstance(whole, dict) or not isinstance(part, dict):
-        return whole
-    return {key: _shared(whole.get(key), below) for key, below in part.items()}
-
-
-@pytest.mark.parametrize("name", ["tests", "src", "deploy", "examples"])
-def test_the_readme_names_only_what_is_there(name: str):
-    paths = re.findall(rf"\b{name}/[\w./-]*\w", README)
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_names_only_files_that_are_there(page: str):
+    paths = re.findall(r"(?<![\w/.-])(?:tests|src|deploy|examples|docs)/[\w./-]*\w", PAGES[page])
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_of_a_page_lead_to_files(page: str):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", PAGES[page])
+    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path):
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(tmp_path)]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (built.returncode, built.stderr) == (0, "")
 
 
 def test_the_example_configuration_and_criteria_are_valid():
@@ -86,9 +99,10 @@ def test_the_example_configuration_and_criteria_are_valid():
     ]
 
 
-def test_the_criterion_in_the_readme_is_valid(tmp_path: Path):
-    (yaml,) = re.findall(r"```yaml\n(criteria:.*?)```", README, re.DOTALL)
-    (tmp_path / "criteria.yaml").write_text(yaml)
+@pytest.mark.parametrize("page", ["README.md", "docs/criteria.md"])
+def test_the_criterion_on_a_page_is_valid(page: str, tmp_path: Path):
+    (criteria_file,) = re.findall(r"```yaml\n(criteria:.*?)```", PAGES[page], re.DOTALL)
+    (tmp_path / "criteria.yaml").write_text(criteria_file)
     _, criteria = load_for_replay((), (), (str(tmp_path / "criteria.yaml"),), {})
     assert criteria[-1].name == "refund-arguments"
 

@@ -1,4 +1,4 @@
-"""The README says of each framework what is really recovered from its captured spans."""
+"""The page of dialects has, for each framework, what is really recovered from its captured spans."""
 
 from tests.recovery_table import table, written
 

@@ -10,7 +10,7 @@ from tests.deploy.files import COLLECTORS, CONFIGURATIONS, DEPLOY, ROOT, documen
 from tests.wire.support import environment, toolgauge_command
 
 TOPOLOGIES = sorted(folder.name for folder in (DEPLOY / "collector").iterdir())
-README = (ROOT / "README.md").read_text()
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 
 
 def name(file: Path) -> str:
@@ -91,6 +91,6 @@ def targets(collector: dict[str, Any], exporter: str) -> set[int]:
     return ports(section)
 
 
-def test_the_readme_names_every_topology_and_folder():
+def test_the_page_of_operations_names_every_topology_and_folder():
     for folder in (*(f"deploy/collector/{topology}" for topology in TOPOLOGIES), "docker", "kubernetes", "systemd"):
-        assert folder in README
+        assert folder in OPERATIONS

@@ -116,9 +116,9 @@ def test_every_script_compiles_and_says_how_it_is_started(framework: str):
     assert "python agent.py" in script
 
 
-def test_the_lines_of_the_readme_are_all_that_is_needed():
-    readme = (EXAMPLES.parent / "README.md").read_text()
-    (lines,) = re.findall(r"```python\n(from opentelemetry.*?)```", readme, re.DOTALL)
+def test_the_lines_of_the_page_are_all_that_is_needed():
+    page = (EXAMPLES.parent / "docs" / "in-process.md").read_text()
+    (lines,) = re.findall(r"```python\n(from opentelemetry.*?)```", page, re.DOTALL)
     run = """
 from opentelemetry import trace
 tracer = provider.get_tracer("application")

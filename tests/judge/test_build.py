@@ -46,10 +46,10 @@ def test_a_model_that_cannot_be_had_is_an_error_before_anything_starts(tmp_path:
     assert "sk-key" not in f"{error.message} {error.hint}"
 
 
-def test_the_example_of_the_readme_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_example_of_the_page_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-key")
-    readme = (Path(__file__).parent.parent.parent / "README.md").read_text()
-    (example,) = re.findall(r"```yaml\n(judge:.*?)```", readme, re.DOTALL)
+    page = (Path(__file__).parents[2] / "docs" / "judges.md").read_text()
+    (example,) = re.findall(r"```yaml\n(judge:.*?)```", page, re.DOTALL)
     config, criteria = load_configuration([written(tmp_path, example)], [])
     assert config.judge is not None
     assert criteria[-1].name == "right-tool"

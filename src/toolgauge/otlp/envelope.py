@@ -8,6 +8,7 @@ from copy import copy
 
 from msgspec import Struct
 
+from toolgauge.otlp.bounds import check_request
 from toolgauge.otlp.messages import (
     REQUEST,
     Repeated,
@@ -62,7 +63,11 @@ def copied(written: Repeated[bytes]) -> tuple[bytes, ...]:
 
 
 def parse_request(body: bytes) -> RequestMessage:
-    """Parse the envelope of a request of spans or log records; raise `DecodeError` when it is broken."""
+    """Parse the envelope of a request of spans or log records; raise `DecodeError` when it is broken.
+
+    One that has too many groups or items for its size counts as broken.
+    """
+    check_request(body)
     return parse(REQUEST, body)
 
 

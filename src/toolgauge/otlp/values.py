@@ -6,13 +6,13 @@ cannot be decoded (nested too deep, cut off) reads as `None` and is counted: a l
 
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TypeVar, overload
 
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Value
 from toolgauge.model.records import SpanEvent
-from toolgauge.otlp.messages import ANY_VALUE, EVENT, AnyValueMessage, Repeated, parse
+from toolgauge.otlp.bounds import check_name, check_record, check_value
+from toolgauge.otlp.messages import ANY_VALUE, EVENT, AnyValueMessage, EventMessage, Repeated, parse
 
 Default = TypeVar("Default")
 Known = TypeVar("Known")
@@ -22,14 +22,9 @@ _ARRAY_TAG = bytes((_ARRAY,))
 _TEXT_OR_BYTES = bytes((_TEXT, 0x3A))
 # Tag of `ArrayValue.values`.
 _ELEMENT = 0x0A
-# What is nested and more than this is not read: as with the events below, no producer writes it, and nothing pauses.
+# What is nested and more than this is not read: no producer writes it.
 _LARGEST_NESTED = 4 << 20
-_MOST_ELEMENTS = 50_000
-# Histories that are flattened have some thousands.
-_MOST_ATTRIBUTES = 50_000
 _MEMO_VALUE_BYTES = 64
-# SDKs keep 128 of a span. So many take 60 ms, without a pause.
-_MOST_EVENTS = 10_000
 _MEMO_ENTRIES = 4096
 # Tools on offer and instructions come again with each model call and are long: to compare the bytes takes a twentieth of
 # the time in which they are decoded, and what is one object has its hash at hand.
@@ -77,24 +72,12 @@ def _slow_value(raw: bytes) -> Value:
         return None
     if size > _LARGEST_NESTED and raw[0] not in _TEXT_OR_BYTES:
         raise DecodeError("the value is too large")
-    return _from_message(parse(ANY_VALUE, raw), _Room())
+    if raw[0] not in _TEXT_OR_BYTES:
+        check_value(raw)
+    return _from_message(parse(ANY_VALUE, raw))
 
 
-class _Room:
-    """For so many more elements."""
-
-    __slots__ = ("_left",)
-
-    def __init__(self) -> None:
-        self._left = _MOST_ELEMENTS
-
-    def take(self, elements: int) -> None:
-        self._left -= elements
-        if self._left < 0:
-            raise DecodeError("the value has too many elements")
-
-
-def _from_message(message: AnyValueMessage, room: _Room) -> Value:
+def _from_message(message: AnyValueMessage) -> Value:
     match message.WhichOneof("value"):
         case "string_value":
             return text(message.string_value)
@@ -107,13 +90,9 @@ def _from_message(message: AnyValueMessage, room: _Room) -> Value:
         case "bytes_value":
             return message.bytes_value
         case "array_value":
-            elements = message.array_value.values
-            room.take(len(elements))
-            return [_from_message(element, room) for element in elements]
+            return [_from_message(element) for element in message.array_value.values]
         case "kvlist_value":
-            entries = message.kvlist_value.values
-            room.take(len(entries))
-            return {text(entry.key): _from_message(entry.value, room) for entry in entries}
+            return {text(entry.key): _from_message(entry.value) for entry in message.kvlist_value.values}
         case None:
             return None
 
@@ -260,17 +239,16 @@ class Attributes(Mapping[str, Value]):
         return len(self._raw)
 
 
-def check_number(attributes: Mapping[str, bytes]) -> None:
-    """Raise `DecodeError` when these are more than any producer writes."""
-    if len(attributes) > _MOST_ATTRIBUTES:
-        raise DecodeError("there are too many attributes")
+def _parse_event(raw: bytes) -> EventMessage:
+    """Parse an event; raise `DecodeError` when it cannot be parsed or is beyond the bounds."""
+    check_record(raw)
+    message = parse(EVENT, raw)
+    check_name(message.name)
+    return message
 
 
 class Events(Sequence[SpanEvent]):
-    """The events of a span, parsed when the first of them is asked for.
-
-    One that cannot be parsed is left out, and so are those that are more than any producer writes.
-    """
+    """The events of a span, parsed when the first of them is asked for; one that cannot be parsed is left out."""
 
     __slots__ = ("_parsed", "_raw", "_values")
 
@@ -298,11 +276,9 @@ class Events(Sequence[SpanEvent]):
         return self._parsed
 
     def _parse(self) -> Iterator[SpanEvent]:
-        self._values.undecodable += max(0, len(self._raw) - _MOST_EVENTS)
-        for raw in islice(self._raw, _MOST_EVENTS):
+        for raw in self._raw:
             try:
-                message = parse(EVENT, raw)
-                check_number(message.attributes)
+                message = _parse_event(raw)
             except DecodeError:
                 self._values.undecodable += 1
                 continue

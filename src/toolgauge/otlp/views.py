@@ -9,10 +9,11 @@ from typing import TypeVar
 
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import LogRecord, Resource, Scope, Span, SpanKind, SpanRef, StatusCode, remote_flag
+from toolgauge.otlp.bounds import check_events, check_name, check_record, check_span
 from toolgauge.otlp.heads import are_ids, is_span_id
 from toolgauge.otlp.messages import LOG_RECORD, RESOURCE, SCOPE, SPAN, Repeated, parse
 from toolgauge.otlp.pieces import joined
-from toolgauge.otlp.values import Attributes, Events, Values, check_number, text
+from toolgauge.otlp.values import Attributes, Events, Values, text
 
 Known = TypeVar("Known")
 
@@ -50,24 +51,25 @@ class Views:
         return self._values.undecodable
 
     def span(self, raw: bytes, resource: Resource, scope: Scope) -> Span:
-        """View a raw span; raise `DecodeError` when it cannot be parsed, is too large, or has no valid ids."""
+        """View a raw span; raise `DecodeError` when it cannot be parsed, is beyond the bounds, or has no valid ids."""
+        check_span(raw)
         message = parse(SPAN, raw)
-        attributes = message.attributes
-        check_number(attributes)
         trace_id, span_id, parent = message.trace_id, message.span_id, message.parent_span_id
         if not are_ids(trace_id, span_id):
             raise DecodeError("the span has no valid ids")
-        status, events, flags = message.status, message.events, message.flags
+        name, status, events, flags = message.name, message.status, message.events, message.flags
+        check_name(name)
+        check_events(len(events))
         status_message = status.message
         return Span(
             ref=SpanRef(trace_id.hex(), span_id.hex()),
             parent_span_id=parent.hex() if is_span_id(parent) else None,
             parent_is_remote=remote_flag(flags) if flags else None,
-            name=text(message.name),
+            name=text(name),
             kind=_KINDS.get(message.kind, "unspecified"),
             start_ns=message.start_time_unix_nano,
             end_ns=message.end_time_unix_nano,
-            attributes=Attributes(attributes, self._values),
+            attributes=Attributes(message.attributes, self._values),
             events=Events(events, self._values) if events else (),
             status=_STATUS_CODES.get(status.code, "unset"),
             status_message=text(status_message) if status_message else "",
@@ -77,11 +79,11 @@ class Views:
         )
 
     def log_record(self, raw: bytes, resource: Resource, scope: Scope) -> LogRecord:
-        """View a raw log record; raise `DecodeError` when it cannot be parsed or is too large."""
+        """View a raw log record; raise `DecodeError` when it cannot be parsed or is beyond the bounds."""
+        check_record(raw)
         message = parse(LOG_RECORD, raw)
-        written = message.attributes
-        check_number(written)
-        attributes = Attributes(written, self._values)
+        check_name(message.event_name)
+        attributes = Attributes(message.attributes, self._values)
         event_name = text(message.event_name) or attributes.get(_EVENT_NAME)
         trace_id, span_id = message.trace_id, message.span_id
         has_span = are_ids(trace_id, span_id)
@@ -118,6 +120,7 @@ class Views:
 
     def _parse_resource(self, raw: bytes) -> Resource:
         try:
+            check_record(raw)
             attributes = Attributes(parse(RESOURCE, raw).attributes, self._values)
         except DecodeError:
             return Resource(service=None, attributes={})
@@ -127,6 +130,7 @@ class Views:
     def _parse_scope(self, raw: bytes) -> KnownScope:
         try:
             message = parse(SCOPE, raw)
+            check_name(message.name)
         except DecodeError:
             return KnownScope(Scope(name="", version=""), is_named=False, is_own=False)
         name = text(message.name)

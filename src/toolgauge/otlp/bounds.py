@@ -1,0 +1,129 @@
+"""Bounds on the number of fields in a message, checked on its bytes before protobuf makes objects of them.
+
+A field of two bytes can become an object of 160: without a bound, one request of 64 MiB takes gigabytes. What exceeds
+a bound has more fields than any producer writes.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from toolgauge.model.errors import DecodeError
+
+# The fields of a message that hold messages whose fields count as well, by field number.
+_Nested: TypeAlias = "Mapping[int, _Nested]"
+
+# Smaller ones are not counted: protobuf takes at most 2 MiB for such a record, and 30 MiB for such a request.
+_SMALL_RECORD = 1 << 16
+_SMALL_REQUEST = 1 << 20
+# So many fields may be as small as they like; beyond that, each needs some bytes, as all that mean something do.
+_FREE_FIELDS = 4096
+_SMALLEST_FIELD = 8
+_SMALLEST_ITEM = 16
+_MOST_FIELDS = 100_000
+# SDKs keep 128 of a span.
+_MOST_EVENTS = 10_000
+_LONGEST_NAME = 1 << 14
+_VARINT, _DELIMITED = 0, 2
+_FIXED_BYTES = {1: 8, 5: 4}
+_LONGEST_VARINT = 10
+_DEEPEST = 101
+
+_FLAT: _Nested = {}
+_SPAN: _Nested = {11: _FLAT}
+_REQUEST: _Nested = {1: {2: _FLAT}}
+_VALUE: dict[int, _Nested] = {}
+_VALUE.update({5: {1: _VALUE}, 6: {1: {2: _VALUE}}})
+
+
+def check_request(body: bytes) -> None:
+    """Raise `DecodeError` when a request has too many groups, spans, log records or metrics for its size."""
+    if len(body) >= _SMALL_REQUEST:
+        _check(body, _REQUEST, _FREE_FIELDS + len(body) // _SMALLEST_ITEM)
+
+
+def check_span(raw: bytes) -> None:
+    """Raise `DecodeError` when a span has too many attributes, events and links."""
+    if len(raw) >= _SMALL_RECORD:
+        _check(raw, _SPAN, _room(raw))
+
+
+def check_record(raw: bytes) -> None:
+    """Raise `DecodeError` when a log record, a resource, a scope or an event has too many fields."""
+    if len(raw) >= _SMALL_RECORD:
+        _check(raw, _FLAT, _room(raw))
+
+
+def check_value(raw: bytes) -> None:
+    """Raise `DecodeError` when a list or an object has too many elements, those of its elements included."""
+    if len(raw) >= _SMALL_RECORD:
+        _check(raw, _VALUE, _FREE_FIELDS + _MOST_FIELDS)
+
+
+def check_events(count: int) -> None:
+    """Raise `DecodeError` when a span has too many events."""
+    if count > _MOST_EVENTS:
+        raise DecodeError("there are more events than any producer writes")
+
+
+def check_name(name: bytes) -> None:
+    """Raise `DecodeError` when the name of a span, an event or a scope is too long."""
+    if len(name) > _LONGEST_NAME:
+        raise DecodeError("the name is longer than any producer writes")
+
+
+def _room(raw: bytes) -> int:
+    return _FREE_FIELDS + min(len(raw) // _SMALLEST_FIELD, _MOST_FIELDS)
+
+
+def _check(raw: bytes, nested: _Nested, room: int) -> None:
+    # Deep first, as far as protobuf goes: a message that is nested deeper is broken for it.
+    open_messages = [(_fields(raw, 0, len(raw)), nested)]
+    while open_messages:
+        fields, inner = open_messages[-1]
+        for number, start, end in fields:
+            room -= 1
+            if room < 0:
+                raise DecodeError("there are more fields than any producer writes")
+            if number in inner and len(open_messages) < _DEEPEST:
+                open_messages.append((_fields(raw, start, end), inner[number]))
+                break
+        else:
+            open_messages.pop()
+
+
+def _fields(raw: bytes, position: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the number of each field and where its content starts and ends, up to where the bytes are broken.
+
+    The fields of a group are yielded as if they stood beside it.
+    """
+    while position < end:
+        tag = raw[position]
+        start = position + 1
+        if tag > 0x7F:
+            tag, start = _long_varint(raw, position)
+        wire = tag & 7
+        if wire == _DELIMITED and start < end:
+            size = raw[start]
+            if size > 0x7F:
+                size, start = _long_varint(raw, start)
+            else:
+                start += 1
+            position = start + size
+        elif wire == _VARINT:
+            position = _long_varint(raw, start)[1]
+        else:
+            position = start + _FIXED_BYTES.get(wire, 0)
+        if position > end:
+            return
+        yield tag >> 3, start, position
+
+
+def _long_varint(raw: bytes, position: int) -> tuple[int, int]:
+    """Read a number; return it and where it ends, which is behind the end of `raw` when it is broken."""
+    number = shift = 0
+    for byte in raw[position : position + _LONGEST_VARINT]:
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return number, position + shift // 7
+    return 0, len(raw) + 1

@@ -81,13 +81,13 @@ def test_the_chain_of_parents_runs_through_unread_spans_in_any_order(order: tupl
     assert (trajectory.closed_because, trajectory.attributes) == ("run_ended", {"tier": "gold"})
 
 
-def test_ids_that_come_in_parts_complete_the_chain_as_those_that_come_at_once():
+def test_thousands_of_ids_complete_the_chain_of_parents():
     box, _ = assembler()
     box.add(reading("run", agent("a"), parent="h0"), 0)
     heads = [head(f"h{number}", parent=f"h{number + 1}" if number < 1999 else None) for number in range(2000)]
-    pauses = list(box.adding_heads(heads, 1 * SECOND_NS))
+    box.add_heads(heads, 1 * SECOND_NS)
     due_ns, trajectory = run_out(box)
-    assert (len(pauses), due_ns, trajectory.closed_because) == (4, 7 * SECOND_NS, "run_ended")
+    assert (due_ns, trajectory.closed_because) == (7 * SECOND_NS, "run_ended")
 
 
 def test_without_a_missing_parent_a_trace_closes_when_idle():

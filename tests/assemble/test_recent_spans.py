@@ -44,17 +44,11 @@ def test_one_large_request_does_not_fill_more_than_the_memory():
     assert found == [4, 5, 6]
 
 
-def test_many_spans_are_sorted_with_pauses_and_none_is_missed():
+def test_of_many_spans_none_is_missed():
     recent = RecentSpans(50_000)
     for number in range(20):
         recent.add_heads([packed_head(TRACE, bytes((number, at >> 8, at & 255)) + b"s" * 5) for at in range(1000)])
-    pauses = 0
-    for _ in recent.sorting():
-        pauses += 1
-        if pauses == 2:
-            recent.add_heads([ROOT])
-    assert pauses >= 3
-    assert list(recent.sorting()) == []
+    recent.add_heads([ROOT])
     assert [one.span_id[:3] for one in recent.take_heads(TRACE)[::1000]] == [
         bytes((number, 0, 0)) for number in range(20)
     ] + [ROOT.span_id[:3]]

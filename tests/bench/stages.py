@@ -35,9 +35,8 @@ _FUNCTIONS: tuple[tuple[object, str, str], ...] = (
     (Walk, "wait", "pipeline: time, all else"),
 )
 _GENERATORS: tuple[tuple[object, str, str], ...] = (
-    (pipeline, "surveying", "decode: envelope, marks, views"),
-    (Decoder, "reading_traces", "decode: envelope, marks, views"),
-    (Assembler, "closing", "assemble: join"),
+    (Decoder, "traces", "decode: envelope, marks, views"),
+    (Assembler, "closed", "assemble: join"),
     (Scorer, "score", "score"),
     (pipeline.Pipeline, "_annotate", "emit: annotate held spans"),
     (Emitter, "recording", "emit: metrics"),

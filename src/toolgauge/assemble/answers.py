@@ -4,7 +4,7 @@ Every later input repeats every earlier answer, those of earlier traces included
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 
 from msgspec import Struct
@@ -12,7 +12,6 @@ from msgspec import Struct
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair
-from toolgauge.assemble.pauses import WORK, Pace, in_order, parts
 from toolgauge.model.observations import CallAnswered
 
 
@@ -36,27 +35,23 @@ class Answers:
         self._told_in: dict[str, dict[str, list[_Told]]] = {}
         self._by_order: dict[int, CallAnswered] = {}
 
-    def collecting(self, answering: Sequence[Node], pairs: Sequence[Pair], pace: Pace) -> Generator[None, None, None]:
-        """Find them; `answering` nodes and `pairs` come in order of time. Pauses now and then."""
+    def collecting(self, answering: Sequence[Node], pairs: Sequence[Pair]) -> None:
+        """Find them; `answering` nodes and `pairs` come in order of time."""
         if not answering:
             return
         asked = self._asked
-        for part in parts(pairs):
-            for pair in part:
-                call_id = pair.call_id
-                if call_id is not None:
-                    times = asked.get(call_id)
-                    if times is None:
-                        asked[call_id] = [pair.asking.time_ns]
-                    else:
-                        self._occurrence[id(pair)] = len(times)
-                        times.append(pair.asking.time_ns)
-            pace.left -= len(part)
-            if pace.left < 0:
-                yield pace.rest()
-        have_ids = yield from self._with_ids(answering, pace)
+        for pair in pairs:
+            call_id = pair.call_id
+            if call_id is not None:
+                times = asked.get(call_id)
+                if times is None:
+                    asked[call_id] = [pair.asking.time_ns]
+                else:
+                    self._occurrence[id(pair)] = len(times)
+                    times.append(pair.asking.time_ns)
+        have_ids = self._with_ids(answering)
         if not have_ids:
-            self._by_order = yield from _without_ids(answering, pairs, pace)
+            self._by_order = _without_ids(answering, pairs)
 
     def to(self, pair: Pair) -> CallAnswered | None:
         """Return the first answer that came after the call, from its own trace if there is one."""
@@ -102,23 +97,16 @@ class Answers:
                 by_trace.setdefault(one.node.ref.trace_id, []).append(one)
         return by_trace.get(trace_id, ())
 
-    def _with_ids(self, nodes: Sequence[Node], pace: Pace) -> Generator[None, None, bool]:
+    def _with_ids(self, nodes: Sequence[Node]) -> bool:
         """Collect what later inputs repeat only as far as it can matter: histories grow with their square.
 
         Tell whether all answers have ids.
         """
         have_ids = True
         moments: list[tuple[int, Node]] = []
-        for part in parts(nodes):
-            moments += [(_told_at(node), node) for node in part]
-            pace.left -= len(part)
-            if pace.left < 0:
-                yield pace.rest()
+        moments = [(_told_at(node), node) for node in nodes]
         settled: dict[str, set[str]] = {}
-        for time_ns, node in (yield from in_order(moments, _moment, pace)):
-            pace.left -= WORK + len(node.answers)
-            if pace.left < 0:
-                yield pace.rest()
+        for time_ns, node in sorted(moments, key=_moment):
             settled_here = settled.get(node.ref.trace_id)
             if settled_here is None:
                 settled_here = settled[node.ref.trace_id] = set()
@@ -157,15 +145,10 @@ def _told_at(node: Node) -> int:
     return node.time_ns if node.is_primary else node.until_ns
 
 
-def _without_ids(
-    nodes: Sequence[Node], pairs: Sequence[Pair], pace: Pace
-) -> Generator[None, None, dict[int, CallAnswered]]:
+def _without_ids(nodes: Sequence[Node], pairs: Sequence[Pair]) -> dict[int, CallAnswered]:
     """Give answers without ids to calls by name and order, within one agent run."""
     longest: dict[tuple[str, int], tuple[Node, list[CallAnswered]]] = {}
     for node in nodes:
-        pace.left -= len(node.answers)
-        if pace.left < 0:
-            yield pace.rest()
         answers = [answer for answer in node.answers if answer.call_id is None]
         run = (node.ref.trace_id, id(node.branch.inside))
         if answers and (run not in longest or len(answers) >= len(longest[run][1])):
@@ -173,19 +156,12 @@ def _without_ids(
     if not longest:
         return {}
     asked: dict[tuple[str, int], list[Pair]] = {}
-    for part in parts(pairs):
-        for pair in part:
-            asked.setdefault((pair.asking.ref.trace_id, id(pair.run)), []).append(pair)
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    for pair in pairs:
+        asked.setdefault((pair.asking.ref.trace_id, id(pair.run)), []).append(pair)
     found: dict[int, CallAnswered] = {}
     for run, (node, answers) in longest.items():
         before = [pair for pair in asked.get(run, []) if pair.asking.time_ns <= _told_at(node)]
         found.update(_align(before, answers))
-        pace.left -= len(before) + len(answers)
-        if pace.left < 0:
-            yield pace.rest()
     return found
 
 

@@ -5,7 +5,7 @@ stays closed: scoring a trajectory a second time would count it twice in every m
 """
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from toolgauge.assemble.closed_ids import ClosedIds
 from toolgauge.assemble.conversation import OpenConversation
@@ -23,8 +23,6 @@ from toolgauge.selfmetrics import SelfMetrics
 
 # Parents end after their children: what arrives before a trace opens is seldom needed, and not for long.
 _RECENT_SPANS = 50_000
-# Of a trace that is open each takes microseconds.
-_HEADS_AT_ONCE = 512
 _NS_PER_S = 1_000_000_000
 
 
@@ -130,17 +128,6 @@ class Assembler:
         if self._trace_bytes > self._evict_above:
             self._evict(now_ns)
 
-    def adding_heads(self, heads: Sequence[PackedHead], now_ns: int) -> Iterator[None]:
-        """Do what `add_heads` does, with pauses."""
-        for first in range(0, len(heads), _HEADS_AT_ONCE):
-            # Nearly all requests have fewer.
-            self.add_heads(heads if len(heads) <= _HEADS_AT_ONCE else heads[first : first + _HEADS_AT_ONCE], now_ns)
-            yield
-
-    def preparing(self) -> Iterator[None]:
-        """Get ready for readings, with pauses: those that open a trace look for the ids that came before them."""
-        return self._recent.sorting()
-
     def shed(self, now_ns: int) -> None:
         """Give up what is open, oldest first, until half is left: memory is short."""
         now_ns = self._clock(now_ns)
@@ -162,14 +149,6 @@ class Assembler:
 
     def closed(self, now_ns: int) -> Iterator[Trajectory]:
         """Yield what is due, closing each when it is asked for: what is not asked for stays due."""
-        return (trajectory for trajectory in self.closing(now_ns) if trajectory is not None)
-
-    def close_all(self, now_ns: int) -> Iterator[Trajectory]:
-        """Yield everything that is open, at shutdown."""
-        return (trajectory for trajectory in self.closing_all(now_ns) if trajectory is not None)
-
-    def closing(self, now_ns: int) -> Iterator[Trajectory | None]:
-        """Yield what `closed` yields, and pauses (`None`): after one, the same iterator must be asked again."""
         now_ns = self._clock(now_ns)
         yield from self._finish_evicted(now_ns)
         yield from self._finish_what_no_longer_fits(now_ns)
@@ -183,8 +162,8 @@ class Assembler:
             yield from self._finish(*due, now_ns)
         yield from self._finish_evicted(now_ns)
 
-    def closing_all(self, now_ns: int) -> Iterator[Trajectory | None]:
-        """Yield what `close_all` yields, and pauses."""
+    def close_all(self, now_ns: int) -> Iterator[Trajectory]:
+        """Yield everything that is open, at shutdown."""
         now_ns = self._clock(now_ns)
         yield from self._finish_evicted(now_ns)
         while self._open:
@@ -310,13 +289,13 @@ class Assembler:
         self._closed.add(trace.trace_id, now_ns)
         self._unindex(trace.trace_id, trace.conversation)
 
-    def _finish_evicted(self, now_ns: int) -> Iterator[Trajectory | None]:
+    def _finish_evicted(self, now_ns: int) -> Iterator[Trajectory]:
         while self._evicted:
             ended, because, _ = self._evicted.popleft()
             self._evicted_bytes -= ended.size_bytes
             yield from self._finish(ended, because, now_ns)
 
-    def _finish_what_no_longer_fits(self, now_ns: int) -> Iterator[Trajectory | None]:
+    def _finish_what_no_longer_fits(self, now_ns: int) -> Iterator[Trajectory]:
         """Close as much as has to go since the limits were lowered."""
         while self._limits is not self._settings:
             excess = self._excess(self._settings)
@@ -327,10 +306,8 @@ class Assembler:
             self._evict_one(*excess, now_ns)
             yield from self._finish_evicted(now_ns)
 
-    def _finish(
-        self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int
-    ) -> Iterator[Trajectory | None]:
-        trajectory = yield from self._joined(ended, because)
+    def _finish(self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int) -> Iterator[Trajectory]:
+        trajectory = self._joined(ended, because)
         if trajectory is None:
             # Nothing was scored, so nothing can be scored twice: the run may still come.
             if isinstance(ended, OpenTrace):
@@ -340,9 +317,7 @@ class Assembler:
             self._pass_on(ended, trajectory.conversation_id, now_ns)
         yield trajectory
 
-    def _joined(
-        self, ended: OpenTrace | OpenConversation, because: ClosedBecause
-    ) -> Generator[None, None, Trajectory | None]:
+    def _joined(self, ended: OpenTrace | OpenConversation, because: ClosedBecause) -> Trajectory | None:
         if isinstance(ended, OpenConversation):
             return ended.trajectory(because)
         return ended.trajectory(because, tuple(self._loose.found(ended.readings)))

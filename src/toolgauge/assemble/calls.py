@@ -1,7 +1,7 @@
 """Makes tool calls of paired views: what was asked, what came of it, who made it, and in which order."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from operator import attrgetter
 
 from msgspec import Struct
@@ -9,7 +9,6 @@ from msgspec import Struct
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.node import TOP, Execution, Node, Request
 from toolgauge.assemble.pairing import Pair
-from toolgauge.assemble.pauses import WORK, Pace, in_order, parts
 from toolgauge.assemble.states import Fate, Offers, fate
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded
 from toolgauge.model.trajectory import ToolCall
@@ -32,39 +31,30 @@ class Surroundings(Struct, frozen=True, eq=False):
     with_tool_spans: Collection[str]
 
 
-def in_turns(pairs: Sequence[Pair], pace: Pace) -> Generator[None, None, list[Turn]]:
+def in_turns(pairs: Sequence[Pair]) -> list[Turn]:
     """Group calls by the output that asked for them; they come in order of time."""
     outputs: dict[Hashable, list[Pair]] = {}
     together: list[list[Pair]] = []
     has_summaries = False
-    for part in parts(pairs):
-        for pair in part:
-            request = pair.request
-            if request is None:
-                # A call by itself, which no known output asked for.
-                together.append([pair])
-                continue
-            output: Hashable = pair.asking
-            if not request.node.is_primary:
-                has_summaries = True
-                # A summary of several outputs rarely tells which calls went together.
-                output = pair if request.output is None else (id(pair.asking), request.output)
-            known = outputs.get(output)
-            if known is None:
-                outputs[output] = alone = [pair]
-                together.append(alone)
-            else:
-                known.append(pair)
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
-    turns: list[Turn] = []
-    for part in parts(together):
-        turns += [Turn(_moment(these) if has_summaries else these[0].asking, these) for these in part]
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
-    return (yield from in_order(turns, _place, pace)) if has_summaries else turns
+    for pair in pairs:
+        request = pair.request
+        if request is None:
+            # A call by itself, which no known output asked for.
+            together.append([pair])
+            continue
+        output: Hashable = pair.asking
+        if not request.node.is_primary:
+            has_summaries = True
+            # A summary of several outputs rarely tells which calls went together.
+            output = pair if request.output is None else (id(pair.asking), request.output)
+        known = outputs.get(output)
+        if known is None:
+            outputs[output] = alone = [pair]
+            together.append(alone)
+        else:
+            known.append(pair)
+    turns = [Turn(_moment(these) if has_summaries else these[0].asking, these) for these in together]
+    return sorted(turns, key=_place) if has_summaries else turns
 
 
 _place: Callable[[Turn], int] = attrgetter("node.place")
@@ -79,9 +69,7 @@ def _moment(together: Sequence[Pair]) -> Node:
     return min(ran, key=lambda node: node.place, default=asking)
 
 
-def tool_calls(
-    turns: Sequence[Turn], turns_ns: Sequence[int], around: Surroundings, pace: Pace
-) -> Generator[None, None, tuple[ToolCall, ...]]:
+def tool_calls(turns: Sequence[Turn], turns_ns: Sequence[int], around: Surroundings) -> tuple[ToolCall, ...]:
     """Return the calls in order; `turns_ns` tells when each turn began."""
     answers, offers, wholes = around.answers, around.offers, around.wholes
     calls: list[ToolCall] = []
@@ -97,9 +85,6 @@ def tool_calls(
                 known_turn = bisect_left(turns_ns, known_ns, number + 1)
             place = (len(calls), number, position, known_turn)
             calls.append(_tool_call(pair, became, wholes[trace_id], place))
-            pace.left -= WORK
-            if pace.left < 0:
-                yield pace.rest()
     return tuple(calls)
 
 

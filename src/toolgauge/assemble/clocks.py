@@ -3,28 +3,21 @@
 A service keeps one clock, so all its spans are moved together: the order among them is never touched.
 """
 
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from toolgauge.assemble.node import Node
-from toolgauge.assemble.pauses import Pace, parts
 
 _Edge = tuple[Node, Node]
 
 
-def clock_offsets(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, Mapping[str | None, int]]:
+def clock_offsets(nodes: Sequence[Node]) -> Mapping[str | None, int]:
     """Return for each service what to add to its times to have them on the clock of the topmost service."""
     shallowest: dict[str | None, int] = {}
     edges: dict[str | None, list[_Edge]] = {}
-    for part in parts(nodes):
-        for node in part:
-            shallowest[node.first.service] = min(
-                node.branch.depth, shallowest.get(node.first.service, node.branch.depth)
-            )
-            if node.above is not None and node.above.first.service != node.first.service:
-                edges.setdefault(node.first.service, []).append((node.above, node))
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    for node in nodes:
+        shallowest[node.first.service] = min(node.branch.depth, shallowest.get(node.first.service, node.branch.depth))
+        if node.above is not None and node.above.first.service != node.first.service:
+            edges.setdefault(node.first.service, []).append((node.above, node))
     offsets: dict[str | None, int] = {}
     for service in sorted(shallowest, key=lambda service: (shallowest[service], service or "")):
         known = [(above, node) for above, node in edges.get(service, ()) if above.first.service in offsets]

@@ -1,10 +1,8 @@
 """One conversation while its traces close: a turn of a dialogue is often a trace of its own."""
 
-from collections.abc import Generator
-
 from msgspec.structs import replace
 
-from toolgauge.assemble.join import GatheredTrace, joining
+from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
@@ -34,7 +32,7 @@ class OpenConversation:
         )
         return min(idle, (self.opened_ns + self._settings.max_duration_ns, "max_duration"))
 
-    def trajectory(self, because: ClosedBecause) -> Generator[None, None, Trajectory | None]:
-        """Join the traces anew: an answer may be in another trace than its call. Pauses now and then."""
-        joined = yield from joining(self.traces, scope="conversation", closed_because=because)
+    def trajectory(self, because: ClosedBecause) -> Trajectory | None:
+        """Join the traces anew: an answer may be in another trace than its call."""
+        joined = join(self.traces, scope="conversation", closed_because=because)
         return replace(joined, conversation_id=self.conversation_id) if joined is not None else None

@@ -5,36 +5,30 @@ Delegation and agents used as tools nest tool spans too, but those are calls of 
 """
 
 from collections import Counter, deque
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import islice
 
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Execution, Node, Request
-from toolgauge.assemble.pauses import WORK, Pace, in_order, parts
 
 # One span shows one call; log records may add some to it, and hostile ones very many.
 _MAX_BESIDE = 16
 
 
-def executed_calls(
-    executing: Sequence[Node], requests: Sequence[Request], pace: Pace
-) -> Generator[None, None, list[Execution]]:
+def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> list[Execution]:
     """Return one execution per call in order of time; `requests` tell how often a call id was requested."""
     inner = [node for node in executing if node.branch.tool_above is not None]
     calls = [execution for node in executing for execution in node.executions]
-    pace.left -= len(executing) + len(calls)
-    if pace.left < 0:
-        yield pace.rest()
     if inner:
-        yield from _absorb_inner(inner, pace)
+        _absorb_inner(inner)
         calls = _outermost(calls)
     # A single instrumentation, as nearly always, tells nothing twice; and keys of arguments are dear.
     if len({execution.node.first.scope for execution in calls}) > 1:
-        yield from _absorb_doubled(calls, pace)
+        _absorb_doubled(calls)
         calls = _outermost(calls)
     ids = [execution.call_id for execution in calls if execution.call_id is not None]
     if len(set(ids)) < len(ids):
-        yield from _absorb_beside(calls, requests, pace)
+        _absorb_beside(calls, requests)
         calls = _outermost(calls)
     return calls
 
@@ -43,14 +37,10 @@ def _outermost(executions: Sequence[Execution]) -> list[Execution]:
     return [execution for execution in executions if execution.host is None]
 
 
-def _absorb_inner(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
-    for part in parts((yield from in_order(nodes, _depth, pace))):
-        for node in part:
-            for execution in node.executions:
-                _absorb_into_outer(node, execution)
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+def _absorb_inner(nodes: Sequence[Node]) -> None:
+    for node in sorted(nodes, key=_depth):
+        for execution in node.executions:
+            _absorb_into_outer(node, execution)
 
 
 def _depth(node: Node) -> int:
@@ -83,16 +73,13 @@ def _shows_same_call(outer: Execution, inner: Execution, *, crossed: bool) -> bo
     return inner.arguments_key is not None and inner.arguments_key == outer.arguments_key
 
 
-def _absorb_doubled(executions: Sequence[Execution], pace: Pace) -> Generator[None, None, None]:
+def _absorb_doubled(executions: Sequence[Execution]) -> None:
     """Merge what two instrumentations wrote side by side: same tool and arguments at the same time.
 
     One of them alone may show several equal calls at once, so each call takes in one span of each.
     """
     alike: dict[Hashable, deque[tuple[Execution, set[str]]]] = {}
     for execution in executions:
-        pace.left -= WORK
-        if pace.left < 0:
-            yield pace.rest()
         if execution.arguments_key is None:
             continue
         key = (fold_name(execution.name), execution.arguments_key, id(execution.node.branch.tool_above))
@@ -107,28 +94,19 @@ def _absorb_doubled(executions: Sequence[Execution], pace: Pace) -> Generator[No
             hosts.append((execution, {scope}))
 
 
-def _absorb_beside(
-    executions: Sequence[Execution], requests: Sequence[Request], pace: Pace
-) -> Generator[None, None, None]:
+def _absorb_beside(executions: Sequence[Execution], requests: Sequence[Request]) -> None:
     """Merge tool spans side by side that carry one id: two instrumentations, or a call that was executed again.
 
     Ids that a producer uses again for the next request stay apart: as many calls are left as were requested.
     """
     by_id: dict[str, list[Execution]] = {}
-    for part in parts(executions):
-        for execution in part:
-            if execution.call_id is not None:
-                by_id.setdefault(execution.call_id, []).append(execution)
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    for execution in executions:
+        if execution.call_id is not None:
+            by_id.setdefault(execution.call_id, []).append(execution)
     wanted = Counter([request.call_id for request in requests])
     for call_id, together in by_id.items():
         if len(together) > 1:
             _merge_up_to(max(1, wanted[call_id]), together)
-            pace.left -= WORK * len(together)
-            if pace.left < 0:
-                yield pace.rest()
 
 
 def _merge_up_to(wanted: int, together: Sequence[Execution]) -> None:

@@ -5,7 +5,7 @@ counting one twice or losing a rejected one would move every score.
 """
 
 from bisect import bisect_left
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -17,7 +17,6 @@ from toolgauge.assemble.left_out import merged
 from toolgauge.assemble.messages import messages_of
 from toolgauge.assemble.node import Node, order, take_apart
 from toolgauge.assemble.pairing import Pair, asked, pair
-from toolgauge.assemble.pauses import Pace, in_order, parts
 from toolgauge.assemble.requests import requested_calls
 from toolgauge.assemble.runs import runs_of
 from toolgauge.assemble.states import Offers
@@ -45,24 +44,10 @@ def join(
     traces: Sequence[GatheredTrace], *, scope: TrajectoryScope, closed_because: ClosedBecause
 ) -> Trajectory | None:
     """Return the trajectory, `None` when no agent, model or tool call was observed."""
-    steps = joining(traces, scope=scope, closed_because=closed_because)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
-
-
-def joining(
-    traces: Sequence[GatheredTrace], *, scope: TrajectoryScope, closed_because: ClosedBecause
-) -> Generator[None, None, Trajectory | None]:
-    """Return what `join` returns; pause now and then."""
-    pace = Pace()
     planted: list[_Planted] = []
     for trace in traces:
-        nodes = yield from plant(trace.readings, trace.parents, pace)
+        nodes = plant(trace.readings, trace.parents)
         told = Told(nodes)
-        yield from told.sorting(pace)
         if told.of_run:
             planted.append(_Planted(trace.trace_id, told))
     planted.sort(key=lambda trace: trace.order)
@@ -71,16 +56,11 @@ def joining(
     told = planted[-1].told
     if len(planted) > 1:
         together = [node for trace in planted for node in trace.told.nodes]
-        told = Told((yield from in_order(together, order, pace)))
-        yield from told.sorting(pace)
-    joined = yield from _joined(planted, told, pace)
-    trajectory = yield from _trajectory(traces, planted, told, joined, pace, scope, closed_because)
+        told = Told(sorted(together, key=order))
+    joined = _joined(planted, told)
+    trajectory = _trajectory(traces, planted, told, joined, scope, closed_because)
     # Nodes and calls name each other: what is left to the collection of garbage costs more than taking it apart.
-    for part in parts(told.nodes):
-        take_apart(part)
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    take_apart(told.nodes)
     return trajectory
 
 
@@ -91,23 +71,23 @@ class _Joined(Struct, frozen=True):
     runs: list[Run]
 
 
-def _joined(planted: "Sequence[_Planted]", told: Told, pace: Pace) -> Generator[None, None, _Joined]:
+def _joined(planted: "Sequence[_Planted]", told: Told) -> _Joined:
     pairs: list[Pair] = []
     for trace in planted:
-        pairs += yield from _pairs(trace, pace)
+        pairs += _pairs(trace)
     if len(planted) > 1:
-        pairs = yield from in_order(pairs, asked, pace)
-    turns = yield from in_turns(pairs, pace)
+        pairs = sorted(pairs, key=asked)
+    turns = in_turns(pairs)
     turns_ns = [turn.node.time_ns for turn in turns]
     answers = Answers()
-    yield from answers.collecting(told.answering, pairs, pace)
+    answers.collecting(told.answering, pairs)
     wholes = {trace.trace_id: trace.whole for trace in planted}
     with_tool_spans = {trace.trace_id for trace in planted if trace.has_tool_spans}
     around = Surroundings(answers, Offers(told.offering), wholes, with_tool_spans)
-    calls = yield from tool_calls(turns, turns_ns, around, pace)
+    calls = tool_calls(turns, turns_ns, around)
     runs: list[Run] = []
     for trace in planted:
-        runs += yield from runs_of(trace.whole, trace.told, pace)
+        runs += runs_of(trace.whole, trace.told)
     return _Joined(calls, turns_ns, runs)
 
 
@@ -116,25 +96,18 @@ def _trajectory(
     planted: "Sequence[_Planted]",
     told: Told,
     joined: _Joined,
-    pace: Pace,
     scope: TrajectoryScope,
     closed_because: ClosedBecause,
-) -> Generator[None, None, Trajectory]:
+) -> Trajectory:
     calls, turns_ns = joined.calls, joined.turns_ns
     last = planted[-1]
     root = last.root
-    messages = yield from messages_of(told.speaking, turns_ns, pace)
-    attributes = yield from _attributes(traces, root, pace)
-    start_ns, end_ns = yield from _span_of_time(told.nodes, pace)
+    messages = messages_of(told.speaking, turns_ns)
+    attributes = _attributes(traces, root)
+    start_ns, end_ns = _span_of_time(told.nodes)
     agents = _agents(told.running, calls)
     offers = _new_offers(told.offering)
-    pace.left -= len(told.offering) + len(calls)
-    if pace.left < 0:
-        yield pace.rest()
     service, conversation_id = _service(root, told.nodes), _conversation(last.told.nodes, root)
-    pace.left -= len(told.nodes)
-    if pace.left < 0:
-        yield pace.rest()
     return Trajectory(
         scope=scope,
         trace_id=last.trace_id,
@@ -189,27 +162,18 @@ def _root(nodes: Sequence[Node]) -> Node | None:
     return next((node for node in nodes if node.parent is None and not node.from_log_only), None)
 
 
-def _pairs(trace: _Planted, pace: Pace) -> Generator[None, None, list[Pair]]:
-    requests = yield from requested_calls(trace.told, pace)
-    executions = yield from executed_calls(trace.told.executing, requests, pace)
-    pairs = yield from pair(requests, executions, pace)
+def _pairs(trace: _Planted) -> list[Pair]:
+    requests = requested_calls(trace.told)
+    executions = executed_calls(trace.told.executing, requests)
+    pairs = pair(requests, executions)
     trace.has_tool_spans = bool(executions) and any(one.execution is not None for one in pairs)
     return pairs
 
 
-def _span_of_time(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, tuple[int, int]]:
+def _span_of_time(nodes: Sequence[Node]) -> tuple[int, int]:
     """Return the first start and the last end; log records without a span count where there is nothing else."""
-    starts: list[int] = []
-    ends: list[int] = []
-    for part in parts(nodes):
-        starts += [node.start_ns for node in part if not node.from_log_only]
-        ends += [node.end_ns for node in part if not node.from_log_only]
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
-    if not starts:
-        return min([node.start_ns for node in nodes]), max([node.end_ns for node in nodes])
-    return min(starts), max(ends)
+    spans = [node for node in nodes if not node.from_log_only] or nodes
+    return min([node.start_ns for node in spans]), max([node.end_ns for node in spans])
 
 
 def _conversation(nodes: Sequence[Node], root: Node | None) -> str | None:
@@ -275,22 +239,16 @@ def _complete(known: ToolDefinition, other: ToolDefinition) -> ToolDefinition:
     )
 
 
-def _attributes(
-    traces: Iterable[GatheredTrace], root: Node | None, pace: Pace
-) -> Generator[None, None, dict[str, str | int | float | bool]]:
+def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str, str | int | float | bool]:
     """Merge attributes: the root's win, then those of spans without a parent, then the earliest."""
     readings = [reading for trace in traces for reading in trace.readings if reading.attributes]
     if not readings:
         return {}
-    readings = yield from in_order(readings, lambda reading: _precedence(reading, root), pace)
+    readings = sorted(readings, key=lambda reading: _precedence(reading, root))
     merged: dict[str, str | int | float | bool] = {}
-    for part in parts(readings):
-        for reading in part:
-            for key, value in reading.attributes:
-                merged.setdefault(key, value)
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    for reading in readings:
+        for key, value in reading.attributes:
+            merged.setdefault(key, value)
     return merged
 
 

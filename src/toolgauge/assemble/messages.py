@@ -1,12 +1,11 @@
 """Puts the messages of a trajectory in order, each once, with the first turn of calls that could know it."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
 from typing import Literal, TypeAlias
 
 from toolgauge.assemble.node import Node
-from toolgauge.assemble.pauses import Pace, in_order, parts
 from toolgauge.model.trajectory import Message
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
@@ -17,36 +16,22 @@ _Sight: TypeAlias = tuple[int, _Newest, Role, list[str]]
 _time: Callable[[_Sight], int] = itemgetter(0)
 
 
-def messages_of(
-    speaking: Sequence[Node], turns_ns: Sequence[int], pace: Pace
-) -> Generator[None, None, tuple[Message, ...]]:
+def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Message, ...]:
     """Return the messages in order of time. `speaking` nodes, and the turns that began at `turns_ns`, come in that order too."""
     sights: list[_Sight] = []
     by_run: dict[tuple[str, tuple[str, ...]], _Newest] = {}
-    for part in parts(speaking):
-        _see(part, by_run, sights)
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    _see(speaking, by_run, sights)
     messages: list[Message] = []
     # Every model call of a run repeats the system prompt and the newest user text, and the run repeats its last
     # answer; a text is new when it differs from what the same role said before it in the same run.
-    for part in parts((yield from in_order(sights, _time, pace))):
-        for time_ns, newest, role, texts in part:
-            before = newest.get(role, ())
-            if texts == before:
-                continue
-            turn = bisect_left(turns_ns, time_ns)
-            for text in dict.fromkeys(texts) if len(texts) > 1 else texts:
-                if text not in before:
-                    messages.append(Message(role, text, turn))
-                pace.left -= 1
-                if pace.left < 0:
-                    yield pace.rest()
-            newest[role] = texts if len(texts) == 1 else frozenset(texts)
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    for time_ns, newest, role, texts in sorted(sights, key=_time):
+        before = newest.get(role, ())
+        if texts == before:
+            continue
+        turn = bisect_left(turns_ns, time_ns)
+        distinct = dict.fromkeys(texts) if len(texts) > 1 else texts
+        messages += [Message(role, text, turn) for text in distinct if text not in before]
+        newest[role] = texts if len(texts) == 1 else frozenset(texts)
     return tuple(messages)
 
 

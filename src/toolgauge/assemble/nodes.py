@@ -1,13 +1,12 @@
 """Makes nodes of the readings of one trace: one per span, its log records folded in."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
 from typing import TypeAlias
 
 from toolgauge.assemble.folding import Folding, lower
 from toolgauge.assemble.node import Execution, Node, Request
-from toolgauge.assemble.pauses import HANDFUL, WORK, Pace, in_order, parts
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -24,73 +23,51 @@ _LogOrder: TypeAlias = tuple[bool, int, str, int, str]
 _order: Callable[[tuple[_LogOrder, Reading]], _LogOrder] = itemgetter(0)
 
 
-def nodes_of(
-    readings: Sequence[Reading], parents: Mapping[str, str | None], pace: Pace
-) -> Generator[None, None, dict[str, Node]]:
-    """Return the nodes by span id, each with the parent that is known; pause now and then."""
+def nodes_of(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> dict[str, Node]:
+    """Return the nodes by span id, each with the parent that is known."""
     nodes: dict[str, Node] = {}
     # Only log records give a span more than one reading.
     several: dict[str, list[Reading]] = {}
     has_logs = False
-    for part in parts(readings, HANDFUL):
-        for reading in part:
-            if reading.observations:
-                span_id = reading.ref.span_id
-                known = nodes.get(span_id)
-                if known is None:
-                    nodes[span_id] = _observed(reading)
-                    has_logs = has_logs or reading.is_log
-                else:
-                    several.setdefault(span_id, [known.first]).append(reading)
-        pace.left -= WORK * len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    for reading in readings:
+        if reading.observations:
+            span_id = reading.ref.span_id
+            known = nodes.get(span_id)
+            if known is None:
+                nodes[span_id] = _observed(reading)
+                has_logs = has_logs or reading.is_log
+            else:
+                several.setdefault(span_id, [known.first]).append(reading)
     if has_logs or several:
-        yield from _add_logs(nodes, several, parents, pace)
+        _add_logs(nodes, several, parents)
     return nodes
 
 
-def _add_logs(
-    nodes: dict[str, Node], several: Mapping[str, list[Reading]], parents: Mapping[str, str | None], pace: Pace
-) -> Generator[None, None, None]:
+def _add_logs(nodes: dict[str, Node], several: Mapping[str, list[Reading]], parents: Mapping[str, str | None]) -> None:
     """Fold the readings of one span into one node, and what log records tell of calls into the spans of those."""
     for span_id, readings in several.items():
-        nodes[span_id] = yield from _folded(readings, pace)
-    for part in parts(list(nodes.items())):
-        for span_id, node in part:
-            if node.from_log_only:
-                # The span itself may have been seen all the same, and had nothing to say.
-                node.parent = parents.get(span_id)
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
-    yield from _absorb_logs([node for node in nodes.values() if node.executions], pace)
+        nodes[span_id] = _folded(readings)
+    for span_id, node in list(nodes.items()):
+        if node.from_log_only:
+            # The span itself may have been seen all the same, and had nothing to say.
+            node.parent = parents.get(span_id)
+    _absorb_logs([node for node in nodes.values() if node.executions])
 
 
-def _folded(readings: Sequence[Reading], pace: Pace) -> Generator[None, None, Node]:
-    first, *others = yield from _ordered(readings, pace)
+def _folded(readings: Sequence[Reading]) -> Node:
+    first, *others = _ordered(readings)
     node = _observed(first)
     folding = Folding(node)
-    for part in parts(others, HANDFUL):
-        for reading in part:
-            folding.add(_observed(reading))
-        pace.left -= WORK * len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    for reading in others:
+        folding.add(_observed(reading))
     return node
 
 
-def _ordered(readings: Sequence[Reading], pace: Pace) -> Generator[None, None, list[Reading]]:
-    placed: list[tuple[_LogOrder, Reading]] = []
-    for part in parts(readings):
-        placed += [(_log_order(reading), reading) for reading in part]
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
-    ordered = yield from in_order(placed, _order, pace)
+def _ordered(readings: Sequence[Reading]) -> list[Reading]:
+    ordered = sorted([(_log_order(reading), reading) for reading in readings], key=_order)
     if any(former[0] == latter[0] for former, latter in pairwise(ordered)):
         # Where all else is alike, what they say decides; it may be long.
-        ordered = yield from in_order(ordered, lambda placed: (placed[0], _said(placed[1])), pace)
+        ordered = sorted(ordered, key=lambda placed: (placed[0], _said(placed[1])))
     return [reading for _, reading in ordered]
 
 
@@ -159,21 +136,17 @@ def _execution(node: Node, seen: CallExecuted, *, from_log: bool) -> Execution:
     )
 
 
-def _absorb_logs(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
+def _absorb_logs(nodes: Sequence[Node]) -> None:
     """Merge what log records tell of a call into the tool span with the same id, wherever both are in the trace."""
     if not any(execution.from_log for node in nodes for execution in node.executions):
         return
     shown: dict[str, Execution] = {}
-    for node in (yield from in_order(nodes, lambda node: (node.start_ns, node.ref.span_id), pace)):
+    for node in sorted(nodes, key=lambda node: (node.start_ns, node.ref.span_id)):
         for execution in node.executions:
             if execution.call_id is not None and not execution.from_log and execution.name:
                 shown.setdefault(execution.call_id, execution)
-    for part in parts(nodes):
-        for node in part:
-            for execution in node.executions:
-                if execution.from_log and execution.call_id in shown:
-                    shown[execution.call_id].absorb(execution)
-            node.executions = [execution for execution in node.executions if execution.host is None]
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    for node in nodes:
+        for execution in node.executions:
+            if execution.from_log and execution.call_id in shown:
+                shown[execution.call_id].absorb(execution)
+        node.executions = [execution for execution in node.executions if execution.host is None]

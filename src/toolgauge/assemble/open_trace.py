@@ -4,13 +4,13 @@ The end of a sub-agent looks like the end of the run; only a chain of parents th
 without a parent tells them apart.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from toolgauge.assemble.content_budget import ContentBudget
 from toolgauge.assemble.cutting import fingerprint
-from toolgauge.assemble.join import GatheredTrace, joining
+from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.weight import LOG_KEY_BYTES, OfferedTools
 from toolgauge.model.observations import AgentRun, ConversationSeen, Reading
@@ -109,14 +109,12 @@ class OpenTrace:
             left_out=self._content.left_out,
         )
 
-    def trajectory(
-        self, because: ClosedBecause, told: Sequence[Reading] = ()
-    ) -> Generator[None, None, Trajectory | None]:
-        """Join what has come so far, with what was `told` of its calls in other traces; pause now and then."""
+    def trajectory(self, because: ClosedBecause, told: Sequence[Reading] = ()) -> Trajectory | None:
+        """Join what has come so far, with what was `told` of its calls in other traces."""
         gathered = self.gathered()
         if told:
             gathered = replace(gathered, readings=(*gathered.readings, *told))
-        return joining([gathered], scope="trace", closed_because=because)
+        return join([gathered], scope="trace", closed_because=because)
 
     def _add_span(self, reading: Reading, now_ns: int) -> None:
         span_id = reading.ref.span_id

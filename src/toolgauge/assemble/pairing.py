@@ -5,7 +5,7 @@ alike and at last by order. What stays alone on either side is a call all the sa
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import TypeAlias, TypeVar
@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from toolgauge.assemble.canonical import fold_name, likeness
 from toolgauge.assemble.node import Execution, Node, Request
-from toolgauge.assemble.pauses import HANDFUL, Pace, in_order, parts
 
 # Comparing all with all is for the few calls of one agent run; hostile numbers fall through to order.
 _MAX_COMPARISONS = 1024
@@ -37,24 +36,18 @@ class Pair(Struct, eq=False):
         return self.execution.run if self.execution is not None else None
 
 
-def pair(requests: Sequence[Request], executions: Sequence[Execution], pace: Pace) -> Generator[None, None, list[Pair]]:
+def pair(requests: Sequence[Request], executions: Sequence[Execution]) -> list[Pair]:
     """Return all calls of one trace in order of time. Both sides come in that order too."""
     left_requests, left_executions = requests, executions
-    have_own_ids = len(requests) + len(executions) <= HANDFUL and _join_own_ids(requests, executions)
+    have_own_ids = _join_own_ids(requests, executions)
     for key, matches in _RULES:
         if not left_requests or not left_executions:
             break
         if not have_own_ids or key is not _by_id:
-            yield from _join(left_requests, left_executions, key, matches, pace)
+            _join(left_requests, left_executions, key, matches)
         left_requests = [request for request in left_requests if request.execution is None]
-        pace.left -= len(left_requests)
-        if pace.left < 0:
-            yield pace.rest()
         left_executions = [execution for execution in left_executions if not execution.was_requested]
-        pace.left -= len(left_executions)
-        if pace.left < 0:
-            yield pace.rest()
-    return (yield from _pairs(requests, left_executions, pace))
+    return _pairs(requests, left_executions)
 
 
 def _join_own_ids(requests: Sequence[Request], executions: Sequence[Execution]) -> bool:
@@ -70,26 +63,18 @@ def _join_own_ids(requests: Sequence[Request], executions: Sequence[Execution]) 
     return True
 
 
-def _pairs(requests: Sequence[Request], alone: Sequence[Execution], pace: Pace) -> Generator[None, None, list[Pair]]:
+def _pairs(requests: Sequence[Request], alone: Sequence[Execution]) -> list[Pair]:
     found: list[Pair] = []
-    for part in parts(requests):
-        for request in part:
-            execution, call_id = request.execution, request.call_id
-            if call_id is None and execution is not None:
-                call_id = execution.call_id
-            found.append(Pair(request, execution, request.node, request.name, call_id))
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    for request in requests:
+        execution, call_id = request.execution, request.call_id
+        if call_id is None and execution is not None:
+            call_id = execution.call_id
+        found.append(Pair(request, execution, request.node, request.name, call_id))
     if not alone:
         return found
-    for part in parts(alone):
-        # Of an execution without a name only its request could tell what was called.
-        found += [Pair(None, one, one.node, one.name, one.call_id) for one in part if one.name]
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
-    return (yield from in_order(found, asked, pace))
+    # Of an execution without a name only its request could tell what was called.
+    found += [Pair(None, one, one.node, one.name, one.call_id) for one in alone if one.name]
+    return sorted(found, key=asked)
 
 
 asked: Callable[[Pair], int] = attrgetter("asking.place")
@@ -101,45 +86,32 @@ _Key: TypeAlias = Callable[[_View], Hashable | None]
 _Matches: TypeAlias = Callable[[Sequence[Request], Sequence[Execution]], _Pairs]
 
 
-def _join(
-    requests: Sequence[Request], executions: Sequence[Execution], key: _Key, matches: _Matches, pace: Pace
-) -> Generator[None, None, None]:
+def _join(requests: Sequence[Request], executions: Sequence[Execution], key: _Key, matches: _Matches) -> None:
     """Join what has equal keys; a key of `None` equals nothing."""
-    asked = yield from _group(requests, key, pace)
-    ran = yield from _group(executions, key, pace)
+    asked = _group(requests, key)
+    ran = _group(executions, key)
     for shared, wanting in asked.items():
         offering = ran.get(shared)
         if offering is None:
             continue
-        if len(wanting) > 1:
-            pace.left -= min(len(wanting) * len(offering), _MAX_COMPARISONS)
-            if pace.left < 0:
-                yield pace.rest()
         for request, execution in matches(wanting, offering):
             request.execution = execution
             execution.was_requested = True
-            pace.left -= 1
-            if pace.left < 0:
-                yield pace.rest()
 
 
 _V = TypeVar("_V", Request, Execution)
 
 
-def _group(views: Sequence[_V], key: _Key, pace: Pace) -> Generator[None, None, dict[Hashable, list[_V]]]:
+def _group(views: Sequence[_V], key: _Key) -> dict[Hashable, list[_V]]:
     groups: dict[Hashable, list[_V]] = {}
-    for part in parts(views):
-        for view in part:
-            value = key(view)
-            if value is not None:
-                known = groups.get(value)
-                if known is None:
-                    groups[value] = [view]
-                else:
-                    known.append(view)
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    for view in views:
+        value = key(view)
+        if value is not None:
+            known = groups.get(value)
+            if known is None:
+                groups[value] = [view]
+            else:
+                known.append(view)
     return groups
 
 
@@ -152,7 +124,7 @@ def _by_arguments(scope: Callable[[_View], int], spelled: Callable[[str], str], 
 
 
 def _by_name(spelled: Callable[[str], str], view: _View) -> Hashable:
-    return (_in_run(view), spelled(view.name))
+    return _in_run(view), spelled(view.name)
 
 
 def _in_run(view: _View) -> int:

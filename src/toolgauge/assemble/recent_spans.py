@@ -7,14 +7,11 @@ their own would take the time of every garbage collection.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from toolgauge.assemble.weight import READING_BYTES, Scale
 from toolgauge.model.observations import Reading
 from toolgauge.model.records import PackedHead, SpanHead
-
-# About two milliseconds of sorting.
-_AT_ONCE = 4096
 
 
 class _Generation:
@@ -28,12 +25,10 @@ class _Generation:
         self._by_trace: dict[bytes, bytes | list[bytes]] = {}
 
     def sort(self) -> None:
-        """Sort about `_AT_ONCE` heads by trace."""
-        by_trace, count = self._by_trace, 0
-        while self.unsorted and count < _AT_ONCE:
-            heads = self.unsorted.popleft()
-            count += len(heads)
-            for trace_id, rest in heads:
+        """Sort the heads by trace."""
+        by_trace = self._by_trace
+        while self.unsorted:
+            for trace_id, rest in self.unsorted.popleft():
                 together = by_trace.get(trace_id)
                 if together is None:
                     by_trace[trace_id] = rest
@@ -43,8 +38,7 @@ class _Generation:
                     by_trace[trace_id] = [together, rest]
 
     def take_heads(self, trace_id: bytes) -> list[bytes]:
-        while self.unsorted:
-            self.sort()
+        self.sort()
         packed = self._by_trace.pop(trace_id, None)
         if packed is None:
             return []
@@ -72,19 +66,10 @@ class RecentSpans:
         """Remember the ids of spans that nobody reads."""
         first = 0
         while first < len(heads):
-            room = min(self._capacity - self._young_count, _AT_ONCE)
-            some = heads[first : first + room]
-            first += room
+            some = heads[first : first + self._capacity - self._young_count]
+            first += len(some)
             self._young.unsorted.append(some)
             self._count(len(some))
-
-    def sorting(self) -> Iterator[None]:
-        """Sort what waits for that, pausing now and then: a trace that opens would else wait for all of it."""
-        for generation in (self._old, self._young):
-            while generation.unsorted:
-                generation.sort()
-                if generation.unsorted:
-                    yield
 
     def take(self, trace_id: str) -> list[Reading]:
         """Give away what was read of a trace."""

@@ -4,11 +4,10 @@ A request shows up on the model's span, in log records, on the span of a second 
 beside it, and in summaries on agent spans. The innermost model span decides to which turn it belongs.
 """
 
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from operator import attrgetter
 
 from toolgauge.assemble.node import Node, Request
-from toolgauge.assemble.pauses import WORK, Pace, in_order, parts
 from toolgauge.assemble.told import Told
 from toolgauge.assemble.twins import Known, Summed, twins
 
@@ -19,80 +18,61 @@ _MAX_NESTING = 4
 _MAX_AROUND = 16
 
 
-def requested_calls(told: Told, pace: Pace) -> Generator[None, None, list[Request]]:
+def requested_calls(told: Told) -> list[Request]:
     """Return each request once: by turn, within it by the model's order."""
     requesting = told.requesting
     primary = [node for node in requesting if node.is_primary]
-    pace.left -= len(requesting)
-    if pace.left < 0:
-        yield pace.rest()
     nested = [node for node in primary if node.branch.model_above is not None]
     if nested:
-        yield from _absorb_above(nested, pace)
+        _absorb_above(nested)
     # A single instrumentation, as nearly always, tells nothing twice; and keys of arguments are dear.
     if len({node.first.scope for node in primary}) > 1:
-        yield from _absorb_beside(primary, pace)
+        _absorb_beside(primary)
     if len(primary) < len(requesting):
-        yield from _absorb_summaries(requesting, primary, pace)
-        yield from _give_to_single_outputs([node for node in requesting if _tells_of_outputs(node)], told.nodes, pace)
+        _absorb_summaries(requesting, primary)
+        _give_to_single_outputs([node for node in requesting if _tells_of_outputs(node)], told.nodes)
         requesting = [node for node in told.nodes if node.requests]
     calls: list[Request] = []
-    for part in parts(requesting):
-        asked: list[Request] = []
-        for node in part:
-            requests = node.requests
-            asked += requests if len(requests) == 1 else sorted(requests, key=_position)
-        calls += [request for request in asked if request.alive]
-        pace.left -= 2 * len(part)
-        if pace.left < 0:
-            yield pace.rest()
-    return calls
+    for node in requesting:
+        requests = node.requests
+        calls += requests if len(requests) == 1 else sorted(requests, key=_position)
+    return [request for request in calls if request.alive]
 
 
-def _absorb_above(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
+def _absorb_above(nodes: Sequence[Node]) -> None:
     summed: dict[int, Summed] = {}
-    for node in (yield from in_order(nodes, lambda node: -node.branch.depth, pace)):
+    for node in sorted(nodes, key=lambda node: -node.branch.depth):
         known = _alive(node)
         for outer in _requesting_above(node):
             if id(outer) not in summed:
                 summed[id(outer)] = Summed(_alive(outer))
-                pace.left -= WORK * len(outer.requests)
             arriving = summed[id(outer)].arriving(known)
             for twin, request in twins(known, arriving):
                 twin.absorb(request)
-            pace.left -= WORK * (len(known) + len(arriving))
-            if pace.left < 0:
-                yield pace.rest()
 
 
-def _absorb_summaries(requesting: Sequence[Node], primary: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
+def _absorb_summaries(requesting: Sequence[Node], primary: Sequence[Node]) -> None:
     known = Known()
     for node in primary:
-        yield from _add_alive(known, node, pace)
+        _add_alive(known, node)
     for node in requesting:
         if not node.is_primary:
             for twin, request in known.twins(node.requests):
                 twin.absorb(request)
-            yield from _add_alive(known, node, pace)
+            _add_alive(known, node)
 
 
-def _add_alive(known: Known, node: Node, pace: Pace) -> Generator[None, None, None]:
+def _add_alive(known: Known, node: Node) -> None:
     for request in _alive(node):
         known.add(request)
-    pace.left -= WORK * len(node.requests)
-    if pace.left < 0:
-        yield pace.rest()
 
 
-def _give_to_single_outputs(telling: Sequence[Node], nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
+def _give_to_single_outputs(telling: Sequence[Node], nodes: Sequence[Node]) -> None:
     """Move what only a span around one single output told to that output, to whose turn it belongs."""
     if not telling:
         return
     tellers = {id(node): list[Node]() for node in telling}
     for node in nodes:
-        pace.left -= WORK
-        if pace.left < 0:
-            yield pace.rest()
         above = node.above if node.model_call is not None else None
         for _ in range(_MAX_AROUND):
             if above is None:
@@ -128,13 +108,10 @@ def _requesting_above(node: Node) -> Iterator[Node]:
         above = above.branch.model_above
 
 
-def _absorb_beside(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
+def _absorb_beside(nodes: Sequence[Node]) -> None:
     """Merge what two instrumentations wrote side by side about one output."""
     seen: dict[Hashable, Request] = {}
     for node in nodes:
-        pace.left -= WORK
-        if pace.left < 0:
-            yield pace.rest()
         for request in _alive(node):
             keys = (request.call_id, (request.name, request.position, request.arguments_key))
             earlier = (seen[key] for key in keys if key is not None and key in seen)

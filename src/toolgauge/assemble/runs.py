@@ -3,62 +3,51 @@
 Who judges a call needs the conversation as that agent had it, and not what others said at the same time.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
 from toolgauge.assemble.node import Node
-from toolgauge.assemble.pauses import WORK, Pace, in_order, parts
 from toolgauge.assemble.told import Told
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run
 
 
-def runs_of(whole: Node, told: Told, pace: Pace) -> Generator[None, None, Sequence[Run]]:
+def runs_of(whole: Node, told: Told) -> Sequence[Run]:
     """Return the runs of one trace; without agent runs it is one, that of `whole`."""
     if len(told.running) <= 1:
-        return ((yield from _run(whole, told.speaking, told.offering, pace)),)
+        return ((_run(whole, told.speaking, told.offering)),)
     runs: list[Run] = []
-    for run, together in (yield from _told_apart(whole, told.nodes, pace)):
+    for run, together in _told_apart(whole, told.nodes):
         # What was seen outside of all runs is no run where there are others.
         if run.agent_run is not None:
             speaking = [node for node in together if node.messages]
             offering = [node for node in together if node.offers]
-            pace.left -= len(together)
-            runs.append((yield from _run(run, speaking, offering, pace)))
-    return (yield from _with_words(runs, pace))
+            runs.append(_run(run, speaking, offering))
+    return _with_words(runs)
 
 
-def _told_apart(
-    whole: Node, nodes: Sequence[Node], pace: Pace
-) -> Generator[None, None, Iterable[tuple[Node, list[Node]]]]:
+def _told_apart(whole: Node, nodes: Sequence[Node]) -> Iterable[tuple[Node, list[Node]]]:
     """Find out which span is of which run."""
     # By identity: hashing the names of spans would cost more than everything else here.
     by_run: dict[int, tuple[Node, list[Node]]] = {}
-    for together in parts(nodes):
-        for node in together:
-            run = node.branch.outermost or whole
-            known = by_run.get(id(run))
-            if known is None:
-                known = by_run[id(run)] = (run, [])
-            known[1].append(node)
-        pace.left -= len(together)
-        if pace.left < 0:
-            yield pace.rest()
+    for node in nodes:
+        run = node.branch.outermost or whole
+        known = by_run.get(id(run))
+        if known is None:
+            known = by_run[id(run)] = (run, [])
+        known[1].append(node)
     return by_run.values()
 
 
-def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node], pace: Pace) -> Generator[None, None, Run]:
+def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
     outer = run.above.branch.outermost if run.above is not None else None
-    pace.left -= WORK + len(offering)
-    if pace.left < 0:
-        yield pace.rest()
     prompt, response = _said(run, "user"), _said(run, "assistant")
     if prompt is None:
-        prompt = yield from _first_said(speaking, "user", pace)
+        prompt = _first_said(speaking, "user")
     if response is None:
-        response = yield from _first_said((yield from in_order(speaking, _latest, pace)), "assistant", pace)
+        response = _first_said((sorted(speaking, key=_latest)), "assistant")
     return Run(
         span=run.ref,
         above=outer.ref if outer is not None else None,
@@ -71,7 +60,7 @@ def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node], pace: Pa
     )
 
 
-def _with_words(runs: Sequence[Run], pace: Pace) -> Generator[None, None, list[Run]]:
+def _with_words(runs: Sequence[Run]) -> list[Run]:
     inner: dict[SpanRef, list[Run]] = {}
     told: list[Run] = []
     # The latest first: what a run within another says is known when the other's turn comes.
@@ -80,9 +69,6 @@ def _with_words(runs: Sequence[Run], pace: Pace) -> Generator[None, None, list[R
         told.append(one)
         if one.above is not None:
             inner.setdefault(one.above, []).append(one)
-        pace.left -= WORK
-        if pace.left < 0:
-            yield pace.rest()
     return told[::-1]
 
 
@@ -100,14 +86,11 @@ def _latest(node: Node) -> int:
     return -node.until_ns
 
 
-def _first_said(nodes: Sequence[Node], role: str, pace: Pace) -> Generator[None, None, str | None]:
+def _first_said(nodes: Sequence[Node], role: str) -> str | None:
     for node in nodes:
         said = _said(node, role)
         if said is not None:
             return said
-        pace.left -= WORK
-        if pace.left < 0:
-            yield pace.rest()
     return None
 
 

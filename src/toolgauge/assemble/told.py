@@ -1,9 +1,8 @@
 """Sorts nodes by what they tell: most tell but a few things, and for each of them several have a look."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 from toolgauge.assemble.node import Node
-from toolgauge.assemble.pauses import Pace, parts
 
 
 class Told:
@@ -18,6 +17,7 @@ class Told:
         self.offering: list[Node] = []
         # Those that are runs of agents.
         self.running: list[Node] = []
+        self._sort()
 
     @property
     def of_run(self) -> bool:
@@ -26,18 +26,8 @@ class Told:
             return True
         return any(node.model_call is not None for node in self.nodes)
 
-    def sorting(self, pace: Pace) -> Generator[None, None, None]:
-        """Sort them, and note the place of each; pause now and then."""
-        place = 0
-        for part in parts(self.nodes):
-            self._sort(part, place)
-            place += len(part)
-            pace.left -= 2 * len(part)
-            if pace.left < 0:
-                yield pace.rest()
-
-    def _sort(self, nodes: Sequence[Node], first_place: int) -> None:
-        for place, node in enumerate(nodes, first_place):
+    def _sort(self) -> None:
+        for place, node in enumerate(self.nodes):
             node.place = place
             if node.requests:
                 self.requesting.append(node)

@@ -4,13 +4,12 @@ Spans that nobody read leave only their ids; chains of parents run through them.
 clocks of two services may disagree: both are repaired here, so that nothing after this has to care.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from toolgauge.assemble.clocks import clock_offsets
 from toolgauge.assemble.node import NOWHERE, TOP, Branch, Node, order
 from toolgauge.assemble.nodes import nodes_of
-from toolgauge.assemble.pauses import Pace, in_order, parts
 from toolgauge.model.observations import AgentRun, Reading
 
 # Paths are repeated on every call: a hostile chain of agents must not make them quadratic.
@@ -20,32 +19,23 @@ _ASTRAY = Branch(-2, (), None, None, None, crossed=False, model_above=None)
 _PASSED = Branch(-3, (), None, None, None, crossed=False, model_above=None)
 
 
-def plant(
-    readings: Sequence[Reading], parents: Mapping[str, str | None], pace: Pace
-) -> Generator[None, None, list[Node]]:
-    """Return the nodes of one trace in order of time; pause now and then.
+def plant(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> list[Node]:
+    """Return the nodes of one trace in order of time.
 
     `parents` maps span ids to parent ids, those of unread spans included.
     """
-    by_span = yield from nodes_of(readings, parents, pace)
+    by_span = nodes_of(readings, parents)
     nodes = list(by_span.values())
-    walked: dict[str, Node | None] = {}
-    services: set[str | None] = set()
-    starts: set[int] = set()
-    for part in parts(nodes):
-        _hang(part, by_span, parents, walked)
-        services.update([node.first.service for node in part])
-        starts.update([node.start_ns for node in part])
-        pace.left -= 2 * len(part)
-        if pace.left < 0:
-            yield pace.rest()
-    yield from _settle_all(nodes, pace)
+    services = {node.first.service for node in nodes}
+    starts = {node.start_ns for node in nodes}
+    _hang(nodes, by_span, parents)
+    _settle_all(nodes)
     if len(services) > 1:
-        yield from _set_clocks(nodes, pace)
+        _set_clocks(nodes)
     elif len(starts) == len(nodes):
         # Where no two spans start at the same time, it alone tells their order.
-        return (yield from in_order(nodes, _time, pace))
-    return (yield from in_order(nodes, order, pace))
+        return sorted(nodes, key=_time)
+    return sorted(nodes, key=order)
 
 
 _time: Callable[[Node], int] = attrgetter("time_ns")
@@ -55,9 +45,9 @@ def _hang(
     nodes: Iterable[Node],
     by_span: Mapping[str, Node],
     parents: Mapping[str, str | None],
-    walked: dict[str, Node | None],
 ) -> None:
     """Find the nearest node above each, through spans that are no nodes; each of those is walked once."""
+    walked: dict[str, Node | None] = {}
     for node in nodes:
         parent = node.parent
         if parent is not None:
@@ -83,37 +73,29 @@ def _through_unread(
     return found
 
 
-def _set_clocks(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
-    offsets = yield from clock_offsets(nodes, pace)
-    for part in parts(nodes):
-        for node in part:
-            offset_ns = offsets[node.first.service]
-            node.time_ns += offset_ns
-            node.until_ns += offset_ns
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+def _set_clocks(nodes: Sequence[Node]) -> None:
+    offsets = clock_offsets(nodes)
+    for node in nodes:
+        offset_ns = offsets[node.first.service]
+        node.time_ns += offset_ns
+        node.until_ns += offset_ns
 
 
-def _settle_all(nodes: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
+def _settle_all(nodes: Sequence[Node]) -> None:
     """Give each node its branch."""
     astray: list[Node] = []
-    for part in parts(nodes):
-        for node in part:
-            if node.branch is NOWHERE:
-                above = node.above
-                known = above.below if above is not None else None
-                if known is not None and node.agent_run is None:
-                    node.branch = known
-                elif above is None or above.branch.depth >= 0:
-                    _settle(node)
-                else:
-                    yield from _climb(node, astray, pace)
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    for node in nodes:
+        if node.branch is NOWHERE:
+            above = node.above
+            known = above.below if above is not None else None
+            if known is not None and node.agent_run is None:
+                node.branch = known
+            elif above is None or above.branch.depth >= 0:
+                _settle(node)
+            else:
+                _climb(node, astray)
     if astray:
-        yield from _cut_open(astray, pace)
+        _cut_open(astray)
 
 
 def _way_up(node: Node, found: Branch, left: Branch) -> tuple[list[Node], Node | None]:
@@ -127,35 +109,27 @@ def _way_up(node: Node, found: Branch, left: Branch) -> tuple[list[Node], Node |
     return path, at
 
 
-def _climb(node: Node, astray: list[Node], pace: Pace) -> Generator[None, None, None]:
+def _climb(node: Node, astray: list[Node]) -> None:
     """Settle the node and all above it, unless they go round in a circle."""
     path, at = _way_up(node, NOWHERE, _ASTRAY)
     if at is not None and at.branch is _ASTRAY:
         astray += path
         return
-    for part in parts(path[::-1]):
-        for below in part:
-            _settle(below)
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    for below in reversed(path):
+        _settle(below)
 
 
-def _cut_open(astray: Sequence[Node], pace: Pace) -> Generator[None, None, None]:
+def _cut_open(astray: Sequence[Node]) -> None:
     """Settle nodes below circles of parents, each cut open where the order of time says so."""
-    for part in parts((yield from in_order(astray, _start, pace))):
-        for node in part:
-            path, at = _way_up(node, _ASTRAY, _PASSED)
-            if at is not None and at.branch is _PASSED:
-                # It becomes a root; those that were above it wait until their way up is followed.
-                at.above = None
-                while path[-1] is not at:
-                    path.pop().branch = _ASTRAY
-            for below in reversed(path):
-                _settle(below)
-        pace.left -= len(part)
-        if pace.left < 0:
-            yield pace.rest()
+    for node in sorted(astray, key=_start):
+        path, at = _way_up(node, _ASTRAY, _PASSED)
+        if at is not None and at.branch is _PASSED:
+            # It becomes a root; those that were above it wait until their way up is followed.
+            at.above = None
+            while path[-1] is not at:
+                path.pop().branch = _ASTRAY
+        for below in reversed(path):
+            _settle(below)
 
 
 def _start(node: Node) -> tuple[int, str]:

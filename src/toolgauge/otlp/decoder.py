@@ -5,16 +5,15 @@ once and alone. Of all other spans the ids are read. A broken span costs nobody 
 unread. Nothing that leaves here, but for the request itself, keeps the request alive: spans wait, requests must not.
 """
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import LogRecord, PackedHead, Resource, Span
-from toolgauge.otlp.envelope import Container, container, copied, parse_request, removing_items
+from toolgauge.otlp.envelope import Container, container, copied, parse_request, without_items
 from toolgauge.otlp.heads import parse_heads, read_each, read_head, read_heads
 from toolgauge.otlp.marks import log_marks, span_marks
 from toolgauge.otlp.messages import HeadGroupMessage, RequestMessage, ResourceGroupMessage, ScopeGroupMessage
@@ -22,18 +21,12 @@ from toolgauge.otlp.views import KnownScope, Views
 
 # Where a span stands in its request: index of the resource group, of the scope group, of the span.
 Place: TypeAlias = tuple[int, int, int]
-_T = TypeVar("_T")
 
-# About three milliseconds of work.
-_SPANS_AT_A_TIME = 256
-# Of so many spans that nobody views, about two.
-_HEADS_AT_ONCE = 4096
-# Of so many groups, most of them without a span, about three.
-_GROUPS_AT_ONCE = 4096
 # Of so many or fewer, each is searched for marks by itself: one search of all takes longer to begin than for a kilobyte.
 _FEW = 2
 # Taking them apart at once takes as much memory as the request, and large ones have little to gain by it.
 _LARGEST_AT_ONCE = 8 << 20
+_MOST_AT_ONCE = 4096
 
 
 class ViewedSpan(Struct, frozen=True, eq=False):
@@ -60,34 +53,28 @@ class DecodedTraces:
     envelope: RequestMessage | None = field(repr=False)
 
     def body(self, without: Collection[Place] = ()) -> bytes | None:
-        """Give the request without these spans (the very bytes received without any); `None` when no span is left."""
-        return _without_pauses(self.leaving(without))
+        """Return the request without these spans, `None` when no span is left; `without` names no span twice.
 
-    def leaving(self, without: Collection[Place]) -> Generator[None, None, bytes | None]:
-        """Give what `body` gives, with pauses; `without` names no span twice."""
+        Without any, these are the very bytes that were received.
+        """
         if not without:
             return self.request
         if len(without) == self.span_count:
             return None
         # The spans are gone from it afterwards; whoever asks again has the request parsed again.
         envelope, self.envelope = self.envelope, None
-        return (yield from removing_items(parse_request(self.request) if envelope is None else envelope, without))
+        return without_items(parse_request(self.request) if envelope is None else envelope, without)
 
 
 @dataclass(slots=True, eq=False)
 class DecodedLogs:
-    """A request of log records. `undecodable` records bear a mark and could not be read."""
+    """A request of log records. `undecodable` records bear a mark and could not be read: counted as `viewed` advances.
+
+    `viewed` goes through them once: all views at once take seventy times the memory of the request.
+    """
 
     record_count: int
-    viewed: tuple[LogRecord, ...]
-    undecodable: int
-
-
-@dataclass(slots=True, eq=False)
-class DecodedRecords:
-    """Some log records of a request."""
-
-    viewed: list[LogRecord] = field(default_factory=list[LogRecord])
+    viewed: Iterator[LogRecord] = field(repr=False)
     undecodable: int = 0
 
 
@@ -123,57 +110,37 @@ class _Group(Struct, frozen=True, eq=False):
     group: ScopeGroupMessage
 
 
-def _groups(request: RequestMessage) -> Iterator[_Group | None]:
-    """Go through the scope groups that hold anything, with pauses (`None`): there may be millions that do not."""
-    seen = 0
+def _groups(request: RequestMessage) -> Iterator[_Group]:
+    """Go through the scope groups that hold anything."""
     for resource_index, resource_group in enumerate(request.resource_groups):
-        seen += 1
-        if seen % _GROUPS_AT_ONCE == 0:
-            yield None
         shared: _ResourceGroup | None = None
         for scope_index, group in enumerate(resource_group.scope_groups):
-            seen += 1
-            if seen % _GROUPS_AT_ONCE == 0:
-                yield None
             if group.items:
                 shared = shared or _ResourceGroup(resource_group)
                 yield _Group(resource_index, scope_index, shared, group)
 
 
-class Survey(Struct, frozen=True, eq=False):
-    """A request of spans, log records or metrics, and how many items it has.
+class _Survey(Struct, frozen=True, eq=False):
+    """A request of spans or log records, and how many it has.
 
     `beginnings` are the bytes with which the first of each scope group begins: a group has one writer.
     """
 
-    body: bytes
     request: RequestMessage
     count: int
     beginnings: frozenset[bytes]
 
 
-def surveying(body: bytes) -> Generator[None, None, Survey]:
-    """Take a request apart with pauses; raise `DecodeError` when its envelope is broken (cut off, trailing bytes)."""
+def _survey(body: bytes) -> _Survey:
+    """Parse the envelope of a request; raise `DecodeError` when it is broken (cut off, trailing bytes)."""
     request = parse_request(body)
     count = 0
     beginnings: set[bytes] = set()
     for found in _groups(request):
-        if found is None:
-            yield
-            continue
         items = found.group.items
         count += len(items)
         beginnings.add(items[0][:1])
-    return Survey(body, request, count, frozenset(beginnings))
-
-
-def _without_pauses(steps: Generator[None, None, _T]) -> _T:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            last: _T = end.value
-            return last
+    return _Survey(request, count, frozenset(beginnings))
 
 
 @dataclass(slots=True, eq=False)
@@ -220,46 +187,29 @@ class Decoder:
         return self._views.undecodable_values
 
     def traces(self, body: bytes, sender: str | None = None) -> DecodedTraces:
-        """Decode a request of spans without a pause, as `surveying` and `reading_traces` do."""
-        return _without_pauses(self.reading_traces(_without_pauses(surveying(body)), sender))
-
-    def reading_traces(self, survey: Survey, sender: str | None = None) -> Generator[None, None, DecodedTraces]:
-        """Decode a request of spans with pauses.
+        """Decode a request of spans; raise `DecodeError` when its envelope is broken.
 
         `sender` is the same for requests of one connection; `None` is a sender of this request alone.
         """
-        body, request, span_count = survey.body, survey.request, survey.count
+        survey = _survey(body)
+        request, span_count = survey.request, survey.count
         has_mark = self._span_marks.found_in_request(body, survey.beginnings)
-        is_large = len(body) > _LARGEST_AT_ONCE or span_count > _HEADS_AT_ONCE
+        is_large = len(body) > _LARGEST_AT_ONCE or span_count > _MOST_AT_ONCE
         heads = None if has_mark or is_large else parse_heads(body)
         reading = _Reading(object() if sender is None else sender, is_large)
-        since_pause = 0
         for found in _groups(request):
-            if found is None:
-                yield
-                continue
             group = found.group
             known = self._views.scope(group.scope)
             if known.is_own:
                 continue
-            views = has_mark or known.is_named
-            if heads is not None and not views:
+            if has_mark or known.is_named:
+                reading.around = None
+                self._read_spans(found, known, reading)
+            elif heads is not None:
                 reading.add_group(group, heads.resource_groups[found.resource_index].scope_groups[found.scope_index])
-                continue
-            reading.around = None
-            items = iter(group.items)
-            count = len(group.items)
-            for first in range(0, count, _SPANS_AT_A_TIME):
-                if since_pause >= _SPANS_AT_A_TIME:
-                    yield
-                    since_pause = 0
-                since_pause += min(count - first, _SPANS_AT_A_TIME)
+            else:
                 # One after the other: all at once they would take as much memory as the request.
-                some = islice(items, _SPANS_AT_A_TIME)
-                if views:
-                    self._read_spans(some, first, found, known, reading)
-                else:
-                    reading.heads.extend(read_each(some))
+                reading.heads.extend(read_each(group.items))
         return DecodedTraces(
             span_count=span_count,
             viewed=tuple(reading.viewed),
@@ -270,46 +220,30 @@ class Decoder:
         )
 
     def logs(self, body: bytes) -> DecodedLogs:
-        """Decode a request of log records without a pause, as `surveying` and `reading_logs` do."""
-        survey = _without_pauses(surveying(body))
-        parts = [*self.reading_logs(survey)]
-        return DecodedLogs(
-            record_count=survey.count,
-            viewed=tuple(record for part in parts for record in part.viewed),
-            undecodable=sum(part.undecodable for part in parts),
-        )
+        """Decode a request of log records; raise `DecodeError` when its envelope is broken."""
+        survey = _survey(body)
+        decoded = DecodedLogs(record_count=survey.count, viewed=iter(()))
+        decoded.viewed = self._records(body, survey, decoded)
+        return decoded
 
-    def reading_logs(self, survey: Survey) -> Iterator[DecodedRecords]:
-        """Decode a request of log records part by part: all views at once take seventy times the memory of the request."""
-        has_mark = self._log_marks.found_in_request(survey.body, survey.beginnings)
-        part = DecodedRecords()
-        since_pause = 0
+    def _records(self, body: bytes, survey: _Survey, decoded: DecodedLogs) -> Iterator[LogRecord]:
+        has_mark = self._log_marks.found_in_request(body, survey.beginnings)
         for found in _groups(survey.request):
-            if found is None:
-                yield part
-                part, since_pause = DecodedRecords(), 0
-                continue
             known = self._views.scope(found.group.scope)
             if known.is_own or not (has_mark or known.is_named):
                 continue
-            items = iter(found.group.items)
-            for _ in range(0, len(found.group.items), _SPANS_AT_A_TIME):
-                if since_pause >= _SPANS_AT_A_TIME:
-                    yield part
-                    part, since_pause = DecodedRecords(), 0
-                some = tuple(islice(items, _SPANS_AT_A_TIME))
-                since_pause += len(some)
-                self._read_records(some, found, known, part)
-        yield part
+            bears_mark = self._log_marks.search_like(found.group.items[0])
+            resource = found.resource_group.resource(self._views)
+            for raw in found.group.items:
+                if not known.is_named and bears_mark(raw) is None:
+                    continue
+                try:
+                    yield self._views.log_record(raw, resource, known.scope)
+                except DecodeError:
+                    decoded.undecodable += 1
 
-    def _read_spans(
-        self,
-        items: Iterable[bytes],
-        first: int,
-        found: _Group,
-        known: KnownScope,
-        reading: _Reading,
-    ) -> None:
+    def _read_spans(self, found: _Group, known: KnownScope, reading: _Reading) -> None:
+        items: Iterable[bytes] = found.group.items
         sample = found.group.items[0]
         bears_mark = self._span_marks.search_like(sample)
         if not known.is_named and not reading.is_large:
@@ -319,7 +253,7 @@ class Decoder:
                 reading.heads.extend(read_each(items))
                 return
         resource = found.resource_group.resource(self._views)
-        for index, raw in enumerate(items, first):
+        for index, raw in enumerate(items):
             if not known.is_named and bears_mark(raw) is None:
                 reading.add_head(raw)
                 continue
@@ -332,14 +266,3 @@ class Decoder:
             around = reading.around = reading.around or found.resource_group.around(found.group, reading.origin)
             where = (found.resource_index, found.scope_index, index)
             reading.viewed.append(ViewedSpan(span, raw, around, where))
-
-    def _read_records(self, items: Iterable[bytes], found: _Group, known: KnownScope, part: DecodedRecords) -> None:
-        bears_mark = self._log_marks.search_like(found.group.items[0])
-        resource = found.resource_group.resource(self._views)
-        for raw in items:
-            if not known.is_named and bears_mark(raw) is None:
-                continue
-            try:
-                part.viewed.append(self._views.log_record(raw, resource, known.scope))
-            except DecodeError:
-                part.undecodable += 1

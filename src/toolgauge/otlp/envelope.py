@@ -3,7 +3,7 @@
 Writes requests from raw spans. Nothing here looks into a span, so whatever a sender put into one goes on unchanged.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from copy import copy
 
 from msgspec import Struct
@@ -22,9 +22,6 @@ from toolgauge.otlp.pieces import joined
 
 # Taking items out one by one copies none of them, but moves all that stand behind: beyond this it takes milliseconds.
 _MOVED_AT_MOST = 1_000_000
-# Items of which it is noted that they go, and groups out of which they are taken: one or two milliseconds.
-_PLACES_AT_ONCE = 4096
-_GROUPS_AT_ONCE = 128
 # A resource or scope is written once.
 _MOST_WRITTEN = 16
 
@@ -97,24 +94,20 @@ def encode_spans(spans: Iterable[tuple[Container, bytes]]) -> bytes:
     return request.SerializeToString()
 
 
-def removing_items(request: RequestMessage, places: Iterable[tuple[int, int, int]]) -> Generator[None, None, bytes]:
-    """Write the request without the items at these places (resource group, scope group, item), with pauses.
+def without_items(request: RequestMessage, places: Iterable[tuple[int, int, int]]) -> bytes:
+    """Write the request without the items at these places (resource group, scope group, item).
 
     They are gone from `request` then. A group that this empties is dropped, unless it has fields that we do not know.
     """
     gone: dict[tuple[int, int], list[int]] = {}
-    for count, (resource_index, scope_index, index) in enumerate(places, 1):
+    for resource_index, scope_index, index in places:
         gone.setdefault((resource_index, scope_index), []).append(index)
-        if count % _PLACES_AT_ONCE == 0:
-            yield
     # From the end, so that dropping a group leaves the other indexes valid.
-    for count, (resource_index, scope_index) in enumerate(sorted(gone, reverse=True), 1):
+    for resource_index, scope_index in sorted(gone, reverse=True):
         group = request.resource_groups[resource_index]
         _remove_from_scope(group, scope_index, gone[resource_index, scope_index])
         if not group.scope_groups and not _has_unknown_fields(group, ("resource", "schema_url")):
             del request.resource_groups[resource_index : resource_index + 1]
-        if count % _GROUPS_AT_ONCE == 0:
-            yield
     return request.SerializeToString()
 
 

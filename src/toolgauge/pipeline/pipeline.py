@@ -20,7 +20,8 @@ from toolgauge.model.judging import Answers, Judging
 from toolgauge.model.outcomes import Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.otlp.decoder import Container, DecodedTraces, Decoder, Place, Survey, surveying
+from toolgauge.otlp.decoder import Container, DecodedTraces, Decoder, Place
+from toolgauge.otlp.envelope import count_items
 from toolgauge.otlp.heads import read_each
 from toolgauge.pipeline.egress import Departures
 from toolgauge.pipeline.hold import Hold, is_to_bear_scores
@@ -29,8 +30,6 @@ from toolgauge.score.pauses import Spent
 from toolgauge.score.scorer import Scorer
 from toolgauge.selfmetrics import SelfMetrics
 
-# As long as a slice of scoring: reading is not the only thing that the event loop does.
-_LONGEST_READING_NS = 2_000_000
 # So many held spans are let go without a pause.
 _HELD_AT_ONCE = 500
 _RECEIVED = ("received", "", "")
@@ -121,8 +120,6 @@ class Pipeline:
         self._settings = settings
         self._clock = clock
         self._scoring: _Scoring | None = None
-        # A large trace is joined in steps too; it is no longer open then.
-        self._closing: Iterator[Trajectory | None] | None = None
         self._annotations = Annotations()
         self._departures = Departures(outbox, sink.requests, metrics)
         # Spans of requests that are being read at this moment.
@@ -170,8 +167,7 @@ class Pipeline:
 
     def behind_ns(self, now_ns: int) -> int:
         """Tell for how long the trajectory that is scored next has been due."""
-        is_scoring = self._scoring is not None or self._closing is not None
-        due_ns = self._due_ns if is_scoring else self._assembler.next_due_ns()
+        due_ns = self._due_ns if self._scoring is not None else self._assembler.next_due_ns()
         return 0 if due_ns is None else max(0, now_ns - due_ns)
 
     # -- in ---------------------------------------------------------------------------------------------------------
@@ -185,28 +181,21 @@ class Pipeline:
         try:
             match signal:
                 case "traces":
-                    yield (yield from self._consume_traces(body, now_ns, sender))
+                    yield self._consume_traces(body, now_ns, sender)
                 case "logs":
-                    yield (yield from self._consume_logs(body, now_ns))
+                    yield self._consume_logs(body, now_ns)
                 case "metrics":
-                    yield (yield from self._consume_metrics(body))
+                    yield self._consume_metrics(body)
         except DecodeError as error:
             yield Invalid(f"cannot decode the request: {error}")
 
-    def _consume_traces(self, body: bytes, now_ns: int, sender: str | None) -> Generator[None, None, Answer]:
+    def _consume_traces(self, body: bytes, now_ns: int, sender: str | None) -> Answer:
         if (refused := self._refusal("traces", body)) is not None:
-            spans = (yield from surveying(body)).count
+            spans = count_items(body)
             self._metrics.spans.add(spans, _RECEIVED)
             self._metrics.spans.add(spans, ("refused", refused[1], ""))
             return refused[0]
-        # Of a sender that goes away meanwhile nothing is taken in: nobody knows yet how much it is.
-        survey = yield from surveying(body)
-        try:
-            decoded = yield from self._decoder.reading_traces(survey, sender)
-        except GeneratorExit:
-            self._metrics.spans.add(survey.count, _RECEIVED)
-            self._departures.pass_on(Outgoing(signal="traces", body=body, spans=survey.count, own=False))
-            raise
+        decoded = self._decoder.traces(body, sender)
         self._metrics.spans.add(decoded.span_count, _RECEIVED)
         if decoded.undecodable:
             self._metrics.undecodable.add(decoded.undecodable)
@@ -214,10 +203,10 @@ class Pipeline:
         rest: bytes | None = None
         self._being_read += decoded.span_count
         try:
-            yield from self._read_spans(decoded, held, now_ns)
-            rest = yield from decoded.leaving(held)
+            self._read_spans(decoded, held, now_ns)
+            rest = decoded.body(held)
         except BaseException:
-            # The sender went away, or we failed: what is not held goes on all the same.
+            # What is not held goes on all the same.
             rest = decoded.body(held)
             raise
         finally:
@@ -236,16 +225,10 @@ class Pipeline:
             return Refused("memory is short"), "memory"
         return None
 
-    def _read_spans(self, decoded: DecodedTraces, held: list[Place], now_ns: int) -> Generator[None, None, None]:
-        if decoded.viewed:
-            yield from self._assembler.preparing()
+    def _read_spans(self, decoded: DecodedTraces, held: list[Place], now_ns: int) -> None:
         holds = self._settings.annotate in ("both", "hold")
         unread = [*decoded.heads]
-        pause_at = self._clock() + _LONGEST_READING_NS
         for viewed in decoded.viewed:
-            if self._clock() >= pause_at:
-                yield
-                pause_at = self._clock() + _LONGEST_READING_NS
             reading = self._recognizer.read(viewed.span)
             if reading is None:
                 unread.extend(read_each((viewed.raw,)))
@@ -256,47 +239,30 @@ class Pipeline:
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns):
                 held.append(viewed.place)
                 self._being_read -= 1
-        for _ in self._assembler.adding_heads(unread, now_ns):
-            if self._clock() >= pause_at:
-                yield
-                pause_at = self._clock() + _LONGEST_READING_NS
+        self._assembler.add_heads(unread, now_ns)
 
-    def _consume_logs(self, body: bytes, now_ns: int) -> Generator[None, None, Answer]:
+    def _consume_logs(self, body: bytes, now_ns: int) -> Answer:
         if (refused := self._refusal("logs", body)) is not None:
             return refused[0]
-        survey = yield from surveying(body)
+        decoded = self._decoder.logs(body)
         try:
-            yield from self._read_records(survey, now_ns)
-        finally:
-            if survey.count:
-                self._departures.pass_on(Outgoing(signal="logs", body=body, spans=0, own=False))
-        return Accepted()
-
-    def _read_records(self, survey: Survey, now_ns: int) -> Generator[None, None, None]:
-        is_prepared = False
-        for number, part in enumerate(self._decoder.reading_logs(survey)):
-            if number:
-                yield
-            if part.undecodable:
-                self._metrics.undecodable.add(part.undecodable)
-            if part.viewed and not is_prepared:
-                yield from self._assembler.preparing()
-                is_prepared = True
-            pause_at = self._clock() + _LONGEST_READING_NS
-            for record in part.viewed:
-                if self._clock() >= pause_at:
-                    yield
-                    pause_at = self._clock() + _LONGEST_READING_NS
+            for record in decoded.viewed:
                 reading = self._recognizer.read(record)
                 if reading is not None:
                     self._assembler.add(reading, now_ns)
+        finally:
+            if decoded.undecodable:
+                self._metrics.undecodable.add(decoded.undecodable)
+            if decoded.record_count:
+                self._departures.pass_on(Outgoing(signal="logs", body=body, spans=0, own=False))
+        return Accepted()
 
-    def _consume_metrics(self, body: bytes) -> Generator[None, None, Answer]:
+    def _consume_metrics(self, body: bytes) -> Answer:
         if not self._outbox.forwards("metrics"):
             return Unsupported("metrics are not accepted here, as nothing is sent on: send them to your backend")
         if (refused := self._refusal("metrics", body)) is not None:
             return refused[0]
-        if (yield from surveying(body)).count:
+        if count_items(body):
             self._departures.pass_on(Outgoing(signal="metrics", body=body, spans=0, own=False))
         return Accepted()
 
@@ -385,23 +351,14 @@ class Pipeline:
         return False
 
     def _next_closed(self) -> bool:
-        """Take a step towards a closed trajectory for the next steps to score; False when none is due."""
-        steps, self._closing = self._closing, None
-        is_fresh = steps is None
-        if steps is None:
-            close = self._assembler.closing_all if self._is_closing or self._closes_all else self._assembler.closing
-            self._due_ns = self._assembler.next_due_ns()
-            steps = close(self._now_ns)
-        for trajectory in steps:
-            if trajectory is None:
-                self._closing = steps
-            else:
-                self._take(trajectory)
+        """Close a trajectory for the next steps to score; False when none is due."""
+        close = self._assembler.close_all if self._is_closing or self._closes_all else self._assembler.closed
+        self._due_ns = self._assembler.next_due_ns()
+        for trajectory in close(self._now_ns):
+            self._take(trajectory)
             return True
-        # What was begun earlier does not know what has become due since.
-        if is_fresh:
-            self._closes_all = False
-        return not is_fresh
+        self._closes_all = False
+        return False
 
     def _take(self, trajectory: Trajectory) -> None:
         waiting, settings = self._assembler, self._settings

@@ -1,55 +1,16 @@
-"""Joining a large trace pauses in each of its stages, and sorting with pauses is sorting."""
+"""Joining a large trace: every call keeps both its views, and the work grows with the calls and no faster."""
 
-from collections.abc import Callable, Generator
-from typing import TypeVar
+from collections.abc import Callable
 
 import pytest
 
 from tests.assemble.support import TRACE, agent, args, executed, functions_called, log, model, reading, requested
-from toolgauge.assemble.join import GatheredTrace, joining
-from toolgauge.assemble.pauses import Pace, in_order, parts
+from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.model.observations import Reading
 from toolgauge.model.trajectory import Trajectory
 
-_T = TypeVar("_T")
 
-
-def run(steps: Generator[None, None, _T]) -> tuple[_T, int]:
-    """What came of the steps, and how many pauses there were."""
-    pauses = 0
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value, pauses
-        pauses += 1
-
-
-def test_what_comes_in_order_stays_and_is_looked_at_with_pauses():
-    ordered, pauses = run(in_order(range(10_000), lambda number: number, Pace()))
-    assert ordered == list(range(10_000))
-    assert pauses >= 6
-
-
-def test_sorting_with_pauses_is_sorting_and_keeps_equals_as_they_came():
-    pairs = [(number * number % 47, number) for number in range(5_003)]
-    ordered, pauses = run(in_order(pairs, lambda pair: pair[0], Pace()))
-    assert ordered == sorted(pairs, key=lambda pair: pair[0])
-    assert pauses >= 3
-
-
-def test_what_is_short_is_sorted_at_once():
-    assert run(in_order((3, 1, 2), lambda number: number, Pace())) == ([1, 2, 3], 0)
-    assert run(in_order(range(0), lambda number: number, Pace())) == ([], 0)
-
-
-def test_parts_leave_nothing_out():
-    assert [list(part) for part in parts(range(3))] == [[0, 1, 2]]
-    assert [number for part in parts(range(1234)) for number in part] == list(range(1234))
-    assert max(map(len, parts(range(1234)))) <= 500
-
-
-def joined_with_pauses(outputs: int) -> tuple[Trajectory, int]:
+def joined(outputs: int) -> Trajectory:
     """Join a run of so many model outputs, each with two calls; of the second nobody knows the id."""
     readings = [reading("run", agent("boss"), end=100_000_000)]
     for number in range(outputs):
@@ -62,19 +23,13 @@ def joined_with_pauses(outputs: int) -> tuple[Trajectory, int]:
         ]
     parents = {one.ref.span_id: one.parent_span_id for one in readings}
     trace = GatheredTrace(trace_id=TRACE, readings=readings, parents=parents)
-    trajectory, pauses = run(joining([trace], scope="trace", closed_because="idle"))
+    trajectory = join([trace], scope="trace", closed_because="idle")
     assert trajectory is not None
-    return trajectory, pauses
+    return trajectory
 
 
-def test_a_trace_as_most_are_is_joined_without_a_pause():
-    trajectory, pauses = joined_with_pauses(4)
-    assert (len(trajectory.calls), pauses) == (8, 0)
-
-
-def test_a_large_trace_is_joined_with_pauses_and_every_call_has_both_its_views():
-    trajectory, pauses = joined_with_pauses(1200)
-    assert pauses >= 40
+def test_in_a_large_trace_every_call_has_both_its_views():
+    trajectory = joined(1200)
     assert [(call.turn, call.position, call.name) for call in trajectory.calls[-2:]] == [
         (1199, 0, "look"),
         (1199, 1, "book"),
@@ -126,4 +81,4 @@ def test_four_times_as_many_calls_take_about_four_times_the_work(ask: Callable[[
 def _functions_called(readings: list[Reading]) -> int:
     parents = {one.ref.span_id: one.parent_span_id for one in readings if not one.is_log}
     trace = GatheredTrace(trace_id=TRACE, readings=readings, parents=parents)
-    return functions_called(lambda: run(joining([trace], scope="trace", closed_because="idle")))
+    return functions_called(lambda: join([trace], scope="trace", closed_because="idle"))

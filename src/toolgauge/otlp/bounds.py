@@ -4,7 +4,9 @@ A field of two bytes can become an object of 160: without a bound, one request o
 a bound has more fields than any producer writes.
 """
 
+import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import TypeAlias
 
 from toolgauge.model.errors import DecodeError
@@ -28,6 +30,10 @@ _FIXED_BYTES = {1: 8, 5: 4}
 _LONGEST_VARINT = 10
 _DEEPEST = 101
 
+# Each bracket that opens an object or a list, with all that stands in front of it; a text without an end is all the rest.
+# It matches everywhere, so that no search begins twice.
+_BRACKETS = re.compile(rb'(?:"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[^"{\[]++)*+(?:[{\[]|\Z)', re.DOTALL)
+
 _FLAT: _Nested = {}
 _SPAN: _Nested = {11: _FLAT}
 _REQUEST: _Nested = {1: {2: _FLAT}}
@@ -39,6 +45,13 @@ def check_request(body: bytes) -> None:
     """Raise `DecodeError` when a request has too many groups, spans, log records or metrics for its size."""
     if len(body) >= _SMALL_REQUEST:
         _check(body, _REQUEST, _FREE_FIELDS + len(body) // _SMALLEST_ITEM)
+
+
+def check_json(text: bytes) -> None:
+    """Raise `DecodeError` when a request in JSON has too many objects and lists for its size, those in texts aside."""
+    room = _FREE_FIELDS + len(text) // _SMALLEST_ITEM
+    if text.count(b"{") + text.count(b"[") > room and next(islice(_BRACKETS.finditer(text), room, None), None):
+        raise DecodeError("there are more objects and lists than any producer writes")
 
 
 def check_span(raw: bytes) -> None:

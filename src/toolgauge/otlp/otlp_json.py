@@ -5,6 +5,9 @@ either case, enums are integers, keys are lowerCamelCase only, unknown keys are 
 would read hex ids as base64 without a word, takes names of enums and snake_case, and is slow.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 import msgspec
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -12,16 +15,20 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.json import Json, JsonObject
-from toolgauge.otlp.json_writers import MessagePlan, MessagePlans, WrongValueError
+from toolgauge.otlp.bounds import check_json
+from toolgauge.otlp.json_writers import MessagePlans, SplitPlan, WrongValueError, split_object
+
+_SPANS = ("resourceSpans", "scopeSpans", "spans")
+_LOG_RECORDS = ("resourceLogs", "scopeLogs", "logRecords")
+_METRICS = ("resourceMetrics", "scopeMetrics", "metrics")
 
 
-def _made_plans() -> dict[Signal, MessagePlan]:
+def _made_plans() -> dict[Signal, SplitPlan]:
     plans = MessagePlans()
     return {
-        "traces": plans.of(ExportTraceServiceRequest.DESCRIPTOR),
-        "logs": plans.of(ExportLogsServiceRequest.DESCRIPTOR),
-        "metrics": plans.of(ExportMetricsServiceRequest.DESCRIPTOR),
+        "traces": SplitPlan(ExportTraceServiceRequest.DESCRIPTOR, _SPANS, plans),
+        "logs": SplitPlan(ExportLogsServiceRequest.DESCRIPTOR, _LOG_RECORDS, plans),
+        "metrics": SplitPlan(ExportMetricsServiceRequest.DESCRIPTOR, _METRICS, plans),
     }
 
 
@@ -33,36 +40,33 @@ def requests_from_json(text: bytes) -> list[tuple[Signal, bytes]]:
 
     Raise `DecodeError` naming the path of what is wrong.
     """
-    document = _document(text)
-    requests: list[tuple[Signal, bytes]] = []
-    if "resourceSpans" in document:
-        requests.append(("traces", _encode(document, "traces")))
-    if "resourceLogs" in document:
-        requests.append(("logs", _encode(document, "logs")))
-    if not requests and "resourceMetrics" not in document and document:
-        raise DecodeError("neither `resourceSpans` nor `resourceLogs` in it")
-    return requests
+    with _as_decode_errors():
+        check_json(text)
+        fields = split_object(text)
+        requests: list[tuple[Signal, bytes]] = []
+        if "resourceSpans" in fields:
+            requests.append(("traces", _PLANS["traces"].encode(text)))
+        if "resourceLogs" in fields:
+            requests.append(("logs", _PLANS["logs"].encode(text)))
+        if not requests and "resourceMetrics" not in fields and fields:
+            raise DecodeError("neither `resourceSpans` nor `resourceLogs` in it")
+        return requests
 
 
 def request_from_json(signal: Signal, text: bytes) -> bytes:
     """Encode one JSON request of a known signal. Raise `DecodeError` naming the path of what is wrong."""
-    return _encode(_document(text), signal)
+    with _as_decode_errors():
+        check_json(text)
+        return _PLANS[signal].encode(text)
 
 
-def _document(text: bytes) -> JsonObject:
+@contextmanager
+def _as_decode_errors() -> Generator[None]:
     try:
-        document: Json = msgspec.json.decode(text)
+        yield
+    except WrongValueError as error:
+        raise DecodeError(error.message()) from None
     except (msgspec.DecodeError, UnicodeError) as error:
         raise DecodeError(f"not JSON: {error}") from error
     except RecursionError as error:
         raise DecodeError("the values are nested too deeply") from error
-    if not isinstance(document, dict):
-        raise DecodeError("not a JSON object")
-    return document
-
-
-def _encode(document: JsonObject, signal: Signal) -> bytes:
-    try:
-        return _PLANS[signal].encode(document, 0)
-    except WrongValueError as error:
-        raise DecodeError(error.told()) from None

@@ -17,7 +17,7 @@ from tests.assemble.support import (
     requested,
 )
 from toolgauge.assemble.assembler import Assembler
-from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.assemble.settings import AssembleSettings, LateMemory
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import MessageSeen, Reading
 from toolgauge.model.trajectory import Trajectory
@@ -121,7 +121,7 @@ def test_a_remote_parent_that_comes_completes_the_chain():
 
 
 def test_a_trace_that_never_rests_closes_at_the_longest_duration():
-    box, _ = assembler(AssembleSettings(max_duration_ns=MINUTE_NS))
+    box, _ = assembler(AssembleSettings(max_duration=MINUTE_NS))
     for second in range(0, 60, 10):
         box.add(reading(f"t{second}", executed("poll"), parent="run", start=second), second * SECOND_NS)
     due_ns, trajectory = run_out(box)
@@ -167,7 +167,7 @@ def test_late_span_is_counted_and_not_rescored():
 
 
 def test_who_keeps_coming_late_stays_late():
-    box, metrics = assembler(AssembleSettings(late_for_ns=60 * SECOND_NS))
+    box, metrics = assembler(AssembleSettings(late_memory=LateMemory().model_copy(update={"for_": 60 * SECOND_NS})))
     box.add(reading("run", agent("shopper")), 0)
     assert len(list(box.closed(6 * SECOND_NS))) == 1
     for number in range(1, 10):
@@ -177,7 +177,7 @@ def test_who_keeps_coming_late_stays_late():
 
 
 def test_the_memory_of_closed_traces_is_bounded():
-    box, _ = assembler(AssembleSettings(late_traces=2))
+    box, _ = assembler(AssembleSettings(late_memory=LateMemory(traces=2)))
     traces = [f"{number:032x}" for number in range(3)]
     for trace in traces:
         box.add(reading("run", agent("a"), trace=trace), 0)

@@ -16,7 +16,7 @@ from tests.assemble.support import (
     shown,
 )
 from toolgauge.assemble.assembler import Assembler
-from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.assemble.settings import AssembleSettings, LateMemory
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import Reading
 from toolgauge.model.trajectory import Trajectory
@@ -131,7 +131,7 @@ def test_a_conversation_waits_for_its_turn_that_is_still_running():
 
 
 def test_a_conversation_that_never_rests_closes_at_the_longest_duration():
-    box, _ = assembler(AssembleSettings(max_duration_ns=30 * MINUTE_NS), conversations=True)
+    box, _ = assembler(AssembleSettings(max_duration=30 * MINUTE_NS), conversations=True)
     closed: list[tuple[int, Trajectory]] = []
     for number in range(5):
         now_ns = number * 9 * MINUTE_NS
@@ -144,7 +144,8 @@ def test_a_conversation_that_never_rests_closes_at_the_longest_duration():
 
 
 def test_a_trace_of_a_closed_conversation_is_scored_alone_and_counted_late():
-    box, metrics = assembler(AssembleSettings(late_for_ns=60 * MINUTE_NS), conversations=True)
+    for_an_hour = LateMemory().model_copy(update={"for_": 60 * MINUTE_NS})
+    box, metrics = assembler(AssembleSettings(late_memory=for_an_hour), conversations=True)
     feed(box, 0, *turn(ONE, "first", start=0))
     assert [one.scope for _, one in all_closed(box, 11 * MINUTE_NS)] == ["trace", "conversation"]
     feed(box, 20 * MINUTE_NS, *turn(TWO, "second", start=1_200_000))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from toolgauge.config.criteria import CriterionConfig, load_criteria_files
-from toolgauge.config.expected import expected_json
+from toolgauge.config.references import expected_json
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.service.criteria import load_for_replay

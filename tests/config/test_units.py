@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgauge.config.units import duration_ns, duration_text, size_bytes, size_text
+from toolgauge.settings import duration_ns, duration_text, size_bytes, size_text
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Level, Outcome, Scored
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.selfmetrics import JudgeMetrics
+from toolgauge.settings import SECOND
 
 FORM: JsonObject = {
     "type": "object",
@@ -142,7 +143,7 @@ class Bench:
         redact: Callable[[str], str] = lambda text: text,
         sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
-        settings = settings or JudgeSettings(timeout_s=5)
+        settings = settings or JudgeSettings(model="openai:any", timeout=5 * SECOND)
         self.registry = MetricRegistry()
         self.metrics = JudgeMetrics(self.registry)
         self.client = Script(*answers)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -22,8 +21,9 @@ from toolgauge.model.metrics import Counter, MetricRegistry
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.selfmetrics import JudgeMetrics
+from toolgauge.settings import SECOND
 
-SETTINGS = JudgeSettings(timeout_s=5)
+SETTINGS = JudgeSettings(model="openai:any", timeout=5 * SECOND)
 YES_SCORE = Scored(value=1.0, explanation="the judge said Yes")
 NO_SCORE = Scored(value=0.0, explanation="the judge said No")
 ENDED = NotEvaluated(reason="incomplete", explanation="judging was ended before it was done")
@@ -69,14 +69,14 @@ async def test_what_needs_no_judge_is_counted_as_saved():
 
 
 async def test_no_more_calls_are_in_flight_than_allowed():
-    bench = Bench(YES, settings=replace(SETTINGS, max_concurrent=2))
+    bench = Bench(YES, settings=SETTINGS.model_copy(update={"max_concurrent": 2}))
     outcomes = await bench.judged(inquiry(RightTool(), run(*["find"] * 20)))
     assert outcomes == [YES_SCORE] * 20
     assert bench.client.most_in_flight == 2
 
 
 async def test_a_judge_that_hangs_is_an_error_and_the_others_go_on():
-    bench = Bench("hang", YES, settings=replace(SETTINGS, timeout_s=0.05))
+    bench = Bench("hang", YES, settings=SETTINGS.model_copy(update={"timeout": SECOND // 20}))
     hung, fine = await bench.judged(inquiry(RightTool(), run("find", "buy")))
     assert hung == Errored(error_type="timeout", message="the judge did not answer in time")
     assert fine == YES_SCORE
@@ -128,19 +128,20 @@ async def test_a_provider_that_says_tomorrow_is_not_waited_for():
 
 
 async def test_calls_beyond_those_of_a_minute_wait_for_the_next():
-    bench = Bench(YES, settings=replace(SETTINGS, calls_per_minute=2, max_concurrent=1))
+    bench = Bench(YES, settings=SETTINGS.model_copy(update={"calls_per_minute": 2, "max_concurrent": 1}))
     assert await bench.judged(inquiry(RightTool(), run("a", "b", "c"))) == [YES_SCORE] * 3
     assert bench.time.slept == [60.0]
 
 
 async def test_when_the_money_is_spent_nobody_is_asked():
-    settings = replace(
-        SETTINGS,
+    settings = JudgeSettings(
+        model="openai:any",
+        timeout=5 * SECOND,
         prices=Prices(input_per_million=1000.0, output_per_million=1000.0),
         max_output_tokens=10,
         max_cost_per_hour=0.2,
     )
-    bench = Bench(said(YES, 140, 10), settings=replace(settings, max_concurrent=1))
+    bench = Bench(said(YES, 140, 10), settings=settings.model_copy(update={"max_concurrent": 1}))
     outcomes = await bench.judged(inquiry(RightTool(), run("a", "b", "c", "d")))
     assert outcomes == [YES_SCORE, YES_SCORE, BUDGET, BUDGET]
     assert bench.metrics.cost.value() == pytest.approx(0.3)
@@ -172,7 +173,7 @@ async def test_a_client_that_cannot_prepare_itself_is_asked_all_the_same():
 
 
 async def test_a_full_queue_says_so_and_takes_no_more():
-    bench = Bench("hang", settings=replace(SETTINGS, max_queue=2))
+    bench = Bench("hang", settings=SETTINGS.model_copy(update={"max_queue": 2}))
     await bench.judges.start()
     for _ in range(5):
         of = run("find")
@@ -187,7 +188,7 @@ async def test_a_full_queue_says_so_and_takes_no_more():
 
 
 async def test_a_few_large_trajectories_fill_the_queue_too_and_leave_it_empty_behind_them():
-    bench = Bench(YES, settings=replace(SETTINGS, max_queue_bytes=50_000))
+    bench = Bench(YES, settings=SETTINGS.model_copy(update={"max_queue_bytes": 50_000}))
     large = trajectory(tool_call("find", {"text": "x" * 40_000}))
     await bench.judges.start()
     for _ in range(2):
@@ -212,7 +213,7 @@ def test_the_weight_of_a_trajectory_is_that_of_its_texts_and_values():
 
 
 async def test_at_the_end_what_is_open_is_incomplete_and_what_was_answered_stays():
-    bench = Bench(YES, "hang", settings=replace(SETTINGS, max_concurrent=2))
+    bench = Bench(YES, "hang", settings=SETTINGS.model_copy(update={"max_concurrent": 2}))
     of = run("a", "b", "c")
     sampled_out = NotEvaluated(reason="sampled_out")
     await bench.judges.start()
@@ -271,7 +272,7 @@ async def test_questions_are_built_only_when_a_call_is_free():
                     built.append("one")
                 yield asking
 
-    bench = Bench("hang", settings=replace(SETTINGS, max_concurrent=3))
+    bench = Bench("hang", settings=SETTINGS.model_copy(update={"max_concurrent": 3}))
     of = run(*["find"] * 50)
     await bench.judges.start()
     bench.judges.put(of, (inquiry(Greedy(), of),))

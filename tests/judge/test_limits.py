@@ -3,7 +3,7 @@
 import pytest
 
 from toolgauge.judge.limits import Budget, Pace
-from toolgauge.judge.settings import Prices
+from toolgauge.judge.settings import JudgeSettings, Prices
 
 
 def test_the_call_after_the_last_of_a_minute_waits_until_the_first_is_a_minute_old():
@@ -43,4 +43,5 @@ def test_many_small_calls_add_up():
 
 
 def test_prices_are_for_a_million_tokens():
-    assert Prices(input_per_million=2.0, output_per_million=8.0).cost(1_000_000, 500_000) == pytest.approx(6.0)
+    prices = Prices(input_per_million=2.0, output_per_million=8.0)
+    assert JudgeSettings(model="openai:any", prices=prices).cost(1_000_000, 500_000) == pytest.approx(6.0)

@@ -46,7 +46,7 @@ class Assembler:
         # Traces whose time may have changed since the schedule was last asked: each span changes that of its trace.
         self._moved: set[OpenTrace] = set()
         self._recent = RecentSpans(_RECENT_SPANS)
-        self._closed = ClosedIds(settings.late_traces, settings.late_for_ns)
+        self._closed = ClosedIds(settings.late_memory.traces, settings.late_memory.for_)
         self._gathers_conversations = conversations
         self._conversations = Conversations(settings, self._open_until_ns) if conversations else None
         self._open_by_conversation: dict[str, set[str]] = {}

@@ -27,10 +27,10 @@ class OpenConversation:
     def due(self) -> tuple[int, ClosedBecause]:
         """Return when the conversation closes if no trace of it comes, and why."""
         idle: tuple[int, ClosedBecause] = (
-            self.active_ns + self._settings.conversation_idle_timeout_ns,
+            self.active_ns + self._settings.conversation_idle_timeout,
             "conversation_idle",
         )
-        return min(idle, (self.opened_ns + self._settings.max_duration_ns, "max_duration"))
+        return min(idle, (self.opened_ns + self._settings.max_duration, "max_duration"))
 
     def trajectory(self, because: ClosedBecause) -> Trajectory | None:
         """Join the traces anew: an answer may be in another trace than its call."""

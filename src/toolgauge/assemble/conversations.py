@@ -18,7 +18,7 @@ class Conversations:
         self._settings = settings
         self._open_until_ns = open_until_ns
         self._open: dict[str, OpenConversation] = {}
-        self._closed = ClosedIds(settings.late_traces, settings.late_for_ns)
+        self._closed = ClosedIds(settings.late_memory.traces, settings.late_memory.for_)
         self._schedule = Schedule(self._due_ns)
 
     def adopt(self, settings: AssembleSettings) -> None:
@@ -79,5 +79,5 @@ class Conversations:
         if because == "max_duration" or open_until_ns is None:
             return due_ns
         # A turn that is still running is activity, however long its model takes.
-        last_ns = conversation.opened_ns + self._settings.max_duration_ns
-        return min(last_ns, max(due_ns, open_until_ns + self._settings.conversation_idle_timeout_ns))
+        last_ns = conversation.opened_ns + self._settings.max_duration
+        return min(last_ns, max(due_ns, open_until_ns + self._settings.conversation_idle_timeout))

@@ -89,14 +89,14 @@ class OpenTrace:
         # Asked for often: plain comparisons cost a third of what a list of candidates does.
         limits = self._settings
         if self._missing:
-            due_ns, because = self.active_ns + limits.open_idle_timeout_ns, "open_idle"
+            due_ns, because = self.active_ns + limits.open_idle_timeout, "open_idle"
         else:
-            due_ns, because = self.active_ns + limits.idle_timeout_ns, "idle"
-        last_ns = self.opened_ns + limits.max_duration_ns
+            due_ns, because = self.active_ns + limits.idle_timeout, "idle"
+        last_ns = self.opened_ns + limits.max_duration
         if last_ns < due_ns:
             due_ns, because = last_ns, "max_duration"
-        if self._ended_ns is not None and self._ended_ns + limits.run_end_grace_ns < due_ns:
-            return self._ended_ns + limits.run_end_grace_ns, "run_ended"
+        if self._ended_ns is not None and self._ended_ns + limits.run_end_grace < due_ns:
+            return self._ended_ns + limits.run_end_grace, "run_ended"
         return due_ns, because
 
     def gathered(self) -> GatheredTrace:

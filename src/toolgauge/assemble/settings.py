@@ -1,22 +1,33 @@
-"""How long traces stay open and how much of them is kept: the configuration's `assemble` section, in plain units."""
+"""The section `assemble`: how long traces stay open, and how much of them is kept."""
 
-from dataclasses import dataclass
+from typing import Annotated
 
-_SECOND_NS = 1_000_000_000
-_MINUTE_NS = 60 * _SECOND_NS
+from pydantic import ConfigDict, Field
+
+from toolgauge.settings import HOUR, MIB, MINUTE, SECOND, Count, Duration, PositiveDuration, Section, Size
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssembleSettings:
-    """Limits of assembling. `max_content_bytes` bounds the text of one open trace, `max_open_bytes` all of them."""
+class LateMemory(Section):
+    """How many closed traces are remembered, and for how long, so that late spans are known as such."""
 
-    run_end_grace_ns: int = 6 * _SECOND_NS
-    idle_timeout_ns: int = 30 * _SECOND_NS
-    open_idle_timeout_ns: int = 15 * _MINUTE_NS
-    conversation_idle_timeout_ns: int = 10 * _MINUTE_NS
-    max_duration_ns: int = 240 * _MINUTE_NS
-    max_open: int = 20_000
-    max_open_bytes: int = 256 * 1024 * 1024
-    max_content_bytes: int = 1024 * 1024
-    late_traces: int = 100_000
-    late_for_ns: int = 10 * _MINUTE_NS
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    traces: Count = 100_000
+    for_: Annotated[PositiveDuration, Field(alias="for")] = 10 * MINUTE
+
+
+class AssembleSettings(Section):
+    """When a trajectory closes, and how many may be open.
+
+    `max_content_bytes` bounds the text of one open trace, `max_open_bytes` all of them.
+    """
+
+    run_end_grace: Duration = 6 * SECOND
+    idle_timeout: PositiveDuration = 30 * SECOND
+    open_idle_timeout: PositiveDuration = 15 * MINUTE
+    conversation_idle_timeout: PositiveDuration = 10 * MINUTE
+    max_duration: PositiveDuration = 4 * HOUR
+    max_open: Count = 20_000
+    max_open_bytes: Annotated[Size, Field(gt=0)] = 256 * MIB
+    max_content_bytes: Size = 1 * MIB
+    late_memory: LateMemory = LateMemory()

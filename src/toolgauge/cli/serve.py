@@ -12,7 +12,6 @@ import click
 
 from toolgauge.cli.logs import log_to_stderr
 from toolgauge.cli.options import configuration_options
-from toolgauge.config.fields import redacted_url
 from toolgauge.config.model import Config
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria import load_configuration
@@ -23,6 +22,7 @@ from toolgauge.service.pipeline_factory import VERSION
 from toolgauge.service.reload import Load, Reloader
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
+from toolgauge.settings import redacted_url
 
 _LOG = logging.getLogger("toolgauge")
 # Young garbage is looked for as often as ever: a request that is refused may hang in it, with all its bytes.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from toolgauge.config.model import Config
 from toolgauge.config.nodes import Node, plain, spelled
-from toolgauge.config.section import Section
+from toolgauge.settings import Section
 
 # What is bound, sized or opened once, at the start.
 _AT_START = (

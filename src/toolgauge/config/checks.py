@@ -4,12 +4,11 @@ import platform
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from toolgauge.config.fields import split_address
 from toolgauge.config.listeners import Listener
 from toolgauge.config.model import Config
 from toolgauge.config.nodes import Node, PathStep, nearest, spelled
 from toolgauge.config.problems import Problem
-from toolgauge.config.section import Section
+from toolgauge.settings import Section, split_address
 
 _NOT_YET: tuple[tuple[str, ...], ...] = (
     ("redact", "patterns"),

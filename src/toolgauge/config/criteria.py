@@ -13,19 +13,24 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
-from toolgauge.config.expected import ExpectedItems, expected_answer, expected_json, expected_of
-from toolgauge.config.files import read_file
 from toolgauge.config.model import Config
 from toolgauge.config.nodes import Node, PathStep, Place, nearest, plain
-from toolgauge.config.parse import parse_yaml
+from toolgauge.config.parse import parse_yaml, read_file
 from toolgauge.config.problems import Problem, Wording, config_error, problems_of, suggestion
-from toolgauge.config.references import References, read_references
-from toolgauge.config.section import Section
+from toolgauge.config.references import (
+    ExpectedItems,
+    References,
+    expected_answer,
+    expected_json,
+    expected_of,
+    read_references,
+)
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Enforce
 from toolgauge.model.trajectory import TrajectoryScope
+from toolgauge.settings import Section
 
 
 def _scalar(value: object) -> object:

@@ -4,31 +4,26 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
-from toolgauge.config.fields import Headers, Url
-from toolgauge.config.listeners import FileName
-from toolgauge.config.section import Section
-from toolgauge.config.units import Count, Duration, PositiveDuration, Size
 from toolgauge.model.delivery import Signal
+from toolgauge.settings import MIB, SECOND, Count, Duration, FileName, Headers, PositiveDuration, Section, Size, Url
 
-_SECOND = 1_000_000_000
-_MIB = 2**20
 SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
 
 
 class Retry(Section):
     """Exponential backoff with jitter. `max_elapsed_time` 0 means for ever."""
 
-    initial_interval: PositiveDuration = 5 * _SECOND
+    initial_interval: PositiveDuration = 5 * SECOND
     multiplier: Annotated[float, Field(ge=1, le=100)] = 1.5
     randomization_factor: Annotated[float, Field(ge=0, le=1)] = 0.5
-    max_interval: PositiveDuration = 30 * _SECOND
-    max_elapsed_time: Duration = 300 * _SECOND
+    max_interval: PositiveDuration = 30 * SECOND
+    max_elapsed_time: Duration = 300 * SECOND
 
 
 class Queue(Section):
     """What waits to be sent; `num_consumers` requests are on their way at a time."""
 
-    max_bytes: Annotated[Size, Field(gt=0)] = 64 * _MIB
+    max_bytes: Annotated[Size, Field(gt=0)] = 64 * MIB
     num_consumers: Annotated[Count, Field(le=1000)] = 10
 
 
@@ -42,7 +37,7 @@ class ClientTlsSection(Section):
     key_file: FileName | None = None
     server_name_override: Annotated[str, Field(min_length=1)] | None = None
     min_version: Literal["1.2", "1.3"] = "1.2"
-    reload_interval: PositiveDuration = 10 * _SECOND
+    reload_interval: PositiveDuration = 10 * SECOND
 
     @model_validator(mode="after")
     def _key_belongs_to_certificate(self) -> "ClientTlsSection":
@@ -68,10 +63,10 @@ class OtlpExporter(Section):
     compression: Literal["gzip", "none"] = "gzip"
     headers: Headers = Field(default_factory=dict[str, str], repr=False)
     tls: ClientTlsSection | None = None
-    timeout: PositiveDuration = 10 * _SECOND
+    timeout: PositiveDuration = 10 * SECOND
     retry: Retry = Retry()
     queue: Queue = Queue()
-    max_request_size: Annotated[Size, Field(gt=0)] = 128 * _MIB
+    max_request_size: Annotated[Size, Field(gt=0)] = 128 * MIB
 
     @model_validator(mode="after")
     def _has_an_endpoint(self) -> "OtlpExporter":

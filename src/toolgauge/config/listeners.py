@@ -1,27 +1,25 @@
 """What people write about whatever listens: addresses, TLS, who gets in, browsers, time limits."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, PlainSerializer, model_validator
+from pydantic import Field, model_validator
 
-from toolgauge.config.fields import REDACTED, Address, split_address
-from toolgauge.config.section import Section
-from toolgauge.config.units import Count, PositiveDuration, Size
+from toolgauge.settings import (
+    MIB,
+    MINUTE,
+    SECOND,
+    Address,
+    Count,
+    FileName,
+    PositiveDuration,
+    Secret,
+    Secrets,
+    Section,
+    Size,
+    split_address,
+)
 
-_SECOND = 1_000_000_000
-_MINUTE = 60 * _SECOND
-_MIB = 2**20
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
-
-
-def _redacted(value: str | tuple[str, ...] | None) -> str | None:
-    return REDACTED if value else None
-
-
-Secret = Annotated[str, Field(min_length=1), PlainSerializer(_redacted, when_used="json")]
-Secrets = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], PlainSerializer(_redacted, when_used="json")]
-FileName = Annotated[str, Field(min_length=1)]
 
 
 class ServerTlsSection(Section):
@@ -31,7 +29,7 @@ class ServerTlsSection(Section):
     key_file: FileName
     client_ca_file: FileName | None = None
     min_version: Literal["1.2", "1.3"] = "1.2"
-    reload_interval: PositiveDuration = 10 * _SECOND
+    reload_interval: PositiveDuration = 10 * SECOND
 
 
 class Auth(Section):
@@ -104,7 +102,7 @@ class GrpcListener(Listener):
     """OTLP over gRPC."""
 
     endpoint: Address = "localhost:4317"
-    max_recv_msg_size: Annotated[Size, Field(gt=0)] = 64 * _MIB
+    max_recv_msg_size: Annotated[Size, Field(gt=0)] = 64 * MIB
     max_concurrent_streams: Count | None = None
     keepalive: KeepaliveSection = KeepaliveSection()
 
@@ -122,26 +120,17 @@ class HttpListener(Listener):
     """OTLP over HTTP."""
 
     endpoint: Address = "localhost:4318"
-    max_request_body_size: Annotated[Size, Field(gt=0)] = 64 * _MIB
+    max_request_body_size: Annotated[Size, Field(gt=0)] = 64 * MIB
     traces_url_path: UrlPath = "/v1/traces"
     metrics_url_path: UrlPath = "/v1/metrics"
     logs_url_path: UrlPath = "/v1/logs"
     cors: CorsSection | None = None
-    read_header_timeout: PositiveDuration = _MINUTE
-    read_timeout: PositiveDuration = _MINUTE
-    idle_timeout: PositiveDuration = _MINUTE
+    read_header_timeout: PositiveDuration = MINUTE
+    read_timeout: PositiveDuration = MINUTE
+    idle_timeout: PositiveDuration = MINUTE
 
     @model_validator(mode="after")
     def _paths_differ(self) -> "HttpListener":
         if len({self.traces_url_path, self.metrics_url_path, self.logs_url_path}) < 3:
             raise ValueError("has one path for two signals")
         return self
-
-
-def file_path(name: str) -> Path:
-    """Find a file that configuration names; relative to the working directory, as in the Collector."""
-    try:
-        return Path(name).expanduser()
-    except RuntimeError:
-        # Nobody's home is known by that name: what is written is then the name of a file, which will not be there.
-        return Path(name)

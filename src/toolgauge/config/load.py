@@ -8,12 +8,12 @@ from pydantic import ValidationError
 
 from toolgauge.config.checks import problems_in
 from toolgauge.config.environment import filled_in
-from toolgauge.config.files import read_file
 from toolgauge.config.model import Config
 from toolgauge.config.nodes import Node, Place, merged, plain
-from toolgauge.config.parse import parse_yaml
+from toolgauge.config.parse import parse_yaml, read_file
 from toolgauge.config.problems import Problem, config_error, problems_of
 from toolgauge.model.errors import ConfigError
+from toolgauge.settings import AS_WRITTEN
 
 
 def load(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Config:
@@ -28,7 +28,7 @@ def load(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[s
         root = merged(root, _override(override, root, environment))
     root = filled_in(root, environment)
     try:
-        config = Config.model_validate(_prepared(root))
+        config = Config.model_validate(_prepared(root), context=AS_WRITTEN)
     except ValidationError as error:
         raise config_error(problems_of(error, root, Config)) from error
     problems = tuple(problems_in(config, root))

@@ -9,24 +9,18 @@ from typing import Annotated, Literal
 
 from pydantic import (
     BeforeValidator,
-    ConfigDict,
     Field,
     InstanceOf,
     PlainSerializer,
 )
 
+from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.config.destinations import Destinations
-from toolgauge.config.fields import Address
-from toolgauge.config.judge import JudgeSection
 from toolgauge.config.listeners import GrpcListener, HttpListener, Listener
 from toolgauge.config.nodes import Node, Place, nearest, plain, written
-from toolgauge.config.section import Section
-from toolgauge.config.units import Count, Duration, PositiveDuration, Size
-
-_SECOND = 1_000_000_000
-_MINUTE = 60 * _SECOND
-_HOUR = 60 * _MINUTE
-_MIB = 2**20
+from toolgauge.judge.settings import JudgeSettings
+from toolgauge.pipeline.settings import HoldSettings, InboxSettings
+from toolgauge.settings import MIB, MINUTE, SECOND, Address, Count, PositiveDuration, Section, Size
 
 
 class Protocols(Section):
@@ -46,12 +40,6 @@ class Receivers(Section):
     """Ways in."""
 
     otlp: OtlpReceiver = OtlpReceiver()
-
-
-class Inbox(Section):
-    """Requests that are acknowledged and not yet read."""
-
-    max_bytes: Annotated[Size, Field(gt=0)] = 64 * _MIB
 
 
 class Prometheus(Listener):
@@ -80,36 +68,6 @@ class Tools(Section):
     writes: tuple[str, ...] | None = None
 
 
-class LateMemory(Section):
-    """How many closed traces are remembered, and for how long, so that late spans are known as such."""
-
-    model_config = ConfigDict(serialize_by_alias=True)
-
-    traces: Count = 100_000
-    for_: Annotated[PositiveDuration, Field(alias="for")] = 10 * _MINUTE
-
-
-class Assemble(Section):
-    """When a trajectory closes, and how many may be open."""
-
-    run_end_grace: Duration = 6 * _SECOND
-    idle_timeout: PositiveDuration = 30 * _SECOND
-    open_idle_timeout: PositiveDuration = 15 * _MINUTE
-    conversation_idle_timeout: PositiveDuration = 10 * _MINUTE
-    max_duration: PositiveDuration = 4 * _HOUR
-    max_open: Count = 20_000
-    max_open_bytes: Annotated[Size, Field(gt=0)] = 256 * _MIB
-    max_content_bytes: Size = 1 * _MIB
-    late_memory: LateMemory = LateMemory()
-
-
-class Hold(Section):
-    """How long spans may wait for their scores."""
-
-    timeout: Duration = 30 * _SECOND
-    max_bytes: Size = 64 * _MIB
-
-
 class Metrics(Section):
     """Bounds on label values, and how often metrics are pushed."""
 
@@ -117,7 +75,7 @@ class Metrics(Section):
     max_agents: Count = 50
     max_tools: Count = 200
     max_label_sets: Count = 2000
-    interval: PositiveDuration = 15 * _SECOND
+    interval: PositiveDuration = 15 * SECOND
 
 
 class Redact(Section):
@@ -145,7 +103,7 @@ class ComponentHealthSection(Section):
 
     include_permanent_errors: bool = False
     include_recoverable_errors: bool = False
-    recovery_duration: PositiveDuration = _MINUTE
+    recovery_duration: PositiveDuration = MINUTE
 
 
 class Admin(Listener):
@@ -164,7 +122,7 @@ class State(Section):
 class Memory(Section):
     """Bound on the memory of the process."""
 
-    limit: Annotated[Size, Field(gt=0)] = 512 * _MIB
+    limit: Annotated[Size, Field(gt=0)] = 512 * MIB
 
 
 class Log(Section):
@@ -199,20 +157,20 @@ class Config(Section):
     """The configuration of one process."""
 
     receivers: Receivers = Receivers()
-    inbox: Inbox = Inbox()
+    inbox: InboxSettings = InboxSettings()
     exporters: Exporters = Exporters()
     criteria: tuple[CriterionNode, ...] = ()
     criteria_files: tuple[str, ...] = ()
     defaults: Defaults = Defaults()
     tools: Tools = Tools()
-    assemble: Assemble = Assemble()
+    assemble: AssembleSettings = AssembleSettings()
     annotate: Literal["both", "hold", "scorecard", "off"] = "both"
-    hold: Hold = Hold()
+    hold: HoldSettings = HoldSettings()
     events: Literal["scored", "failed", "all"] = "scored"
     metrics: Metrics = Metrics()
     redact: Redact = Redact()
     watch: Watch = Watch()
-    judge: JudgeSection | None = None
+    judge: JudgeSettings | None = None
     web: Web = Web()
     admin: Admin | None = Admin()
     state: State = State()

@@ -1,4 +1,4 @@
-"""YAML text -> nodes with their places; `${env:NAME}` is filled in on the way.
+"""Files of YAML -> nodes with their places; `${env:NAME}` is filled in on the way.
 
 Scalars follow the YAML 1.2 core rules, not PyYAML's 1.1: `annotate: off` is a word, `12:30` and `2024-05-01` are
 texts, and so is a number with leading zeros (an order id would change its value otherwise). What a variable
@@ -9,11 +9,13 @@ can stand for a billion values.
 import math
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import yaml
 
 from toolgauge.config.nodes import Node, Place
 from toolgauge.config.problems import Problem, config_error
+from toolgauge.model.errors import ConfigError
 
 _TAG = "tag:yaml.org,2002:"
 CORE_SCALARS = (
@@ -22,6 +24,7 @@ CORE_SCALARS = (
     (_TAG + "int", re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")),
     (_TAG + "float", re.compile(r"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\Z")),
 )
+_LARGEST_FILE = 256 * 2**20
 _REPEATED_NODES = 10_000
 _MAX_FLOW_DEPTH = 200
 _SUBSTITUTION = re.compile(r"\$\$|\$\{(?P<inside>[^{}]*)\}|\$\{")
@@ -38,6 +41,17 @@ class _Loader(yaml.SafeLoader):
         if self.flow_level >= _MAX_FLOW_DEPTH:
             raise RecursionError
         super().fetch_flow_collection_start(TokenClass)  # pyright: ignore[reportUnknownMemberType]  # not in the stubs
+
+
+def read_file(path: Path) -> bytes:
+    """Read a whole file. Raises ConfigError."""
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise ConfigError(f"`{path}` is larger than {_LARGEST_FILE // 2**20} MiB")
+        return path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigError(f"cannot read `{path}`: {reason}") from error
 
 
 def parse_yaml(text: str | bytes, source: str, environment: Mapping[str, str], *, first_line: int | None = 1) -> Node:

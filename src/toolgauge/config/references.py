@@ -1,22 +1,160 @@
-"""JSONL files of references: one line a case, with the calls that are expected in it.
+"""Expected calls as people write them, in criteria and in reference files (JSONL), and as evaluators get them.
 
-`{"case": "refund-17", "expected": [...]}`, or `expected_turns` with one list a user turn; `expected_output`, the
-agent's final answer, beside them or alone. The same case twice is an error: whichever line won, somebody's scores would
-be wrong without a trace.
+A list inside the list is a group: its calls have no order among themselves, as in `[search, [book, pay], confirm]`. A
+reference file has one line a case: `{"case": "refund-17", "expected": [...]}`, or `expected_turns` with one list a user
+turn; `expected_output`, the agent's final answer, beside them or alone. The same case twice is an error: whichever line
+won, scores would be wrong without a trace.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias, cast
 
 import msgspec
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    JsonValue,
+    Tag,
+    ValidationError,
+    model_validator,
+)
 
-from toolgauge.config.expected import ExpectedItems, expected_answer, expected_of
 from toolgauge.config.nodes import Place, plain, written
 from toolgauge.config.problems import Problem, Wording, problems_of
-from toolgauge.model.expected import Expected
+from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
+from toolgauge.model.json import Json, JsonObject
+
+_MOST = 1_000_000
+
+
+def _range(value: object) -> object:
+    """Read `3` as exactly three, `[0, 3]` as a range."""
+    bounds = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (value, value)
+    if len(bounds) != 2:
+        raise ValueError("must be a whole number or `[least, most]`")
+    low, high = (_whole(bound) for bound in bounds)
+    if not 0 <= low <= high <= _MOST or high == 0:
+        raise ValueError(f"must be 1 to {_MOST}, or `[least, most]` with least not above most")
+    return low, high
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError("must be a whole number or `[least, most]`")
+    return value
+
+
+class ExpectedItem(BaseModel):
+    """One expected call. A text alone is its name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, Field(min_length=1)]
+    id: str | None = None
+    args: dict[str, JsonValue] | None = None
+    output: JsonValue = None
+    optional: bool = False
+    repeat: Annotated[tuple[int, int], BeforeValidator(_range)] = (1, 1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text_is_a_name(cls, value: object) -> object:
+        return {"name": value} if isinstance(value, str) else value
+
+    def call(self, group: int | None = None) -> ExpectedCall:
+        """Make what evaluators compare with; an `output` of null was written and differs from none."""
+        return ExpectedCall(
+            name=self.name,
+            call_id=self.id,
+            args=self.args,
+            output=ExpectedOutput(value=self.output) if "output" in self.model_fields_set else None,
+            optional=self.optional,
+            repeat=self.repeat,
+            group=group,
+        )
+
+
+def _calls_only(value: object) -> object:
+    """Take a group whose items can be calls."""
+    if not isinstance(value, list | tuple):
+        return value
+    if not value:
+        raise ValueError("is an empty group: a list inside the list holds calls that have no order among themselves")
+    items = cast("Sequence[object]", value)  # narrowed from object, which tells nothing of its items
+    if any(isinstance(item, list | tuple) for item in items):
+        raise ValueError("holds a list: it is a group itself, and groups hold calls only")
+    return items
+
+
+def _written_as(value: object) -> str:
+    return "a group" if isinstance(value, list | tuple) else "a call"
+
+
+_Group: TypeAlias = Annotated[tuple[ExpectedItem, ...], BeforeValidator(_calls_only)]
+_CallOrGroup: TypeAlias = Annotated[
+    Annotated[ExpectedItem, Tag("a call")] | Annotated[_Group, Tag("a group")], Discriminator(_written_as)
+]
+ExpectedItems: TypeAlias = tuple[_CallOrGroup, ...]
+
+
+def expected_of(
+    calls: ExpectedItems | None,
+    turns: tuple[ExpectedItems, ...] | None,
+    answer: ExpectedOutput | None = None,
+) -> Expected | None:
+    """Make the expected side of whichever was written; `None` when nothing was. An empty list stays an empty list."""
+    if turns is not None:
+        return Expected(turns=tuple(tuple(_calls(turn)) for turn in turns), per_turn=True, answer=answer)
+    if calls is not None:
+        return Expected(turns=(tuple(_calls(calls)),), answer=answer)
+    return None if answer is None else Expected(turns=(), answer=answer)
+
+
+def expected_answer(written: BaseModel) -> ExpectedOutput | None:
+    """Read `expected_output` of a criterion or a reference line; a null that was written differs from none."""
+    if "expected_output" not in written.model_fields_set:
+        return None
+    # The field is declared as JSON wherever there is one.
+    return ExpectedOutput(value=cast("Json", getattr(written, "expected_output", None)))
+
+
+def _calls(items: ExpectedItems) -> Iterator[ExpectedCall]:
+    groups = 0
+    for item in items:
+        if isinstance(item, ExpectedItem):
+            yield item.call()
+            continue
+        for member in item:
+            yield member.call(group=groups)
+        groups += 1
+
+
+def expected_json(expected: Expected) -> Json:
+    """Write the expected side with every default spelled out, for the revision."""
+    turns: list[Json] = [[_call_json(call) for call in turn] for turn in expected.turns]
+    written: JsonObject = {"per_turn": expected.per_turn, "turns": turns}
+    # Only where given, like all that came to what can be expected: what had a revision before keeps it.
+    if expected.answer is not None:
+        written["answer"] = expected.answer.value
+    return written
+
+
+def _call_json(call: ExpectedCall) -> Json:
+    written: JsonObject = {"name": call.name, "optional": call.optional, "repeat": [*call.repeat]}
+    if call.call_id is not None:
+        written["id"] = call.call_id
+    if call.args is not None:
+        written["args"] = call.args
+    if call.output is not None:
+        written["output"] = call.output.value
+    if call.group is not None:
+        written["group"] = call.group
+    return written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

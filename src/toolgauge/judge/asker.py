@@ -17,6 +17,7 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import JudgeEvaluator, Question
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome
 from toolgauge.selfmetrics import JudgeMetrics
+from toolgauge.settings import SECOND
 
 # A provider that asks for longer than this is told to be down instead of being waited for.
 _LONGEST_RETRY_AFTER_S = 60.0
@@ -102,8 +103,7 @@ class Asker:
 
     async def _called(self, request: Request) -> Reply | Outcome:
         tokens = _estimated_tokens(request)
-        prices = self._settings.prices
-        reserved = prices.cost(tokens, self._settings.max_output_tokens)
+        reserved = self._settings.cost(tokens, self._settings.max_output_tokens)
         if not self._budget.reserve(reserved, self._clock()):
             self._metrics.calls.add(1, ("over_budget",))
             return _OVER_BUDGET
@@ -111,7 +111,7 @@ class Asker:
         try:
             await self._wait_for_turn()
             # What is cancelled or times out has been read and may have to be paid for.
-            cost = prices.cost(tokens, 0)
+            cost = self._settings.cost(tokens, 0)
             reply = await self._timed(request)
             cost = self._counted(reply, tokens)
             return reply
@@ -130,7 +130,7 @@ class Asker:
     async def _timed(self, request: Request) -> Reply:
         begun = self._clock()
         try:
-            async with asyncio.timeout(self._settings.timeout_s):
+            async with asyncio.timeout(self._settings.timeout / SECOND):
                 reply = await self._client.ask(request)
         finally:
             self._metrics.duration.record(self._clock() - begun)
@@ -143,7 +143,7 @@ class Asker:
         self._metrics.tokens.add(read, ("input",))
         self._metrics.tokens.add(written, ("output",))
         self._metrics.calls.add(1, ("answered" if reply.problem is None else "unusable",))
-        return self._settings.prices.cost(read, written)
+        return self._settings.cost(read, written)
 
     def _failed(self, error_type: str, message: str) -> Errored:
         self._metrics.calls.add(1, ("failed",))

@@ -1,32 +1,54 @@
-"""What judging is told by configuration."""
+"""The section `judge`: which model is asked, where it is, and what it may cost."""
 
-from dataclasses import dataclass
+from typing import Annotated
 
+from pydantic import Field, model_validator
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
-    """What a million tokens cost, in any currency."""
+from toolgauge.settings import MIB, SECOND, Count, PositiveDuration, Secret, Section, Size, Url
 
-    input_per_million: float
-    output_per_million: float
-
-    def cost(self, input_tokens: int, output_tokens: int) -> float:
-        """Say what a call cost."""
-        return (input_tokens * self.input_per_million + output_tokens * self.output_per_million) / 1e6
+_Price = Annotated[float, Field(ge=0)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeSettings:
-    """The bounds of judging; `None` is no bound.
+class Prices(Section):
+    """What a million tokens cost, in the currency of `max_cost_per_hour`."""
 
-    `max_queue` counts trajectories and `max_queue_bytes` about what they keep in memory, those being judged included.
+    input_per_million: _Price
+    output_per_million: _Price
+
+
+class JudgeSettings(Section):
+    """The model that evaluators ask, and the bounds of asking; `None` is no bound.
+
+    `base_url` is any OpenAI-compatible endpoint. `max_queue` counts trajectories and `max_queue_bytes` about what they
+    keep in memory, those being judged included.
     """
 
-    max_concurrent: int = 4
-    max_queue: int = 1000
-    max_queue_bytes: int = 64 * 2**20
-    timeout_s: float = 30.0
-    calls_per_minute: int | None = None
-    max_cost_per_hour: float | None = None
-    max_output_tokens: int = 4096
-    prices: Prices = Prices(input_per_million=0.0, output_per_million=0.0)
+    model: Annotated[str, Field(min_length=1)]
+    base_url: Url | None = None
+    api_key: Secret | None = Field(default=None, repr=False)
+    timeout: PositiveDuration = 30 * SECOND
+    max_concurrent: Annotated[Count, Field(le=1000)] = 4
+    max_queue: Count = 1000
+    max_queue_bytes: Annotated[Size, Field(gt=0)] = 64 * MIB
+    calls_per_minute: Count | None = None
+    max_cost_per_hour: Annotated[float, Field(gt=0)] | None = None
+    prices: Prices | None = None
+    max_output_tokens: Count = 4096
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+
+    @model_validator(mode="after")
+    def _can_be_asked(self) -> "JudgeSettings":
+        if self.max_cost_per_hour is not None and self.prices is None:
+            raise ValueError("has `max_cost_per_hour`, which needs `prices`")
+        if self.base_url is None and ":" not in self.model:
+            raise ValueError("needs a `model` with its provider, such as `openai:gpt-5-mini`, or a `base_url`")
+        if self.base_url is not None and "://" not in self.base_url:
+            raise ValueError("needs a URL as `base_url`, such as `http://localhost:11434/v1`")
+        return self
+
+    def cost(self, input_tokens: int, output_tokens: int) -> float:
+        """Return what a call costs; nothing where prices are not known."""
+        if self.prices is None:
+            return 0.0
+        per_million = input_tokens * self.prices.input_per_million + output_tokens * self.prices.output_per_million
+        return per_million / 1e6

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from toolgauge.config.destinations import ClientTlsSection, OtlpExporter
-from toolgauge.config.listeners import file_path
 from toolgauge.config.model import Config
 from toolgauge.export.destination import Destination
 from toolgauge.export.destination_settings import LEAST_OWN_RESERVE_BYTES, DestinationSettings, RetrySettings
@@ -11,6 +10,7 @@ from toolgauge.export.fan_out import FanOut
 from toolgauge.export.leaf import Leaf
 from toolgauge.net.tls import ClientTls
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.settings import file_path
 
 
 def make_outbox(config: Config, metrics: SelfMetrics, *, hop_id: str, user_agent: str) -> FanOut | Leaf:

@@ -7,14 +7,13 @@ from typing import Protocol, cast
 
 from toolgauge import plugins
 from toolgauge.config.criteria import CriterionConfig, criterion_problem
-from toolgauge.config.judge import JudgeSection
 from toolgauge.config.model import Config
 from toolgauge.config.problems import Problem, config_error
 from toolgauge.judge.apart import Apart
 from toolgauge.judge.asker import Asker
 from toolgauge.judge.client import Client
 from toolgauge.judge.judges import Judges
-from toolgauge.judge.settings import JudgeSettings, Prices
+from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import JudgeMetrics
@@ -68,40 +67,21 @@ def _problems(config: Config, written: Sequence[CriterionConfig], criteria: Sequ
             yield criterion_problem(entry, message, "`pip install 'toolgauge[judge]'`", at=("evaluator",))
 
 
-def open_client(section: JudgeSection) -> Client:
+def open_client(settings: JudgeSettings) -> Client:
     """Make the client; raise `ConfigError` when there is no such model."""
     # An entry point's value: what is not of this type is told by the first call.
     opener = cast("OpenClient", plugins.load(plugins.JUDGES, _CLIENT))
     return opener(
-        model=section.model,
-        base_url=section.base_url,
-        api_key=section.api_key,
-        max_output_tokens=section.max_output_tokens,
-        temperature=section.temperature,
+        model=settings.model,
+        base_url=settings.base_url,
+        api_key=settings.api_key,
+        max_output_tokens=settings.max_output_tokens,
+        temperature=settings.temperature,
     )
 
 
-def make_judges(section: JudgeSection, client: Client, metrics: JudgeMetrics, redact: Callable[[str], str]) -> Judges:
+def make_judges(settings: JudgeSettings, client: Client, metrics: JudgeMetrics, redact: Callable[[str], str]) -> Judges:
     """Put the stage together."""
-    settings = judge_settings(section)
     client = Apart(client)
     asker = Asker(client, settings, metrics, redact=redact, clock=time.monotonic)
     return Judges(client, asker, settings, metrics)
-
-
-def judge_settings(section: JudgeSection) -> JudgeSettings:
-    """Read the section `judge`."""
-    prices = section.prices
-    return JudgeSettings(
-        max_concurrent=section.max_concurrent,
-        max_queue=section.max_queue,
-        max_queue_bytes=section.max_queue_bytes,
-        timeout_s=section.timeout / 1e9,
-        calls_per_minute=section.calls_per_minute,
-        max_cost_per_hour=section.max_cost_per_hour,
-        max_output_tokens=section.max_output_tokens,
-        prices=Prices(
-            input_per_million=0.0 if prices is None else prices.input_per_million,
-            output_per_million=0.0 if prices is None else prices.output_per_million,
-        ),
-    )

@@ -9,7 +9,6 @@ from toolgauge.config.listeners import (
     HttpListener,
     KeepaliveSection,
     ServerTlsSection,
-    file_path,
 )
 from toolgauge.config.model import Config
 from toolgauge.export.scrape import MetricsEndpoint
@@ -24,6 +23,7 @@ from toolgauge.receive.http import HttpReceiver
 from toolgauge.receive.settings import GrpcSettings, HttpSettings, Keepalive
 from toolgauge.receive.turns import Turns
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.settings import file_path
 
 _MS = 1_000_000
 _S = 1_000_000_000

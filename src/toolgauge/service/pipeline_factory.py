@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 from toolgauge import plugins
 from toolgauge.assemble.assembler import Assembler
-from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.config.model import Config
 from toolgauge.export.emit_settings import EmitSettings
 from toolgauge.export.leaf import Leaf
@@ -49,7 +48,7 @@ def make_pipeline(
     return Pipeline(
         decoder=Decoder(recognizer.marks, recognizer.scopes, scorer.wanted),
         recognizer=recognizer,
-        assembler=Assembler(assemble_settings(config), metrics, conversations=scorer.wants_conversations),
+        assembler=Assembler(config.assemble, metrics, conversations=scorer.wants_conversations),
         scorer=scorer,
         judging=judging or DisabledJudges("judges are asked by `toolgauge serve` only"),
         sink=sink,
@@ -72,7 +71,7 @@ def make_rules(config: Config, criteria: Sequence[Criterion], metrics: SelfMetri
     return Rules(
         scorer=scorer,
         reading=reading,
-        assemble=assemble_settings(config),
+        assemble=config.assemble,
         hold_timeout_ns=config.hold.timeout,
         hold_max_bytes=config.hold.max_bytes,
         settings=_pipeline_settings(config),
@@ -96,23 +95,6 @@ def offline_pipeline(
         )
 
     return make
-
-
-def assemble_settings(config: Config) -> AssembleSettings:
-    """Read the section `assemble`."""
-    section = config.assemble
-    return AssembleSettings(
-        run_end_grace_ns=section.run_end_grace,
-        idle_timeout_ns=section.idle_timeout,
-        open_idle_timeout_ns=section.open_idle_timeout,
-        conversation_idle_timeout_ns=section.conversation_idle_timeout,
-        max_duration_ns=section.max_duration,
-        max_open=section.max_open,
-        max_open_bytes=section.max_open_bytes,
-        max_content_bytes=section.max_content_bytes,
-        late_traces=section.late_memory.traces,
-        late_for_ns=section.late_memory.for_,
-    )
 
 
 def _pipeline_settings(config: Config) -> PipelineSettings:

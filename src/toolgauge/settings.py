@@ -1,0 +1,223 @@
+"""What the sections of the configuration are made of: units, addresses, secrets, and what all sections share.
+
+A section is a frozen model that stands beside the code it is for; `config` composes them. Durations (`10s`) are integer
+nanoseconds in it and sizes (`64MiB`) bytes, however they were written; `print-config` writes them with their units.
+"""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    model_validator,
+)
+
+SECOND = 1_000_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+MIB = 2**20
+# Validation context of what a person wrote: durations need their unit then.
+AS_WRITTEN = {"as_written": True}
+REDACTED = "<redacted>"
+
+_NANOSECONDS = {
+    "h": 3_600_000_000_000,
+    "m": 60_000_000_000,
+    "s": 1_000_000_000,
+    "ms": 1_000_000,
+    "us": 1_000,
+    "µs": 1_000,
+    "ns": 1,
+}
+_BYTES = {
+    "GiB": 2**30,
+    "MiB": 2**20,
+    "KiB": 2**10,
+    "GB": 10**9,
+    "MB": 10**6,
+    "kB": 10**3,
+    "KB": 10**3,
+    "B": 1,
+}
+_PART = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)(h|ms|m|us|µs|ns|s)")
+_DURATION = re.compile(rf"(?:{_PART.pattern})+\Z")
+_SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([A-Za-z]{1,3})\Z")
+_LONGEST_NS = 10 * 365 * 24 * _NANOSECONDS["h"]
+_LARGEST = 2**50
+
+
+class Section(BaseModel):
+    """A mapping with known keys only; an empty one (null) has its defaults."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_has_defaults(cls, value: object) -> object:
+        return {} if value is None else value
+
+
+def duration_ns(value: object) -> int:
+    """Read a duration with its unit (`200ms`, `1h30m`); 0 needs none. Raises ValueError."""
+    if (value == 0 and not isinstance(value, bool)) or value == "0":
+        return 0
+    if not isinstance(value, str) or not _DURATION.match(value):
+        raise ValueError("must be a duration with a unit, such as `10s`, `200ms` or `1h30m`")
+    total = sum(round(Decimal(number) * _NANOSECONDS[unit]) for number, unit in _PART.findall(value))
+    if total > _LONGEST_NS:
+        raise ValueError("must be at most ten years")
+    return total
+
+
+def size_bytes(value: object) -> int:
+    """Read a size: a number of bytes, or with a unit (`64MiB`). Raises ValueError."""
+    size = -1
+    if isinstance(value, int) and not isinstance(value, bool):
+        size = value
+    elif isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
+        size = int(value)
+    elif isinstance(value, str) and (found := _SIZE.match(value)) and found[2] in _BYTES:
+        size = round(Decimal(found[1]) * _BYTES[found[2]])
+    if not 0 <= size <= _LARGEST:
+        raise ValueError("must be a size in bytes, such as `64MiB`, `512KiB` or `1048576`")
+    return size
+
+
+def duration_text(duration: int) -> str:
+    """Write a duration in the largest unit that divides it."""
+    for unit, length in _NANOSECONDS.items():
+        if duration and duration % length == 0:
+            return f"{duration // length}{unit}"
+    return "0s"
+
+
+def size_text(size: int) -> str:
+    """Write a size in the largest binary unit that divides it."""
+    for unit in ("GiB", "MiB", "KiB"):
+        if size and size % _BYTES[unit] == 0:
+            return f"{size // _BYTES[unit]}{unit}"
+    return f"{size}B"
+
+
+def _duration(value: object, info: ValidationInfo) -> int:
+    """Read what a person wrote; code gives whole nanoseconds."""
+    if info.context is None and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return duration_ns(value)
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("must be a whole number")
+    return value
+
+
+Duration = Annotated[int, BeforeValidator(_duration), PlainSerializer(duration_text, when_used="json")]
+PositiveDuration = Annotated[Duration, Field(gt=0)]
+Size = Annotated[int, BeforeValidator(size_bytes), PlainSerializer(size_text, when_used="json")]
+Count = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Take `host:port` or `[::1]:port` apart; an empty host means all interfaces. Raises ValueError."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isascii() or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
+        raise ValueError("must be `host:port`, such as `localhost:4317`")
+    bracketed = host.startswith("[") and host.endswith("]")
+    if "/" in host or "@" in host or " " in host or (":" in host and not bracketed):
+        raise ValueError("must be `host:port` without scheme or path; an IPv6 address stands in brackets")
+    return host[1:-1] if bracketed else host, int(port)
+
+
+def _address(value: str) -> str:
+    split_address(value)
+    return value
+
+
+Address = Annotated[str, AfterValidator(_address)]
+
+
+def _headers(value: object) -> object:
+    """Accept whole numbers; a fraction or a truth value would not arrive as it was typed."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ValueError("must be a mapping of header names to values")
+    for name, text in value.items():  # pyright: ignore[reportUnknownVariableType]
+        if not isinstance(text, str | int) or isinstance(text, bool):
+            raise ValueError(f"needs a text for `{name}`: write the value in quotes")
+        if any(character in "\r\n\0" for character in f"{name}{text}"):
+            raise ValueError("must not hold line breaks")
+    return {str(name): str(text) for name, text in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _redacted(headers: Mapping[str, str]) -> dict[str, str]:
+    return dict.fromkeys(headers, REDACTED)
+
+
+def redacted_url(url: str | None) -> str | None:
+    """Hide user and password of a URL, and its query, where some backends want the key."""
+    if not url:
+        return url
+    userinfo, at, rest = url.rpartition("@")
+    whole = f"{userinfo.partition('//')[0]}//{REDACTED}@{rest}" if at else url
+    shown, mark, _ = whole.partition("?")
+    return f"{shown}?{REDACTED}" if mark else shown
+
+
+def _url(value: str | None) -> str | None:
+    if value is None:
+        return None
+    if "://" not in value:
+        split_address(value)
+        return value
+    # In one spelling, because it decides between TLS and plain text.
+    scheme, _, rest = value.strip().partition("://")
+    url = f"{scheme.lower()}://{rest}"
+    if not _is_whole(url):
+        raise ValueError("must be `host:port` or a URL such as `http://collector:4318`")
+    return url
+
+
+def _is_whole(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        # Not in Python's words: they quote what it took for the port, which may be half a password.
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+Headers = Annotated[dict[str, str], BeforeValidator(_headers), PlainSerializer(_redacted, when_used="json")]
+Url = Annotated[str, AfterValidator(_url), PlainSerializer(redacted_url, when_used="json")]
+
+
+def _redacted_secret(value: str | tuple[str, ...] | None) -> str | None:
+    return REDACTED if value else None
+
+
+Secret = Annotated[str, Field(min_length=1), PlainSerializer(_redacted_secret, when_used="json")]
+Secrets = Annotated[
+    tuple[Annotated[str, Field(min_length=1)], ...], PlainSerializer(_redacted_secret, when_used="json")
+]
+FileName = Annotated[str, Field(min_length=1)]
+
+
+def file_path(name: str) -> Path:
+    """Find a file that configuration names; relative to the working directory, as in the Collector."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        # Nobody's home is known by that name: what is written is then the name of a file, which will not be there.
+        return Path(name)

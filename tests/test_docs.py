@@ -4,7 +4,9 @@ import json
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -14,8 +16,10 @@ from toolgauge.cli.main import commands
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
 from toolgauge.config.show import shown
+from toolgauge.model.ports import Evaluator
 from toolgauge.service.criteria import load_configuration, load_for_replay
 from toolgauge.service.process import measure_process
+from toolgauge.testing.evaluators import check_evaluator
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -115,6 +119,14 @@ def test_the_reference_lines_of_the_examples_are_json():
 def test_the_default_file_loads_as_no_file_does(tmp_path: Path):
     (tmp_path / "defaults.yaml").write_text(shown(Config()))
     assert load([tmp_path / "defaults.yaml"], (), {}) == Config()
+
+
+def test_the_evaluator_of_the_contributing_page_keeps_the_contract():
+    (indented,) = re.findall(r"```python\n(.*?)```", PAGES["CONTRIBUTING.md"], re.DOTALL)
+    module: dict[str, object] = {"__name__": "call_budget"}
+    exec(textwrap.dedent(indented), module)  # noqa: S102 - our own page
+    evaluator = cast("type[Evaluator]", module["CallBudget"])
+    check_evaluator(evaluator())
 
 
 def test_help_is_quick_to_load():

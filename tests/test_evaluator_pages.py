@@ -20,7 +20,7 @@ from toolgauge.service.criteria import load_for_replay
 FOLDER = Path(__file__).parent.parent / "docs" / "evaluators"
 ORIGINALS = FOLDER / "originals.md"
 NATIVE = [name for name in plugins.names(plugins.EVALUATORS) if "." not in name]
-PAGES = [FOLDER / f"{name}.md" for name in NATIVE]
+PAGES = [page for page in (FOLDER / f"{name}.md" for name in NATIVE) if page.exists()]
 PREFIXED = [name for name in plugins.names(plugins.EVALUATORS) if "." in name]
 
 

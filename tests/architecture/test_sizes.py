@@ -1,0 +1,67 @@
+"""Modules stay small enough to read, and a module's name leads to one module."""
+
+from collections import defaultdict
+from pathlib import Path
+
+SRC = Path(__file__).parents[2] / "src" / "toolgauge"
+LONGEST = 500
+# Modules that are still longer; an entry goes when its module is short enough.
+TOO_LONG = frozenset({"pipeline/pipeline.py"})
+# Names of several modules that mean the same thing in each room.
+SHARED_NAMES = frozenset({"__init__.py", "settings.py"})
+# Names of several modules that still mean different things; an entry goes when one module is left.
+AMBIGUOUS = frozenset(
+    [
+        "adk.py",
+        "agentevals.py",
+        "answers.py",
+        "calls.py",
+        "content.py",
+        "criteria.py",
+        "describe.py",
+        "destination.py",
+        "doctor.py",
+        "evaluators.py",
+        "events.py",
+        "expected.py",
+        "files.py",
+        "first_fit.py",
+        "google_adk.py",
+        "health.py",
+        "history.py",
+        "json_similarity.py",
+        "judged.py",
+        "judges.py",
+        "left_out.py",
+        "listeners.py",
+        "messages.py",
+        "names.py",
+        "nodes.py",
+        "problems.py",
+        "ragas.py",
+        "run.py",
+        "runs.py",
+        "serve.py",
+        "show.py",
+        "strands.py",
+        "tools.py",
+        "turns.py",
+        "uipath.py",
+        "values.py",
+        "weight.py",
+    ]
+)
+MODULES = {str(path.relative_to(SRC)): path for path in sorted(SRC.rglob("*.py"))}
+
+
+def test_no_module_is_longer_than_the_limit():
+    long = {name for name, path in MODULES.items() if len(path.read_text().splitlines()) > LONGEST}
+    assert long <= TOO_LONG
+
+
+def test_a_module_name_leads_to_one_module():
+    by_name: defaultdict[str, list[str]] = defaultdict(list)
+    for name, path in MODULES.items():
+        by_name[path.name].append(name)
+    shared = {name for name, modules in by_name.items() if len(modules) > 1 and name not in SHARED_NAMES}
+    assert shared <= AMBIGUOUS

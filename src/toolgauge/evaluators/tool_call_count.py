@@ -17,7 +17,7 @@ from toolgauge.score.globs import Globs
 from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import CallSelection, hidden_calls, shown
 
-_WRITTEN = re.compile(r"\s*(>=|<=|==|!=|=|>|<|)\s*(\d{1,9})\s*")
+_WRITTEN = re.compile(r"\s*+(>=|<=|==|!=|=|>|<|)\s*+(\d{1,9})\s*+")
 _ALLOWED = 'a whole number, a text such as "<= 3", `[">=", 1]`, or `{min: 1, max: 3}`'
 _MOST = 1_000_000_000
 _MAX_RULES = 100

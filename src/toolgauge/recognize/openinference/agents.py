@@ -20,7 +20,7 @@ _METHOD = re.compile(
 # An agent span of these without an agent's name is a whole workflow or query, or is named after a class.
 _NAMELESS = ("openai_agents", "claude_agent_sdk", "llama_index")
 # These call an agent's run a chain; the class is no agent's name.
-_CLASS_RUN = re.compile(r"\w*Agent(?:Workflow)?\.run(?:_async)?|\w*(?:ReAct|CodeAct)\w*\.a?forward")
+_METHOD_OF_CLASS = re.compile(r"(\w++)\.(\w++)")
 _RUNS = ("AGENT", "CHAIN")
 _CHAINED = ("llama_index", "haystack", "dspy")
 
@@ -29,13 +29,23 @@ def agent_run(span: Span, kind: str, instrumentation: str, metadata: JsonObject)
     """Return the agent run that the span is; the agent is `None` where a run has no name."""
     if instrumentation == "langchain":
         return runs.agent_run(span.name, metadata, labelled=kind == "AGENT") if kind in _RUNS else None
-    if instrumentation in _CHAINED and kind == "CHAIN" and _CLASS_RUN.fullmatch(span.name):
+    if instrumentation in _CHAINED and kind == "CHAIN" and _is_class_run(span.name):
         return AgentRun(agent=None)
     if kind != "AGENT" or (instrumentation == "beeai" and "agent.name" not in span.attributes):
         return None  # BeeAI makes spans of an agent's events
     if instrumentation in _NAMELESS:
         return AgentRun(agent=_named(span.attributes))
     return AgentRun(agent=_named(span.attributes) or _name_from(span.name))
+
+
+def _is_class_run(span_name: str) -> bool:
+    found = _METHOD_OF_CLASS.fullmatch(span_name)
+    if found is None:
+        return False
+    class_name, method = found.groups()
+    if method in ("run", "run_async"):
+        return class_name.endswith(("Agent", "AgentWorkflow"))
+    return method in ("forward", "aforward") and ("ReAct" in class_name or "CodeAct" in class_name)
 
 
 def _named(attributes: Mapping[str, Value]) -> str | None:

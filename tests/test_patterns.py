@@ -1,0 +1,106 @@
+"""Each pattern takes linear time, or stands behind a limit on the length of what it is given.
+
+Patterns are found where modules keep them, so that a new one is tested too.
+"""
+
+import importlib
+import pkgutil
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import pytest
+
+import toolgauge
+
+LENGTH = 30_000
+# A linear pattern takes a hundredth of this for such a text, a quadratic one twice as much and more.
+MOST_CPU_S = 0.1
+# Patterns that are given at most so many characters, where that is ensured beside them.
+LIMITED = {
+    f"toolgauge.assemble.rejections.{name}": 4096
+    for name in ("_NO_SUCH_TOOL", "_NOT_THESE_ARGUMENTS", "_VALIDATED", "_PARAMETER")
+}
+
+LITERAL = re.compile(r"[\w \-'\"=<:]{2,}")
+# What the classes of most patterns hold, one character each.
+CHARACTERS = ("a", "A", "1", "_", " ", "\n", ".", ",", ":", "-", "'", '"', "\\", "(", "[", "]", "{", "<", ">", "=")
+
+# Of text or of bytes: each is given what it takes.
+AnyPattern: TypeAlias = re.Pattern[Any]
+Found: TypeAlias = tuple[str, AnyPattern, tuple[str, ...]]
+
+
+def patterns() -> Iterator[Found]:
+    """All patterns that modules keep, by name, and the methods that their modules call."""
+    for module_info in pkgutil.walk_packages(toolgauge.__path__, "toolgauge."):
+        if module_info.name.endswith("__main__"):
+            continue
+        module = importlib.import_module(module_info.name)
+        source = Path(module.__file__ or "").read_text()
+        for name, value in vars(module).items():
+            for pattern in kept_patterns(value):
+                methods = re.findall(rf"\b{name}\.(match|search|fullmatch|findall|finditer|sub|split)\b", source)
+                yield f"{module_info.name}.{name}", pattern, tuple(sorted(set(methods))) or ("search", "fullmatch")
+
+
+def kept_patterns(value: object) -> Iterable[AnyPattern]:
+    """The patterns that a module's variable holds."""
+    items = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+    return [cast("AnyPattern", item) for item in items if isinstance(item, re.Pattern)]
+
+
+def hostile_texts(pattern: AnyPattern, length: int) -> Iterator[str]:
+    """Texts that repeat what the pattern looks for, whole or in part."""
+    source = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
+    literals = sorted({found.strip() or " " for found in LITERAL.findall(re.sub(r"\\[A-Za-z]", " ", source))})[:12]
+    pieces = [*literals, *CHARACTERS]
+    for piece in pieces:
+        yield repeated(piece, length)
+    for first, second in product(literals, pieces):
+        yield first + repeated(second, length)
+        yield repeated(first + second, length)
+    for first, second in product(CHARACTERS, CHARACTERS):
+        yield repeated(first + second, length)
+
+
+def repeated(piece: str, length: int) -> str:
+    return (piece * (length // len(piece) + 1))[:length] + "\x00"
+
+
+def use(pattern: AnyPattern, method: str) -> Callable[[str], object]:
+    if method == "sub":
+        return lambda text: pattern.sub("", text)
+    if method == "finditer":
+        return lambda text: sum(1 for _ in pattern.finditer(text))
+    used: Callable[[str], object] = getattr(pattern, method)
+    return used
+
+
+FOUND = {name: (pattern, methods) for name, pattern, methods in patterns()}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_pattern_takes_linear_time(name: str):
+    pattern, methods = FOUND[name]
+    is_bytes = isinstance(pattern.pattern, bytes)
+    for text in hostile_texts(pattern, LIMITED.get(name, LENGTH)):
+        for method in methods:
+            # Twice, because others use the processor too.
+            taken = (cpu_s(pattern, method, text, is_bytes=is_bytes) for _ in range(2))
+            assert any(cpu_s < MOST_CPU_S for cpu_s in taken), (method, text[:60])
+
+
+def cpu_s(pattern: AnyPattern, method: str, text: str, *, is_bytes: bool) -> float:
+    given: Any = text.encode() if is_bytes else text
+    began = time.process_time()
+    use(pattern, method)(given)
+    return time.process_time() - began
+
+
+def test_patterns_are_found():
+    assert len(FOUND) > 60
+    assert LIMITED.keys() <= FOUND.keys()

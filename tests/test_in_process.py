@@ -45,7 +45,6 @@ from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.clock import SteadyClock
 
 RESOURCE = Resource({"service.name": "trip-planner"})
 HAPPENED = {
@@ -209,10 +208,10 @@ class Collected:
     def __init__(self) -> None:
         self.taken: list[tuple[Signal, bytes]] = []
 
-    def consuming(self, signal: Signal, body: bytes, now_ns: int, sender: str | None = None) -> Iterator[Answer | None]:
-        del now_ns, sender
+    async def consume(self, signal: Signal, body: bytes, sender: str | None) -> Answer:
+        del sender
         self.taken.append((signal, body))
-        yield Accepted()
+        return Accepted()
 
     def names(self) -> list[str]:
         return [
@@ -248,7 +247,6 @@ def receiver_for(collected: Collected) -> GrpcReceiver:
     return GrpcReceiver(
         collected,
         GrpcSettings(endpoint="127.0.0.1:0", max_recv_msg_size=1 << 26),
-        clock=SteadyClock(),
         metrics=SelfMetrics(MetricRegistry()),
         hop_id="the-receiver",
     )

@@ -61,6 +61,7 @@ class SelfMetrics:
 
     def __init__(self, registry: MetricRegistry) -> None:
         self.judge = JudgeMetrics(registry)
+        self.lock = registry.lock
         self.spans = registry.counter(
             "toolgauge.spans",
             "{span}",
@@ -103,6 +104,28 @@ class SelfMetrics:
             "Requests received. `refused` means that senders must come back: look at the destination. `unread` were not read "
             "to their end over gRPC: their senders went away, or are to raise `max_recv_msg_size` or send less at a time.",
             ("transport", "signal", "outcome"),
+        )
+        self.spans_unread = registry.counter(
+            "toolgauge.spans.unread",
+            "{span}",
+            "Spans that went on without being read because scoring could not keep up (`overload`): sample costly "
+            "criteria, or run more processes.",
+        )
+        self.requests_unread = registry.counter(
+            "toolgauge.requests.unread",
+            "{request}",
+            "Requests that went on without being read because scoring could not keep up; see toolgauge.spans.unread.",
+            ("signal",),
+        )
+        self.inbox_bytes = registry.gauge(
+            "toolgauge.inbox.bytes",
+            "By",
+            "Bytes of requests that were acknowledged and wait to be read; at `inbox.max_bytes` requests go on unread.",
+        )
+        self.log_dropped = registry.counter(
+            "toolgauge.log.dropped",
+            "{record}",
+            "Lines of our own log that were dropped because nobody reads the log as fast as it is written.",
         )
         self.undecodable = registry.counter(
             "toolgauge.spans.undecodable",

@@ -85,8 +85,7 @@ def feed(walk: Walk, bodies: list[bytes]) -> None:
         walk.send(body)
         walk.now_ns += SECOND // 25
         walk.wait(0.0)
-        walk.pipeline.tick(walk.now_ns)
-        while walk.pipeline.score(SECOND):
+        while walk.pipeline.tick(walk.now_ns):
             pass
         walk.pipeline.flush()
     walk.wait(60)

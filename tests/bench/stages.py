@@ -18,7 +18,7 @@ from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.messages import SPAN
 from toolgauge.otlp.values import value
 from toolgauge.pipeline import pipeline
-from toolgauge.pipeline.egress import Departures
+from toolgauge.pipeline.egress import Egress
 from toolgauge.pipeline.hold import Hold
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.scorer import Scorer
@@ -29,18 +29,19 @@ _FUNCTIONS: tuple[tuple[object, str, str], ...] = (
     (SeenTwice, "add", "assemble: spans seen twice"),
     (Assembler, "add", "assemble: take a reading"),
     (Assembler, "add_heads", "assemble: take ids"),
-    (Hold, "add", "emit: hold"),
-    (Departures, "_is_flushed", "decode: write released spans"),
+    (Hold, "add", "pipeline: hold"),
+    (pipeline, "read_request", "otlp: envelope"),
+    (Decoder, "traces", "otlp: marks, views"),
+    (pipeline.Pipeline, "_annotate", "pipeline: annotate held spans"),
+    (Emitter, "record", "export: metrics"),
+    (Egress, "_is_handed_over", "decode: write released spans"),
     (Walk, "send", "pipeline: take requests, all else"),
     (Walk, "wait", "pipeline: time, all else"),
 )
 _GENERATORS: tuple[tuple[object, str, str], ...] = (
-    (Decoder, "traces", "decode: envelope, marks, views"),
     (Assembler, "closed", "assemble: join"),
     (Scorer, "score", "score"),
-    (pipeline.Pipeline, "_annotate", "emit: annotate held spans"),
-    (Emitter, "recording", "emit: metrics"),
-    (Emitter, "encoding", "emit: scorecards and events"),
+    (Emitter, "requests", "export: scorecards and events"),
 )
 
 

@@ -1,8 +1,10 @@
 from toolgauge.export.leaf import Leaf
-from toolgauge.model.delivery import Outgoing, Signal
+from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.otlp.envelope import Container, parse_request
-from toolgauge.pipeline.egress import Departures
+from toolgauge.otlp.request import read_request
+from toolgauge.pipeline.admission import Admission
+from toolgauge.pipeline.egress import Egress
 from toolgauge.selfmetrics import SelfMetrics
 
 SPAN = b"\x0a\x10" + b"1" * 16
@@ -32,59 +34,59 @@ def of_one_request() -> Container:
     return Container(resource=(), resource_schema_url=b"", scope=(), scope_schema_url=b"", origin=object())
 
 
-def departures() -> tuple[Departures, Room]:
+def egress() -> tuple[Egress, Admission, Room]:
     metrics = SelfMetrics(MetricRegistry())
     outbox = Room(metrics)
-    return Departures(outbox, lambda _scorecards: (), metrics), outbox
+    admission = Admission(outbox, metrics, lambda _size_bytes: True)
+    return Egress(admission, lambda _scorecards: (), metrics), admission, outbox
 
 
-def test_what_is_released_while_others_leave_turns_nobody_away():
-    leaving, outbox = departures()
-    leaving.release([(of_one_request(), SPAN)])
-    steps = leaving.flushing()
-    next(steps)
-    leaving.release([(of_one_request(), SPAN)])
-    assert list(steps) == []
-    assert (len(outbox.taken), leaving.spans) == (1, 1)
-    assert leaving.has_room("traces", 1)
+def admits(admission: Admission, signal: Signal) -> bool:
+    """Whether a request of one item would be taken; one that is taken is withdrawn again."""
+    request = read_request(signal, b"\n\x04\x12\x02\x12\x00", 0)
+    is_taken = isinstance(admission.admit(request), Accepted)
+    if is_taken:
+        admission.withdraw(request)
+    return is_taken
 
 
 def test_spans_that_find_no_room_turn_traces_away_and_nothing_else():
-    leaving, outbox = departures()
+    leaving, admission, outbox = egress()
     outbox.requests = 1
     leaving.release([(of_one_request(), SPAN), (of_one_request(), SPAN)])
-    assert len(list(leaving.flushing())) == 1
+    leaving.flush()
+    assert len(outbox.taken) == 1
     outbox.requests = 5
-    assert not leaving.has_room("traces", 1)
-    assert leaving.has_room("logs", 1)
-    assert len(list(leaving.flushing())) == 1
-    assert leaving.has_room("traces", 1)
-    assert leaving.spans == 0
+    assert not admits(admission, "traces")
+    assert admits(admission, "logs")
+    leaving.flush()
+    assert len(outbox.taken) == 2
+    assert admits(admission, "traces")
 
 
 def test_a_request_that_finds_no_room_turns_its_own_signal_away_until_it_has_left():
-    leaving, outbox = departures()
+    leaving, admission, outbox = egress()
     outbox.requests = 0
     leaving.pass_on(Outgoing(signal="logs", body=b"\n\0", spans=0, own=False))
     outbox.requests = 5
-    assert not leaving.has_room("logs", 1)
-    assert leaving.has_room("traces", 1)
-    assert list(leaving.flushing()) == []
-    assert leaving.has_room("logs", 1)
+    assert not admits(admission, "logs")
+    assert admits(admission, "traces")
+    leaving.flush()
+    assert admits(admission, "logs")
     assert [outgoing.signal for outgoing in outbox.taken] == ["logs"]
 
 
 def test_spans_of_one_request_that_grew_too_large_leave_in_several_in_their_order():
-    leaving, outbox = departures()
+    leaving, admission, outbox = egress()
     around = of_one_request()
     spans = [SPAN + b"\x2a\x80\x80\x20" + bytes([65 + number]) * 524_288 for number in range(10)]
     leaving.release((around, span) for span in spans)
     outbox.requests = 2
-    assert len(list(leaving.flushing())) == 2
-    assert leaving.spans == 4
-    assert not leaving.has_room("traces", 1)
+    leaving.flush()
+    assert [taken.spans for taken in outbox.taken] == [3, 3]
+    assert not admits(admission, "traces")
     outbox.requests = 5
-    assert len(list(leaving.flushing())) == 2
+    leaving.flush()
     assert [taken.spans for taken in outbox.taken] == [3, 3, 3, 1]
     assert all(len(taken.body) < 4_000_000 for taken in outbox.taken)
     sent = [raw for taken in outbox.taken for raw in spans_of(taken.body)]
@@ -92,13 +94,12 @@ def test_spans_of_one_request_that_grew_too_large_leave_in_several_in_their_orde
 
 
 def test_a_span_that_is_larger_than_any_request_leaves_alone():
-    leaving, outbox = departures()
+    leaving, _, outbox = egress()
     around = of_one_request()
     large = SPAN + b"\x2a\x80\x80\x80\x02" + b"x" * 4_194_304
     leaving.release([(around, SPAN), (around, large), (around, SPAN)])
-    list(leaving.flushing())
+    leaving.flush()
     assert [taken.spans for taken in outbox.taken] == [1, 1, 1]
-    assert leaving.spans == 0
 
 
 def spans_of(body: bytes) -> list[bytes]:
@@ -107,7 +108,7 @@ def spans_of(body: bytes) -> list[bytes]:
 
 
 def test_a_few_spans_may_wait_for_others_and_many_may_not():
-    leaving, _ = departures()
+    leaving, _, _ = egress()
     leaving.release([(of_one_request(), SPAN)] * 500)
     assert not leaving.is_pressing
     leaving.release([(of_one_request(), SPAN)])
@@ -115,7 +116,7 @@ def test_a_few_spans_may_wait_for_others_and_many_may_not():
 
 
 def test_nothing_waits_for_others_that_senders_wait_for():
-    leaving, outbox = departures()
+    leaving, _, outbox = egress()
     outbox.requests = 0
     leaving.pass_on(Outgoing(signal="traces", body=SPAN, spans=1, own=False))
     assert leaving.is_pressing

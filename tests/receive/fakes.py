@@ -3,7 +3,7 @@
 
 import asyncio
 import gzip
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -16,16 +16,15 @@ from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import ServerTls
 from toolgauge.otlp.otlp_json import request_from_json
 from toolgauge.receive.cors import Cors
-from toolgauge.receive.door import FromJson
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
+from toolgauge.receive.otlp_handler import FromJson
 from toolgauge.receive.settings import GrpcSettings, HttpSettings
 from toolgauge.selfmetrics import SelfMetrics
 
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 LOGS = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 METRICS = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
-NOW_NS = 1_700_000_000_000_000_000
 OWN_HOP = "11111111-2222-4333-8444-555555555555"
 
 
@@ -37,18 +36,18 @@ class FakeConsumer:
         self.fault: Exception | None = None
         self.pauses = 0
         self.begun = 0
-        self.taken: list[tuple[Signal, bytes, int]] = []
+        self.taken: list[tuple[Signal, bytes]] = []
         self.senders: list[str | None] = []
 
-    def consuming(self, signal: Signal, body: bytes, now_ns: int, sender: str | None = None) -> Iterator[Answer | None]:
+    async def consume(self, signal: Signal, body: bytes, sender: str | None) -> Answer:
         if self.fault is not None:
             raise self.fault
         self.begun += 1
         for _ in range(self.pauses):
-            yield None
-        self.taken.append((signal, body, now_ns))
+            await asyncio.sleep(0)
+        self.taken.append((signal, body))
         self.senders.append(sender)
-        yield self.answer
+        return self.answer
 
 
 @dataclass
@@ -81,11 +80,8 @@ async def receiving(
     """Run both receivers."""
     consumer = FakeConsumer()
     metrics = SelfMetrics(MetricRegistry())
-    clock: Callable[[], int] = lambda: NOW_NS  # noqa: E731 - a clock is one expression
     grpc_settings = GrpcSettings(endpoint="127.0.0.1:0", max_recv_msg_size=limit, tls=tls, guard=guard)
-    grpc_receiver = GrpcReceiver(
-        consumer, grpc_settings, clock=clock, metrics=metrics, hop_id=OWN_HOP, has_memory=has_memory
-    )
+    grpc_receiver = GrpcReceiver(consumer, grpc_settings, metrics=metrics, hop_id=OWN_HOP, has_memory=has_memory)
     http_settings = HttpSettings(
         endpoint="127.0.0.1:0",
         max_request_body_size=limit,
@@ -100,7 +96,6 @@ async def receiving(
         consumer,
         http_settings,
         from_json=from_json,
-        clock=clock,
         metrics=metrics,
         hop_id=OWN_HOP,
         has_memory=has_memory,

@@ -12,7 +12,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc import StatusCode as Code
 
-from tests.receive.fakes import NOW_NS, OWN_HOP, TRACES, FakeConsumer, call, call_once, post, receiving
+from tests.receive.fakes import OWN_HOP, TRACES, FakeConsumer, call, call_once, post, receiving
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Refused, Unsupported
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.receive.grpc import GrpcReceiver
@@ -103,7 +103,7 @@ async def test_large_request_that_is_read_in_turns_holds_up_nobody_on_its_connec
 def _receiver(consumer: FakeConsumer, **settings: object) -> GrpcReceiver:
     chosen = GrpcSettings(endpoint="127.0.0.1:0", max_recv_msg_size=1 << 20, **settings)  # pyright: ignore[reportArgumentType]
     metrics = SelfMetrics(MetricRegistry())
-    return GrpcReceiver(consumer, chosen, clock=lambda: NOW_NS, metrics=metrics, hop_id=OWN_HOP)
+    return GrpcReceiver(consumer, chosen, metrics=metrics, hop_id=OWN_HOP)
 
 
 async def test_old_connections_are_closed_without_losing_a_request():
@@ -166,7 +166,6 @@ async def test_ipv6_is_served():
     receiver = GrpcReceiver(
         FakeConsumer(),
         GrpcSettings(endpoint="[::1]:0", max_recv_msg_size=1 << 20),
-        clock=lambda: NOW_NS,
         metrics=SelfMetrics(MetricRegistry()),
         hop_id=OWN_HOP,
     )

@@ -36,7 +36,7 @@ async def test_json_request_arrives_as_protobuf_and_is_answered_in_json():
     async with receiving() as receivers:
         reply = await post(receivers.http.port, TEXT, Content_Type="application/json; charset=utf-8")
     assert (reply.status, reply.body, reply.headers["content-type"]) == (200, b"{}", JSON)
-    ((signal, body, _),) = receivers.consumer.taken
+    ((signal, body),) = receivers.consumer.taken
     (span,) = spans_of(body)
     assert signal == "traces"
     assert span.trace_id.hex() == "0af7651916cd43dd8448eb211c80319c"
@@ -65,7 +65,7 @@ async def test_logs_and_metrics_come_as_json_too():
     async with receiving() as receivers:
         for path, text in (("/v1/logs", logs), ("/v1/metrics", metrics)):
             assert (await post(receivers.http.port, text, path=path, Content_Type=JSON)).status == 200
-    assert [signal for signal, _, _ in receivers.consumer.taken] == ["logs", "metrics"]
+    assert [signal for signal, _ in receivers.consumer.taken] == ["logs", "metrics"]
 
 
 async def test_broken_json_is_refused_in_json_naming_what_is_wrong():

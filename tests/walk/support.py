@@ -95,12 +95,11 @@ class Walk:
             self.send(file.read_bytes(), "logs" if ".logs." in file.name else "traces")
 
     def wait(self, seconds: float) -> None:
-        """Let time pass as the service does: tick, score, flush."""
+        """Let time pass as the service does: tick, flush."""
         until = self.now_ns + int(seconds * SECOND)
         while self.now_ns < until:
             self.now_ns = min(self.now_ns + SECOND // 2, until)
-            self.pipeline.tick(self.now_ns)
-            while self.pipeline.score(SECOND):
+            while self.pipeline.tick(self.now_ns):
                 pass
             self.pipeline.flush()
 

@@ -1,4 +1,4 @@
-"""Large requests: nothing is lost and the books balance."""
+"""Large requests, and requests of many groups: nothing is lost and the books balance."""
 
 import tracemalloc
 
@@ -10,6 +10,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from tests.walk.support import Walk, key_value
 from toolgauge.model.delivery import Accepted, Refused, Signal
+from toolgauge.otlp.request import read_request
 
 
 def agent_spans(count: int) -> bytes:
@@ -30,12 +31,35 @@ def agent_spans(count: int) -> bytes:
     ).SerializeToString()
 
 
-def test_all_spans_of_a_large_request_arrive_and_the_books_balance():
+def test_a_request_that_finds_no_room_any_more_costs_no_span():
+    walk = Walk("annotate=off")
+    request = read_request("traces", agent_spans(2000), walk.now_ns)
+    assert walk.pipeline.admission.admit(request) == Accepted()
+    # Others took the room meanwhile.
+    walk.bag.room = 0
+    walk.pipeline.process(request)
+    assert (walk.books()["held"], walk.books()["balance"]) == (2000, 0)
+    walk.bag.room = 10
+    walk.pipeline.flush()
+    assert (walk.books()["held"], walk.books()["balance"]) == (0, 0)
+    assert len(walk.arrived()) == 2000
+
+
+def test_a_request_that_waits_to_be_read_counts_as_held():
     walk = Walk()
-    assert walk.pipeline.consume("traces", agent_spans(4000), walk.now_ns) == Accepted()
+    request = read_request("traces", agent_spans(3), walk.now_ns)
+    walk.pipeline.admission.admit(request)
+    assert (walk.books()["held"], walk.books()["balance"]) == (3, 0)
+
+
+def test_requests_are_refused_when_those_that_wait_to_be_read_will_take_the_room():
+    walk = Walk()
+    body = agent_spans(3)
+    walk.bag.largest = 2 * len(body)
+    assert walk.pipeline.admission.admit(read_request("traces", body, walk.now_ns)) == Accepted()
+    assert walk.pipeline.admission.admit(read_request("traces", body, walk.now_ns)) == Accepted()
+    assert isinstance(walk.pipeline.admission.admit(read_request("traces", body, walk.now_ns)), Refused)
     assert walk.books()["balance"] == 0
-    walk.wait(60)
-    assert len(walk.arrived()) == 4000
 
 
 def spans_of_others(count: int, trace: int | None = None) -> bytes:
@@ -56,13 +80,9 @@ EMPTY_GROUPS = (b"\n\0" * 50_000, b"\n\xa0\x8d\x06" + b"\x12\0" * 50_000)
 @pytest.mark.parametrize("signal", ["traces", "logs", "metrics"])
 @pytest.mark.parametrize("groups", EMPTY_GROUPS)
 def test_groups_without_anything_in_them_are_accepted(signal: Signal, groups: bytes):
-    assert Walk().pipeline.consume(signal, groups, 0) == Accepted()
-
-
-@pytest.mark.parametrize("groups", EMPTY_GROUPS)
-def test_groups_without_anything_in_them_are_refused_when_memory_is_short(groups: bytes):
-    walk = Walk(has_memory=lambda _size_bytes: False)
-    assert isinstance(walk.pipeline.consume("traces", groups, 0), Refused)
+    walk = Walk()
+    assert walk.pipeline.consume(signal, groups, walk.now_ns) == Accepted()
+    assert walk.books()["balance"] == 0
 
 
 def agent_spans_in_groups(count: int) -> bytes:
@@ -90,7 +110,7 @@ def agent_records(count: int) -> bytes:
     ).SerializeToString()
 
 
-def test_log_records_are_not_all_viewed_at_once():
+def test_log_records_are_viewed_one_after_the_other():
     walk = Walk()
     body = agent_records(20_000)
     tracemalloc.start()
@@ -101,3 +121,16 @@ def test_log_records_are_not_all_viewed_at_once():
         tracemalloc.stop()
     # All views at once take more than ten times as much.
     assert taken < 2 * len(body)
+
+
+def test_log_records_that_find_no_room_any_more_wait():
+    walk = Walk()
+    request = read_request("logs", agent_records(40), walk.now_ns)
+    walk.pipeline.admission.admit(request)
+    walk.bag.room = 0
+    walk.pipeline.process(request)
+    assert walk.pipeline.other_requests_held == 1
+    walk.bag.room = 1
+    walk.pipeline.flush()
+    assert walk.pipeline.other_requests_held == 0
+    assert [outgoing.signal for outgoing in walk.bag.taken] == ["logs"]

@@ -19,14 +19,14 @@ TRACE_ONLY = ("pydantic-ai", "tool_error")
 
 
 class Slow(BaseModel):
-    """Pauses often before it says anything."""
+    """Yields `None` often before it says anything, as older plug-ins do."""
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         del trajectory, expected
-        for _ in range(1000):
+        for _ in range(10):
             yield None
         yield None, Scored(value=1.0, explanation="at last")
 
@@ -40,12 +40,6 @@ def adopt(walk: Walk, *criteria: Criterion, **overrides: str) -> None:
     walk.pipeline.adopt(make_rules(config, criteria, walk.metrics, read=walk.pipeline.wanted))
 
 
-def take_up(walk: Walk) -> None:
-    """Close a trajectory and begin to score it: more steps than joining takes, and fewer than `Slow` pauses."""
-    for _ in range(20):
-        assert walk.pipeline.score(1)
-
-
 def results(walk: Walk) -> dict[tuple[str, str, str], float]:
     """Evaluations by criterion, outcome and reason."""
     (metric,) = (metric for metric in walk.registry if metric.name == "toolgauge.evaluations")
@@ -56,12 +50,10 @@ def results(walk: Walk) -> dict[tuple[str, str, str], float]:
     }
 
 
-def test_what_is_being_scored_ends_as_it_began_and_what_closes_later_is_scored_by_the_other_rules():
+def test_what_closes_later_is_scored_by_the_other_rules():
     walk = Walk(criteria=[slow("early")])
     walk.send_folder(*TRACE_ONLY)
-    walk.now_ns += 60 * 1_000_000_000
-    walk.pipeline.tick(walk.now_ns)
-    take_up(walk)
+    walk.wait(60)
     adopt(walk, slow("late"))
     walk.send_folder("pydantic-ai", "one_call")
     walk.wait(60)
@@ -109,9 +101,8 @@ def test_what_is_unscored_when_there_is_no_more_time_leaves_as_incomplete_and_is
     walk.send_folder(*TRACE_ONLY)
     walk.send_folder("pydantic-ai", "one_call")
     walk.pipeline.close(walk.now_ns)
-    take_up(walk)
     walk.pipeline.interrupt()
-    while walk.pipeline.score(1_000_000_000):
+    while walk.pipeline.tick(walk.now_ns):
         pass
     walk.pipeline.release()
     walk.pipeline.flush()

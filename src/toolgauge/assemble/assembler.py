@@ -7,6 +7,8 @@ stays closed: scoring a trajectory a second time would count it twice in every m
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from toolgauge.assemble.closed_ids import ClosedIds
 from toolgauge.assemble.conversation import OpenConversation
 from toolgauge.assemble.conversations import Conversations
@@ -65,6 +67,11 @@ class Assembler:
     def open_bytes(self) -> int:
         """About how much memory they take."""
         return self._trace_bytes + (self._conversations.size_bytes if self._conversations is not None else 0)
+
+    @property
+    def run_end_grace_ns(self) -> int:
+        """How long a run that has ended waits for spans of other services."""
+        return self._settings.run_end_grace
 
     @property
     def evicted_count(self) -> int:
@@ -315,7 +322,7 @@ class Assembler:
             return
         if isinstance(ended, OpenTrace) and trajectory.conversation_id is not None:
             self._pass_on(ended, trajectory.conversation_id, now_ns)
-        yield trajectory
+        yield replace(trajectory, opened_ns=ended.opened_ns)
 
     def _joined(self, ended: OpenTrace | OpenConversation, because: ClosedBecause) -> Trajectory | None:
         if isinstance(ended, OpenConversation):

@@ -3,7 +3,6 @@
 # pyright: reportUnknownMemberType=false
 
 from collections import Counter
-from collections.abc import Iterator
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -26,9 +25,9 @@ class Arrivals:
         self.events: Counter[str] = Counter()
         self.metrics: set[str] = set()
 
-    def consuming(self, signal: Signal, body: bytes, now_ns: int, sender: str | None = None) -> Iterator[Answer | None]:
+    async def consume(self, signal: Signal, body: bytes, sender: str | None) -> Answer:
         """Take one request."""
-        del now_ns, sender
+        del sender
         match signal:
             case "traces":
                 self._take_spans(ExportTraceServiceRequest.FromString(body))
@@ -36,7 +35,7 @@ class Arrivals:
                 self._take_events(ExportLogsServiceRequest.FromString(body))
             case "metrics":
                 self._take_metrics(ExportMetricsServiceRequest.FromString(body))
-        yield Accepted()
+        return Accepted()
 
     def _take_spans(self, request: ExportTraceServiceRequest) -> None:
         for group in request.resource_spans:

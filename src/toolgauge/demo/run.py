@@ -23,7 +23,6 @@ from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.clock import SteadyClock
 from toolgauge.service.criteria import load_for_replay
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
@@ -56,7 +55,6 @@ async def run(say: Callable[[str], None]) -> None:
     destination = GrpcReceiver(
         arrivals,
         GrpcSettings(endpoint="127.0.0.1:0", max_recv_msg_size=_MAX_MESSAGE_BYTES),
-        clock=SteadyClock(),
         metrics=SelfMetrics(MetricRegistry()),
         hop_id="demo-destination",
     )

@@ -33,7 +33,9 @@ def snapshot(registry: MetricRegistry) -> tuple[Registered, ...]:
     May be called in any thread: a dict or a list is copied in one step, in which no other thread changes it. A histogram's
     cell is copied in several, so its sum may lack, or be ahead by, the one measurement that is being made.
     """
-    return tuple(_copy(metric) for metric in registry)
+    # What changes together is copied together.
+    with registry.lock:
+        return tuple(_copy(metric) for metric in registry)
 
 
 def _copy(metric: Registered) -> Registered:

@@ -5,6 +5,7 @@ otherwise retries would hold memory that nobody counts.
 """
 
 import asyncio
+import threading
 from collections import deque
 
 from toolgauge.model.delivery import Outgoing
@@ -25,6 +26,9 @@ class SendQueue:
         self._bytes = 0
         self._spans = 0
         self._closed = False
+        # The worker thread puts, the event loop takes and releases.
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def spans(self) -> int:
@@ -46,12 +50,14 @@ class SendQueue:
 
     def put(self, outgoing: Outgoing) -> bool:
         """Queue a request; False when it does not fit."""
-        if not self.has_room(len(outgoing.body), own=outgoing.own):
-            return False
-        self._bytes += len(outgoing.body)
-        self._spans += outgoing.spans
-        self._waiting.append(outgoing)
-        self._wake(1)
+        with self._lock:
+            if not self.has_room(len(outgoing.body), own=outgoing.own):
+                return False
+            self._bytes += len(outgoing.body)
+            self._spans += outgoing.spans
+            self._waiting.append(outgoing)
+        if self._takers and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._wake, 1)
         return True
 
     async def take(self) -> Outgoing | None:
@@ -59,8 +65,13 @@ class SendQueue:
         while not self._waiting:
             if self._closed:
                 return None
-            taker = asyncio.get_running_loop().create_future()
+            self._loop = asyncio.get_running_loop()
+            taker = self._loop.create_future()
             self._takers.append(taker)
+            if self._waiting:
+                # Put between the look and here, by a thread that saw nobody wait.
+                self._takers.remove(taker)
+                break
             try:
                 await taker
             except asyncio.CancelledError:
@@ -72,8 +83,9 @@ class SendQueue:
 
     def release(self, outgoing: Outgoing) -> None:
         """Give back the room of a request that is acknowledged or dropped."""
-        self._bytes -= len(outgoing.body)
-        self._spans -= outgoing.spans
+        with self._lock:
+            self._bytes -= len(outgoing.body)
+            self._spans -= outgoing.spans
 
     def close(self) -> None:
         """Take nothing more in; what is waiting can still be taken out."""

@@ -1,6 +1,5 @@
 """The narrow waists of the data path: what a receiver hands in and is answered, what leaves."""
 
-from collections.abc import Iterator
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -37,12 +36,10 @@ Answer: TypeAlias = Accepted | Refused | Invalid | Unsupported
 class Consumer(Protocol):
     """Takes whole export requests: uncompressed protobuf bytes of an `Export*ServiceRequest`."""
 
-    def consuming(self, signal: Signal, body: bytes, now_ns: int, sender: str | None = None) -> Iterator[Answer | None]:
-        """Yield a pause (`None`) now and then, and at last the answer: the request was taken, or why not.
+    async def consume(self, signal: Signal, body: bytes, sender: str | None) -> Answer:
+        """Answer whether the request was taken, or why not.
 
         `sender` is the same for requests of one connection; `None` is a sender of this request alone.
-
-        Whoever stops in the middle closes the iterator: what was begun is then ended at once.
         """
         ...
 

@@ -7,6 +7,7 @@ Threads: any thread adds to a counter and sets a gauge; one thread alone records
 loop. Cells move while they are written out: `snapshot` copies them first, whatever thread it is called in.
 """
 
+import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
@@ -119,6 +120,8 @@ class MetricRegistry:
 
     def __init__(self) -> None:
         self._metrics: dict[str, Metric] = {}
+        # Held while related numbers change together, and while all are read.
+        self.lock = threading.RLock()
 
     def counter(self, name: str, unit: str, description: str, labels: tuple[str, ...] = ()) -> Counter:
         """Register a counter."""

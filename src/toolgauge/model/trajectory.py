@@ -115,3 +115,5 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     hidden_turns: int = 0
     # Agent runs in order of time.
     runs: tuple[Run, ...] = ()
+    # When its first span arrived.
+    opened_ns: int = 0

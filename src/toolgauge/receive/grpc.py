@@ -17,13 +17,12 @@ from toolgauge.model.delivery import Consumer, Signal
 from toolgauge.model.errors import StartError
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import close_all, listen
-from toolgauge.receive.door import HOP_HEADER, Door
 from toolgauge.receive.grpc_tls import server_credentials
 from toolgauge.receive.gunzip import BrokenBodyError, gunzip, inflate
 from toolgauge.receive.health import GrpcHealth
+from toolgauge.receive.otlp_handler import HOP_HEADER, OtlpHandler
 from toolgauge.receive.refusal import Refusal, invalid, loop, unauthenticated
 from toolgauge.receive.settings import GrpcSettings
-from toolgauge.receive.turns import Turns
 from toolgauge.receive.uploads import Uploads
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -39,7 +38,7 @@ _Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 class GrpcReceiver:
     """Receives OTLP over gRPC.
 
-    One server; `port` is known once it has started. Receivers of one consumer share `turns`. `has_memory`
+    One server; `port` is known once it has started. `has_memory`
     tells whether so many more bytes may be gathered.
     """
 
@@ -48,21 +47,17 @@ class GrpcReceiver:
         consumer: Consumer,
         settings: GrpcSettings,
         *,
-        clock: Callable[[], int],
         metrics: SelfMetrics,
         hop_id: str,
-        turns: Turns | None = None,
         has_memory: Callable[[int], bool] = lambda _size_bytes: True,
     ) -> None:
         limit = settings.max_recv_msg_size
-        self._door = Door(
+        self._handler = OtlpHandler(
             consumer,
             transport="grpc",
             limit=limit,
-            clock=clock,
             metrics=metrics,
             hop_id=hop_id,
-            turns=turns or Turns(),
         )
         self._uploads = Uploads(limit, has_memory)
         self._settings = settings
@@ -83,7 +78,7 @@ class GrpcReceiver:
         addresses = [sock.getsockname()[:2] for sock in sockets]
         close_all(sockets)
         server = grpc.aio.server(options=tuple(_options(self._settings)))
-        server.add_generic_rpc_handlers((_Methods(self._door, self._settings.guard, self._uploads),))
+        server.add_generic_rpc_handlers((_Methods(self._handler, self._settings.guard, self._uploads),))
         self._health = GrpcHealth(server)
         for host, port in addresses:
             address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -104,7 +99,7 @@ class GrpcReceiver:
         """Stop accepting at once; requests being handled get `grace_s` to finish."""
         server, self._server = self._server, None
         if server is not None and self._health is not None:
-            # Those who watch are told before the door is shut.
+            # Those who watch are told before the handler is shut.
             await self._health.stopping()
             await server.stop(grace_s)
 
@@ -137,17 +132,17 @@ class _Methods(grpc.GenericRpcHandler):
     asked whether it may.
     """
 
-    def __init__(self, door: Door, guard: TokenGuard | None, uploads: Uploads) -> None:
-        self._own_hop = (HOP_HEADER, door.hop_id)
+    def __init__(self, handler: OtlpHandler, guard: TokenGuard | None, uploads: Uploads) -> None:
+        self._own_hop = (HOP_HEADER, handler.hop_id)
         self._guard = guard
         self._open: dict[str, _Handler] = {}
         self._loop: dict[str, _Handler] = {}
         self._strangers: dict[str, _Handler] = {}
         for signal, service in _SERVICES.items():
             path = f"/{service}/Export"
-            self._open[path] = grpc.stream_unary_rpc_method_handler(_Exports(door, signal, uploads).take)
-            self._loop[path] = grpc.stream_unary_rpc_method_handler(_refuse(door, signal, loop()))
-            self._strangers[path] = grpc.stream_unary_rpc_method_handler(_refuse(door, signal, unauthenticated()))
+            self._open[path] = grpc.stream_unary_rpc_method_handler(_Exports(handler, signal, uploads).take)
+            self._loop[path] = grpc.stream_unary_rpc_method_handler(_refuse(handler, signal, loop()))
+            self._strangers[path] = grpc.stream_unary_rpc_method_handler(_refuse(handler, signal, unauthenticated()))
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> "_Handler | None":
         """Choose by method and metadata; `None` is UNIMPLEMENTED."""
@@ -165,8 +160,8 @@ _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 class _Exports:
     """Takes the calls of `Export` for one signal."""
 
-    def __init__(self, door: Door, signal: Signal, uploads: Uploads) -> None:
-        self._door = door
+    def __init__(self, handler: OtlpHandler, signal: Signal, uploads: Uploads) -> None:
+        self._handler = handler
         self._signal: Signal = signal
         self._uploads = uploads
 
@@ -175,7 +170,7 @@ class _Exports:
         body = await self._read(context)
         # The first byte tells: 0x1f is no legal tag of a protobuf message, 0x78 a rare one.
         decode = _decompress if body[:1] in (b"\x1f", b"\x78") else None
-        told = await self._door.take(self._signal, body, context.peer(), decode)
+        told = await self._handler.take(self._signal, body, context.peer(), decode)
         if told is not None:
             # Raised through this frame, which then hangs in a cycle: a refused request would stay in memory with it.
             del body
@@ -183,19 +178,19 @@ class _Exports:
         return b""
 
     async def _read(self, context: _Context) -> bytes:
-        upload = _Upload(self._door, self._signal, context)
+        upload = _Upload(self._handler, self._signal, context)
         self._uploads.begin(upload)
         try:
             body = await context.read()
         except asyncio.CancelledError:
             # The sender went away.
-            self._door.miss(self._signal)
+            self._handler.miss(self._signal)
             raise
         finally:
             self._uploads.end(upload)
         if isinstance(body, bytes):  # pyright: ignore[reportUnnecessaryIsInstance] - the stubs know no `EOF`
             return body
-        self._door.miss(self._signal)
+        self._handler.miss(self._signal)
         try:
             await _abort(context, invalid("the request has no message"))
         except grpc.aio.InternalError:
@@ -206,10 +201,10 @@ class _Exports:
 class _Upload:
     """A call whose message is being gathered."""
 
-    __slots__ = ("_context", "_door", "_signal")
+    __slots__ = ("_context", "_handler", "_signal")
 
-    def __init__(self, door: Door, signal: Signal, context: _Context) -> None:
-        self._door = door
+    def __init__(self, handler: OtlpHandler, signal: Signal, context: _Context) -> None:
+        self._handler = handler
         self._signal: Signal = signal
         self._context = context
 
@@ -219,16 +214,18 @@ class _Upload:
         To stop waiting instead would leave a message that is whole at that very moment in memory for ever.
         """
         with contextlib.suppress(grpc.aio.BaseError):
-            await _abort(self._context, self._door.refuse(self._signal, told))
+            await _abort(self._context, self._handler.refuse(self._signal, told))
 
 
 def _header(metadata: Iterable[tuple[str, str | bytes]], name: str) -> str | None:
     return next((value for key, value in metadata if key == name and isinstance(value, str)), None)
 
 
-def _refuse(door: Door, signal: Signal, told: Refusal) -> Callable[[AsyncIterator[bytes], _Context], Awaitable[bytes]]:
+def _refuse(
+    handler: OtlpHandler, signal: Signal, told: Refusal
+) -> Callable[[AsyncIterator[bytes], _Context], Awaitable[bytes]]:
     async def refuse(_bodies: AsyncIterator[bytes], context: _Context) -> bytes:
-        await _abort(context, door.refuse(signal, told))
+        await _abort(context, handler.refuse(signal, told))
 
     return refuse
 

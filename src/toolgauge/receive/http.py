@@ -17,12 +17,11 @@ from grpc import StatusCode
 from toolgauge.model.delivery import Consumer, Refused, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.net.listeners import Listeners
-from toolgauge.receive.door import HOP_HEADER, Decode, Door, FromJson
 from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate
 from toolgauge.receive.media import JSON, PROTOBUF, Media, media_of
+from toolgauge.receive.otlp_handler import HOP_HEADER, Decode, FromJson, OtlpHandler
 from toolgauge.receive.refusal import Refusal, invalid, loop, refusal, too_large, unauthenticated
 from toolgauge.receive.settings import HttpSettings
-from toolgauge.receive.turns import Turns
 from toolgauge.receive.uploads import Uploads
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -47,23 +46,19 @@ class HttpReceiver:
         settings: HttpSettings,
         *,
         from_json: FromJson,
-        clock: Callable[[], int],
         metrics: SelfMetrics,
         hop_id: str,
-        turns: Turns | None = None,
         has_memory: Callable[[int], bool] = lambda _size_bytes: True,
     ) -> None:
         limit = settings.max_request_body_size
-        door = Door(
+        handler = OtlpHandler(
             consumer,
             transport="http",
             limit=limit,
-            clock=clock,
             metrics=metrics,
             hop_id=hop_id,
-            turns=turns or Turns(),
         )
-        self._requests = _Requests(door, settings, from_json, has_memory)
+        self._requests = _Requests(handler, settings, from_json, has_memory)
         self._settings = settings
         self._protocols: _Server | None = None
         self._listeners: Listeners | None = None
@@ -148,12 +143,12 @@ class _Requests:
     """Answers requests."""
 
     def __init__(
-        self, door: Door, settings: HttpSettings, from_json: FromJson, has_memory: Callable[[int], bool]
+        self, handler: OtlpHandler, settings: HttpSettings, from_json: FromJson, has_memory: Callable[[int], bool]
     ) -> None:
         self._has_memory = has_memory
-        self._uploads = Uploads(door.limit, has_memory, patience_s=settings.read_timeout_s)
-        self._door = door
-        self._limit = door.limit
+        self._uploads = Uploads(handler.limit, has_memory, patience_s=settings.read_timeout_s)
+        self._handler = handler
+        self._limit = handler.limit
         self._settings = settings
         self._from_json = from_json
         self._no_such_path = _no_such_path(settings.paths)
@@ -205,17 +200,17 @@ class _Requests:
             return _closing(_told(self._no_such_path, media))
         told = self._precheck(request)
         if told is not None:
-            return _closing(self._refused(self._door.refuse(signal, told), media))
+            return _closing(self._refused(self._handler.refuse(signal, told), media))
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = await self._read(request)
         if isinstance(body, Refusal):
-            return _closing(_told(self._door.refuse(signal, body), media))
+            return _closing(_told(self._handler.refuse(signal, body), media))
         decode = _DECODERS[_encoding(request)]
         if media is JSON:
             told = await self._take_json(signal, body, _peer(request), decode)
         else:
-            told = await self._door.take(signal, body, _peer(request), decode)
+            told = await self._handler.take(signal, body, _peer(request), decode)
         if told is not None:
             return _told(told, media)
         return web.Response(body=media.success, headers={"Content-Type": media.content_type, "Server": _SERVER})
@@ -224,18 +219,18 @@ class _Requests:
         self, signal: Signal, body: bytes, sender: str | None, decode: Decode | None
     ) -> Refusal | None:
         try:
-            text = await self._door.plain(body, decode)
+            text = await self._handler.plain(body, decode)
             if len(text) > _LARGE_JSON_BYTES:
                 encoded = await asyncio.to_thread(self._from_json, signal, text)
             else:
                 encoded = self._from_json(signal, text) if text else b""
         except TooLargeError:
-            return self._door.refuse(signal, too_large(self._limit))
+            return self._handler.refuse(signal, too_large(self._limit))
         except (BrokenBodyError, DecodeError) as error:
-            return self._door.refuse(signal, invalid(str(error)))
+            return self._handler.refuse(signal, invalid(str(error)))
         except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
-            return self._door.fail(signal, error)
-        return await self._door.take(signal, encoded, sender)
+            return self._handler.fail(signal, error)
+        return await self._handler.take(signal, encoded, sender)
 
     def _preflight(self, request: web.BaseRequest) -> web.Response | None:
         """Answer a browser that asks whether it may send; `None` when it is none, or may not."""
@@ -257,7 +252,7 @@ class _Requests:
             return invalid(f"only `{PROTOBUF.content_type}` and `{JSON.content_type}` are read here", http_status=415)
         if _encoding(request) not in _DECODERS:
             return invalid("only gzip, deflate and identity are read here", http_status=415)
-        if self._door.hop_id in headers.getall(HOP_HEADER, ()):
+        if self._handler.hop_id in headers.getall(HOP_HEADER, ()):
             return loop()
         if request.content_length is not None and request.content_length > self._limit:
             return too_large(self._limit)

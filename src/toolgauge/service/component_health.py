@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from toolgauge.config.model import Config
 from toolgauge.export.destination import Destination
 from toolgauge.service.admin import AdminEndpoint
+from toolgauge.service.exporters import Exporters
 from toolgauge.service.health import ComponentHealth, ErrorPolicy, Health
 from toolgauge.service.listeners import guard, server_tls
 from toolgauge.service.memory import MemoryGuard
-from toolgauge.service.outlet import Outlet
 
 
-def make_health(config: Config, outbox: Outlet, memory: MemoryGuard, *, clock: Callable[[], int]) -> Health:
+def make_health(config: Config, outbox: Exporters, memory: MemoryGuard, *, clock: Callable[[], int]) -> Health:
     """Make what knows the phase and asks the destinations; receivers are well as long as the process takes requests.
 
     Memory that is short is told like a destination that is away: it passes, and a restart would only lose what waits.

@@ -28,8 +28,6 @@ from toolgauge.service.faults import Faults
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, redactor
 from toolgauge.service.push import Push
 
-_SLICE_NS = 5_000_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ways:
@@ -52,11 +50,7 @@ class InProcess:
     def __init__(self, config: Config, criteria: Sequence[Criterion], ways: Ways, instruments: SdkMetrics) -> None:
         registry = instruments.registry()
         self.metrics = SelfMetrics(registry)
-        self.unread = registry.counter(
-            "toolgauge.spans.unread",
-            "{span}",
-            "Spans of the application that were exported without being looked at, because scoring could not keep up.",
-        )
+        self.unread = self.metrics.spans_unread
         self._clock = SteadyClock()
         self._ways = ways
         self._faults = Faults(self.metrics)
@@ -155,9 +149,7 @@ class InProcess:
         now = self._clock()
         busy = False
         with self._faults.survived():
-            self._pipeline.tick(now)
-        with self._faults.survived():
-            busy = self._pipeline.score(_SLICE_NS)
+            busy = self._pipeline.tick(now)
         with self._faults.survived():
             self._pipeline.flush()
         if self._push is not None:
@@ -192,7 +184,7 @@ class InProcess:
         busy = True
         while busy and until():
             with self._faults.survived():
-                busy = self._pipeline.score(_SLICE_NS)
+                busy = self._pipeline.tick(now)
         with self._faults.survived():
             self._pipeline.flush()
         push = self._push

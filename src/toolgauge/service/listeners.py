@@ -21,7 +21,6 @@ from toolgauge.receive.cors import Cors
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.receive.settings import GrpcSettings, HttpSettings, Keepalive
-from toolgauge.receive.turns import Turns
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import file_path
 
@@ -33,25 +32,21 @@ def make_receivers(
     config: Config,
     consumer: Consumer,
     *,
-    clock: Callable[[], int],
     metrics: SelfMetrics,
     hop_id: str,
-    turns: Turns,
     has_memory: Callable[[int], bool],
 ) -> tuple[GrpcReceiver | HttpReceiver, ...]:
     """Make the OTLP receivers; raise `StartError` when a file that they need cannot be used."""
     protocols = config.receivers.otlp.protocols
     grpc, http = _grpc_settings(protocols.grpc), _http_settings(protocols.http)
     return (
-        GrpcReceiver(consumer, grpc, clock=clock, metrics=metrics, hop_id=hop_id, turns=turns, has_memory=has_memory),
+        GrpcReceiver(consumer, grpc, metrics=metrics, hop_id=hop_id, has_memory=has_memory),
         HttpReceiver(
             consumer,
             http,
             from_json=request_from_json,
-            clock=clock,
             metrics=metrics,
             hop_id=hop_id,
-            turns=turns,
             has_memory=has_memory,
         ),
     )

@@ -133,7 +133,7 @@ class Reloader:
         rules = make_rules(config, criteria, service.metrics, read=service.pipeline.wanted)
         wanted = config.judge if asks_judge(criteria) else None
         changed = (config.judge, config.redact) != (self._config.judge, self._config.redact)
-        opens = wanted is not None and (changed or not service.judges.sits)
+        opens = wanted is not None and (changed or not service.judges.has_judges)
         return _Loaded(config, criteria, rules, open_client(wanted) if wanted is not None and opens else None)
 
     async def _apply(self, loaded: _Loaded) -> Outcome:
@@ -143,7 +143,7 @@ class Reloader:
         receivers = await self._exchange_receivers(config, kept)
         exporters = await self._exchange_destinations(config, kept)
         await self._exchange_judges(loaded)
-        self._service.adopt(loaded.rules, emit_settings(config), redactor(config), config.metrics.interval / 1e9)
+        await self._service.adopt(loaded.rules, emit_settings(config), redactor(config), config.metrics.interval / 1e9)
         # Trajectories that are being scored, and judges, may still speak of the criteria that went.
         self._service.emitter.keep({(each.name, each.revision) for each in (*self._criteria, *loaded.criteria)})
         self._adopt_log(config)
@@ -162,11 +162,9 @@ class Reloader:
         try:
             made = make_receivers(
                 config,
-                service.pipeline,
-                clock=service.clock,
+                service.intake,
                 metrics=service.metrics,
                 hop_id=service.hop_id,
-                turns=service.turns,
                 has_memory=service.memory.admits,
             )
             wanted = new.otlp.protocols
@@ -201,7 +199,7 @@ class Reloader:
         if loaded.client is not None and config.judge is not None:
             judges = make_judges(config.judge, loaded.client, service.metrics.judge, redactor(config).content)
             await service.judges.replace(judges)
-        elif service.judges.sits and not asks_judge(loaded.criteria):
+        elif service.judges.has_judges and not asks_judge(loaded.criteria):
             await service.judges.replace(None)
 
     def _tell(self, changes: Sequence[str], kept: dict[str, str], since_start: Sequence[str]) -> None:

@@ -9,20 +9,24 @@ from toolgauge.export.resource import resource_from_environment
 from toolgauge.judge.judges import Judges
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.pipeline.pipeline import ScorecardSink
-from toolgauge.receive.turns import Turns
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.bench import Bench
 from toolgauge.service.clock import SteadyClock
 from toolgauge.service.component_health import make_admin, make_health
 from toolgauge.service.destination import make_outbox
+from toolgauge.service.evaluation_limit import EvaluationLimit
+from toolgauge.service.exporters import Exporters
+from toolgauge.service.faults import Faults
+from toolgauge.service.inbox import Inbox
+from toolgauge.service.intake import Intake
+from toolgauge.service.judge_pool import JudgePool
 from toolgauge.service.judges import asks_judge, make_judges, open_client
 from toolgauge.service.listeners import make_metrics_endpoint, make_receivers
 from toolgauge.service.memory import MemoryGuard
-from toolgauge.service.outlet import Outlet
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, redactor
 from toolgauge.service.process import measure_process
 from toolgauge.service.service import Service
+from toolgauge.service.worker import Worker
 
 
 def make_service(
@@ -34,7 +38,6 @@ def make_service(
     """
     clock = SteadyClock()
     start_ns = clock()
-    turns = Turns()
     hop_id = uuid.uuid4().hex
     registry = MetricRegistry()
     metrics = SelfMetrics(registry)
@@ -49,9 +52,9 @@ def make_service(
         start_ns=start_ns,
     )
     measure_process(registry)
-    outbox = Outlet(make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}"), metrics)
+    outbox = Exporters(make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}"), metrics)
     sink = emitter if watching is None else watching(emitter)
-    judges = Bench(_judges(config, criteria, metrics), metrics.judge)
+    judges = JudgePool(_judges(config, criteria, metrics), metrics.judge)
     memory = MemoryGuard(config.memory.limit, metrics)
     pipeline = make_pipeline(
         config,
@@ -62,12 +65,19 @@ def make_service(
         judging=judges,
         has_memory=memory.admits,
     )
+    inbox = Inbox(config.inbox.max_bytes)
+    metrics.inbox_bytes.observe = lambda: {(): inbox.size_bytes}
+    intake = Intake(pipeline, inbox, clock)
+    evaluation_limit = EvaluationLimit()
+    worker = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics))
     health = make_health(config, outbox, memory, clock=clock)
     return Service(
         pipeline=pipeline,
-        receivers=make_receivers(
-            config, pipeline, clock=clock, metrics=metrics, hop_id=hop_id, turns=turns, has_memory=memory.admits
-        ),
+        inbox=inbox,
+        intake=intake,
+        evaluation_limit=evaluation_limit,
+        worker=worker,
+        receivers=make_receivers(config, intake, metrics=metrics, hop_id=hop_id, has_memory=memory.admits),
         health=health,
         admin=make_admin(config, health),
         judges=judges,
@@ -78,7 +88,6 @@ def make_service(
         endpoint=make_metrics_endpoint(config, registry, emitter.resource, start_ns=start_ns),
         push_interval_s=config.metrics.interval / 1e9,
         clock=clock,
-        turns=turns,
         hop_id=hop_id,
     )
 

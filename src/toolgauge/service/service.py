@@ -1,6 +1,7 @@
-"""One running toolgauge: receivers, pipeline, destination and metrics endpoint on one event loop.
+"""One running toolgauge: receivers, worker, destinations and the metrics endpoint.
 
-At the end the order is: say that we are stopping, stop receiving, score what is open, hear the judges out, send what
+Sockets and timers are tasks of one event loop; everything between receiving and sending happens on the worker's thread.
+At the end the order is: announce that we are stopping, stop receiving, score what is open, hear the judges out, send what
 is queued, stop being observable, health last.
 """
 
@@ -15,37 +16,35 @@ from toolgauge.export.scrape import MetricsEndpoint
 from toolgauge.pipeline.pipeline import Pipeline, Rules
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
-from toolgauge.receive.turns import Turns
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.admin import AdminEndpoint
-from toolgauge.service.bench import Bench
 from toolgauge.service.clock import SteadyClock
+from toolgauge.service.evaluation_limit import EvaluationLimit
+from toolgauge.service.exporters import Exporters
 from toolgauge.service.faults import Faults
 from toolgauge.service.garbage import GarbageRounds
 from toolgauge.service.health import Health
+from toolgauge.service.inbox import Inbox
+from toolgauge.service.intake import Intake
+from toolgauge.service.judge_pool import JudgePool
 from toolgauge.service.lag import LoopLag
-from toolgauge.service.leaving import Leaving
 from toolgauge.service.memory import MemoryGuard
-from toolgauge.service.outlet import Outlet
+from toolgauge.service.worker import Worker
 
 _LOG = logging.getLogger("toolgauge")
-_TICK_S = 0.1
-# For scoring and for saying what came of it, in turn with reading. What waits may have to wait for two rounds of both.
-_SLICE_NS = 2_000_000
-_LEAST_SLICE_NS = 1_000_000
-# A message takes several rounds of the loop on its way to us, and is late by one slice alone if they come in a row.
-_ROUNDS_BETWEEN_SLICES = 4
-# While senders wait for a request to be read, scoring waits for them; what has been due for longer has its turns too.
-_MAY_WAIT_NS = 250_000_000
+_TIMER_S = 0.1
 # Orchestrators kill after 30 s. Beside these, judges take 2 s to be cancelled and the endpoints 3 s to close.
 _RECEIVER_GRACE_S = 2.0
 _SCORING_DEADLINE_S = 5.0
-# For saying of what is then still open that it was not scored.
-_TELLING_DEADLINE_S = 2.0
+# For closing, unscored, what is then still open.
+_CLOSING_DEADLINE_S = 2.0
 _JUDGING_DEADLINE_S = 7.0
 _DRAIN_TIMEOUT_S = 8.0
 # Between two looks whether the queues have room for what was held.
 _ROOM_WAIT_S = 0.02
+# A trace of a hundred thousand spans takes a few seconds.
+_STUCK_NS = 15_000_000_000
+_WORKER_GRACE_S = 1.0
 
 
 class Service:
@@ -55,21 +54,25 @@ class Service:
         self,
         *,
         pipeline: Pipeline,
+        inbox: Inbox,
+        intake: Intake,
         receivers: tuple[GrpcReceiver | HttpReceiver, ...],
-        judges: Bench,
-        outbox: Outlet,
+        judges: JudgePool,
+        outbox: Exporters,
         health: Health,
         admin: AdminEndpoint | None,
         emitter: Emitter,
         metrics: SelfMetrics,
         memory: MemoryGuard,
         endpoint: MetricsEndpoint | None,
+        evaluation_limit: EvaluationLimit,
+        worker: Worker,
         push_interval_s: float,
         clock: SteadyClock,
-        turns: Turns,
         hop_id: str,
     ) -> None:
         self.pipeline = pipeline
+        self.intake = intake
         self.receivers = receivers
         self.judges = judges
         self.outbox = outbox
@@ -79,14 +82,16 @@ class Service:
         self.emitter = emitter
         self.metrics = metrics
         self.memory = memory
+        self.clock = clock
+        self.hop_id = hop_id
+        self.worker = worker
+        self._inbox = inbox
+        self._evaluation_limit = evaluation_limit
         self._faults = Faults(metrics)
         self._garbage = GarbageRounds()
         self._push_interval_s = push_interval_s
-        self.clock = clock
-        self.turns = turns
-        self.hop_id = hop_id
         self._lag = LoopLag(metrics.loop_lag)
-        self._timers: asyncio.Task[None] | None = None
+        self._timers: tuple[asyncio.Task[None], ...] = ()
 
     async def start(self) -> None:
         """Open the ports. Raise `StartError` when one cannot be had; nothing stays open then."""
@@ -110,8 +115,9 @@ class Service:
             for stop in reversed(started):
                 await stop()
             raise
+        self.worker.start()
         self._lag.start()
-        self._timers = asyncio.create_task(self._run_timers())
+        self._timers = (asyncio.create_task(self._watch()), asyncio.create_task(self._push()))
         self.health.enter("running")
 
     async def stop(self) -> int:
@@ -119,13 +125,14 @@ class Service:
         self.health.enter("stopping")
         await asyncio.gather(*(receiver.stop(_RECEIVER_GRACE_S) for receiver in self.receivers))
         await self._lag.stop()
-        if self._timers is not None:
-            self._timers.cancel()
-            await asyncio.gather(self._timers, return_exceptions=True)
+        for timer in self._timers:
+            timer.cancel()
+        await asyncio.gather(*self._timers, return_exceptions=True)
         lost = await self._score_what_is_open()
         await self._hear_judges_out()
         self.outbox.put(self.emitter.metrics(self.clock()))
         lost += await self._send_what_is_left()
+        self.worker.end(_WORKER_GRACE_S)
         await self.outbox.close()
         if self.endpoint is not None:
             await self.endpoint.stop()
@@ -134,68 +141,89 @@ class Service:
             await self.admin.stop()
         return lost
 
-    def adopt(self, rules: Rules, settings: EmitSettings, redactor: Redactor, push_interval_s: float) -> None:
-        """Go on by other rules, and say what comes of them by other settings."""
-        self.pipeline.adopt(rules)
-        self.emitter.adopt(settings, redactor)
+    async def adopt(self, rules: Rules, settings: EmitSettings, redactor: Redactor, push_interval_s: float) -> None:
+        """Go on by other rules as soon as the worker is done with what it does."""
+
+        def adopt() -> None:
+            self.pipeline.adopt(rules)
+            self.emitter.adopt(settings, redactor)
+
         self._push_interval_s = push_interval_s
+        self.worker.post(adopt)
 
     async def _score_what_is_open(self) -> int:
-        """Score what is open, then let go of it; return how many trajectories there was no time to say anything of."""
-        with self._faults.survived():
-            self.pipeline.close(self.clock())
-        if not await self._score_for(_SCORING_DEADLINE_S):
-            with self._faults.survived():
-                self.pipeline.interrupt()
-            await self._score_for(_TELLING_DEADLINE_S)
-        unscored, untold = self.pipeline.interrupted, self.pipeline.trajectories_open
-        if unscored or untold:
-            _LOG.error(
-                "no time to score all that was open: %d trajectories are `not_evaluated` (`incomplete`), and of %d "
-                "nothing is said",
-                unscored,
-                untold,
-                extra={"incomplete": unscored, "lost": untold},
+        """Score what is open, then let go of it; return how many trajectories were dropped without any result."""
+        self.pipeline.admission.close()
+        try:
+            await self.worker.finish(
+                self._score_until(self.clock() + int(_SCORING_DEADLINE_S * 1e9)), _SCORING_DEADLINE_S
             )
-        with self._faults.survived():
-            self.pipeline.release()
-            self.pipeline.flush()
-        return untold
+        except TimeoutError:
+            await self._interrupt()
+        unscored, dropped = self.pipeline.interrupted, self.pipeline.trajectories_open
+        if unscored or dropped:
+            _LOG.error(
+                "no time to score all that was open: %d trajectories are `not_evaluated` (`incomplete`), "
+                "%d were dropped unscored",
+                unscored,
+                dropped,
+                extra={"incomplete": unscored, "lost": dropped},
+            )
+        await self._flush(self.pipeline.release)
+        return dropped
 
-    async def _score_for(self, seconds: float) -> bool:
-        """Score for so long at most; True when all is done."""
-        now = self.clock()
-        deadline = now + int(seconds * 1e9)
-        # A request for each slice would be more than a destination that is far away answers in time.
-        leaving = Leaving(now)
-        busy = True
-        while busy and now < deadline:
-            with self._faults.survived():
-                busy = self.pipeline.score(_SLICE_NS)
-            now = self.clock()
-            leaving.begin_if_due(now, is_pressing=self.pipeline.is_pressing)
-            if leaving.is_under_way:
-                leaving.is_under_way = False
+    def _score_until(self, deadline_ns: int) -> Callable[[], None]:
+        def score() -> None:
+            self.pipeline.close(self.clock())
+            has_more = True
+            while has_more:
+                if self.clock() >= deadline_ns:
+                    self.pipeline.interrupt()
                 with self._faults.survived():
-                    self.pipeline.flush()
-            await asyncio.sleep(0)
-        return not busy
+                    has_more = self.pipeline.tick(self.clock())
+                if self.pipeline.is_pressing:
+                    with self._faults.survived():
+                        self.pipeline.flush()
+
+        return score
+
+    async def _interrupt(self) -> None:
+        """Have the worker score no more; take over when it does not come back."""
+        self.pipeline.interrupt()
+        self._evaluation_limit.cut_off()
+        try:
+            await self.worker.finished(_CLOSING_DEADLINE_S)
+        except TimeoutError:
+            self._evaluation_limit.give_up()
+            self.worker.give_up()
+            self._pass_inbox_unread()
+
+    def _pass_inbox_unread(self) -> None:
+        while (request := self._inbox.take(0)) is not None or not self._inbox.is_empty:
+            if request is not None and not self.pipeline.pass_unread(request, self.clock()):
+                self.pipeline.process_unread(request)
+
+    async def _flush(self, first: Callable[[], None] = lambda: None) -> None:
+        def flush() -> None:
+            with self._faults.survived():
+                first()
+                self.pipeline.flush()
+
+        await self.worker.run(flush)
 
     async def _hear_judges_out(self) -> None:
         with self._faults.survived():
             await self.judges.drain(_JUDGING_DEADLINE_S)
         with self._faults.survived():
             await self.judges.close()
-        with self._faults.survived():
-            self.pipeline.flush()
+        await self._flush()
 
     async def _send_what_is_left(self) -> int:
         """Send what is queued, and what finds room in the queues meanwhile; return how much of both is lost."""
         until = self.clock() + int(_DRAIN_TIMEOUT_S * 1e9)
         self.outbox.hurry()
         while self._held and self.clock() < until:
-            with self._faults.survived():
-                self.pipeline.flush()
+            await self._flush()
             await asyncio.sleep(_ROOM_WAIT_S)
         return await self.outbox.drain(max(0, until - self.clock()) / 1e9) + self._held
 
@@ -203,61 +231,34 @@ class Service:
     def _held(self) -> int:
         return self.pipeline.spans_held + self.pipeline.other_requests_held
 
-    async def _run_timers(self) -> None:
-        next_tick = next_push = self.clock()
-        leaving = Leaving(next_tick)
+    # -- timers -----------------------------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
         while True:
             now = self.clock()
-            slice_ns = self._slice_ns(now)
-            is_time = now >= next_tick
-            if is_time:
-                next_tick = now + int(_TICK_S * 1e9)
-                self._take_note(now)
-                leaving.begin_if_due(now, is_pressing=self.pipeline.is_pressing)
-            if leaving.has_turn(now, do_senders_wait=not slice_ns):
-                # What fails is not begun again before it is time.
-                leaving.is_under_way = False
-                with self._faults.survived():
-                    leaving.is_under_way = self.pipeline.flush_some(slice_ns // 2 or _LEAST_SLICE_NS)
-            if now >= next_push:
-                next_push = now + int(self._push_interval_s * 1e9)
-                with self._faults.survived():
-                    await self._push(now)
-            busy = not slice_ns
-            if slice_ns:
-                with self._faults.survived():
-                    busy = self.pipeline.score(slice_ns // 2 if leaving.is_under_way else slice_ns)
-            busy = busy or leaving.is_under_way
-            if is_time:
-                self._garbage.look(now, is_quiet=not busy)
-            if busy:
-                await _let_others_work()
-            else:
-                await asyncio.sleep(_TICK_S)
-
-    def _take_note(self, now_ns: int) -> None:
-        with self._faults.survived():
-            self.pipeline.tick(now_ns)
-        with self._faults.survived():
-            self._watch_memory(now_ns)
-
-    def _slice_ns(self, now_ns: int) -> int:
-        """Say for how long to score, and for how long to speak, before others have their turn; 0: not now."""
-        may_wait = self.turns.are_waited_for and self.pipeline.behind_ns(now_ns) <= _MAY_WAIT_NS
-        return 0 if may_wait else _SLICE_NS
+            with self._faults.survived():
+                self._evaluation_limit.watch()
+            with self._faults.survived():
+                self.judges.collect()
+            with self._faults.survived():
+                self._watch_memory(now)
+            with self._faults.survived():
+                self._garbage.look(now, is_quiet=self.worker.is_idle)
+            await asyncio.sleep(_TIMER_S)
 
     def _watch_memory(self, now_ns: int) -> None:
         is_empty = self.pipeline.is_empty and not self.outbox.bytes_queued
         if self.memory.look(now_ns, is_empty=is_empty):
-            self.pipeline.shed()
+            self.worker.post(self.pipeline.shed)
 
-    async def _push(self, now_ns: int) -> None:
+    async def _push(self) -> None:
+        while True:
+            with self._faults.survived():
+                await self._push_metrics()
+            await asyncio.sleep(self._push_interval_s)
+
+    async def _push_metrics(self) -> None:
         # Encoding thousands of cells takes tens of milliseconds, which no request should wait for.
-        outgoing = await asyncio.to_thread(self.emitter.metrics_request, self.emitter.snapshot(), now_ns)
+        outgoing = await asyncio.to_thread(self.emitter.metrics_request, self.emitter.snapshot(), self.clock())
         if not self.outbox.put(outgoing):
             self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
-
-
-async def _let_others_work() -> None:
-    for _ in range(_ROUNDS_BETWEEN_SLICES):
-        await asyncio.sleep(0)

@@ -12,8 +12,6 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.offline.replay.recordings import RecordedRequest
 from toolgauge.pipeline.pipeline import Pipeline
 
-_SLICE_NS = 1_000_000_000
-
 
 class Collected:
     """A `pipeline.ScorecardSink` that keeps scorecards until they are asked for."""
@@ -52,8 +50,7 @@ def scorecards(recording: Iterable[RecordedRequest], make: Callable[[Collected],
 
 def _until(pipeline: Pipeline, collected: Collected, now_ns: int | None) -> Iterator[Scorecard]:
     while (due := pipeline.next_due_ns) is not None and (now_ns is None or due <= now_ns):
-        pipeline.tick(due)
-        while pipeline.score(_SLICE_NS):
+        while pipeline.tick(due):
             pass
         pipeline.flush()
         yield from collected.take()

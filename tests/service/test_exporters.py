@@ -18,7 +18,7 @@ from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.net.tls import ClientTls
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.outlet import Outlet
+from toolgauge.service.exporters import Exporters
 
 
 def request(number: int, spans: int = 2) -> Outgoing:
@@ -50,20 +50,20 @@ async def test_what_waits_for_a_destination_that_goes_is_sent_and_the_books_bala
     ):
         before = destination(metrics, old.endpoint)
         before = Destination(replace(before.settings, in_flight=1, timeout_s=0.3), metrics, OWN_HOP, "test")
-        outlet = Outlet(FanOut([before], metrics), metrics)
-        await outlet.start()
+        exporters = Exporters(FanOut([before], metrics), metrics)
+        await exporters.start()
         for number in (1, 2, 3):
-            outlet.put(request(number))
+            exporters.put(request(number))
         await until(lambda: len(old.arrived) == 1)
-        await outlet.replace(FanOut([destination(metrics, new.endpoint)], metrics))
-        outlet.put(request(4))
+        await exporters.replace(FanOut([destination(metrics, new.endpoint)], metrics))
+        exporters.put(request(4))
         assert sum(metrics.spans_queued.current().values()) + forwarded(metrics) == 8
         await until(lambda: forwarded(metrics) == 8)
         assert sorted(new.bodies) == [request(4).body]
         assert set(old.bodies) == {request(1).body, request(2).body, request(3).body}
         await until(lambda: metrics.queue_bytes.current() == {("otlp",): 0})
-        assert await outlet.drain(1) == 0
-        await outlet.close()
+        assert await exporters.drain(1) == 0
+        await exporters.close()
 
 
 def forwarded(metrics: SelfMetrics) -> float:
@@ -73,29 +73,29 @@ def forwarded(metrics: SelfMetrics) -> float:
 async def test_what_a_dead_destination_that_goes_leaves_behind_is_counted_and_told(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.ERROR, "toolgauge.export")
     metrics = SelfMetrics(MetricRegistry())
-    outlet = Outlet(FanOut([destination(metrics, nowhere(), "dead")], metrics), metrics, handover_s=0.2)
-    await outlet.start()
-    outlet.put(request(1))
-    await outlet.replace(Leaf(metrics))
+    exporters = Exporters(FanOut([destination(metrics, nowhere(), "dead")], metrics), metrics, handover_s=0.2)
+    await exporters.start()
+    exporters.put(request(1))
+    await exporters.replace(Leaf(metrics))
     assert metrics.spans_queued.current() == {("dead",): 2}
-    outlet.put(request(2))
+    exporters.put(request(2))
     await until(lambda: metrics.spans_queued.current() == {("",): 0})
     assert metrics.spans.value(("dropped", "destination_removed", "dead")) == 2
     assert metrics.spans.value(("consumed", "", "")) == 2
     assert "2 spans or requests could not be delivered" in caplog.text
-    assert await outlet.drain(1) == 0
-    await outlet.close()
+    assert await exporters.drain(1) == 0
+    await exporters.close()
 
 
 async def test_the_end_does_not_wait_longer_for_a_destination_that_goes_and_counts_its_loss():
     metrics = SelfMetrics(MetricRegistry())
-    outlet = Outlet(FanOut([destination(metrics, nowhere(), "dead")], metrics), metrics)
-    await outlet.start()
-    outlet.put(request(1))
-    await outlet.replace(Leaf(metrics))
+    exporters = Exporters(FanOut([destination(metrics, nowhere(), "dead")], metrics), metrics)
+    await exporters.start()
+    exporters.put(request(1))
+    await exporters.replace(Leaf(metrics))
     async with asyncio.timeout(5):
-        assert await outlet.drain(0.1) == 2
-        await outlet.close()
+        assert await exporters.drain(0.1) == 2
+        await exporters.close()
     assert metrics.spans.value(("dropped", "shutdown", "dead")) == 2
 
 
@@ -103,28 +103,28 @@ async def test_one_that_stays_is_not_disturbed():
     metrics = SelfMetrics(MetricRegistry())
     async with grpc_sink(always(OK)) as first, grpc_sink(always(OK)) as second:
         stays = destination(metrics, first.endpoint, "first")
-        outlet = Outlet(FanOut([stays], metrics), metrics)
-        await outlet.start()
-        outlet.put(request(1))
-        await outlet.replace(FanOut([stays, destination(metrics, second.endpoint, "second")], metrics))
-        outlet.put(request(2))
+        exporters = Exporters(FanOut([stays], metrics), metrics)
+        await exporters.start()
+        exporters.put(request(1))
+        await exporters.replace(FanOut([stays, destination(metrics, second.endpoint, "second")], metrics))
+        exporters.put(request(2))
         await until(lambda: len(first.arrived) == 2 and len(second.arrived) == 1)
-        assert outlet.destinations[0] is stays
-        assert await outlet.drain(5) == 0
-        await outlet.close()
+        assert exporters.destinations[0] is stays
+        assert await exporters.drain(5) == 0
+        await exporters.close()
 
 
 async def test_one_that_cannot_start_changes_nothing():
     metrics = SelfMetrics(MetricRegistry())
     async with grpc_sink(always(OK)) as sink:
-        outlet = Outlet(FanOut([destination(metrics, sink.endpoint)], metrics), metrics)
-        await outlet.start()
+        exporters = Exporters(FanOut([destination(metrics, sink.endpoint)], metrics), metrics)
+        await exporters.start()
         broken = destination(metrics, nowhere(), "broken")
         settings = replace(broken.settings, protocol="http", tls=ClientTls(ca_file=Path(__file__)))
         with pytest.raises(StartError):
-            await outlet.replace(FanOut([Destination(settings, metrics, OWN_HOP, "test")], metrics))
+            await exporters.replace(FanOut([Destination(settings, metrics, OWN_HOP, "test")], metrics))
         assert set(metrics.queue_bytes.current()) == {("otlp",)}
-        outlet.put(request(1))
+        exporters.put(request(1))
         await until(lambda: len(sink.arrived) == 1)
-        assert await outlet.drain(5) == 0
-        await outlet.close()
+        assert await exporters.drain(5) == 0
+        await exporters.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Iterator
 
 from toolgauge.judge.disabled import DisabledJudges
@@ -15,7 +16,7 @@ _LOG = logging.getLogger("toolgauge")
 _HANDOVER_S = 300.0
 
 
-class Bench:
+class JudgePool:
     """Implements `model.judging.Judging` with the judges that sit; `None` while no criterion asks for any."""
 
     def __init__(self, judges: Judges | None, metrics: JudgeMetrics) -> None:
@@ -23,27 +24,41 @@ class Bench:
         self._nobody = DisabledJudges("no judge is configured")
         self._metrics = metrics
         self._leaving: dict[Judges, asyncio.Task[None]] = {}
-        self._left: list[Answers] = []
+        self._answered: deque[Answers] = deque()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._observe()
 
     @property
-    def sits(self) -> bool:
+    def has_judges(self) -> bool:
         """Tell whether there are judges."""
         return self._judges is not None
 
     def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
-        """Take the inquiries about one trajectory."""
-        (self._judges or self._nobody).put(trajectory, inquiries)
+        """Take the inquiries about one trajectory; from any thread."""
+        if self._loop is None:
+            self._put(trajectory, inquiries)
+        else:
+            self._loop.call_soon_threadsafe(self._put, trajectory, inquiries)
 
     def take(self) -> list[Answers]:
-        """Hand over what has been answered since the last time, by whomever."""
-        answers, self._left = [*self._left, *self._nobody.take()], []
+        """Hand over what had been answered at the last `collect`; from any thread."""
+        taken: list[Answers] = []
+        while self._answered:
+            taken.append(self._answered.popleft())
+        return taken
+
+    def collect(self) -> None:
+        """Gather what has been answered since the last time, by whichever judges."""
+        self._answered.extend(self._nobody.take())
         for judges in self._all():
-            answers.extend(judges.take())
-        return answers
+            self._answered.extend(judges.take())
+
+    def _put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
+        (self._judges or self._nobody).put(trajectory, inquiries)
 
     async def start(self) -> None:
         """Begin to ask."""
+        self._loop = asyncio.get_running_loop()
         if self._judges is not None:
             await self._judges.start()
 
@@ -58,7 +73,10 @@ class Bench:
 
     async def drain(self, timeout_s: float) -> None:
         """Wait until all that was put has been answered, for as long at most."""
+        # What the worker has just put is taken first.
+        await asyncio.sleep(0)
         await asyncio.gather(*(judges.drain(timeout_s) for judges in self._all()))
+        self.collect()
 
     async def close(self) -> None:
         """Stop asking; what is open ends as `incomplete`. May be called twice and without a start."""
@@ -67,11 +85,12 @@ class Bench:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(judges.close() for judges in self._all()))
+        self.collect()
 
     async def _let_go(self, judges: Judges) -> None:
         await judges.drain(_HANDOVER_S)
         await judges.close()
-        self._left.extend(judges.take())
+        self._answered.extend(judges.take())
         del self._leaving[judges]
 
     def _all(self) -> Iterator[Judges]:

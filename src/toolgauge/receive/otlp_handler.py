@@ -6,14 +6,13 @@ which means "do not retry", and the data would be lost.
 
 import asyncio
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import TypeAlias
 
-from toolgauge.model.delivery import Accepted, Answer, Consumer, Signal
+from toolgauge.model.delivery import Accepted, Consumer, Signal
 from toolgauge.net.throttle import Throttle, times
 from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError
 from toolgauge.receive.refusal import Outcome, Refusal, failed, invalid, refusal, too_large
-from toolgauge.receive.turns import Turns
 from toolgauge.selfmetrics import SelfMetrics
 
 _log = logging.getLogger("toolgauge.receive")
@@ -30,7 +29,7 @@ _ACCEPTED = Accepted()
 _LARGE_COMPRESSED_BYTES = 128 * 1024
 
 
-class Door:
+class OtlpHandler:
     """Takes whole requests of one transport; `limit` bounds a body before and after decompression."""
 
     def __init__(
@@ -39,26 +38,23 @@ class Door:
         *,
         transport: str,
         limit: int,
-        clock: Callable[[], int],
         metrics: SelfMetrics,
         hop_id: str,
-        turns: Turns,
     ) -> None:
         self.hop_id = hop_id
         self.limit = limit
         self._consumer = consumer
         self._transport = transport
-        self._clock = clock
         self._requests = metrics.requests
         self._throttle = Throttle()
-        self._turns = turns
 
     async def take(
         self, signal: Signal, body: bytes, sender: str | None, decode: Decode | None = None
     ) -> Refusal | None:
         """Hand the request on; `None` means that it was accepted. Others have their turn while a large one is read."""
         try:
-            answer = await self._consume(signal, await self.plain(body, decode), sender)
+            plain = await self.plain(body, decode)
+            answer = await self._consumer.consume(signal, plain, sender) if plain else _ACCEPTED
         except TooLargeError:
             return self.refuse(signal, too_large(self.limit))
         except BrokenBodyError as error:
@@ -91,17 +87,6 @@ class Door:
         if len(body) > _LARGE_COMPRESSED_BYTES:
             return await asyncio.to_thread(decode, body, self.limit)
         return decode(body, self.limit)
-
-    async def _consume(self, signal: Signal, body: bytes, sender: str | None) -> Answer:
-        if not body:
-            return _ACCEPTED
-        steps = self._consumer.consuming(signal, body, self._clock(), sender)
-        try:
-            return await self._turns.last_of(steps)
-        finally:
-            # A sender that went away in the middle: what was taken in is passed on all the same.
-            if isinstance(steps, Generator):
-                steps.close()
 
     def fail(self, signal: Signal, error: Exception) -> Refusal:
         """Answer for an exception."""

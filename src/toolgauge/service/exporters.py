@@ -21,7 +21,7 @@ _LOG = logging.getLogger("toolgauge.export")
 _HANDOVER_S = 30.0
 
 
-class Outlet:
+class Exporters:
     """An outbox in front of the one that is in use. Implements `model.delivery.Outbox`; belongs to one event loop."""
 
     def __init__(self, outbox: FanOut | Leaf, metrics: SelfMetrics, *, handover_s: float = _HANDOVER_S) -> None:
@@ -70,7 +70,9 @@ class Outlet:
         in_use = self._outbox.destinations
         try:
             await _start([destination for destination in outbox.destinations if destination not in in_use])
-            self._outbox = outbox
+            # Not while the worker puts something into those that go.
+            with self._metrics.lock:
+                self._outbox = outbox
         finally:
             # Whoever made the outbox has left its own eyes on the queues.
             self._observe()

@@ -1,0 +1,38 @@
+"""A sender's request whose envelope has been checked: what the receivers hand to the pipeline.
+
+The envelope is checked before a sender is answered, because what cannot be parsed must not be acknowledged. What is
+inside a span is nobody's business until the pipeline reads it.
+"""
+
+from msgspec import Struct
+
+from toolgauge.model.delivery import Signal
+from toolgauge.otlp.envelope import parse_request
+from toolgauge.otlp.messages import RequestMessage
+
+
+class Request(Struct, frozen=True, eq=False):
+    """One export request: its bytes as received, its parsed envelope, and how many spans, records or metrics it holds.
+
+    `sender` is the same for requests of one connection; `None` is a sender of this request alone. `received_ns` is when
+    it came.
+    """
+
+    signal: Signal
+    body: bytes
+    envelope: RequestMessage
+    count: int
+    sender: str | None
+    received_ns: int
+
+    @property
+    def spans(self) -> int:
+        """How many spans are in it, for the books."""
+        return self.count if self.signal == "traces" else 0
+
+
+def read_request(signal: Signal, body: bytes, received_ns: int, sender: str | None = None) -> Request:
+    """Parse the envelope; raise `DecodeError` when it is broken (cut off, trailing bytes)."""
+    envelope = parse_request(body)
+    count = sum(len(group.items) for resource in envelope.resource_groups for group in resource.scope_groups)
+    return Request(signal, body, envelope, count, sender, received_ns)

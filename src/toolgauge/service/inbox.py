@@ -1,0 +1,96 @@
+"""Requests between the event loop and the worker thread: acknowledged, and waiting to be read.
+
+Bounded in bytes. The loop puts, the worker takes; each side writes a number of its own, so that neither waits for a lock.
+"""
+
+import asyncio
+import queue
+from collections import deque
+
+from toolgauge.otlp.request import Request
+
+# What a request takes in memory beside its body.
+_REQUEST_BYTES = 512
+
+
+class Inbox:
+    """First in, first out. `put` and `room` belong to the event loop, `take`, `peek` and `done` to the worker thread."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        # Each is written by one thread.
+        self._bytes_in = 0
+        self._bytes_out = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the requests that were put and are not done."""
+        return self._bytes_in - self._bytes_out
+
+    def put(self, request: Request) -> bool:
+        """Add a request; False when there is no room. One that is alone always fits."""
+        size_bytes = len(request.body) + _REQUEST_BYTES
+        if self._waiting or not self._has_room(size_bytes):
+            return False
+        self._bytes_in += size_bytes
+        self._requests.put(request)
+        return True
+
+    async def put_in_time(self, request: Request, timeout_s: float) -> bool:
+        """Add a request as soon as there is room, after those that wait already; False when that takes too long."""
+        self._loop = asyncio.get_running_loop()
+        size_bytes = len(request.body) + _REQUEST_BYTES
+        turn: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append(turn)
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self._waiting[0] is not turn or not self._has_room(size_bytes):
+                    await turn
+                    turn = self._renewed(turn)
+        except TimeoutError:
+            return False
+        else:
+            self._bytes_in += size_bytes
+            self._requests.put(request)
+            return True
+        finally:
+            self._waiting.remove(turn)
+            self._wake()
+
+    def wake(self) -> None:
+        """Have `take` return at once, once."""
+        self._requests.put(None)
+
+    def take(self, timeout_s: float) -> Request | None:
+        """Take the oldest request, waiting for it; `None` when none came, or `wake` was called."""
+        try:
+            return self._requests.get(timeout=timeout_s) if timeout_s > 0 else self._requests.get_nowait()
+        except queue.Empty:
+            return None
+
+    def done(self, request: Request) -> None:
+        """Give back the room of a request that was taken."""
+        self._bytes_out += len(request.body) + _REQUEST_BYTES
+        if self._waiting and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._wake)
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether there is nothing to take."""
+        return self._requests.empty()
+
+    def _has_room(self, size_bytes: int) -> bool:
+        waiting = self.size_bytes
+        return waiting == 0 or waiting + size_bytes <= self._max_bytes
+
+    def _wake(self) -> None:
+        if self._waiting and not self._waiting[0].done():
+            self._waiting[0].set_result(None)
+
+    def _renewed(self, turn: asyncio.Future[None]) -> asyncio.Future[None]:
+        place = self._waiting.index(turn)
+        self._waiting[place] = asyncio.get_running_loop().create_future()
+        return self._waiting[place]

@@ -1,0 +1,153 @@
+"""The one thread that reads, recognizes, assembles, scores and encodes: it owns the pipeline and all of its state.
+
+Everybody else puts requests into the inbox, or asks the worker to do a piece of work between two of its own. It can be
+given up: when an evaluator is stuck in a library that Python cannot interrupt, the event loop passes requests on unread,
+and at the end lets go of what the pipeline holds in its place.
+"""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from toolgauge.otlp.request import Request
+from toolgauge.pipeline.pipeline import Pipeline
+from toolgauge.service.faults import Faults
+from toolgauge.service.inbox import Inbox
+
+_T = TypeVar("_T")
+_TICK_NS = 100_000_000
+_LOOK_S = 0.01
+# Each request to a destination costs as much as a few spans.
+_FLUSH_EVERY_NS = 500_000_000
+
+
+class Worker:
+    """Runs the pipeline on a thread of its own from `start` to `end`."""
+
+    def __init__(self, pipeline: Pipeline, inbox: Inbox, *, clock: Callable[[], int], faults: Faults) -> None:
+        self._pipeline = pipeline
+        self._inbox = inbox
+        self._clock = clock
+        self._faults = faults
+        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._is_ending = False
+        self._is_given_up = False
+        self._finishing: asyncio.Future[None] | None = None
+        # Since when the worker has been at what it does; `None` while it waits.
+        self.busy_since_ns: int | None = None
+
+    @property
+    def thread_id(self) -> int | None:
+        """The thread's identifier; `None` while it does not run."""
+        return None if self._thread is None else self._thread.ident
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether nothing waits to be read."""
+        return self._inbox.is_empty and self.busy_since_ns is None
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread = threading.Thread(target=self._run, name="toolgauge-worker", daemon=True)
+        self._thread.start()
+
+    async def run(self, work: Callable[[], _T], timeout_s: float | None = None) -> _T:
+        """Have the worker do this between two pieces of its own work; raise `TimeoutError` when it does not get to it.
+
+        A worker that was given up, or does not run, leaves it to the caller.
+        """
+        if self._thread is None or self._is_given_up:
+            return work()
+        outcome: Future[_T] = Future()
+
+        def do() -> None:
+            if not outcome.set_running_or_notify_cancel():
+                return
+            try:
+                outcome.set_result(work())
+            except Exception as error:  # noqa: BLE001 (raised again where it is waited for)
+                outcome.set_exception(error)
+
+        self.post(do)
+        async with asyncio.timeout(timeout_s):
+            return await asyncio.wrap_future(outcome)
+
+    def post(self, work: Callable[[], None]) -> None:
+        """Have the worker do this between two pieces of its own work; nobody waits for it."""
+        self._work.put(work)
+        self._inbox.wake()
+
+    async def finish(self, work: Callable[[], None], timeout_s: float) -> None:
+        """Have everything read that is in the inbox, then this done; raise `TimeoutError` when it takes too long."""
+        self._finishing = asyncio.ensure_future(self._when_empty(work))
+        await self.finished(timeout_s)
+
+    async def finished(self, timeout_s: float) -> None:
+        """Wait for what `finish` was asked to do; raise `TimeoutError` when it takes too long."""
+        if self._finishing is not None:
+            async with asyncio.timeout(timeout_s):
+                await asyncio.shield(self._finishing)
+
+    async def _when_empty(self, work: Callable[[], None]) -> None:
+        while not self._inbox.is_empty and self._thread is not None:
+            await asyncio.sleep(_LOOK_S)
+        await self.run(work)
+
+    def give_up(self) -> None:
+        """Leave the pipeline to the caller: the worker does nothing more with it when it comes back."""
+        self._is_given_up = True
+
+    def end(self, timeout_s: float) -> None:
+        """End the thread; one that is stuck is left alone. Works twice and without a start."""
+        self._is_ending = True
+        self._inbox.wake()
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join(timeout_s)
+
+    def _run(self) -> None:
+        next_tick = next_flush = self._clock()
+        is_due = False
+        while not self._is_ending:
+            self.busy_since_ns = None
+            request = self._inbox.take(0 if is_due else max(0.0, (next_tick - self._clock()) / 1e9))
+            now = self.busy_since_ns = self._clock()
+            self._do_posted()
+            if self._is_given_up:
+                return
+            if request is not None:
+                self._process(request)
+            if now >= next_tick or (is_due and request is None):
+                # What waits in the inbox came in time: nothing closes as if it had not.
+                is_due = self._tick(now if request is None else request.received_ns)
+                ended = self._clock()
+                # Requests have as much time as trajectories while there is more to close.
+                next_tick = ended + min(ended - now, _TICK_NS) if is_due else now + _TICK_NS
+            if now >= next_flush or self._pipeline.is_pressing:
+                next_flush = now + _FLUSH_EVERY_NS
+                with self._faults.survived():
+                    self._pipeline.flush()
+
+    def _process(self, request: Request) -> None:
+        with self._faults.survived():
+            self._pipeline.process(request)
+        self._inbox.done(request)
+
+    def _tick(self, now_ns: int) -> bool:
+        with self._faults.survived():
+            return self._pipeline.tick(now_ns)
+        # What failed is closed; more may be due.
+        return True
+
+    def _do_posted(self) -> None:
+        while not self._is_given_up:
+            try:
+                work = self._work.get_nowait()
+            except queue.Empty:
+                return
+            with self._faults.survived():
+                work()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from click.testing import CliRunner
 
 from tests.walk.support import Walk
 from toolgauge import plugins
@@ -50,6 +51,13 @@ def test_every_metric_is_on_the_page_of_metrics():
     registry = Walk().registry
     measure_process(registry)
     assert [metric.name for metric in registry if f"`{metric.name}`" not in page] == []
+
+
+def test_the_screens_on_the_page_of_commands_are_what_the_commands_print():
+    screens = re.findall(r"```console\n\$ toolgauge (.*?)\n(.*?)```", PAGES["docs/commands.md"], re.DOTALL)
+    for command, printed in screens:
+        result = CliRunner().invoke(commands, [str(ROOT / word) if "/" in word else word for word in command.split()])
+        assert result.stdout.rstrip("\n") + "\n" == printed
 
 
 def test_every_command_is_on_the_page_of_commands():

@@ -30,9 +30,8 @@ from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.cases.actual import trajectory_of
-from toolgauge.offline.cases.case import Case, Line, parse
+from toolgauge.offline.cases.case import Case, CaseError, Line, parse
 from toolgauge.offline.cases.expected import expected_of
-from toolgauge.offline.cases.problems import CaseError
 from toolgauge.score.criterion import Criterion, Inline, ToolKinds
 from toolgauge.score.scorer import Scorer
 from toolgauge.service.evaluators import make_evaluator

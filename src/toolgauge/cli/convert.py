@@ -7,9 +7,9 @@ import click
 from toolgauge.cli.main import EXIT_CODES
 from toolgauge.config.show import as_yaml
 from toolgauge.model.errors import RecordingError
-from toolgauge.offline.convert.criteria import convert
-from toolgauge.offline.convert.documents import read_documents
-from toolgauge.offline.replay.style import printable
+from toolgauge.offline.convert.conversion import convert
+from toolgauge.offline.convert.draft import read_documents
+from toolgauge.offline.terminal import printable
 
 
 @click.command("convert", epilog=EXIT_CODES)

@@ -7,11 +7,10 @@ import click
 from toolgauge.cli.main import EXIT_CODES
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.model import Config
-from toolgauge.offline.replay.doctor import Diagnosis, Doctor
+from toolgauge.offline.replay.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
 from toolgauge.offline.replay.needs import Needs
-from toolgauge.offline.replay.report import diagnosis_lines, diagnosis_object
 from toolgauge.offline.replay.run import scorecards
-from toolgauge.offline.replay.tally import Tally
+from toolgauge.offline.replay.stats import Tally
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from toolgauge.offline.replay.recordings import RecordedRequest, find_files, read
-from toolgauge.offline.replay.style import PLAIN, Style
+from toolgauge.offline.terminal import PLAIN, Style
 
 
 @contextmanager

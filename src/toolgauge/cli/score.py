@@ -13,12 +13,11 @@ from toolgauge.cli.main import EXIT_CODES
 from toolgauge.cli.output import terminal_style
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Errored, outcome_word
-from toolgauge.offline.cases.case import Case, Unreadable, parse
+from toolgauge.offline.cases.case import Case, Unreadable, check_files, lines, parse
 from toolgauge.offline.cases.describe import explanation, result_object, value_and_reason
-from toolgauge.offline.cases.files import check_files, lines
 from toolgauge.offline.cases.run import CaseResult, Cases
-from toolgauge.offline.compressed import STDIN
-from toolgauge.offline.replay.style import Style, printable
+from toolgauge.offline.replay.recordings import STDIN
+from toolgauge.offline.terminal import Style, printable
 
 
 @click.command("score", epilog=EXIT_CODES)

@@ -15,8 +15,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from toolgauge.demo.arrivals import Arrivals
 from toolgauge.demo.recorded import Recording
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored, outcome_word
-from toolgauge.offline.replay.calls import trajectory_lines
-from toolgauge.offline.replay.style import printable
+from toolgauge.offline.replay.descriptions import trajectory_lines
+from toolgauge.offline.terminal import printable
 
 _WORDS = {"pass": "pass", "fail": "FAIL", "not_evaluated": "not evaluated", "error": "ERROR"}
 _OURS = "toolgauge."

@@ -10,9 +10,8 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import Message
 from toolgauge.offline.cases.actual import trajectory_of
-from toolgauge.offline.cases.case import Case, Line, Unreadable, parse
+from toolgauge.offline.cases.case import Case, CaseError, Line, Unreadable, parse
 from toolgauge.offline.cases.expected import expected_of
-from toolgauge.offline.cases.problems import CaseError
 
 
 def read(text: str) -> Case | Unreadable:

@@ -9,9 +9,8 @@ from tests.cli.command import run
 from toolgauge.config.show import as_yaml
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.offline.convert.criteria import Converted, convert
-from toolgauge.offline.convert.documents import read_documents
-from toolgauge.offline.convert.draft import Document, as_object, criterion_name
+from toolgauge.offline.convert.conversion import Converted, convert
+from toolgauge.offline.convert.draft import Document, as_object, criterion_name, read_documents
 from toolgauge.service.criteria import load_for_replay
 
 CASES = Path(__file__).parent / "cases"

@@ -7,8 +7,7 @@ from toolgauge.offline.replay.doctor import Diagnosis, Doctor
 from toolgauge.offline.replay.needs import Needs
 from toolgauge.offline.replay.recordings import find_files, read
 from toolgauge.offline.replay.run import scorecards
-from toolgauge.offline.replay.stats import Stats
-from toolgauge.offline.replay.tally import Tally
+from toolgauge.offline.replay.stats import Stats, Tally
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 CORPUS = Path(__file__).parents[2] / "corpus"

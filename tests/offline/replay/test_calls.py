@@ -3,8 +3,8 @@
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError
-from toolgauge.offline.replay.calls import trajectory_lines
-from toolgauge.offline.replay.style import Style
+from toolgauge.offline.replay.descriptions import trajectory_lines
+from toolgauge.offline.terminal import Style
 from toolgauge.testing.samples import TRACE_ID, sample_call, sample_trajectory
 
 

@@ -9,10 +9,9 @@ import pytest
 from tests.offline.replay.corpus import CORPUS, diagnosed, recordings
 from toolgauge import plugins
 from toolgauge.model.json import Json
-from toolgauge.offline.replay.advice import ROWS, Fact, remedy
-from toolgauge.offline.replay.doctor import Diagnosis
+from toolgauge.offline.replay.doctor import Diagnosis, diagnosis_lines, diagnosis_object
 from toolgauge.offline.replay.needs import Needs
-from toolgauge.offline.replay.report import diagnosis_lines, diagnosis_object
+from toolgauge.offline.replay.remedies import ROWS, Fact, remedy
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 TRACE = "5b8efff798038103d269b633813fc60c"
@@ -75,7 +74,7 @@ def test_content_that_was_switched_off_is_missed_with_its_switch(
     folder: str, scope: str, dialect: str, problems: list[Fact], notes: list[Fact], switch: str
 ):
     (diagnosis,) = diagnosed(recordings(folder, "content_off"))
-    assert (diagnosis.producer.scope, list(diagnosis.heard.dialects)) == (scope, [dialect])
+    assert (diagnosis.producer.scope, list(diagnosis.sent.dialects)) == (scope, [dialect])
     assert facts(diagnosis, "problem") == problems
     assert facts(diagnosis, "note") == notes
     for missing in diagnosis.missing:

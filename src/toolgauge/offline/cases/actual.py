@@ -10,9 +10,9 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.records import Resource, Scope, Span, SpanRef
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.cases.calls import Made, Story, given_arguments
-from toolgauge.offline.cases.problems import CaseError
+from toolgauge.offline.cases.case import CaseError
 from toolgauge.offline.cases.traces import trajectory_of_traces
+from toolgauge.offline.cases.trajectory_builder import ActualCall, TrajectoryBuilder, given_arguments
 from toolgauge.recognize.openinference.tools import call_answer, call_arguments, is_synthesized
 from toolgauge.recognize.values import as_list, as_object, as_str, dump, identifier, result
 
@@ -31,18 +31,18 @@ def trajectory_of(actual: JsonObject) -> Trajectory:
     if not shapes and "output" not in actual:
         known = "`, `".join([*_SHAPES, "traces", "output"])
         raise CaseError("invalid_case", f"`actual` has none of the known keys: `{known}`")
-    story = Story()
+    builder = TrajectoryBuilder()
     asked = actual.get("input")
     if asked is not None:
-        story.user(_text(asked))
+        builder.user(_text(asked))
     for key in shapes:
-        _SHAPES[key](story, actual[key])
+        _SHAPES[key](builder, actual[key])
     if "output" in actual:
-        story.assistant(_text(actual["output"]))
-    return story.trajectory()
+        builder.assistant(_text(actual["output"]))
+    return builder.trajectory()
 
 
-def _spans(story: Story, written: Json) -> None:
+def _spans(builder: TrajectoryBuilder, written: Json) -> None:
     """Add the calls that UiPath sees in spans."""
     for item in _objects("spans", written):
         span = _span(item)
@@ -50,9 +50,9 @@ def _spans(story: Story, written: Json) -> None:
         if not name or is_synthesized(span):
             continue
         answer = call_answer(span, "")
-        story.begin_turn()
-        story.call(
-            Made(
+        builder.begin_turn()
+        builder.call(
+            ActualCall(
                 name=name if isinstance(name, str) else str(name),
                 call_id=identifier(span.attributes.get(_TOOL_ID)),
                 arguments=call_arguments(span, ""),
@@ -80,47 +80,47 @@ def _span(item: JsonObject) -> Span:
     )
 
 
-def _messages(story: Story, written: Json) -> None:
+def _messages(builder: TrajectoryBuilder, written: Json) -> None:
     """Add chat messages. The calls of one message are one turn."""
     for message in _objects("messages", written):
         role, text = message.get("role"), _text(message.get("content"))
         match role:
             case "user" | "human":
-                story.user(text)
+                builder.user(text)
             case "assistant" | "ai":
-                story.begin_turn()
+                builder.begin_turn()
                 for call in message_calls(message):
-                    story.call(call)
+                    builder.call(call)
                 if text:
-                    story.assistant(text)
+                    builder.assistant(text)
             case "tool":
-                story.answer(result(text), identifier(message.get("tool_call_id")))
+                builder.answer(result(text), identifier(message.get("tool_call_id")))
             case "system" | "developer":
-                story.system(text)
+                builder.system(text)
             case _:
                 raise CaseError("invalid_case", "`role` of a message must be user, assistant, tool or system")
 
 
-def message_calls(message: JsonObject) -> Iterator[Made]:
+def message_calls(message: JsonObject) -> Iterator[ActualCall]:
     """Yield the calls of one chat message, flat or as OpenAI nests them."""
     for item in _objects("tool_calls", message.get("tool_calls") or []):
         call = as_object(item.get("function")) or item
-        yield Made(name=call_name(call), call_id=identifier(item.get("id")), arguments=given_arguments(call))
+        yield ActualCall(name=call_name(call), call_id=identifier(item.get("id")), arguments=given_arguments(call))
 
 
-def _invocations(story: Story, written: Json) -> None:
+def _invocations(builder: TrajectoryBuilder, written: Json) -> None:
     """Add user turns with the calls of each; what the user said is not told."""
     for number, invocation in enumerate(_objects("invocations", written), 1):
-        story.user(_text(invocation.get("user", f"turn {number}")))
-        _calls(story, invocation.get("calls") or [])
+        builder.user(_text(invocation.get("user", f"turn {number}")))
+        _calls(builder, invocation.get("calls") or [])
 
 
-def _calls(story: Story, written: Json) -> None:
+def _calls(builder: TrajectoryBuilder, written: Json) -> None:
     for item in _objects("calls", written):
-        story.begin_turn()
+        builder.begin_turn()
         output = _output(item["output"]) if "output" in item else NOT_RECORDED
-        story.call(
-            Made(
+        builder.call(
+            ActualCall(
                 name=call_name(item),
                 call_id=identifier(item.get("id")),
                 arguments=given_arguments(item),
@@ -130,20 +130,20 @@ def _calls(story: Story, written: Json) -> None:
         )
 
 
-def _trajectory(story: Story, written: Json) -> None:
+def _trajectory(builder: TrajectoryBuilder, written: Json) -> None:
     """Add items of any JSON: a text is a tool's name, an object with a name is a call, the rest stands for itself."""
     if written is not None and not isinstance(written, list):
         raise CaseError("invalid_case", "`trajectory` must be a list")
     for item in as_list(written):
-        story.begin_turn()
-        story.call(item_call(item))
+        builder.begin_turn()
+        builder.call(item_call(item))
 
 
-def item_call(item: Json) -> Made:
+def item_call(item: Json) -> ActualCall:
     """Read an item of a trajectory as a call."""
     if isinstance(item, dict) and isinstance(item.get("name"), str):
-        return Made(name=call_name(item), call_id=identifier(item.get("id")), arguments=given_arguments(item))
-    return Made(name=item if isinstance(item, str) else dump(item))
+        return ActualCall(name=call_name(item), call_id=identifier(item.get("id")), arguments=given_arguments(item))
+    return ActualCall(name=item if isinstance(item, str) else dump(item))
 
 
 def call_name(call: JsonObject) -> str:
@@ -185,7 +185,7 @@ def _text(value: Json) -> str:
     return value if isinstance(value, str) else dump(value)
 
 
-_SHAPES: dict[str, Callable[[Story, Json], None]] = {
+_SHAPES: dict[str, Callable[[TrajectoryBuilder, Json], None]] = {
     "messages": _messages,
     "invocations": _invocations,
     "calls": _calls,

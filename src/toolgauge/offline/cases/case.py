@@ -1,16 +1,30 @@
-"""Offline cases: lines of JSON in, one `Case` a line out, or the reason why a line is none.
+"""Offline cases: files or standard input in, one `Case` a line out, or the reason why a line is none.
 
 One bad line never keeps the others from being scored. `1`, `1.0` and `true` stay three different values: evaluators
-tell them apart.
+distinguish them.
 """
 
+import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import cast
 
+from toolgauge.model.errors import RecordingError
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.offline.replay.recordings import STDIN, UNREADABLE, decompressed, opened
+
+
+class CaseError(Exception):
+    """A case cannot be scored; `error_type` is a word for programs, the message names the key and what is allowed."""
+
+    def __init__(self, error_type: str, message: str) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+        self.message = message
+
 
 _MAX_DEPTH = 100
 _TOO_DEEP = f"nested deeper than {_MAX_DEPTH} levels"
@@ -134,3 +148,36 @@ def _slip(written: JsonObject) -> str | None:
 def _object(written: JsonObject, key: str) -> JsonObject:
     value = written.get(key)
     return value if isinstance(value, dict) else {}
+
+
+def lines(files: Sequence[str]) -> Iterator[Line]:
+    """Yield the lines of all files that hold something; `-` is standard input.
+
+    Raise `RecordingError` for a file that cannot be read, or not to its end.
+    """
+    for file in files:
+        shown = "standard input" if file == STDIN else file
+        try:
+            with opened(file) as source, decompressed(source) as stream:
+                yield from _lines_of(shown, source, stream)
+        except UNREADABLE as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise RecordingError(f"cannot read `{shown}`: {reason}") from error
+
+
+def check_files(files: Sequence[str]) -> None:
+    """Raise `RecordingError` for the first path that is no file, before anything is scored."""
+    for file in files:
+        if file != STDIN and not Path(file).is_file() and not Path(file).is_fifo():
+            problem = "this is a directory" if Path(file).is_dir() else "no such file"
+            raise RecordingError(f"{problem}: `{file}`", hint="cases are read from files, one JSON object a line")
+
+
+def _lines_of(file: str, source: io.BufferedReader, stream: Iterable[bytes]) -> Iterator[Line]:
+    before = 0
+    for number, content in enumerate(stream, 1):
+        if content.strip():
+            # Of a compressed file less is read than comes out.
+            after = source.tell() if source.seekable() else before
+            yield Line(place=f"{file}:{number}", content=content, read=after - before)
+            before = after

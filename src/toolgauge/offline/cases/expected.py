@@ -7,8 +7,8 @@ from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.offline.cases.actual import call_name, item_call, message_calls
-from toolgauge.offline.cases.calls import Made
-from toolgauge.offline.cases.problems import CaseError
+from toolgauge.offline.cases.case import CaseError
+from toolgauge.offline.cases.trajectory_builder import ActualCall
 from toolgauge.recognize.values import as_object, identifier
 
 _MANY = 1_000_000
@@ -150,7 +150,7 @@ def _trajectory(written: Json) -> tuple[ExpectedCall, ...]:
     return tuple(_made(item_call(item)) for item in _list("trajectory", written))
 
 
-def _made(call: Made, group: int | None = None) -> ExpectedCall:
+def _made(call: ActualCall, group: int | None = None) -> ExpectedCall:
     """Expect a call that is written as one that was made."""
     arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
     if isinstance(call.arguments, Unparsed) or not isinstance(arguments, dict | None):

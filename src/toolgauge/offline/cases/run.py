@@ -19,18 +19,17 @@ from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Resu
 from toolgauge.model.ports import Evaluation, Evaluator
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.cases.actual import trajectory_of
-from toolgauge.offline.cases.calls import Story
-from toolgauge.offline.cases.case import Case
+from toolgauge.offline.cases.case import Case, CaseError
 from toolgauge.offline.cases.expected import expected_of
 from toolgauge.offline.cases.judged import Judge, Judged, answers
-from toolgauge.offline.cases.problems import CaseError
+from toolgauge.offline.cases.trajectory_builder import TrajectoryBuilder
 from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
 from toolgauge.score.scorer import Scorer
 from toolgauge.service.evaluators import make_evaluator
 
 _ROUNDING = 1e-9
 _KINDS = ToolKinds()
-_NOTHING = Story().trajectory()
+_NOTHING = TrajectoryBuilder().trajectory()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

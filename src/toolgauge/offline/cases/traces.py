@@ -12,8 +12,8 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory
-from toolgauge.offline.cases.calls import SECOND_NS, given_arguments
-from toolgauge.offline.cases.problems import CaseError
+from toolgauge.offline.cases.case import CaseError
+from toolgauge.offline.cases.trajectory_builder import SECOND_NS, given_arguments
 from toolgauge.recognize.values import as_list, as_object, as_str, identifier, result
 
 _MAX_SECONDS = 1e12

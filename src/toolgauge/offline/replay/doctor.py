@@ -1,7 +1,7 @@
 """What each producer of a recording leaves out, what turns it on, and what cannot be evaluated meanwhile.
 
 Judged by the calls as they were joined, not by single spans: a library that records no arguments is fine where the
-same call is told with arguments by another span. A fact that only some calls of a trace lack is left alone: that is
+same call is recorded with arguments by another span. A fact that only some calls of a trace lack is left alone: that is
 what happens in a run, not how its producer is set up.
 """
 
@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import JsonObject
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.offline.replay.advice import CONTENT_IS_ON, RECORDED_ELSEWHERE, Fact, Remedy, remedy
 from toolgauge.offline.replay.needs import Needs
-from toolgauge.offline.replay.tally import Heard, Producer, Tally, TraceHeard
+from toolgauge.offline.replay.remedies import CONTENT_IS_ON, RECORDED_ELSEWHERE, Fact, Remedy, remedy
+from toolgauge.offline.replay.stats import Producer, ProducerCounts, Tally, TraceCounts
+from toolgauge.offline.terminal import PLAIN, Style, shortened
 
 Grade: TypeAlias = Literal["problem", "note"]
 
@@ -61,7 +63,7 @@ class Missing:
 
     @property
     def what(self) -> str:
-        """Say what is missing, for a person."""
+        """What is missing, for a person."""
         return f"no {_NAMES[self.fact]} in {self.count} of {self.of} {self.unit}"
 
     @property
@@ -72,10 +74,10 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """One producer: what it sent and what it leaves out. `calls` counts those it told of itself."""
+    """One producer: what it sent and what it leaves out. `calls` counts those it recorded itself."""
 
     producer: Producer
-    heard: Heard
+    sent: ProducerCounts
     calls: int
     missing: tuple[Missing, ...]
 
@@ -112,40 +114,40 @@ class Doctor:
 
     def add(self, trajectory: Trajectory) -> None:
         """Take one trajectory, once what its trace says has been read."""
-        heard = self._tally.take(trajectory.trace_id)
+        trace = self._tally.take(trajectory.trace_id)
         if not trajectory.calls:
-            self._add_silence(heard, trajectory)
+            self._add_trace_without_calls(trace, trajectory)
             return
         by_producer: dict[Producer, list[ToolCall]] = {}
         for call in trajectory.calls:
-            executed_by = heard.producer(call.executed_by)
+            executed_by = trace.producer(call.executed_by)
             if executed_by is not None:
                 self._executing.add(executed_by.service)
-            for producer in _producers(call, heard):
+            for producer in _producers(call, trace):
                 by_producer.setdefault(producer, []).append(call)
         for producer, calls in by_producer.items():
             self._add_calls(producer, calls)
-        for producer in heard.runs or by_producer:
+        for producer in trace.runs or by_producer:
             self._add_surroundings(producer, trajectory)
 
     def diagnoses(self) -> Iterator[Diagnosis]:
         """Yield one diagnosis a producer, sorted."""
-        for producer, heard in sorted(self._tally.producers.items(), key=lambda entry: entry[0]):
+        for producer, sent in sorted(self._tally.producers.items(), key=lambda entry: entry[0]):
             shows_all = producer.service in self._executing
-            counts = _completed(self._counts.get(producer, _Counts()), heard, shows_all_calls=shows_all)
+            counts = _completed(self._counts.get(producer, _Counts()), sent, shows_all_calls=shows_all)
             missing = tuple(
-                self._missing(fact, producer, heard, counts) for fact in (*_PROBLEMS, *_NOTES) if counts.missing[fact]
+                self._missing(fact, producer, sent, counts) for fact in (*_PROBLEMS, *_NOTES) if counts.missing[fact]
             )
-            yield Diagnosis(producer=producer, heard=heard, calls=counts.calls, missing=missing)
+            yield Diagnosis(producer=producer, sent=sent, calls=counts.calls, missing=missing)
 
     def _of(self, producer: Producer) -> _Counts:
         return self._counts.setdefault(producer, _Counts())
 
-    def _add_silence(self, heard: TraceHeard, trajectory: Trajectory) -> None:
+    def _add_trace_without_calls(self, trace: TraceCounts, trajectory: Trajectory) -> None:
         """Take a trace without calls: nothing was called, or nobody says what the model asked for."""
-        for producer, model_calls in heard.model_calls.items():
-            self._of(producer).add("calls", model_calls, 0 if heard.tells_content else model_calls)
-            if not heard.tells_content:
+        for producer, model_calls in trace.model_calls.items():
+            self._of(producer).add("calls", model_calls, 0 if trace.has_content else model_calls)
+            if not trace.has_content:
                 self._add_surroundings(producer, trajectory)
 
     def _add_calls(self, producer: Producer, calls: Sequence[ToolCall]) -> None:
@@ -167,33 +169,33 @@ class Doctor:
         counts.add("conversation_id", 1, trajectory.conversation_id is None)
         counts.add("user_text", 1, not asked)
 
-    def _missing(self, fact: Fact, producer: Producer, heard: Heard, counts: _Counts) -> Missing:
+    def _missing(self, fact: Fact, producer: Producer, sent: ProducerCounts, counts: _Counts) -> Missing:
         return Missing(
             fact=fact,
             grade="problem" if fact in _PROBLEMS else "note",
             count=counts.missing[fact],
             of=counts.places[fact],
-            unit=_unit(fact, heard, counts),
-            remedy=_remedy(fact, producer, heard, counts),
+            unit=_unit(fact, sent, counts),
+            remedy=_remedy(fact, producer, sent, counts),
             not_evaluated=self._needs.of(fact),
             shown_less=self._needs.shown_less(fact),
         )
 
 
-def _remedy(fact: Fact, producer: Producer, heard: Heard, counts: _Counts) -> Remedy:
+def _remedy(fact: Fact, producer: Producer, sent: ProducerCounts, counts: _Counts) -> Remedy:
     # What tells of the calls tells of everything in them.
     asked: Fact = "calls" if fact in _OF_A_CALL and not counts.calls else fact
-    found = remedy(asked, heard.dialects, producer.scope)
+    found = remedy(asked, sent.dialects, producer.scope)
     if fact in _AROUND and counts.missing[fact] < counts.places[fact]:
         return RECORDED_ELSEWHERE
     is_on = fact in _AROUND and counts.with_content == counts.places[fact]
-    if is_on and not found.never and found == remedy("arguments", heard.dialects, producer.scope):
+    if is_on and not found.never and found == remedy("arguments", sent.dialects, producer.scope):
         return CONTENT_IS_ON
     return found
 
 
-def _producers(call: ToolCall, heard: TraceHeard) -> set[Producer]:
-    found = (heard.producer(span) for span in (call.span, call.requested_by, call.executed_by))
+def _producers(call: ToolCall, trace: TraceCounts) -> set[Producer]:
+    found = (trace.producer(span) for span in (call.span, call.requested_by, call.executed_by))
     return {producer for producer in found if producer is not None}
 
 
@@ -207,13 +209,13 @@ def _is_kept_back(content: Content) -> bool:
             return value == _WITHHELD
 
 
-def _completed(counts: _Counts, heard: Heard, *, shows_all_calls: bool) -> _Counts:
+def _completed(counts: _Counts, sent: ProducerCounts, *, shows_all_calls: bool) -> _Counts:
     """Add what follows for the whole recording from what was counted trace by trace."""
     whole = replace(counts, places=counts.places.copy(), missing=counts.missing.copy())
     if shows_all_calls:
         whole.missing["calls"] = 0
-    if heard.nowhere:
-        whole.add("calls", heard.nowhere, heard.nowhere)
+    if sent.without_trace:
+        whole.add("calls", sent.without_trace, sent.without_trace)
     elif whole.missing["calls"] and not whole.calls:
         # Of calls that nobody tells of, nothing is known at all.
         for fact in _OF_A_CALL:
@@ -221,11 +223,83 @@ def _completed(counts: _Counts, heard: Heard, *, shows_all_calls: bool) -> _Coun
     return whole
 
 
-def _unit(fact: Fact, heard: Heard, counts: _Counts) -> str:
+def _unit(fact: Fact, sent: ProducerCounts, counts: _Counts) -> str:
     match fact:
         case "calls":
-            return "log records" if heard.nowhere else "model calls"
+            return "log records" if sent.without_trace else "model calls"
         case "arguments" | "results" | "call_ids":
             return "calls" if counts.calls else "model calls"
         case "tool_definitions" | "user_text" | "conversation_id":
             return "traces"
+
+
+_NAME_LENGTH = 200
+
+
+def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
+    """Describe one producer for `doctor --json`."""
+    return {
+        "service": diagnosis.producer.service or None,
+        "scope": diagnosis.producer.scope,
+        "version": diagnosis.producer.version or None,
+        "dialects": [dialect for dialect, _ in diagnosis.sent.dialects.most_common()],
+        "spans": diagnosis.sent.spans,
+        "log_records": diagnosis.sent.log_records,
+        "calls": diagnosis.calls,
+        "ok": not diagnosis.has_problems,
+        "missing": [_missing_object(missing) for missing in diagnosis.missing],
+    }
+
+
+def _missing_object(missing: Missing) -> JsonObject:
+    return {
+        "what": missing.fact,
+        "grade": missing.grade,
+        "count": missing.count,
+        "of": missing.of,
+        "unit": missing.unit,
+        "never_recorded": missing.remedy.never,
+        "switches": list(missing.remedy.switches),
+        "advice": missing.remedy.how,
+        "not_evaluated": list(missing.not_evaluated),
+        "shown_less": list(missing.shown_less),
+        "cost": missing.cost,
+    }
+
+
+def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]:
+    """Describe one producer for a person: who it is, what was recognised, then what is missing."""
+    producer, sent = diagnosis.producer, diagnosis.sent
+    scope = shortened(" ".join((producer.scope or "(no scope)", producer.version)).strip(), _NAME_LENGTH)
+    yield style.head(f"{shortened(producer.service or 'unknown service', _NAME_LENGTH)}: {scope}")
+    dialects = ", ".join(dialect for dialect, _ in sent.dialects.most_common())
+    records = f", {sent.log_records} log records" if sent.log_records else ""
+    yield f"  dialect {dialects}: {sent.spans} spans{records}; tells of {_counted(diagnosis.calls, 'call')}"
+    # One switch mostly governs several facts: they are listed together.
+    alike: dict[tuple[str, Remedy], list[Missing]] = {}
+    for missing in diagnosis.missing:
+        alike.setdefault((missing.grade, missing.remedy), []).append(missing)
+    for (grade, shared), group in alike.items():
+        yield from _missing_lines(grade, shared, group, style)
+    if not diagnosis.missing:
+        yield f"  {style.good('nothing is missing')}"
+
+
+def _missing_lines(grade: str, remedy: Remedy, group: Sequence[Missing], style: Style) -> Iterator[str]:
+    word = style.bad("problem") if grade == "problem" else style.doubtful("note")
+    never = "; never recorded by this producer" if remedy.never else ""
+    yield f"  {word}: {', '.join(missing.what for missing in group)}{never}"
+    # Where no call is seen, what is missing of it needs no words of its own.
+    for missing in group[:1] if group[0].fact == "calls" else group:
+        lost = f"; not evaluated: {_named(missing.not_evaluated)}" if missing.not_evaluated else ""
+        less = f"; the judge is shown less: {_named(missing.shown_less)}" if missing.shown_less else ""
+        yield f"    {missing.cost}{lost}{less}"
+    yield f"    {'instead' if remedy.never else 'do'}: {remedy.how}"
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"

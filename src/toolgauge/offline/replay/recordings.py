@@ -2,26 +2,53 @@
 
 A file is one request (`*.otlp.pb`, `*.logs.otlp.pb`), OTLP JSON (one request, or one a line), or a stream of
 length-delimited requests (`*.otlp`), each optionally compressed (`.gz`, `.xz`). Files given together are one
-recording: their requests are merged by time, whatever their names. Streams are read as they are used.
+recording: their requests are merged by time, whatever their names. Streams are read as they are used. How a file begins
+shows how it is compressed, as standard input has no name, and names may be wrong.
 """
 
+import gzip
 import heapq
 import io
+import lzma
+import sys
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import DecodeError, RecordingError
-from toolgauge.offline.compressed import STDIN, UNREADABLE, decompressed, opened
 from toolgauge.otlp.otlp_json import requests_from_json
 from toolgauge.otlp.recorded_time import newest_time_ns
+
+STDIN = "-"
+# What reading may raise.
+UNREADABLE = (OSError, EOFError, lzma.LZMAError, zlib.error)
+
+_GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
+
+
+def opened(file: str) -> io.BufferedReader:
+    """Open a file as it is; `-` is standard input, which stays open."""
+    if file == STDIN:
+        # A copy of the descriptor: closing it must not close standard input.
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    return Path(file).open("rb")
+
+
+def decompressed(source: io.BufferedReader) -> io.BufferedIOBase:
+    """Read what is in it; closing this leaves a compressed `source` open."""
+    beginning = source.peek(len(_XZ))
+    if beginning.startswith(_GZIP):
+        return gzip.open(source)
+    return lzma.open(source) if beginning.startswith(_XZ) else source
+
 
 _ENDINGS = (".otlp.pb", ".otlp", ".json", ".jsonl")
 _COMPRESSIONS = (".gz", ".xz")
 _MAX_REQUEST_BYTES = 1 << 30
-_TELLING_BYTES = 1 << 16
-_TELLING_KEYS = (b'"resourceSpans"', b'"resourceLogs"', b'"resourceMetrics"')
+_SNIFFED_BYTES = 1 << 16
+_OTLP_KEYS = (b'"resourceSpans"', b'"resourceLogs"', b'"resourceMetrics"')
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -80,10 +107,10 @@ def _is_recording(file: Path) -> bool:
         return name.endswith(_ENDINGS)
     try:
         with opened(str(file)) as source, decompressed(source) as stream:
-            beginning = stream.read(_TELLING_BYTES)
+            beginning = stream.read(_SNIFFED_BYTES)
     except UNREADABLE:
         return True  # reading it will say what is wrong
-    return any(key in beginning for key in _TELLING_KEYS)
+    return any(key in beginning for key in _OTLP_KEYS)
 
 
 def _without_compression(name: str) -> str:

@@ -19,7 +19,7 @@ _FIRST_CALL = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class ActualCall:
     """One call as a case tells it. `arguments` and `result` are read already."""
 
     name: str
@@ -32,7 +32,7 @@ class Made:
     end_ns: int | None = None
 
 
-class Story:
+class TrajectoryBuilder:
     """Calls and messages in their order; every `begin_turn` is one output of the model."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Story:
             self._turns += 1
             self._position = 0
 
-    def call(self, made: Made) -> None:
+    def call(self, made: ActualCall) -> None:
         """Add a call to the turn that is open."""
         order = len(self._calls)
         span = SpanRef(_TRACE_ID, f"{order + _FIRST_CALL:016x}")
@@ -108,7 +108,7 @@ class Story:
         self._messages.append(Message(role="system", text=text, turn=self._turns))
 
     def trajectory(self, tools_offered: tuple[ToolDefinition, ...] | None = None) -> Trajectory:
-        """Close the story."""
+        """Make the trajectory."""
         return Trajectory(
             scope="trace",
             trace_id=_TRACE_ID,

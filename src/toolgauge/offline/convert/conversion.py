@@ -8,16 +8,16 @@ from pathlib import Path
 from toolgauge.config.references import read_references
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.offline.convert import adk, agentevals, promptfoo, ragas, uipath
+from toolgauge.offline.convert import from_adk, from_agentevals, from_promptfoo, from_ragas, from_uipath
 from toolgauge.offline.convert.draft import Document, Draft, Notes, Reader
 from toolgauge.service.evaluators import make_evaluator
 
 FORMATS: Mapping[str, Reader] = {
-    "UiPath": uipath,
-    "ADK": adk,
-    "Ragas": ragas,
-    "agentevals": agentevals,
-    "promptfoo": promptfoo,
+    "UiPath": from_uipath,
+    "ADK": from_adk,
+    "Ragas": from_ragas,
+    "agentevals": from_agentevals,
+    "promptfoo": from_promptfoo,
 }
 
 

@@ -148,8 +148,7 @@ class Faulty(RightTool):
     ],
 )
 def test_what_an_evaluator_asked_before_it_broke_stays(how: str, error: str):
-    said = [step for step in asked(inquiry(Faulty(how=how), run("find")), max_pauses=10) if step is not None]
-    (_, first), (target, last) = said
+    (_, first), (target, last) = asked(inquiry(Faulty(how=how), run("find")), max_pauses=10)
     assert isinstance(first, Question)
     assert target is None
     assert isinstance(last, Errored)

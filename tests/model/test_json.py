@@ -4,11 +4,9 @@ from collections.abc import Callable, Hashable
 
 import pytest
 
-from tests.score.support import finished
 from toolgauge.assemble.canonical import value_key
 from toolgauge.model.json import Json, is_large, spelled
 from toolgauge.score.identities import Identities, canonical
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.python_equality import PythonEquality
 
 # Its multiples have the hash 0.
@@ -31,20 +29,20 @@ def call_keys() -> Callable[[Json], Hashable]:
 
 
 def set_keys() -> Callable[[Json], Hashable]:
-    return lambda value: finished(canonical({"n": [value]}, Pacer()))
+    return lambda value: canonical({"n": [value]})
 
 
 def identities() -> Callable[[Json], Hashable]:
-    known, pacer = Identities(), Pacer()
-    return lambda value: (finished(known.of(value, pacer)), finished(known.of([value], pacer)))
+    known = Identities()
+    return lambda value: (known.of(value), known.of([value]))
 
 
 def numbers_of_python() -> Callable[[Json], Hashable]:
-    equality = PythonEquality(Pacer())
+    equality = PythonEquality()
 
     def key(value: Json) -> Hashable:
         within: list[Json] = [value, [value], {"n": value}, [[value], value]]
-        return tuple(finished(equality.key(one)) for one in within)
+        return tuple(equality.key(one) for one in within)
 
     return key
 

@@ -177,12 +177,8 @@ def test_cases_that_are_none_say_why(wanted: JsonObject, made: JsonObject, messa
     assert outcome.message.startswith(message)
 
 
-def test_many_calls_pause():
+def test_many_calls_are_compared():
     called = trajectory(*(tool_call("a", {"x": number}) for number in range(5_000)))
     reference = expected(*(expect("a", {"x": number}) for number in range(5_000)))
     for evaluator in (ToolTrajectory(), IN_ORDER, ANY_ORDER, PARAMETERS):
-        evaluations = list(evaluator.evaluate(called, reference))
-        assert len(evaluations) > 10
-        assert evaluations[-1] is not None
-        assert isinstance(evaluations[-1][1], Scored)
-        assert evaluations[-1][1].value == 1.0
+        assert scored(evaluator, called, reference).value == 1.0

@@ -1,5 +1,7 @@
 """`agentevals.trajectory_match`: what agentevals 0.0.9 gave for these cases, and what a trajectory makes of them."""
 
+import time
+
 import pytest
 from msgspec.structs import replace
 from pydantic import ValidationError
@@ -275,12 +277,14 @@ def test_hidden_calls_no_reference_and_references_of_ours_are_no_score():
 def test_thousands_of_calls_of_one_tool_are_told_apart_by_their_arguments():
     made = asked(*[tool_call("a", {"x": number}) for number in range(3000)])
     wanted = expected(*[expect("a", {"x": number}) for number in reversed(range(3000))])
+    started = time.process_time()
     outcomes = list(TrajectoryMatch(trajectory_match_mode="unordered").evaluate(made, wanted))
-    assert outcomes[-1] == (None, Scored(value=1.0, explanation="the calls match (unordered)"))
-    assert outcomes.count(None) < 100
+    assert outcomes == [(None, Scored(value=1.0, explanation="the calls match (unordered)"))]
+    # Comparing each with each takes minutes.
+    assert time.process_time() - started < 5
 
 
-def test_deep_and_wide_arguments_are_compared_with_pauses():
+def test_deep_and_wide_arguments_are_compared():
     deep: Json = 1
     for _ in range(50_000):
         deep = [deep]
@@ -288,6 +292,4 @@ def test_deep_and_wide_arguments_are_compared_with_pauses():
     judged = asked(*[tool_call("a", {"deep": deep, "wide": wide}, turn=0)] * 3)
     wanted = expected(*[replace(expect("a", {"deep": deep, "wide": [*wide]}), group=1)] * 3)
     outcomes = list(TrajectoryMatch().evaluate(judged, wanted))
-    assert outcomes.count(None) > 20
-    assert isinstance(outcomes[-1], tuple)
-    assert outcomes[-1][1] == Scored(value=1.0, explanation="the calls match (strict)")
+    assert outcomes == [(None, Scored(value=1.0, explanation="the calls match (strict)"))]

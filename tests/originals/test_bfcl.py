@@ -262,11 +262,10 @@ def test_schemas_that_refer_to_themselves_end():
     assert scored(Ast(), judged, expected(expect("book", {"city": "rome"}))).value == 1
 
 
-def test_large_values_are_compared_with_pauses():
+def test_large_values_are_compared():
     text = "Rome, " * 200_000
     tags: list[Json] = [f"tag {number}" for number in range(10_000)]
     judged = offering(tool_call("book", {"city": text, "tags": tags}))
     wanted = expected(expect("book", {"city": text.upper(), "tags": [*tags]}))
     outcomes = list(Ast().evaluate(judged, wanted))
-    assert outcomes.count(None) > 15
-    assert outcomes[-1] == (None, Scored(value=1.0, explanation="the calls are accepted"))
+    assert outcomes == [(None, Scored(value=1.0, explanation="the calls are accepted"))]

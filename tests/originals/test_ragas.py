@@ -117,13 +117,10 @@ def test_a_reference_that_the_original_does_not_know_is_an_error():
     assert evaluation[1].error_type == "unsupported_reference"
 
 
-def test_depth_is_no_limit_and_work_pauses():
+def test_depth_is_no_limit():
     deep: Json = 1
     for _ in range(5_000):
         deep = [{"a": deep}]
     called = trajectory(tool_call("a", {"x": deep}))
     for evaluator in (ToolCallF1(), SORTED):
-        evaluations = list(evaluator.evaluate(called, expected(expect("a", {"x": deep}))))
-        outcomes = [evaluation for evaluation in evaluations if evaluation is not None]
-        assert len(outcomes) == 1
-        assert len(evaluations) > 5
+        assert scored(evaluator, called, expected(expect("a", {"x": deep}))).value == 1.0

@@ -1,12 +1,11 @@
 """Alignment against brute force: no way of pairing has a greater total, and ties do not flicker."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.score.support import finished
 from toolgauge.score.align import Alignment, Order, align
 from toolgauge.score.weights import Item, Weigh
 
@@ -19,8 +18,7 @@ Matrix = Sequence[Sequence[float | None]]
 
 
 def weigh_by(matrix: Matrix) -> Weigh:
-    def weigh(expected: int, actual: int) -> Generator[None, None, float | None]:
-        yield
+    def weigh(expected: int, actual: int) -> float | None:
         return matrix[expected][actual]
 
     return weigh
@@ -56,9 +54,7 @@ def is_ordered(pairs: Sequence[tuple[int, int]], groups: Sequence[int]) -> bool:
 
 
 def aligned(matrix: Matrix, columns: int, order: Order, groups: Sequence[int] = ()) -> Alignment:
-    return finished(
-        align(items(len(matrix), "e"), items(columns, "a", groups), weigh_by(matrix), order=order, peel=False)
-    )
+    return align(items(len(matrix), "e"), items(columns, "a", groups), weigh_by(matrix), order=order, peel=False)
 
 
 def assert_sound(alignment: Alignment, matrix: Matrix, columns: int) -> None:
@@ -117,15 +113,14 @@ def share(expected: dict[str, int], actual: dict[str, int]) -> float:
 
 
 def align_calls(expected: Sequence[Call], actual: Sequence[Call], *, peel: bool, order: Order = "any") -> Alignment:
-    def weigh(row: int, column: int) -> Generator[None, None, float | None]:
-        yield from ()
+    def weigh(row: int, column: int) -> float | None:
         return share(expected[row][1], actual[column][1])
 
     sides = [
         [Item(kind=name, key=tuple(sorted(args.items())), group=group) for group, (name, args) in enumerate(calls)]
         for calls in (expected, actual)
     ]
-    return finished(align(sides[0], sides[1], weigh, peel=peel, order=order))
+    return align(sides[0], sides[1], weigh, peel=peel, order=order)
 
 
 @settings(max_examples=300, deadline=None)

@@ -6,12 +6,10 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.score.support import finished
 from toolgauge.model.json import Json
 from toolgauge.score.compare import Comparison, compare, describe
 from toolgauge.score.identities import Identities, canonical
 from toolgauge.score.moments import moment
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.rules import (
     Casefold,
     Contains,
@@ -67,7 +65,7 @@ RULES: st.SearchStrategy[Rule] = st.sampled_from(
 
 
 def compared(rule: Rule, expected: Json, actual: Json) -> Comparison:
-    return finished(compare(rule, expected, actual, where="x", pacer=Pacer()))
+    return compare(rule, expected, actual, where="x")
 
 
 @settings(max_examples=400, deadline=None)
@@ -89,7 +87,7 @@ def test_every_value_meets_itself_under_every_rule(rule: Rule, value: Json):
 @settings(max_examples=400, deadline=None)
 @given(VALUES, VALUES)
 def test_exact_and_canonical_keys_agree_and_do_not_depend_on_sides(first: Json, second: Json):
-    same = finished(canonical(first, Pacer())) == finished(canonical(second, Pacer()))
+    same = canonical(first) == canonical(second)
     assert same == (compared(Exact(), first, second).value == 1)
     assert same == (compared(Exact(), second, first).value == 1)
     assert same == (compared(Similarity(), first, second).value == 1)
@@ -111,7 +109,7 @@ def turned(value: Json) -> Json:
 @settings(max_examples=300, deadline=None)
 @given(VALUES)
 def test_the_order_of_keys_does_not_matter(value: Json):
-    assert finished(canonical(value, Pacer())) == finished(canonical(turned(value), Pacer()))
+    assert canonical(value) == canonical(turned(value))
 
 
 KEYS = st.sampled_from([Step(), Step(key=""), Step(key="0"), Step(place=0)])
@@ -127,7 +125,7 @@ def scopes(draw: st.DrawFn) -> Scope:
 @settings(max_examples=400, deadline=None)
 @given(scopes(), VALUES, VALUES)
 def test_rules_of_places_never_break_a_comparison(scope: Scope, expected: Json, actual: Json):
-    comparison = finished(compare(scope, expected, actual, where="x", pacer=Pacer()))
+    comparison = compare(scope, expected, actual, where="x")
     assert 0 <= comparison.value <= 1
     assert (comparison.value == 1) == (not comparison.differences)
 
@@ -136,8 +134,8 @@ def test_rules_of_places_never_break_a_comparison(scope: Scope, expected: Json, 
 @given(st.lists(VALUES, max_size=5))
 def test_numbers_of_values_are_equal_for_equal_values_only(values: list[Json]):
     identities = Identities()
-    numbers = [finished(identities.of(value, Pacer())) for value in values]
-    keys = [finished(canonical(value, Pacer())) for value in values]
+    numbers = [identities.of(value) for value in values]
+    keys = [canonical(value) for value in values]
     assert [[one == other for other in numbers] for one in numbers] == [
         [one == other for other in keys] for one in keys
     ]

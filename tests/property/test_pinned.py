@@ -3,14 +3,13 @@
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.score.support import finished, trajectory
+from tests.score.support import trajectory
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import JsonObject
 from toolgauge.offline.cases.actual import trajectory_of
 from toolgauge.score.align import MAX_PAIRS, Alignment, Order, align
 from toolgauge.score.argument_rules import ArgumentRules
 from toolgauge.score.arguments import ArgumentComparer, Terms
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.schemas import Schemas
 from toolgauge.score.sides import make_sides
 
@@ -26,15 +25,14 @@ def comparer_of(expected: list[JsonObject], actual: list[JsonObject]) -> Argumen
     terms = Terms(rules=RULES, schemas=Schemas(trajectory()))
     calls = trajectory_of({"calls": [{"name": "t", "args": args} for args in actual]}).calls
     wanted = [ExpectedCall(name="t", args=args) for args in expected]
-    pacer = Pacer()
-    sides = finished(make_sides(wanted, calls, names_only=False, pacer=pacer, equals_meet=terms.equals_meet))
-    return ArgumentComparer(sides, terms, pacer)
+    sides = make_sides(wanted, calls, names_only=False, equals_meet=terms.equals_meet)
+    return ArgumentComparer(sides, terms)
 
 
 def aligned(
     expected: list[JsonObject], actual: list[JsonObject], *, max_pairs: int = MAX_PAIRS, order: Order = "any"
 ) -> Alignment:
-    return finished(comparer_of(expected, actual).aligned(order=order, max_pairs=max_pairs))
+    return comparer_of(expected, actual).aligned(order=order, max_pairs=max_pairs)
 
 
 def whole(alignment: Alignment) -> int:
@@ -62,11 +60,11 @@ def test_far_beyond_the_bound_no_call_is_paired_twice_nor_better_than_it_is(
 ):
     assume(len(expected) * len(actual) > max_pairs)
     comparer = comparer_of(expected, actual)
-    alignment = finished(comparer.aligned(max_pairs=max_pairs))
+    alignment = comparer.aligned(max_pairs=max_pairs)
     rows, columns = [pair.expected for pair in alignment.pairs], [pair.actual for pair in alignment.pairs]
     assert sorted([*rows, *alignment.missing]) == list(range(len(expected)))
     assert sorted([*columns, *alignment.unexpected]) == list(range(len(actual)))
-    assert all(finished(comparer.weigh(pair.expected, pair.actual)) == pair.value for pair in alignment.pairs)
+    assert all(comparer.weigh(pair.expected, pair.actual) == pair.value for pair in alignment.pairs)
 
 
 @settings(max_examples=200, deadline=None)
@@ -74,7 +72,7 @@ def test_far_beyond_the_bound_no_call_is_paired_twice_nor_better_than_it_is(
 def test_below_the_bound_pins_change_nothing(expected: list[JsonObject], actual: list[JsonObject], order: Order):
     comparer = comparer_of(expected, actual)
     sides = comparer.sides
-    plain = finished(align(sides.slot_items, sides.call_items, comparer.weigh, order=order, peel=comparer.may_peel))
+    plain = align(sides.slot_items, sides.call_items, comparer.weigh, order=order, peel=comparer.may_peel)
     assert aligned(expected, actual, order=order) == plain
 
 

@@ -1,12 +1,11 @@
 """Runs that are nearly as expected are paired without the solvers, and just as they would pair them."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.score.support import finished
 from toolgauge.score import align as module
 from toolgauge.score.align import Alignment, Order, align
 from toolgauge.score.weights import Item
@@ -31,25 +30,22 @@ def runs(draw: st.DrawFn) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]
 def aligned(
     expected: Sequence[tuple[str, int]], actual: Sequence[tuple[str, int]], groups: Sequence[int], order: Order
 ) -> Alignment:
-    def weigh(row: int, column: int) -> Generator[None, None, float | None]:
-        yield
+    def weigh(row: int, column: int) -> float | None:
         # Equal for equal parity, never for 5: as far apart as a share of two arguments can be.
         wanted, found = expected[row][1], actual[column][1]
         return None if wanted == 5 else 0.5 if wanted % 2 == found % 2 else 0.0
 
-    return finished(
-        align(
-            [Item(kind=kind, key=key, group=place) for place, (kind, key) in enumerate(expected)],
-            [Item(kind=kind, key=key, group=group) for (kind, key), group in zip(actual, groups, strict=True)],
-            weigh,
-            order=order,
-            peel=order == "any",
-        )
+    return align(
+        [Item(kind=kind, key=key, group=place) for place, (kind, key) in enumerate(expected)],
+        [Item(kind=kind, key=key, group=group) for (kind, key), group in zip(actual, groups, strict=True)],
+        weigh,
+        order=order,
+        peel=order == "any",
     )
 
 
-def _nothing_is_plain(*_: object, **__: object) -> Generator[None, None, None]:
-    yield
+def _nothing_is_plain(*_: object, **__: object) -> None:
+    pass
 
 
 @given(

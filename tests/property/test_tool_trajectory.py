@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.score.support import expected, finished, judge, tool_call, trajectory
+from tests.score.support import expected, judge, tool_call, trajectory
 from toolgauge.evaluators.tool_trajectory import Mode, ToolTrajectory
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import JsonObject
@@ -138,7 +138,7 @@ def test_the_script_has_a_line_for_every_call_and_every_missing_one(
     mode: Mode, calls: list[ExpectedCall], run: Trajectory
 ):
     evaluator = ToolTrajectory(mode=mode)
-    lines = finished(evaluator.edit_script(calls, run.calls, run))
+    lines = evaluator.edit_script(calls, run.calls, run)
     (outcome,) = judge(evaluator, run, expected(*calls))
     words = [line[2:].split()[0] for line in lines]
     swaps = words.count("swap")

@@ -1,7 +1,6 @@
 """Builders of trajectories, calls and references for the tests of scoring."""
 
-from collections.abc import Generator, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -15,7 +14,6 @@ from toolgauge.model.ports import Evaluator
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import CallState, Message, ToolCall, Trajectory, TrajectoryScope
 
-T = TypeVar("T")
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
@@ -130,15 +128,6 @@ def not_evaluated(evaluator: Evaluator, judged: Trajectory, reference: Expected 
     (outcome,) = judge(evaluator, judged, reference)
     assert isinstance(outcome, NotEvaluated), outcome
     return outcome.reason
-
-
-def finished(work: Generator[None, None, T]) -> T:
-    """Run a generator of pauses to its end and return what it returns."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value
 
 
 def sides(difference: Difference) -> tuple[Json, Json]:

@@ -1,8 +1,10 @@
-"""Runs of thousands of calls: the event loop gets its turn within the passes that look at every call."""
+"""Runs of thousands of calls take little time."""
+
+import time
 
 import pytest
 
-from tests.score.support import expected
+from tests.score.support import expected, scored
 from toolgauge.evaluators.tool_call_accuracy import ToolCallAccuracy
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.evaluators.tool_call_f1 import ToolCallF1
@@ -18,9 +20,11 @@ CALLS = 5_000
 @pytest.mark.parametrize(
     "evaluator", [ToolCallArgs(), ToolCallF1(), ToolCallOrder(), ToolCallAccuracy()], ids=lambda one: type(one).__name__
 )
-def test_calls_that_are_all_missing_and_all_unexpected_are_looked_at_with_pauses(evaluator: Evaluator):
+def test_calls_that_are_all_missing_and_all_unexpected_take_little_time(evaluator: Evaluator):
     made: list[Json] = [{"name": f"made{number}", "args": {"x": 1}} for number in range(CALLS)]
     wanted = [ExpectedCall(name=f"wanted{number}", args={"x": 1}) for number in range(CALLS)]
-    said = list(evaluator.evaluate(trajectory_of({"calls": made}), expected(*wanted)))
-    # Six or more passes over both sides, and a pause every thousand steps.
-    assert said.count(None) >= 40
+    run, reference = trajectory_of({"calls": made}), expected(*wanted)
+    started = time.process_time()
+    assert scored(evaluator, run, reference).value == 0
+    # Ten times what was measured, because test machines are shared.
+    assert time.process_time() - started < 3

@@ -1,11 +1,12 @@
 """More calls of one tool than all pairs can be weighed of: found by what is pinned down, where some arguments are free."""
 
 import random
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 
 import pytest
 
-from tests.score.support import expected, finished
+from tests.score.support import expected
+from tests.score.support import scored as scored_run
 from toolgauge.evaluators.tool_call_accuracy import ToolCallAccuracy
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.evaluators.tool_call_f1 import ToolCallF1
@@ -36,12 +37,7 @@ def wanted(extra: Mapping[str, Json], *, wrong: int = 0) -> list[ExpectedCall]:
 
 
 def scored(evaluator: Evaluator, calls: list[Json], reference: list[ExpectedCall]) -> Scored:
-    said = list(evaluator.evaluate(trajectory_of({"calls": calls}), expected(*reference)))
-    # Every call of either side is looked at more than once, and a pause is due every thousand steps.
-    assert said.count(None) >= 5
-    (outcome,) = [entry[1] for entry in said if entry is not None]
-    assert isinstance(outcome, Scored)
-    return outcome
+    return scored_run(evaluator, trajectory_of({"calls": calls}), expected(*reference))
 
 
 @pytest.mark.parametrize(
@@ -126,14 +122,13 @@ def test_what_is_pinned_down_leaves_later_tools_enough_to_look_at():
     def side(name: str) -> list[Item]:
         return [Item(kind="a", key=(name, at)) for at in range(40)] + [Item(kind="b", key=(name, at)) for at in (0, 1)]
 
-    def weigh(expected: int, actual: int) -> Generator[None, None, float | None]:
-        yield from ()
+    def weigh(expected: int, actual: int) -> float | None:
         if expected < 40:
             return 0.5
         return {(40, 40): 0.9, (40, 41): 0.8, (41, 40): 0.8, (41, 41): 0.0}[expected, actual]
 
     pins = Numbers(*({"block": at % 4} for at in range(40)), {}, {})
-    alignment = finished(align(side("e"), side("a"), weigh, max_pairs=100, pins=pins))
+    alignment = align(side("e"), side("a"), weigh, max_pairs=100, pins=pins)
     assert [pair.value for pair in alignment.pairs[-2:]] == [0.8, 0.8]
 
 
@@ -142,18 +137,15 @@ def test_an_optional_call_does_not_take_what_a_required_one_pins_down():
         def given(self, actual: int) -> dict[str, int] | None:
             return {"id": 1, "part": 2} if actual == 0 else None
 
-    def weigh(expected: int, actual: int) -> Generator[None, None, float | None]:
-        yield from ()
+    def weigh(expected: int, actual: int) -> float | None:
         return 1.0 if actual == 0 else 0.1 * expected
 
     both = [Item(kind="t", key="a", optional=True), Item(kind="t", key="b")]
-    alignment = finished(
-        align(
-            both,
-            [Item(kind="t", key="c"), Item(kind="t", key="d")],
-            weigh,
-            max_pairs=3,
-            pins=OneCall({"id": 1, "part": 2}, {"id": 1}),
-        )
+    alignment = align(
+        both,
+        [Item(kind="t", key="c"), Item(kind="t", key="d")],
+        weigh,
+        max_pairs=3,
+        pins=OneCall({"id": 1, "part": 2}, {"id": 1}),
     )
     assert (1, 0) in [(pair.expected, pair.actual) for pair in alignment.pairs]

@@ -1,9 +1,11 @@
 """The scorer picks criteria, trusts no evaluator, and turns everything that happens into results."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar, cast
 
 import pytest
+from msgspec.structs import replace
 
 from tests.score.support import expect, expected, tool_call, trajectory, user
 from toolgauge.evaluators.known_tool import KnownTool
@@ -28,7 +30,6 @@ from toolgauge.model.outcomes import (
 from toolgauge.model.ports import Evaluation, Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, ToolKinds, When
-from toolgauge.score.pauses import Spent
 from toolgauge.score.scorer import Scorer
 
 
@@ -53,11 +54,14 @@ def criterion(
     )
 
 
-def score(judged: Trajectory, *criteria: Criterion, max_pauses: int = 2000) -> tuple[Result, ...]:
-    *pauses, results = Scorer(criteria, ToolKinds(), max_pauses=max_pauses).score(judged)
-    assert all(pause is None for pause in pauses)
-    assert results is not None
-    return results
+JUDGED = trajectory(tool_call("a"))
+FINE = Scored(value=1.0, explanation="fine")
+NOW_NS = 1_000_000_000_000
+MINUTE_NS = 60_000_000_000
+
+
+def score(judged: Trajectory, *criteria: Criterion) -> tuple[Result, ...]:
+    return Scorer(criteria, ToolKinds()).score(judged, NOW_NS)
 
 
 def only(judged: Trajectory, rule: Criterion) -> Outcome:
@@ -92,17 +96,23 @@ class Raises:
         raise ValueError("card 4111 is unknown")
 
 
-class NeverEnds:
+class CutOff:
+    """Judges the first call of each trajectory and is then cut off, as by a deadline, while `is_stuck`."""
+
     version: ClassVar[str] = "1"
-    level: ClassVar[Level] = "trajectory"
+    level: ClassVar[Level] = "call"
 
     def __init__(self) -> None:
+        self.is_stuck = True
+        self.evaluations = 0
         self.was_closed = False
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (a fake)
+        self.evaluations += 1
         try:
-            while True:
-                yield None
+            yield trajectory.calls[0], FINE
+            if self.is_stuck:
+                raise TimeoutError
         finally:
             self.was_closed = True
 
@@ -250,37 +260,112 @@ def test_an_exception_becomes_an_error_without_values_and_earlier_outcomes_stay(
     assert results[1].outcome == Errored(error_type="ValueError", message="the evaluator raised an exception")
 
 
-def test_an_evaluator_that_never_ends_is_cut_off_and_closed():
-    endless = NeverEnds()
-    outcome = only(trajectory(), criterion(endless))
-    assert outcome == Errored(error_type="timeout", message="the evaluator did not end and was cut off")
-    assert endless.was_closed
+def test_an_evaluator_that_is_cut_off_is_a_timeout_and_earlier_outcomes_and_other_criteria_stay():
+    stuck = CutOff()
+    results = score(trajectory(tool_call("a"), tool_call("b")), criterion(stuck), criterion())
+    assert [outcome_word(result.outcome) for result in results] == ["pass", "error", "pass", "pass"]
+    assert results[1].outcome == Errored(error_type="timeout", message="the evaluator did not end and was cut off")
+    assert stuck.was_closed
 
 
-def test_an_evaluator_that_takes_too_long_is_cut_off_and_the_others_have_their_time():
-    spent = Spent()
-    steps = Scorer([criterion(NeverEnds()), criterion()], ToolKinds()).score(trajectory(tool_call("a")), spent)
-    pauses = 0
-    for results in steps:
-        if results is not None:
-            assert [outcome_word(result.outcome) for result in results] == ["error", "pass"]
-            assert results[0].outcome == Errored(
-                error_type="timeout", message="the evaluator did not end and was cut off"
-            )
-        pauses += 1
-        spent.ns += 5_000_000
-    # Ten seconds of 5 ms each.
-    assert 2000 < pauses < 2010
+def test_the_deadline_stands_around_the_evaluation_of_one_criterion_only():
+    steps: list[str] = []
+
+    @contextmanager
+    def deadline(judged: Criterion) -> Generator[None]:
+        steps.append(f"enter {judged.name}")
+        yield
+        steps.append(f"leave {judged.name}")
+
+    class Noted(Yields):
+        def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+            steps.append("evaluate")
+            return super().evaluate(trajectory, expected)
+
+    criteria = [criterion(Noted((None, FINE)), name="one"), criterion(sample=0.0), criterion(Noted(), name="two")]
+    Scorer(criteria, ToolKinds(), deadline=deadline).score(JUDGED, NOW_NS)
+    assert steps == ["enter one", "evaluate", "leave one", "enter two", "evaluate", "leave two"]
+
+
+def test_a_deadline_that_has_passed_is_a_timeout_whatever_the_evaluator_yielded():
+    class TooLongError(TimeoutError):
+        pass
+
+    @contextmanager
+    def deadline(judged: Criterion) -> Generator[None]:  # noqa: ARG001 (a fake)
+        yield
+        raise TooLongError
+
+    (scored, error) = Scorer([criterion(Yields((None, FINE)))], ToolKinds(), deadline=deadline).score(JUDGED, NOW_NS)
+    assert outcome_word(scored.outcome) == "pass"
+    assert isinstance(error.outcome, Errored)
+    assert error.outcome.error_type == "timeout"
+
+
+def words(results: Sequence[Result]) -> list[str]:
+    return [outcome_word(result.outcome) for result in results]
+
+
+def test_three_timeouts_in_a_row_switch_a_criterion_off_for_that_service_for_ten_minutes():
+    stuck, switched_off = CutOff(), list[tuple[str, str | None]]()
+    scorer = Scorer(
+        [criterion(stuck, name="slow"), criterion(name="fine")],
+        ToolKinds(),
+        on_switched_off=lambda judged, service: switched_off.append((judged.name, service)),
+    )
+    shop, other = trajectory(tool_call("a"), service="shop"), trajectory(tool_call("a"), service="other")
+    for number in range(3):
+        assert switched_off == []
+        assert words(scorer.score(shop, NOW_NS + number)) == ["pass", "error", "pass"]
+    assert switched_off == [("slow", "shop")]
+
+    (off, fine) = scorer.score(shop, NOW_NS + 10 * MINUTE_NS)
+    assert off.outcome == NotEvaluated(
+        reason="overload", explanation="switched off for 10 minutes: 3 timeouts in a row"
+    )
+    assert (off.criterion, outcome_word(fine.outcome), stuck.evaluations) == ("slow", "pass", 3)
+    assert words(scorer.score(other, NOW_NS + 10 * MINUTE_NS)) == ["pass", "error", "pass"]
+    assert words(scorer.score(shop, NOW_NS + 10 * MINUTE_NS + 2)) == ["pass", "error", "pass"]
+    assert switched_off == [("slow", "shop")]
+
+
+def test_timeouts_that_are_not_in_a_row_switch_nothing_off():
+    slow, switched_off = CutOff(), list[str | None]()
+    scorer = Scorer([criterion(slow)], ToolKinds(), on_switched_off=lambda _, service: switched_off.append(service))
+    for is_stuck in (True, True, False, True, True):
+        slow.is_stuck = is_stuck
+        scorer.score(JUDGED, NOW_NS)
+    assert (slow.evaluations, switched_off) == (5, [])
+
+
+def test_a_new_scorer_knows_nothing_of_what_was_switched_off():
+    stuck = CutOff()
+    for _ in range(2):
+        scorer = Scorer([criterion(stuck)], ToolKinds())
+        for _ in range(4):
+            scorer.score(JUDGED, NOW_NS)
+    assert stuck.evaluations == 6
+
+
+def test_a_none_of_an_older_evaluator_is_ignored():
+    assert only(JUDGED, criterion(Yields(None, (None, FINE), None))) == replace(FINE, passed=True)
+
+
+def test_an_evaluator_may_return_its_outcomes():
+    class Returns:
+        version: ClassVar[str] = "1"
+        level: ClassVar[Level] = "trajectory"
+
+        def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterable[Evaluation]:  # noqa: ARG002 (a fake)
+            return [(None, FINE)]
+
+    assert only(JUDGED, criterion(Returns())) == replace(FINE, passed=True)
 
 
 def test_an_evaluator_that_yields_outcomes_for_ever_is_stopped_at_the_first_repeat():
     fine = (None, Scored(value=1.0, explanation="x"))
     results = score(trajectory(), criterion(Yields(*[fine] * 1000)))
     assert [outcome_word(result.outcome) for result in results] == ["pass", "error"]
-
-
-JUDGED = trajectory(tool_call("a"))
-FINE = Scored(value=1.0, explanation="fine")
 
 
 @pytest.mark.parametrize(
@@ -323,7 +408,9 @@ def test_an_evaluator_of_calls_that_says_nothing_found_none():
 
 
 def test_an_evaluator_that_will_not_be_closed_is_an_error_and_no_more():
-    class Stubborn(NeverEnds):
+    class Stubborn(CutOff):
+        level: ClassVar[Level] = "trajectory"
+
         def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Generator[Evaluation]:  # noqa: ARG002 (a fake)
             for _ in range(3):
                 try:

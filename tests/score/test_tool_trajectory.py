@@ -7,7 +7,6 @@ from tests.score.support import (
     expect,
     expected,
     expected_turns,
-    finished,
     not_evaluated,
     scored,
     sides,
@@ -237,7 +236,7 @@ def test_the_whole_script_is_one_line_a_step():
         tool_call("search"), tool_call("pay", {"x": 2}), tool_call("delete_all"), tool_call("log"), tool_call("ask")
     )
     reference = [expect("ask"), expect("search"), expect("pay", {"x": 1}), expect("book"), expect("log")]
-    assert finished(EXACT.edit_script(reference, called.calls, called)) == [
+    assert EXACT.edit_script(reference, called.calls, called) == [
         "  keep   `search`      (call 1)",
         "~ change `pay`         (call 2)",
         "+ insert `book`",

@@ -119,5 +119,5 @@ def test_evaluator_that_says_nothing_is_told_to_say_why():
 
 
 def test_evaluator_that_never_ends_is_cut_off():
-    with pytest.raises(AssertionError, match="would cut it off"):
+    with pytest.raises(AssertionError, match="would be cut off"):
         check_evaluator(Endless())

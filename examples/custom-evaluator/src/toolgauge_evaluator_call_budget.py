@@ -24,7 +24,7 @@ class CallBudget(BaseModel):
     max_calls: int = Field(default=10, ge=1)
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Yield one outcome; a long evaluation would yield `None` in between, at least every 5 ms."""
+        """Yield one outcome; an evaluation of more than 10 s is cut off."""
         del expected
         made = len(trajectory.calls)
         if not made:

@@ -11,7 +11,6 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.judge_view import JudgeView, exchanges_by_run, view_of_response
 from toolgauge.score.judged import JudgedByModel, labelled, question
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.questions import Writer
 
 
@@ -33,8 +32,8 @@ class Faithfulness(JudgedByModel):
         if not view.history:
             yield None, NotEvaluated(reason="no_content", explanation="nothing before the response was recorded")
             return
-        writer = Writer(self.max_history_chars, Pacer())
-        history = yield from writer.history(view)
+        writer = Writer(self.max_history_chars)
+        history = writer.history(view)
         target = writer.text(prompts.TARGET_RESPONSE, "assistant", response)
         yield None, question(prompts.FAITHFULNESS, (history, target), writer)
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, TypeAlias, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -14,14 +14,11 @@ from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.compare import compare, describe
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.rules import Similarity
 from toolgauge.score.selection import CallSelection, shown
 
 _WHOLE = "*"
 _MAX_TEXT = 4 * 1024 * 1024
-_CHARACTERS_PER_UNIT = 50
-_UNITS_PER_COPY = 3
 _DESCRIBED = 5
 _FENCE = "```"
 # One step of a path: `.name`, `name` at its beginning, or `[2]`.
@@ -86,15 +83,13 @@ class JsonSimilarity(CallSelection):
         if is_cut(answer):
             yield None, NotEvaluated(reason="truncated", explanation="the answer was too long to keep")
             return
-        yield None, (yield from self._compared(expected.answer.value, answer, Pacer()))
+        yield None, self._compared(expected.answer.value, answer)
 
-    def _compared(self, expected: Json, answer: str, pacer: Pacer) -> Generator[None, None, Outcome]:
+    def _compared(self, expected: Json, answer: str) -> Outcome:
         wanted = _structure(expected) if isinstance(expected, str) else expected
         found: Json = answer
         is_structured = isinstance(wanted, dict | list)
         if is_structured or not isinstance(wanted, str):
-            if pacer.due(len(answer) // _CHARACTERS_PER_UNIT):
-                yield
             found = _structure(answer) if is_structured else _read(answer)
         is_text = is_structured and isinstance(found, str)
         where = "answer"
@@ -107,8 +102,8 @@ class JsonSimilarity(CallSelection):
                 )
             wanted, found, where = parts, _picked(found, self.target_output_key), ""
         if self.subset:
-            found = yield from _pruned(wanted, found, pacer)
-        comparison = yield from compare(Similarity(), wanted, found, where=where, pacer=pacer)
+            found = _pruned(wanted, found)
+        comparison = compare(Similarity(), wanted, found, where=where)
         notes = [describe(difference) for difference in comparison.differences[:_DESCRIBED]]
         if is_text:
             notes = ["the answer is no JSON"]
@@ -176,7 +171,7 @@ def _steps(key: str) -> Iterator[_Step]:
         yield int(match[2]) if match[2] else match[1]
 
 
-def _pruned(expected: Json, actual: Json, pacer: Pacer) -> Generator[None, None, Json]:
+def _pruned(expected: Json, actual: Json) -> Json:
     """Copy the actual value without keys that are not expected; without recursion, as spans decide how deep it is."""
     top = _kept(expected, actual)
     stack: list[tuple[Json, Json]] = [(expected, top)]
@@ -186,14 +181,10 @@ def _pruned(expected: Json, actual: Json, pacer: Pacer) -> Generator[None, None,
             for name in copy:
                 copy[name] = _kept(wanted[name], copy[name])
                 stack.append((wanted[name], copy[name]))
-                if pacer.due(_UNITS_PER_COPY):
-                    yield
         elif isinstance(wanted, list) and isinstance(copy, list):
             for place, (item, found) in enumerate(zip(wanted, copy, strict=False)):
                 copy[place] = _kept(item, found)
                 stack.append((item, copy[place]))
-                if pacer.due(_UNITS_PER_COPY):
-                    yield
     return top
 
 

@@ -9,11 +9,8 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import CallSelection, nothing_to_judge, shown
 
-# So many calls are judged without a pause: about a millisecond of work.
-_CALLS_AT_A_TIME = 100
 # Names this long are not names; the hint looks no further.
 _COMPARED_LENGTH = 128
 _COMPARED_NAMES = 1000
@@ -32,14 +29,11 @@ class KnownTool(CallSelection):
         if not calls:
             yield None, nothing_to_judge(trajectory)
             return
-        pacer = Pacer()
         offered = trajectory.tools_offered
         names = None if offered is None else {tool.name: None for tool in offered}
         on_offer = self._usual
         others: dict[str, Outcome] = {}
-        for number, call in enumerate(calls, 1):
-            if number % _CALLS_AT_A_TIME == 0:
-                yield None
+        for call in calls:
             name = call.name
             if names is not None and name in names:
                 yield call, on_offer.get(name) or on_offer.keep(name, _outcome(name, names))
@@ -47,9 +41,6 @@ class KnownTool(CallSelection):
             verdict = others.get(name)
             if verdict is None:
                 verdict = others[name] = _outcome(name, names)
-                # An invented name is compared with those on offer.
-                if pacer.due(len(names or ())):
-                    yield None
             yield call, verdict
 
 

@@ -13,7 +13,6 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.judge_view import final_answer, user_input
 from toolgauge.score.judged import JudgedByModel, fraction, question
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.questions import Writer
 
 
@@ -36,11 +35,11 @@ class OutputJudge(JudgedByModel):
         if not output:
             yield None, NotEvaluated(reason="no_content", explanation="the final answer was not recorded")
             return
-        writer = Writer(self.max_history_chars, Pacer())
+        writer = Writer(self.max_history_chars)
         asked = user_input(trajectory) if self.include_inputs else ""
         sections = [writer.text(prompts.INPUT, "user", asked)] if asked else []
         if self.include_calls:
-            sections.append((yield from writer.calls(prompts.TRAJECTORY, self.calls(trajectory))))
+            sections.append(writer.calls(prompts.TRAJECTORY, self.calls(trajectory)))
         sections.append(writer.text(prompts.OUTPUT, "assistant", output))
         if expected is not None and expected.answer is not None:
             sections.append(writer.text(prompts.EXPECTED_OUTPUT, "assistant", expected.answer.value))

@@ -1,6 +1,6 @@
 """`tool_call_accuracy`: were the right calls made with the right arguments, in the right order?"""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from toolgauge.model.expected import ExpectedCall
@@ -9,13 +9,11 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison, Figures
 from toolgauge.score.compare import describe
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.sides import NOTHING_MADE, not_observable, readable_arguments
 from toolgauge.score.summary import counts, cut_short_note, greedy_note, leftovers
 
 _MAX_DIFFERENCES = 20
 _DESCRIBED = 4
-_UNITS_PER_PAIR = 40
 
 
 class ToolCallAccuracy(ArgumentComparison):
@@ -44,29 +42,26 @@ class ToolCallAccuracy(ArgumentComparison):
     ordered: bool = True
     strict: bool = False
 
-    def compared(
-        self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory, pacer: Pacer
-    ) -> Generator[None, None, Outcome]:
+    def compared(self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory) -> Outcome:
         """Compare the calls of one turn."""
         unobservable = not_observable(expected, calls)
         if unobservable is not None:
             return unobservable
-        comparer = yield from self.comparer(expected, calls, self.terms(trajectory), pacer)
+        comparer = self.comparer(expected, calls, self.terms(trajectory))
         sides = comparer.sides
-        alignment = yield from align(
+        alignment = align(
             sides.slot_items,
             sides.call_items,
             comparer.weigh,
             order="partial" if self.ordered else "any",
             peel=comparer.may_peel,
             pins=comparer,
-            pacer=pacer,
         )
         if expected and calls and not alignment.pairs and not alignment.missing:
             return NOTHING_MADE
-        return (yield from self._outcome(comparer, alignment, pacer))
+        return self._outcome(comparer, alignment)
 
-    def _outcome(self, comparer: ArgumentComparer, alignment: Alignment, pacer: Pacer) -> Generator[None, None, Scored]:
+    def _outcome(self, comparer: ArgumentComparer, alignment: Alignment) -> Scored:
         made, paired = len(comparer.sides.calls), len(alignment.pairs)
         wanted = paired + len(alignment.missing)
         parts = {**counts(alignment), "out_of_order": len(alignment.out_of_order)}
@@ -77,7 +72,7 @@ class ToolCallAccuracy(ArgumentComparison):
             return Scored(value=1.0, explanation="no call was expected and none was made", parts=parts)
         whole = sum(pair.value == 1.0 for pair in alignment.pairs)
         is_whole = whole == wanted == made
-        differences, figures = yield from _compared(comparer, alignment, pacer)
+        differences, figures = _compared(comparer, alignment)
         notes = [f"{whole} of {wanted} expected calls are right" if wanted else "no call was expected"]
         notes += [describe(difference) for difference in differences[:_DESCRIBED]]
         if len(differences) > _DESCRIBED:
@@ -97,19 +92,15 @@ class ToolCallAccuracy(ArgumentComparison):
         )
 
 
-def _compared(
-    comparer: ArgumentComparer, alignment: Alignment, pacer: Pacer
-) -> Generator[None, None, tuple[list[Difference], dict[str, float]]]:
+def _compared(comparer: ArgumentComparer, alignment: Alignment) -> tuple[list[Difference], dict[str, float]]:
     """Find the differences of the paired calls, and count their arguments that nobody expected."""
     differences: list[Difference] = []
     figures = Figures()
     for pair in alignment.pairs:
         is_asked = pair.value < 1 and len(differences) < _MAX_DIFFERENCES
-        agreement = yield from comparer.compare(pair.expected, pair.actual, explain=is_asked)
+        agreement = comparer.compare(pair.expected, pair.actual, explain=is_asked)
         figures.add(agreement)
         differences += agreement.differences
-        if pacer.due(_UNITS_PER_PAIR):
-            yield
     unexpected = figures.parts()
     return differences, {name: unexpected[name] for name in ("invented", "defaults", "volatile") if name in unexpected}
 

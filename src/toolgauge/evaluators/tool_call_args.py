@@ -1,6 +1,6 @@
 """`tool_call_args`: were the expected calls made with the expected arguments?"""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from toolgauge.model.expected import ExpectedCall
@@ -9,7 +9,6 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment
 from toolgauge.score.argument_report import report
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.rules import Exact, Similarity
 from toolgauge.score.sides import NOTHING_MADE, not_observable, nothing_expected
 
@@ -39,25 +38,23 @@ class ToolCallArgs(ArgumentComparison):
     subset: bool = False
     similarity: Literal["exact", "json"] = "exact"
 
-    def compared(
-        self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory, pacer: Pacer
-    ) -> Generator[None, None, Outcome]:
+    def compared(self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory) -> Outcome:
         """Compare the calls of one turn."""
         unanswerable = nothing_expected(expected, calls) or not_observable(expected, calls)
         if unanswerable is not None:
             return unanswerable
         default = Similarity() if self.similarity == "json" else Exact()
         terms = self.terms(trajectory, default=default, subset=self.subset)
-        comparer = yield from self.comparer(expected, calls, terms, pacer)
-        alignment = yield from comparer.aligned()
+        comparer = self.comparer(expected, calls, terms)
+        alignment = comparer.aligned()
         if not alignment.pairs and not alignment.missing:
             return NOTHING_MADE
-        return (yield from self._outcome(comparer, alignment))
+        return self._outcome(comparer, alignment)
 
-    def _outcome(self, comparer: ArgumentComparer, alignment: Alignment) -> Generator[None, None, Scored]:
+    def _outcome(self, comparer: ArgumentComparer, alignment: Alignment) -> Scored:
         wanted = len(alignment.pairs) + len(alignment.missing)
         whole = sum(pair.value == 1.0 for pair in alignment.pairs)
-        found = yield from report(comparer, alignment)
+        found = report(comparer, alignment)
         notes = [f"arguments are as expected in {whole} of {wanted} expected calls", *found.notes]
         if self.strict and whole < wanted:
             notes.append("strict: all of them have to be")

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, ClassVar, TypeGuard, cast
@@ -14,7 +14,6 @@ from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, S
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.globs import Globs
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import CallSelection, hidden_calls, shown
 
 _WRITTEN = re.compile(r"\s*+(>=|<=|==|!=|=|>|<|)\s*+(\d{1,9})\s*+")
@@ -140,9 +139,8 @@ class ToolCallCount(CallSelection):
             yield None, hidden_calls(trajectory)
             return
         if not self.counts and self.others is None:
-            yield None, (yield from self._as_expected(trajectory, expected))
+            yield None, self._as_expected(trajectory, expected)
             return
-        pacer = Pacer()
         made = Counter(call.name for call in self.calls(trajectory))
         found = dict.fromkeys(self.counts, 0)
         other: list[str] = []
@@ -152,22 +150,17 @@ class ToolCallCount(CallSelection):
                 found[rule] += calls
             if not matching:
                 other.append(name)
-            if pacer.due(1 + len(self._rules)):
-                yield None
         tallies = [_Tally(rule, shown(rule), count, found[rule]) for rule, count in self.counts.items()]
         if self.others is not None:
             tallies.append(_Tally("other tools", _other(other), self.others, sum(made[name] for name in other)))
         yield None, self._outcome(tallies)
 
-    def _as_expected(self, trajectory: Trajectory, expected: Expected | None) -> Generator[None, None, Outcome]:
+    def _as_expected(self, trajectory: Trajectory, expected: Expected | None) -> Outcome:
         """Count the calls of each tool that is expected."""
-        pacer = Pacer()
         bounds: dict[str, tuple[int, int]] = {}
         for call in self.expected_calls(() if expected is None else expected.calls, trajectory):
             least, most = bounds.get(call.name, (0, 0))
             bounds[call.name] = least + (0 if call.optional else call.repeat[0]), most + call.repeat[1]
-            if pacer.due():
-                yield
         if not bounds:
             return NotEvaluated(
                 reason="nothing_expected", explanation="neither `counts` nor `others` nor an expected call is given"
@@ -176,8 +169,6 @@ class ToolCallCount(CallSelection):
         tallies: list[_Tally] = []
         for name, (least, most) in bounds.items():
             tallies.append(_Tally(name, shown(name), _from_to(least, most), made[name]))
-            if pacer.due():
-                yield
         return self._outcome(tallies)
 
     def _outcome(self, tallies: Sequence["_Tally"]) -> Outcome:

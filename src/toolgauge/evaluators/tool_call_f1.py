@@ -1,6 +1,6 @@
 """`tool_call_f1`: were the expected calls made, and no others?"""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import ClassVar, Literal
 
@@ -9,7 +9,6 @@ from toolgauge.model.outcomes import Difference, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
 from toolgauge.score.arguments import ArgumentComparison
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.sides import Sides, not_observable, readable_arguments
 from toolgauge.score.summary import counts, cut_short_note, greedy_note, leftovers, unparsable_note
 
@@ -33,29 +32,22 @@ class ToolCallF1(ArgumentComparison):
 
     match: Literal["name", "name_and_args"] = "name_and_args"
 
-    def compared(
-        self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory, pacer: Pacer
-    ) -> Generator[None, None, Outcome]:
+    def compared(self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory) -> Outcome:
         """Compare the calls of one turn."""
         names_only = self.match == "name"
         unobservable = None if names_only else not_observable(expected, calls)
         if unobservable is not None:
             return unobservable
         terms = self.terms(trajectory)
-        comparer = yield from self.comparer(expected, calls, terms, pacer, names_only=names_only)
+        comparer = self.comparer(expected, calls, terms, names_only=names_only)
         sides = comparer.sides
 
-        def weigh(slot: int, call: int) -> Generator[None, None, float | None]:
-            value = yield from comparer.weigh(slot, call)
+        def weigh(slot: int, call: int) -> float | None:
+            value = comparer.weigh(slot, call)
             return value if value == 1.0 else None
 
-        alignment = yield from align(
-            sides.slot_items,
-            sides.call_items,
-            weigh,
-            peel=names_only or comparer.may_peel,
-            pins=comparer,
-            pacer=pacer,
+        alignment = align(
+            sides.slot_items, sides.call_items, weigh, peel=names_only or comparer.may_peel, pins=comparer
         )
         notes = [*leftovers(sides, alignment), *greedy_note(alignment), *cut_short_note(comparer)]
         if not names_only:

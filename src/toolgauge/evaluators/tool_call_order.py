@@ -1,6 +1,6 @@
 """`tool_call_order`: were the tools called in the expected order?"""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import ClassVar
 
@@ -9,7 +9,6 @@ from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, 
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
 from toolgauge.score.comparison import CallComparison
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.sides import Sides, make_sides
 from toolgauge.score.summary import counts, greedy_note, leftovers
 
@@ -41,16 +40,14 @@ class ToolCallOrder(CallComparison):
         expected: Sequence[ExpectedCall],
         calls: Sequence[ToolCall],
         trajectory: Trajectory,  # noqa: ARG002 (only calls count)
-        pacer: Pacer,
-    ) -> Generator[None, None, Outcome]:
+    ) -> Outcome:
         """Compare the calls of one turn."""
-        sides = yield from make_sides(expected, calls, names_only=True, pacer=pacer, kept=self._kept)
+        sides = make_sides(expected, calls, names_only=True, kept=self._kept)
 
-        def weigh(slot: int, call: int) -> Generator[None, None, float | None]:
-            yield from ()
+        def weigh(slot: int, call: int) -> float | None:
             return 1.0 if sides.may_pair(slot, call) else None
 
-        alignment = yield from align(sides.slot_items, sides.call_items, weigh, order="partial", pacer=pacer)
+        alignment = align(sides.slot_items, sides.call_items, weigh, order="partial")
         return self._outcome(sides, alignment, is_optional=bool(expected))
 
     def _outcome(self, sides: Sides, alignment: Alignment, *, is_optional: bool) -> Outcome:

@@ -1,6 +1,6 @@
 """`tool_call_output`: did the expected calls give back what they should?"""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 from msgspec import Struct
@@ -15,7 +15,6 @@ from toolgauge.score.compare import Comparison, compare, describe
 from toolgauge.score.comparison import CallComparison
 from toolgauge.score.identities import Identities
 from toolgauge.score.outputs import Failed, Output, Returned, Unseen, expected_error, opened, output_of
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.rules import Exact, Rule, Similarity
 from toolgauge.score.selection import shown
 from toolgauge.score.sides import Sides, make_sides
@@ -27,7 +26,6 @@ _DESCRIBED = 4
 _QUOTE = "`"
 # Comparing outputs costs more than comparing keys; beyond this, pairs are looked for near by.
 _MAX_PAIRS = 100_000
-_UNITS_PER_OUTPUT = 10
 # Arguments say which call an expected one is; outputs decide where they leave a choice, and where a third of the
 # arguments speaks for one call and the output for another: else the order of the calls would.
 _ARGUMENTS_WEIGH = 2.999999
@@ -62,27 +60,25 @@ class ToolCallOutput(CallComparison):
         expected: Sequence[ExpectedCall],
         calls: Sequence[ToolCall],
         trajectory: Trajectory,  # noqa: ARG002 (only calls count)
-        pacer: Pacer,
-    ) -> Generator[None, None, Outcome]:
+    ) -> Outcome:
         """Compare the calls of one turn."""
         if all(call.output is None for call in expected):
             return NotEvaluated(reason="nothing_expected", explanation="no output is expected")
         # Where no arguments are expected, calls with equal outputs are equal, and paired without looking at all pairs.
         names_only = all(call.args is None for call in expected)
-        sides = yield from make_sides(expected, calls, names_only=names_only, pacer=pacer, kept=self._kept)
-        weighing = yield from _weighing(sides, Similarity() if self.similarity == "json" else Exact(), pacer)
-        alignment = yield from align(
+        sides = make_sides(expected, calls, names_only=names_only, kept=self._kept)
+        weighing = _weighing(sides, Similarity() if self.similarity == "json" else Exact())
+        alignment = align(
             weighing.slot_items,
             weighing.call_items,
             weighing.weigh,
             # Shares of equal arguments and equal outputs are distances, and so is their sum; edit distances are not.
             peel=self.similarity == "exact",
             max_pairs=_MAX_PAIRS,
-            pacer=pacer,
         )
-        return (yield from self._outcome(weighing, alignment))
+        return self._outcome(weighing, alignment)
 
-    def _outcome(self, weighing: "_Weighing", alignment: Alignment) -> Generator[None, None, Outcome]:
+    def _outcome(self, weighing: "_Weighing", alignment: Alignment) -> Outcome:
         sides = weighing.sides
         judged = [pair for pair in alignment.pairs if sides.slots[pair.expected].output is not None]
         missing = [slot for slot in alignment.missing if sides.slots[slot].output is not None]
@@ -92,11 +88,9 @@ class ToolCallOutput(CallComparison):
         verdicts: list[_Verdict] = []
         whole = 0
         for pair in judged:
-            verdict = yield from weighing.verdict(pair)
+            verdict = weighing.verdict(pair)
             whole += verdict.value == 1.0
             verdicts.append(verdict)
-            if weighing.pacer.due(_UNITS_PER_OUTPUT):
-                yield
         if whole < wanted:
             unseen = _unseen(sides, weighing.outputs)
             if unseen is not None:
@@ -130,9 +124,9 @@ class _Verdict(Struct, frozen=True):
 class _Weighing:
     """Weighs pairs of calls by their arguments and outputs."""
 
-    __slots__ = ("_alike", "_rule", "call_items", "call_keys", "outputs", "pacer", "sides", "slot_items", "slot_keys")
+    __slots__ = ("_alike", "_rule", "call_items", "call_keys", "outputs", "sides", "slot_items", "slot_keys")
 
-    def __init__(self, sides: Sides, rule: Rule, pacer: Pacer) -> None:
+    def __init__(self, sides: Sides, rule: Rule) -> None:
         self.sides = sides
         self.outputs: tuple[Output, ...] = ()
         self.slot_items: tuple[Item, ...] = ()
@@ -141,10 +135,9 @@ class _Weighing:
         self.slot_keys: tuple[int | None, ...] = ()
         self.call_keys: tuple[int | None, ...] = ()
         self._rule = rule
-        self.pacer = pacer
         self._alike: dict[tuple[int, int], float] = {}
 
-    def read(self) -> Generator[None, None, None]:
+    def read(self) -> None:
         """Read the outputs of both sides."""
         identities = Identities()
         outputs: list[Output] = []
@@ -154,10 +147,8 @@ class _Weighing:
             outputs.append(output)
             key = None
             if isinstance(output, Returned):
-                key = yield from identities.of(output.value, self.pacer)
+                key = identities.of(output.value)
             call_keys.append(key)
-            if self.pacer.due(_UNITS_PER_OUTPUT):
-                yield
         known: dict[int, int] = {}
         slot_keys: list[int | None] = []
         for slot in self.sides.slots:
@@ -165,7 +156,7 @@ class _Weighing:
             if slot.output is not None:
                 # A call that may repeat is several slots with one output.
                 if id(slot.output) not in known:
-                    known[id(slot.output)] = yield from identities.of(opened(slot.output.value), self.pacer)
+                    known[id(slot.output)] = identities.of(opened(slot.output.value))
                 key = known[id(slot.output)]
             slot_keys.append(key)
         self.outputs, self.call_keys, self.slot_keys = tuple(outputs), tuple(call_keys), tuple(slot_keys)
@@ -179,7 +170,7 @@ class _Weighing:
             for index, (item, key) in enumerate(zip(self.sides.call_items, call_keys, strict=True))
         )
 
-    def weigh(self, slot: int, call: int) -> Generator[None, None, float | None]:
+    def weigh(self, slot: int, call: int) -> float | None:
         """Return how well the pair fits; `None` where ids forbid it."""
         if not self.sides.may_pair(slot, call):
             return None
@@ -189,13 +180,11 @@ class _Weighing:
             shared = 0 if found is None else sum(found.get(name) == key for name, key in wanted.items())
             compared = len(wanted.keys() | (found or {}).keys())
             arguments = shared / compared if compared else float(found is not None)
-            if self.pacer.due(compared // 4):
-                yield
         # A call whose output nobody asks for should not take the place of one that fits.
-        output = 0.5 if self.sides.slots[slot].output is None else (yield from self._output(slot, call))
+        output = 0.5 if self.sides.slots[slot].output is None else self._output(slot, call)
         return (_ARGUMENTS_WEIGH * arguments + output) / (_ARGUMENTS_WEIGH + 1)
 
-    def _output(self, slot: int, call: int) -> Generator[None, None, float]:
+    def _output(self, slot: int, call: int) -> float:
         expected, output = self.sides.slots[slot].output, self.outputs[call]
         if expected is None:
             return 0.0
@@ -210,18 +199,18 @@ class _Weighing:
         if isinstance(self._rule, Exact):
             return float(expected_error(expected) is True and _tells_error(output))
         if (wanted, found) not in self._alike:
-            self._alike[wanted, found] = (yield from self._compare(slot, call, "")).value
+            self._alike[wanted, found] = self._compare(slot, call, "").value
         return self._alike[wanted, found]
 
-    def _compare(self, slot: int, call: int, where: str) -> Generator[None, None, Comparison]:
+    def _compare(self, slot: int, call: int, where: str) -> Comparison:
         expected, output = self.sides.slots[slot].output, self.outputs[call]
         wanted = None if expected is None else opened(expected.value)
         found = output.value if isinstance(output, Returned) else None
-        return (yield from compare(self._rule, wanted, found, where=where, pacer=self.pacer))
+        return compare(self._rule, wanted, found, where=where)
 
-    def verdict(self, pair: Pair) -> Generator[None, None, _Verdict]:
+    def verdict(self, pair: Pair) -> _Verdict:
         """Say what is to be said of the output of a pair."""
-        value = yield from self._output(pair.expected, pair.actual)
+        value = self._output(pair.expected, pair.actual)
         if value == 1.0:
             return _Verdict(1.0)
         slot, output = self.sides.slots[pair.expected], self.outputs[pair.actual]
@@ -236,13 +225,13 @@ class _Weighing:
             case Unseen():
                 return _Verdict(value, f"the output of {shown(slot.name)} was not recorded")
             case Returned():
-                comparison = yield from self._compare(pair.expected, pair.actual, where)
+                comparison = self._compare(pair.expected, pair.actual, where)
                 return _Verdict(value, describe(comparison.differences[0]), comparison.differences)
 
 
-def _weighing(sides: Sides, rule: Rule, pacer: Pacer) -> Generator[None, None, _Weighing]:
-    weighing = _Weighing(sides, rule, pacer)
-    yield from weighing.read()
+def _weighing(sides: Sides, rule: Rule) -> _Weighing:
+    weighing = _Weighing(sides, rule)
+    weighing.read()
     return weighing
 
 

@@ -3,7 +3,6 @@
 A call whose every value stands verbatim in what the user said or tools returned needs no judge.
 """
 
-from collections.abc import Generator
 from typing import ClassVar
 
 from toolgauge.model.content import Recorded
@@ -12,7 +11,6 @@ from toolgauge.model.trajectory import ToolCall
 from toolgauge.score import prompts
 from toolgauge.score.judge_view import JudgeView
 from toolgauge.score.judged import JudgedCalls, unreadable_arguments
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.prompts import Prompt
 from toolgauge.score.traced import is_traced
 
@@ -30,12 +28,12 @@ class ToolParameterAccuracy(JudgedCalls):
     # Whether calls whose values can all be found are scored without asking.
     precheck: bool = True
 
-    def clear(self, call: ToolCall, view: JudgeView, pacer: Pacer) -> Generator[None, None, Outcome | None]:
+    def clear(self, call: ToolCall, view: JudgeView) -> Outcome | None:
         """Return what is clear without a judge."""
         unreadable = unreadable_arguments(call)
         if unreadable is not None or not self.precheck:
             return unreadable
         arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
-        if isinstance(arguments, dict) and (yield from is_traced(arguments, view, call.name, pacer)):
+        if isinstance(arguments, dict) and is_traced(arguments, view, call.name):
             return _PRECHECKED
         return None

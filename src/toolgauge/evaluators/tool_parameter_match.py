@@ -3,7 +3,7 @@
 After the proposal for Google ADK (google/adk-python issue 5643), with its open points decided.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
@@ -17,7 +17,6 @@ from toolgauge.score.align import Alignment
 from toolgauge.score.argument_report import report
 from toolgauge.score.argument_rules import ArgumentRules, check_key
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison, Terms
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.rules import Casefold, Contains, Exact, Numeric, Rule
 from toolgauge.score.sides import NOTHING_MADE, not_observable, nothing_expected
 
@@ -61,20 +60,16 @@ class ToolParameterMatch(ArgumentComparison):
             check_key(_place(key))
         return strategies
 
-    def compared(
-        self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory, pacer: Pacer
-    ) -> Generator[None, None, Outcome]:
+    def compared(self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory) -> Outcome:
         """Compare the calls of one turn."""
         unanswerable = nothing_expected(expected, calls) or not_observable(expected, calls)
         if unanswerable is not None:
             return unanswerable
-        comparer = yield from self.comparer(expected, calls, self._terms(trajectory), pacer)
-        alignment = yield from comparer.aligned(
-            order="partial" if self.ordered else "any", whole=self.match_mode != "name_only"
-        )
+        comparer = self.comparer(expected, calls, self._terms(trajectory))
+        alignment = comparer.aligned(order="partial" if self.ordered else "any", whole=self.match_mode != "name_only")
         if not alignment.pairs and not alignment.missing:
             return NOTHING_MADE
-        return (yield from self._outcome(comparer, alignment))
+        return self._outcome(comparer, alignment)
 
     def _terms(self, trajectory: Trajectory) -> Terms:
         terms = self.terms(
@@ -110,9 +105,9 @@ class ToolParameterMatch(ArgumentComparison):
             return {"rule": "numeric", "absolute": self.tolerance}
         return "casefold" if strategy == "casefold_exact" else strategy
 
-    def _outcome(self, comparer: ArgumentComparer, alignment: Alignment) -> Generator[None, None, Scored]:
+    def _outcome(self, comparer: ArgumentComparer, alignment: Alignment) -> Scored:
         matched, wanted = len(alignment.pairs), len(alignment.pairs) + len(alignment.missing)
-        found = yield from report(comparer, alignment)
+        found = report(comparer, alignment)
         if self.match_mode == "name_only":
             whole = sum(pair.value == 1.0 for pair in alignment.pairs)
             summary = f"arguments are as expected in {whole} of {wanted} expected calls"

@@ -10,9 +10,6 @@ from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.selection import CallSelection, nothing_to_judge, shown
 
-# So many calls are judged without a pause: about a millisecond of work.
-_CALLS_AT_A_TIME = 100
-
 
 class ToolSuccess(CallSelection):
     """1 for a call that was executed without an error, 0 for one that failed or was rejected.
@@ -31,9 +28,7 @@ class ToolSuccess(CallSelection):
             yield None, nothing_to_judge(trajectory)
         # Of most calls the same is to be said: one object a tool costs less to make, check and write.
         succeeded = self._usual
-        for number, call in enumerate(calls, 1):
-            if number % _CALLS_AT_A_TIME == 0:
-                yield None
+        for call in calls:
             if call.error is None and call.state == "executed":
                 yield call, succeeded.get(call.name) or succeeded.keep(call.name, _outcome(call))
             else:

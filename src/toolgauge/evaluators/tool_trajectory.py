@@ -1,6 +1,6 @@
 """`tool_trajectory`: were the expected calls made, in the expected order, and no others?"""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import ClassVar, Literal, TypeAlias
@@ -16,7 +16,6 @@ from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
 from toolgauge.score.compare import describe
 from toolgauge.score.edit_script import Edit, Free, edits, script_lines, script_summary
 from toolgauge.score.never_before import NeverBefore, Precedences, Waiting
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import has_failed
 from toolgauge.score.sides import Sides, not_observable, readable_arguments
 from toolgauge.score.summary import counts, cut_short_note, greedy_note, unparsable_note
@@ -93,16 +92,14 @@ class ToolTrajectory(ArgumentComparison):
         extra = self.mode in _FREE_EXTRAS if self.extra_calls is None else self.extra_calls == "free"
         return Free(extra=extra, missing=self.mode == "subset")
 
-    def compared(
-        self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory, pacer: Pacer
-    ) -> Generator[None, None, Outcome]:
+    def compared(self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory) -> Outcome:
         """Compare the calls of one turn."""
         unobservable = None if self.match == "name" else not_observable(expected, calls)
         if unobservable is not None:
             return unobservable
         made = [call for call in trajectory.calls if self.failed_calls == "count" or not has_failed(call)]
-        waiting = yield from self._precedences.check(calls, made, pacer)
-        story = yield from self._story(expected, calls, trajectory, pacer)
+        waiting = self._precedences.check(calls, made)
+        story = self._story(expected, calls, trajectory)
         base = self._base(story)
         if not isinstance(base, NotEvaluated):
             return self._scored(base, story, waiting)
@@ -110,29 +107,26 @@ class ToolTrajectory(ArgumentComparison):
 
     def edit_script(
         self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory
-    ) -> Generator[None, None, list[str]]:
+    ) -> list[str]:
         """Tell line by line what to do with the calls to get the expected ones."""
-        story = yield from self._story(expected, calls, trajectory, Pacer())
+        story = self._story(expected, calls, trajectory)
         return script_lines(story.script, story.sides)
 
-    def _story(
-        self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory, pacer: Pacer
-    ) -> Generator[None, None, "_Story"]:
+    def _story(self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory) -> "_Story":
         terms = self.terms(trajectory)
-        comparer = yield from self.comparer(expected, calls, terms, pacer, names_only=self.match == "name")
+        comparer = self.comparer(expected, calls, terms, names_only=self.match == "name")
         sides = comparer.sides
         in_order = self.mode in _ORDERED
-        alignment = yield from align(
+        alignment = align(
             sides.slot_items,
             sides.call_items,
             comparer.weigh,
             order="partial" if in_order else "any",
             peel=comparer.may_peel,
             pins=comparer,
-            pacer=pacer,
         )
-        script = yield from edits(sides, alignment, comparer.weigh, pacer, in_order=in_order, free=self._free)
-        differences = yield from _differences(sides, alignment, script, comparer)
+        script = edits(sides, alignment, comparer.weigh, in_order=in_order, free=self._free)
+        differences = _differences(sides, alignment, script, comparer)
         return _Story(sides=sides, comparer=comparer, alignment=alignment, script=script, differences=differences)
 
     def _base(self, story: "_Story") -> float | NotEvaluated:
@@ -213,7 +207,7 @@ _OF_CALLS = (_MISSING, _UNEXPECTED, _REPEATED, _OUT_OF_ORDER, _TOO_EARLY)
 
 def _differences(
     sides: Sides, alignment: Alignment, script: Sequence[Edit], comparer: ArgumentComparer
-) -> Generator[None, None, tuple[Difference, ...]]:
+) -> tuple[Difference, ...]:
     """Tell each step of the script that changes anything, in its order."""
     repeated = set(alignment.repeated)
     differences: list[Difference] = []
@@ -221,7 +215,7 @@ def _differences(
         if len(differences) >= _MAX_DIFFERENCES:
             break
         if edit.action == "change" and edit.slot is not None and edit.call is not None:
-            differences += (yield from comparer.compare(edit.slot, edit.call)).differences
+            differences += comparer.compare(edit.slot, edit.call).differences
         elif edit.action not in _AS_IS:
             differences.append(_difference(sides, edit, is_repeated=edit.call in repeated))
     return tuple(differences[:_MAX_DIFFERENCES])

@@ -1,6 +1,6 @@
 """`trajectory_judge`: how well do the calls meet a rubric? Asks a judge."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import ClassVar
 
 from pydantic import Field
@@ -13,7 +13,6 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.judge_view import final_answer, user_input
 from toolgauge.score.judged import JudgedByModel, fraction, question
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.questions import Writer
 from toolgauge.score.selection import hidden_calls
 
@@ -36,21 +35,19 @@ class TrajectoryJudge(JudgedByModel):
         if trajectory.hidden_turns:
             yield None, hidden_calls(trajectory)
             return
-        writer = Writer(self.max_history_chars, Pacer())
-        sections = yield from self._sections(trajectory, expected, writer)
+        writer = Writer(self.max_history_chars)
+        sections = self._sections(trajectory, expected, writer)
         instructions = prompts.with_rubric(prompts.TRAJECTORY_JUDGE, self.rubric, self.description)
         yield None, question(prompts.TRAJECTORY_JUDGE, sections, writer, instructions=instructions)
 
-    def _sections(
-        self, trajectory: Trajectory, expected: Expected | None, writer: Writer
-    ) -> Generator[None, None, list[str]]:
+    def _sections(self, trajectory: Trajectory, expected: Expected | None, writer: Writer) -> list[str]:
         asked = user_input(trajectory) if self.include_inputs else ""
         output = final_answer(trajectory)
         sections = [writer.text(prompts.INPUT, "user", asked)] if asked else []
         sections += [writer.text(prompts.OUTPUT, "assistant", output)] if output else []
         if expected is not None and expected.answer is not None:
             sections.append(writer.text(prompts.EXPECTED_OUTPUT, "assistant", expected.answer.value))
-        sections.append((yield from writer.calls(prompts.TRAJECTORY, self.calls(trajectory))))
+        sections.append(writer.calls(prompts.TRAJECTORY, self.calls(trajectory)))
         wanted = self.expected_calls(expected.calls, trajectory) if expected is not None else ()
         return [*sections, writer.expected_calls(wanted)] if wanted else sections
 

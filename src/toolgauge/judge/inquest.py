@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from toolgauge.judge.client import Exchange, Reply, Request
 from toolgauge.judge.form import Form
 from toolgauge.model.json import JsonObject
-from toolgauge.model.judging import Asking, Inquiry, Judged, JudgeEvaluator, Question
+from toolgauge.model.judging import Inquiry, Judged, JudgeEvaluator, Question
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import ToolCall
 
@@ -22,8 +22,11 @@ _MAX_QUESTIONS = 1000
 _INVALID = Errored(error_type="invalid_verdict", message="the judge gave no verdict of the form that was asked for")
 
 
-def asked(inquiry: Inquiry, max_pauses: int = _MAX_PAUSES) -> Iterator[Asking]:
-    """Yield what the evaluator yields as far as it keeps its contract, `None` as pauses included."""
+def asked(inquiry: Inquiry, max_pauses: int = _MAX_PAUSES) -> Iterator[tuple[ToolCall | None, Question | Outcome]]:
+    """Yield what the evaluator yields as far as it keeps its contract.
+
+    Evaluators from the days of pauses yield `None` between questions; one that yields nothing else is cut off.
+    """
     if inquiry.settled is not None:
         yield None, inquiry.settled
         return
@@ -36,7 +39,6 @@ def asked(inquiry: Inquiry, max_pauses: int = _MAX_PAUSES) -> Iterator[Asking]:
                 if pauses > max_pauses:
                     yield _broken("timeout", "the evaluator did not end and was cut off")
                     return
-                yield None
                 continue
             call, said = asking
             problem = targets.problem(call, said)

@@ -1,7 +1,7 @@
 """The stage beside `score`: inquiries come in, sets of outcomes go out when the judges have answered.
 
 Bounded: trajectories that wait or are being judged, calls in flight. A question is built only when a call is free,
-so prompts in memory are as few as calls; building pauses as often as the evaluator does. Whatever comes in comes out
+so prompts in memory are as few as calls. Whatever comes in comes out
 with exactly one set of outcomes, also when the process ends before the judges have answered.
 """
 
@@ -189,15 +189,11 @@ class Judges:
             await self._free.acquire()
             found: tuple[ToolCall | None, Question | Outcome] | None = None
             try:
-                for step in steps:
-                    if step is not None:
-                        found = step
-                        break
-                    await asyncio.sleep(0)
+                found = next(steps, None)
             finally:
                 if found is None or not isinstance(found[1], Question):
                     self._free.release()
-            # Also between questions, however few pauses the evaluator makes.
+            # The loop has its turn between questions.
             await asyncio.sleep(0)
             if found is None:
                 break

@@ -4,7 +4,7 @@ An evaluator of this kind stays as pure as the others: it says what to ask and w
 how often, at what cost and for how long is the business of `judge`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
@@ -31,7 +31,8 @@ class Question(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-# The judged call (`None` for the trajectory) with what to ask, or with what is clear without asking; `None` is a pause.
+# The judged call (`None` for the trajectory) with what to ask, or with what is clear without asking. A plain `None`,
+# which evaluators for older versions yield as a pause, is ignored.
 Asking: TypeAlias = tuple[ToolCall | None, Question | Outcome] | None
 
 
@@ -47,8 +48,8 @@ class JudgeEvaluator(Protocol):
     version: ClassVar[str]
     level: ClassVar[Level]
 
-    def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:
-        """Yield what to ask; yield `None` at least every 5 ms of work."""
+    def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterable[Asking]:
+        """Yield or return what to ask."""
         ...
 
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:

@@ -1,6 +1,6 @@
 """Interfaces of plug-ins: what a dialect and an evaluator must offer."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import ClassVar, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -71,7 +71,8 @@ class Dialect(Protocol):
         ...
 
 
-# What an evaluator yields: the judged call (`None` for the trajectory) with its outcome, or `None` as a pause.
+# What an evaluator yields: the judged call (`None` for the trajectory) with its outcome. A plain `None`, which
+# evaluators for older versions yield as a pause, is ignored.
 Evaluation: TypeAlias = tuple[ToolCall | None, Outcome] | None
 
 
@@ -86,6 +87,6 @@ class Evaluator(Protocol):
     version: ClassVar[str]
     level: ClassVar[Level]
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Yield outcomes; yield `None` at least every 5 ms of work. Who takes more than 10 s in all is cut off."""
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterable[Evaluation]:
+        """Yield or return outcomes. An evaluator that takes more than 10 s for one trajectory is cut off."""
         ...

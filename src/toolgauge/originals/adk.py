@@ -5,7 +5,7 @@
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, field_validator
@@ -16,7 +16,6 @@ from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.pauses import Pacer, finished
 from toolgauge.score.plain_calls import Looked, NotCallsError, PlainCalls, plain_calls, plain_expected, written_calls
 from toolgauge.score.python_equality import PythonEquality
 from toolgauge.score.turns import calls_by_turn
@@ -46,16 +45,15 @@ class _Metric(BaseModel):
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""
-        yield None, (yield from self._of_trajectory(trajectory, expected))
+        yield None, self._of_trajectory(trajectory, expected)
 
-    def _of_trajectory(self, trajectory: Trajectory, expected: Expected | None) -> Generator[None, None, Outcome]:
+    def _of_trajectory(self, trajectory: Trajectory, expected: Expected | None) -> Outcome:
         if expected is None or not expected.names_calls:
             return _NO_REFERENCE
-        pacer = Pacer()
-        invocations = yield from _invocations(trajectory, expected, self.looked(), pacer)
+        invocations = _invocations(trajectory, expected, self.looked())
         if isinstance(invocations, NotEvaluated | Errored):
             return invocations
-        scores = yield from self._scores(invocations, pacer)
+        scores = self._scores(invocations)
         return self._outcome(scores)
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
@@ -68,7 +66,7 @@ class _Metric(BaseModel):
             return CaseOutcome(outcome=error.outcome)
         if len(expected_turns) != len(made):
             return CaseOutcome(outcome=_unequal(len(expected_turns), len(made)))
-        scores = finished(self._scores(list(zip(expected_turns, made, strict=True)), Pacer()))
+        scores = self._scores(list(zip(expected_turns, made, strict=True)))
         details: list[Json] = [{"score": score, "status": self._status(score)} for score in scores]
         return CaseOutcome(
             outcome=self._outcome(scores),
@@ -86,17 +84,15 @@ class _Metric(BaseModel):
         ...
 
     @abstractmethod
-    def score(
-        self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality, pacer: Pacer
-    ) -> Generator[None, None, float | None]:
+    def score(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> float | None:
         """Score one invocation; `None` leaves it out of the mean."""
         ...
 
-    def _scores(self, invocations: Sequence[_Invocation], pacer: Pacer) -> Generator[None, None, list[float | None]]:
-        equality = PythonEquality(pacer)
+    def _scores(self, invocations: Sequence[_Invocation]) -> list[float | None]:
+        equality = PythonEquality()
         scores: list[float | None] = []
         for expected, made in invocations:
-            scores.append((yield from self.score(expected, made, equality, pacer)))
+            scores.append(self.score(expected, made, equality))
         return scores
 
     def _outcome(self, scores: Sequence[float | None]) -> Outcome:
@@ -153,14 +149,12 @@ class ToolTrajectory(_Metric):
             outcome=Errored(error_type="ValueError", message="the original cannot do without expected invocations")
         )
 
-    def score(
-        self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality, pacer: Pacer
-    ) -> Generator[None, None, float | None]:
+    def score(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> float | None:
         """Score 1 or 0."""
         if self.match_type == "EXACT":
-            return float((yield from self._are_equal(expected, made, equality, pacer)))
-        wanted = yield from self._keys(expected, equality, pacer)
-        found = yield from self._keys(made, equality, pacer)
+            return float(self._are_equal(expected, made, equality))
+        wanted = self._keys(expected, equality)
+        found = self._keys(made, equality)
         match self.match_type:
             case "IN_ORDER":
                 remaining = iter(found)
@@ -168,29 +162,21 @@ class ToolTrajectory(_Metric):
             case "ANY_ORDER":
                 return float(Counter(wanted) <= Counter(found))
 
-    def _are_equal(
-        self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality, pacer: Pacer
-    ) -> Generator[None, None, bool]:
+    def _are_equal(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> bool:
         """Compare place by place; the first difference decides."""
         if len(expected) != len(made):
             return False
         for want, find in zip(expected, made, strict=True):
-            if pacer.due():
-                yield
             if want.name != find.name:
                 return False
-            if not self.ignore_args and not (yield from equality.same(want.args, find.args)):
+            if not self.ignore_args and not equality.same(want.args, find.args):
                 return False
         return True
 
-    def _keys(
-        self, calls: PlainCalls, equality: PythonEquality, pacer: Pacer
-    ) -> Generator[None, None, list[tuple[object, ...]]]:
+    def _keys(self, calls: PlainCalls, equality: PythonEquality) -> list[tuple[object, ...]]:
         keys: list[tuple[object, ...]] = []
         for call in calls:
-            if pacer.due():
-                yield
-            arguments = () if self.ignore_args else (yield from equality.key(call.args))
+            arguments = () if self.ignore_args else equality.key(call.args)
             keys.append((call.name, arguments))
         return keys
 
@@ -215,9 +201,7 @@ class ToolParameterMatch(_Metric):
             outcome=_NO_REFERENCE, original={"status": "NOT_EVALUATED", "details": {"per_invocation": []}}
         )
 
-    def score(
-        self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality, pacer: Pacer
-    ) -> Generator[None, None, float | None]:
+    def score(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> float | None:
         """Score the mean over the expected calls."""
         if not expected:
             return None
@@ -226,36 +210,30 @@ class ToolParameterMatch(_Metric):
             # Not found: nothing is taken, and the next expected call looks from the same place on.
             places = (place for place in range(after, len(made)) if made[place].name == call.name)
             place = next(places, None)
-            if pacer.due(1 + ((len(made) if place is None else place) - after) // 10):
-                yield
             if place is not None:
                 after = place + 1
-                total += yield from _share(call.args or {}, made[place].args or {}, equality, pacer)
+                total += _share(call.args or {}, made[place].args or {}, equality)
         return total / len(expected)
 
 
-def _share(
-    wanted: JsonObject, found: JsonObject, equality: PythonEquality, pacer: Pacer
-) -> Generator[None, None, float]:
+def _share(wanted: JsonObject, found: JsonObject, equality: PythonEquality) -> float:
     if not wanted:
         return 1.0
     met = 0
     for name, value in wanted.items():
-        if pacer.due():
-            yield
         if name not in found:
             continue
         # Most are no containers; not having to ask for a generator is half of the work.
         if isinstance(value, list | dict):
-            met += yield from equality.same(value, found[name])
+            met += equality.same(value, found[name])
         else:
             met += value == found[name]
     return met / len(wanted)
 
 
 def _invocations(
-    trajectory: Trajectory, expected: Expected, looked: Looked, pacer: Pacer
-) -> Generator[None, None, list[_Invocation] | NotEvaluated | Errored]:
+    trajectory: Trajectory, expected: Expected, looked: Looked
+) -> list[_Invocation] | NotEvaluated | Errored:
     """Pair expected with actual user turns; a plain list of expected calls is one invocation, and so is the run."""
     turns = [list(trajectory.calls)]
     if expected.per_turn:
@@ -268,7 +246,7 @@ def _invocations(
         wanted = plain_expected(calls)
         if isinstance(wanted, Errored):
             return wanted
-        found = yield from plain_calls(trajectory, made, wanted, looked, pacer)
+        found = plain_calls(trajectory, made, wanted, looked)
         if isinstance(found, NotEvaluated):
             return found
         invocations.append((wanted, found))

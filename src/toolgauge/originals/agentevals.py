@@ -7,7 +7,7 @@ expect any.
 """
 
 import json
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import ClassVar, Literal, TypeAlias
 
@@ -23,7 +23,6 @@ from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.first_fit import first_without
 from toolgauge.score.identities import Key
-from toolgauge.score.pauses import Pacer, finished
 from toolgauge.score.plain_calls import plain_expected
 from toolgauge.score.python_equality import PythonEquality
 from toolgauge.score.selection import hidden_calls, shown
@@ -116,7 +115,7 @@ class TrajectoryMatch(BaseModel):
         except _OriginalRaisesError as error:
             yield None, Errored(error_type=error.error_type, message=error.message)
             return
-        yield None, (yield from self._outcome(actual, tuple(_wanted(expected.turns))))
+        yield None, self._outcome(actual, tuple(_wanted(expected.turns)))
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
         """Score messages as they were written."""
@@ -126,7 +125,7 @@ class TrajectoryMatch(BaseModel):
             made, wanted = _read(actual.get("messages")), _read(expected.get("messages"))
         except _OriginalRaisesError as error:
             return CaseOutcome(outcome=Errored(error_type=error.error_type, message=error.message))
-        return CaseOutcome(outcome=finished(self._outcome(made, wanted)), original={"key": key})
+        return CaseOutcome(outcome=self._outcome(made, wanted), original={"key": key})
 
     def _unseen(self, trajectory: Trajectory, expected: Expected) -> NotEvaluated | None:
         """Say what the comparison needs and was not recorded."""
@@ -141,10 +140,10 @@ class TrajectoryMatch(BaseModel):
             return None
         return not_observable(expected.calls, calls)
 
-    def _outcome(self, actual: _Messages, wanted: _Messages) -> Generator[None, None, Outcome]:
+    def _outcome(self, actual: _Messages, wanted: _Messages) -> Outcome:
         matching = _Matching(self.tool_args_match_mode, self.tool_args_match_overrides or {})
         try:
-            problem = yield from _COMPARE[self.trajectory_match_mode](matching, actual, wanted)
+            problem = _COMPARE[self.trajectory_match_mode](matching, actual, wanted)
         except _OriginalRaisesError as error:
             return Errored(error_type=error.error_type, message=error.message)
         if problem is None:
@@ -155,92 +154,83 @@ class TrajectoryMatch(BaseModel):
 class _Matching:
     """Compares calls. What it returns is what does not match, `None` when everything does."""
 
-    __slots__ = ("_equality", "_mode", "_overrides", "_pacer")
+    __slots__ = ("_equality", "_mode", "_overrides")
 
     def __init__(self, mode: str, overrides: dict[str, JsonValue]) -> None:
         self._mode = mode
         self._overrides = overrides
-        self._pacer = Pacer()
-        self._equality = PythonEquality(self._pacer)
+        self._equality = PythonEquality()
 
-    def strict(self, actual: _Messages, wanted: _Messages) -> Generator[None, None, str | None]:
+    def strict(self, actual: _Messages, wanted: _Messages) -> str | None:
         """Compare message by message."""
         if len(actual) != len(wanted):
             return f"{len(actual)} messages instead of {len(wanted)}"
         for number, (made, message) in enumerate(zip(actual, wanted, strict=True), 1):
-            if self._pacer.due():
-                yield
-            problem = yield from self._message(made, message)
+            problem = self._message(made, message)
             if problem is not None:
                 return f"message {number}: {problem}"
         return None
 
-    def _message(self, made: _Message, wanted: _Message) -> Generator[None, None, str | None]:
+    def _message(self, made: _Message, wanted: _Message) -> str | None:
         if made.role != wanted.role:
             return f"of role {made.role} instead of {wanted.role}"
         if len(made.calls) != len(wanted.calls):
             return f"{len(made.calls)} calls instead of {len(wanted.calls)}"
-        index = yield from self._first_without(made.calls, wanted.calls, swapped=False)
+        index = self._first_without(made.calls, wanted.calls, swapped=False)
         return None if index is None else f"{shown(made.calls[index].name)} is not as expected"
 
-    def superset(self, actual: _Messages, wanted: _Messages) -> Generator[None, None, str | None]:
+    def superset(self, actual: _Messages, wanted: _Messages) -> str | None:
         """Look for each expected call among those made."""
         calls = _all_calls(wanted)
-        index = yield from self._first_without(calls, _all_calls(actual), swapped=True)
+        index = self._first_without(calls, _all_calls(actual), swapped=True)
         return None if index is None else f"{shown(calls[index].name)} is missing"
 
-    def subset(self, actual: _Messages, wanted: _Messages) -> Generator[None, None, str | None]:
+    def subset(self, actual: _Messages, wanted: _Messages) -> str | None:
         """Look for each call made among the expected ones."""
         calls = _all_calls(actual)
-        index = yield from self._first_without(calls, _all_calls(wanted), swapped=_MATCHER_SWAPS_SIDES)
+        index = self._first_without(calls, _all_calls(wanted), swapped=_MATCHER_SWAPS_SIDES)
         return None if index is None else f"{shown(calls[index].name)} is not expected"
 
-    def unordered(self, actual: _Messages, wanted: _Messages) -> Generator[None, None, str | None]:
+    def unordered(self, actual: _Messages, wanted: _Messages) -> str | None:
         """Look for each call of one side on the other."""
-        problem = yield from self.superset(actual, wanted)
-        return problem if problem is not None else (yield from self.subset(actual, wanted))
+        problem = self.superset(actual, wanted)
+        return problem if problem is not None else self.subset(actual, wanted)
 
-    def _first_without(
-        self, calls: Sequence[_Call], others: Sequence[_Call], *, swapped: bool
-    ) -> Generator[None, None, int | None]:
+    def _first_without(self, calls: Sequence[_Call], others: Sequence[_Call], *, swapped: bool) -> int | None:
         """Find the first call without a counterpart; `swapped` gives the matcher the counterpart first."""
 
-        def fits(index: int, place: int) -> Generator[None, None, bool]:
+        def fits(index: int, place: int) -> bool:
             call, other = calls[index], others[place]
             first, second = (other.args, call.args) if swapped else (call.args, other.args)
-            return (yield from self._match(call.name, first, second))
+            return self._match(call.name, first, second)
 
-        names = yield from self._kinds(calls, others)
-        offered = yield from self._kinds(others, calls)
-        return (yield from first_without(names, offered, fits, self._pacer))
+        names = self._kinds(calls, others)
+        offered = self._kinds(others, calls)
+        return first_without(names, offered, fits)
 
-    def _kinds(
-        self, calls: Sequence[_Call], others: Sequence[_Call]
-    ) -> Generator[None, None, list[tuple[str, Key | None]]]:
+    def _kinds(self, calls: Sequence[_Call], others: Sequence[_Call]) -> list[tuple[str, Key | None]]:
         """Tell calls apart that cannot match: where arguments have to be equal, only equal calls are ever compared."""
         by_name = {call.name for call in (*calls, *others) if call.args is None}
         kinds: list[tuple[str, Key | None]] = []
         for call in calls:
             is_exact = (self._overrides.get(call.name) or self._mode) == "exact" and call.name not in by_name
-            key = (yield from self._equality.key(call.args)) if is_exact else None
-            if self._pacer.due():
-                yield
+            key = self._equality.key(call.args) if is_exact else None
             kinds.append((call.name, key))
         return kinds
 
-    def _match(self, name: str, first: JsonObject | None, second: JsonObject | None) -> Generator[None, None, bool]:
+    def _match(self, name: str, first: JsonObject | None, second: JsonObject | None) -> bool:
         rule = self._rule(name)
         if first is None or second is None:
             return True
         if isinstance(rule, list):
-            return (yield from self._match_paths(rule, first, second))
+            return self._match_paths(rule, first, second)
         match rule:
             case "exact":
-                return (yield from self._equality.same(first, second))
+                return self._equality.same(first, second)
             case "subset":
-                return (yield from self._is_within(first, second))
+                return self._is_within(first, second)
             case "superset":
-                return (yield from self._is_within(second, first))
+                return self._is_within(second, first)
             case _:
                 return True
 
@@ -255,23 +245,17 @@ class _Matching:
             "ValueError", f"the override for {shown(name)} is neither a mode nor a list of paths"
         )
 
-    def _is_within(self, part: JsonObject, whole: JsonObject) -> Generator[None, None, bool]:
+    def _is_within(self, part: JsonObject, whole: JsonObject) -> bool:
         for name, value in part.items():
-            if self._pacer.due():
-                yield
-            if name not in whole or not (yield from self._equality.same(value, whole[name])):
+            if name not in whole or not self._equality.same(value, whole[name]):
                 return False
         return True
 
-    def _match_paths(
-        self, paths: Sequence[JsonValue], first: JsonObject, second: JsonObject
-    ) -> Generator[None, None, bool]:
+    def _match_paths(self, paths: Sequence[JsonValue], first: JsonObject, second: JsonObject) -> bool:
         for path in paths:
-            if self._pacer.due():
-                yield
             if not isinstance(path, str):
                 raise _OriginalRaisesError("AttributeError", "a path of an override is no text")
-            if not (yield from self._equality.same(_at(first, path), _at(second, path))):
+            if not self._equality.same(_at(first, path), _at(second, path)):
                 return False
         return True
 

@@ -4,7 +4,7 @@ Expected calls come with a list of accepted values for each argument, "" marking
 with their types. Live, the functions are the tools on offer, whose JSON Schema is put in BFCL's words.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
@@ -19,7 +19,6 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.accepted_values import Checker, Fault, Function, NamedCall, as_items, as_object, as_text, entry
 from toolgauge.score.declared_types import described
 from toolgauge.score.first_fit import first_without
-from toolgauge.score.pauses import Pacer, finished
 from toolgauge.score.plain_calls import plain_expected
 from toolgauge.score.selection import hidden_calls, shown, unseen_arguments
 
@@ -78,7 +77,7 @@ class Ast(BaseModel):
         if len(named) < len(calls):
             fault = Fault("ast_decoder:decoder_failed")
         else:
-            fault = yield from self._checked(named, allowed, functions)
+            fault = self._checked(named, allowed, functions)
         yield None, _outcome(fault)
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
@@ -88,7 +87,7 @@ class Ast(BaseModel):
             return CaseOutcome(outcome=Errored(error_type="invalid_case", message=told))
         allowed = [_named(call) for call in as_items(expected["allowed"])]
         calls = [_named(call) for call in as_items(actual["calls"])]
-        fault = finished(self._checked(calls, allowed, as_items(actual["functions"])))
+        fault = self._checked(calls, allowed, as_items(actual["functions"]))
         error_type = None if fault is None else fault.error_type
         return CaseOutcome(outcome=_outcome(fault), original={"details": {"error_type": error_type}})
 
@@ -125,38 +124,32 @@ class Ast(BaseModel):
 
     def _checked(
         self, calls: Sequence[NamedCall], allowed: Sequence[NamedCall], functions: Sequence[Json]
-    ) -> Generator[None, None, Fault | None]:
+    ) -> Fault | None:
         category = self.test_category
         if category is None:
             category = "parallel" if len(allowed) > 1 else "multiple" if len(functions) > 1 else "simple"
-        pacer = Pacer()
-        checker = Checker(pacer)
+        checker = Checker()
         if "parallel" in category:
-            return (yield from self._parallel(checker, calls, allowed, functions, pacer))
+            return self._parallel(checker, calls, allowed, functions)
         kind = "multiple_function_checker" if "multiple" in category else "simple_function_checker"
         # Wart: of several expected calls in these categories only the first is looked at.
         if len(calls) != (len(allowed) if "multiple" in category else 1):
             return Fault(f"{kind}:wrong_count")
         function = _of_name(functions, allowed[0].name) if "multiple" in category else functions[0]
-        return (yield from checker.fault(self._prepared(function), calls[0], allowed[0].args))
+        return checker.fault(self._prepared(function), calls[0], allowed[0].args)
 
     def _parallel(
-        self,
-        checker: Checker,
-        calls: Sequence[NamedCall],
-        allowed: Sequence[NamedCall],
-        functions: Sequence[Json],
-        pacer: Pacer,
-    ) -> Generator[None, None, Fault | None]:
+        self, checker: Checker, calls: Sequence[NamedCall], allowed: Sequence[NamedCall], functions: Sequence[Json]
+    ) -> Fault | None:
         if len(calls) != len(allowed):
             return Fault("parallel_function_checker_no_order:wrong_count")
         prepared = [self._prepared(_of_name(functions, call.name)) for call in allowed]
 
-        def fits(index: int, place: int) -> Generator[None, None, bool]:
-            return (yield from checker.fault(prepared[index], calls[place], allowed[index].args)) is None
+        def fits(index: int, place: int) -> bool:
+            return checker.fault(prepared[index], calls[place], allowed[index].args) is None
 
         names, made = [function.name for function in prepared], [call.name for call in calls]
-        index = yield from first_without(names, made, fits, pacer)
+        index = first_without(names, made, fits)
         if index is None:
             return None
         return Fault("parallel_function_checker_no_order:cannot_find_match", where=allowed[index].name)

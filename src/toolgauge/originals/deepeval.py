@@ -1,6 +1,6 @@
 """`deepeval.*`: the scores of DeepEval 4.3.1."""
 
-from collections.abc import Generator, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from typing import ClassVar, Literal
 
 from msgspec import Struct
@@ -11,7 +11,6 @@ from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Errored, Outcome, Scored
 from toolgauge.score.align import align
 from toolgauge.score.identities import Key
-from toolgauge.score.pauses import Pacer, finished
 from toolgauge.score.plain_calls import Looked, NotCallsError, PlainCalls, PlainComparison, written_calls
 from toolgauge.score.python_equality import PythonEquality
 from toolgauge.score.weights import Item
@@ -68,23 +67,23 @@ class ToolCorrectness(PlainComparison):
             made = written_calls(actual.get("calls"), _TYPES)
         except NotCallsError as error:
             return CaseOutcome(outcome=error.outcome)
-        outcome = finished(self.compared(wanted, made, Pacer()))
+        outcome = self.compared(wanted, made)
         if not isinstance(outcome, Scored):
             return CaseOutcome(outcome=outcome)
         return CaseOutcome(outcome=outcome, original={"passed": self._passes(outcome.value)})
 
-    def compared(self, expected: PlainCalls, made: PlainCalls, pacer: Pacer) -> Generator[None, None, Outcome]:
+    def compared(self, expected: PlainCalls, made: PlainCalls) -> Outcome:
         """Compare both sides."""
         if not expected:
             return self._scored(0.0 if made else 1.0, f"no call was expected and {len(made) or 'none'} made")
-        equality = PythonEquality(pacer)
-        wanted, found = (yield from self._sides(expected, equality)), (yield from self._sides(made, equality))
+        equality = PythonEquality()
+        wanted, found = self._sides(expected, equality), self._sides(made, equality)
         if self.should_exact_match:
             is_same = [side.item for side in wanted] == [side.item for side in found]
             return self._scored(float(is_same), f"the calls are {'' if is_same else 'not '}exactly those expected")
-        pairing = _Pairing(wanted, found, equality, pacer)
+        pairing = _Pairing(wanted, found, equality)
         try:
-            total = yield from pairing.in_order() if self.should_consider_ordering else pairing.in_any_order()
+            total = pairing.in_order() if self.should_consider_ordering else pairing.in_any_order()
         except _NullArgumentsError:
             return Errored(error_type="AttributeError", message="the original cannot compare null with arguments")
         value = min(total / len(wanted), 1.0)
@@ -101,10 +100,10 @@ class ToolCorrectness(PlainComparison):
         threshold = 1.0 if self.strict_mode else self.threshold
         return None if threshold is None else value >= threshold
 
-    def _sides(self, calls: PlainCalls, equality: PythonEquality) -> Generator[None, None, list["_Side"]]:
+    def _sides(self, calls: PlainCalls, equality: PythonEquality) -> list["_Side"]:
         sides: list[_Side] = []
         for call in calls:
-            arguments, output = (yield from equality.key(call.args)), (yield from equality.key(call.output))
+            arguments, output = equality.key(call.args), equality.key(call.output)
             sides.append(
                 _Side(
                     kind=f"{call.type}:{call.name}",
@@ -140,27 +139,26 @@ class _Side(Struct, frozen=True, kw_only=True):
 class _Pairing:
     """Sums up the weights of the pairs that are made."""
 
-    __slots__ = ("_equality", "_found", "_pacer", "_wanted")
+    __slots__ = ("_equality", "_found", "_wanted")
 
-    def __init__(self, wanted: list[_Side], found: list[_Side], equality: PythonEquality, pacer: Pacer) -> None:
+    def __init__(self, wanted: list[_Side], found: list[_Side], equality: PythonEquality) -> None:
         self._wanted = wanted
         self._found = found
         self._equality = equality
-        self._pacer = pacer
 
-    def in_order(self) -> Generator[None, None, float]:
+    def in_order(self) -> float:
         """Take the heaviest common subsequence; the original compares all pairs of a kind on the way."""
         made = {(side.kind, side.args is None) for side in self._found if side.arguments}
         if any((side.kind, side.args is not None) in made for side in self._wanted):
             raise _NullArgumentsError
 
-        def weigh(wanted: int, found: int) -> Generator[None, None, float | None]:
-            return (yield from self._weight(self._wanted[wanted], self._found[found]))
+        def weigh(wanted: int, found: int) -> float | None:
+            return self._weight(self._wanted[wanted], self._found[found])
 
         wanted, found = [side.item for side in self._wanted], [side.item for side in self._found]
-        return (yield from align(wanted, found, weigh, order="ordered", pacer=self._pacer)).total
+        return align(wanted, found, weigh, order="ordered").total
 
-    def in_any_order(self) -> Generator[None, None, float]:
+    def in_any_order(self) -> float:
         """Let each expected call take the first of the best calls that are left."""
         numbers: dict[Hashable, int] = {}
         by_kind: dict[str, list[tuple[int, _Side]]] = {}
@@ -176,12 +174,8 @@ class _Pairing:
             best, best_number = 0.0, -1
             left = [entry for entry in by_kind.get(wanted.kind, ()) if entry[0] not in taken]
             by_kind[wanted.kind] = left
-            if self._pacer.due(1 + len(left) // 8):
-                yield
             for number, found in left:
-                if self._pacer.due():
-                    yield
-                weight = yield from self._weight(wanted, found)
+                weight = self._weight(wanted, found)
                 if weight > best:
                     best, best_number = weight, number
                 if weight == 1.0 and not looks_on:
@@ -190,24 +184,22 @@ class _Pairing:
             taken.add(best_number)
         return total
 
-    def _weight(self, wanted: _Side, found: _Side) -> Generator[None, None, float]:
+    def _weight(self, wanted: _Side, found: _Side) -> float:
         share = 1.0
         if wanted.arguments != found.arguments:
             if wanted.args is None or found.args is None:
                 raise _NullArgumentsError
-            share = yield from self._share(wanted.args, found.args)
+            share = self._share(wanted.args, found.args)
         return share if wanted.output == found.output else 0.0
 
-    def _share(self, wanted: JsonObject, found: JsonObject) -> Generator[None, None, float]:
+    def _share(self, wanted: JsonObject, found: JsonObject) -> float:
         """Return the share of the names on either side whose values are equal; two objects count by their own share."""
         levels = [_Level(wanted, found)]
         while True:
             level = levels[-1]
             for name in level.names:
-                if self._pacer.due():
-                    yield
                 first, second = level.wanted[name], level.found[name]
-                if (yield from self._equality.same(first, second)):
+                if self._equality.same(first, second):
                     level.share += 1 / level.total
                 elif isinstance(first, dict) and isinstance(second, dict):
                     levels.append(_Level(first, second))

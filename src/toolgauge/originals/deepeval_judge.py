@@ -16,7 +16,6 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.judge_view import user_input
 from toolgauge.score.judged import only, question, unusable
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.questions import DEFAULT_HISTORY_CHARS, Writer
 
 
@@ -38,9 +37,9 @@ class ArgumentCorrectness(BaseModel):
         if not trajectory.calls:
             yield None, self._scored(1.0, "no call to judge")
             return
-        writer = Writer(self.max_history_chars, Pacer())
+        writer = Writer(self.max_history_chars)
         asked = writer.text(prompts.INPUT, "user", user_input(trajectory) or prompts.NOT_RECORDED)
-        calls = yield from writer.calls(prompts.TRAJECTORY, trajectory.calls)
+        calls = writer.calls(prompts.TRAJECTORY, trajectory.calls)
         yield None, question(prompts.DEEPEVAL_ARGUMENT_CORRECTNESS, (asked, calls), writer)
 
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)

@@ -1,19 +1,16 @@
 """`ragas.*`: the scores of Ragas 0.4.3."""
 
 from collections import Counter
-from collections.abc import Generator, Iterator
-from heapq import merge
+from collections.abc import Iterator
 from typing import ClassVar
 
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.score.identities import Key
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.plain_calls import Looked, PlainCalls, PlainComparison
 from toolgauge.score.python_equality import PythonEquality
 
 _DECIMALS = 4
-_CHUNK = 256
 
 
 class ToolCallF1(PlainComparison):
@@ -29,11 +26,11 @@ class ToolCallF1(PlainComparison):
         """Look at the arguments of all calls: unexpected ones that are equal count once."""
         return Looked(unexpected=True)
 
-    def compared(self, expected: PlainCalls, made: PlainCalls, pacer: Pacer) -> Generator[None, None, Outcome]:
+    def compared(self, expected: PlainCalls, made: PlainCalls) -> Outcome:
         """Compare both sides."""
-        equality = PythonEquality(pacer)
-        wanted = yield from _distinct(expected, equality)
-        found = yield from _distinct(made, equality)
+        equality = PythonEquality()
+        wanted = _distinct(expected, equality)
+        found = _distinct(made, equality)
         both = len(wanted & found)
         precision = both / len(found) if found else 0.0
         recall = both / len(wanted) if wanted else 0.0
@@ -61,21 +58,19 @@ class ToolCallAccuracy(PlainComparison):
         """Look at the arguments of expected tools: another tool's call makes it 0 whatever its arguments are."""
         return Looked()
 
-    def compared(self, expected: PlainCalls, made: PlainCalls, pacer: Pacer) -> Generator[None, None, Outcome]:
+    def compared(self, expected: PlainCalls, made: PlainCalls) -> Outcome:
         """Compare both sides."""
         if not expected and not made:
             return Scored(value=1.0, explanation="no call was expected and none was made")
         if not self._has_same_names(expected, made):
             return Scored(value=0.0, explanation="the names of the calls are not those that were expected")
-        wanted = yield from _texts(expected, pacer)
-        found = yield from _texts(made, pacer)
+        wanted = _texts(expected)
+        found = _texts(made)
         if not self.strict_order:
-            wanted, found = (yield from _sorted(wanted, pacer)), (yield from _sorted(found, pacer))
+            wanted, found = sorted(wanted, key=_sort_key), sorted(found, key=_sort_key)
         total = 0.0
         for want, find in zip(wanted, found, strict=True):
             total += _share(want[1], find[1])
-            if pacer.due(1 + len(want[1])):
-                yield
         value = total / len(wanted)
         return Scored(
             value=min(value, 1.0),
@@ -87,10 +82,10 @@ class ToolCallAccuracy(PlainComparison):
         return wanted == found if self.strict_order else Counter(wanted) == Counter(found)
 
 
-def _distinct(calls: PlainCalls, equality: PythonEquality) -> Generator[None, None, set[tuple[str, Key]]]:
+def _distinct(calls: PlainCalls, equality: PythonEquality) -> set[tuple[str, Key]]:
     distinct: set[tuple[str, Key]] = set()
     for call in calls:
-        distinct.add((call.name, (yield from equality.key(call.args or {}))))
+        distinct.add((call.name, equality.key(call.args or {})))
     return distinct
 
 
@@ -98,23 +93,18 @@ def _distinct(calls: PlainCalls, equality: PythonEquality) -> Generator[None, No
 _Texts = tuple[str, dict[str, str]]
 
 
-def _texts(calls: PlainCalls, pacer: Pacer) -> Generator[None, None, list[_Texts]]:
+def _texts(calls: PlainCalls) -> list[_Texts]:
     """Write all arguments as Python's `str` does: 1 and "1" are the same then, 1 and 1.0 are not."""
     texts: list[_Texts] = []
     for call in calls:
         written: dict[str, str] = {}
         for name, value in (call.args or {}).items():
-            if pacer.due():
-                yield
-            # Most are no containers; not having to ask for a generator is half of the work.
-            written[name] = (yield from _text(value, pacer)) if isinstance(value, list | dict) else str(value)
-        if pacer.due(3):
-            yield
+            written[name] = _text(value) if isinstance(value, list | dict) else str(value)
         texts.append((call.name, written))
     return texts
 
 
-def _text(value: list[Json] | dict[str, Json], pacer: Pacer) -> Generator[None, None, str]:
+def _text(value: list[Json] | dict[str, Json]) -> str:
     """Do what `str` does to a container, without recursion."""
     pieces: list[str] = []
     stack: list[Iterator[tuple[str, Json] | str]] = [iter((("", value),))]
@@ -131,8 +121,6 @@ def _text(value: list[Json] | dict[str, Json], pacer: Pacer) -> Generator[None, 
                 stack.append(_inside(node))
             else:
                 pieces.append(repr(node))
-        if pacer.due():
-            yield
     return "".join(pieces)
 
 
@@ -150,23 +138,6 @@ def _inside(node: list[Json] | dict[str, Json]) -> Iterator[tuple[str, Json] | s
             yield comma, value
             comma = ", "
     yield "}" if is_object else "]"
-
-
-def _sorted(calls: list[_Texts], pacer: Pacer) -> Generator[None, None, list[_Texts]]:
-    """Sort in pieces and merge them: sorting all at once would keep the loop waiting."""
-    chunks: list[list[_Texts]] = []
-    for start in range(0, len(calls), _CHUNK):
-        chunks.append(sorted(calls[start : start + _CHUNK], key=_sort_key))
-        if pacer.due(_CHUNK * 2):
-            yield
-    if len(chunks) == 1:
-        return chunks[0]
-    merged: list[_Texts] = []
-    for call in merge(*chunks, key=_sort_key):
-        merged.append(call)
-        if pacer.due(5):
-            yield
-    return merged
 
 
 def _sort_key(call: _Texts) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ They compare two lists of steps. Live, a step is the name of a called tool; offl
 """
 
 from abc import abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
@@ -16,7 +16,6 @@ from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scor
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.identities import Key
-from toolgauge.score.pauses import Pacer, finished
 from toolgauge.score.plain_calls import plain_expected
 from toolgauge.score.python_equality import PythonEquality
 from toolgauge.score.selection import hidden_calls, shown
@@ -51,7 +50,7 @@ class _StepScorer(BaseModel):
             return
         made: list[Json] = [call.name for call in trajectory.calls]
         wanted: list[Json] = [call.name for call in plain]
-        yield None, (yield from self._outcome(made, wanted))
+        yield None, self._outcome(made, wanted)
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
         """Score steps as they were written."""
@@ -62,27 +61,24 @@ class _StepScorer(BaseModel):
         if not isinstance(made, list) or not isinstance(wanted, list):
             told = "`trajectory` must be a list on both sides"
             return CaseOutcome(outcome=Errored(error_type="TypeError", message=told))
-        return CaseOutcome(outcome=finished(self._outcome(made, wanted)))
+        return CaseOutcome(outcome=self._outcome(made, wanted))
 
-    def _outcome(self, made: Sequence[Json], wanted: Sequence[Json]) -> Generator[None, None, Outcome]:
-        pacer = Pacer()
-        equality = PythonEquality(pacer)
+    def _outcome(self, made: Sequence[Json], wanted: Sequence[Json]) -> Outcome:
+        equality = PythonEquality()
         sides: list[list[Key]] = []
         has_containers = False
         for steps in (made, wanted):
             keys: list[Key] = []
             for step in steps:
-                if pacer.due():
-                    yield
                 has_containers = has_containers or isinstance(step, list | dict)
-                keys.append((yield from equality.key(step)))
+                keys.append(equality.key(step))
             sides.append(keys)
         if has_containers and wanted and self.needs_hashes:
             return Errored(error_type="TypeError", message="a step is a list or an object")
-        return (yield from self.compared(sides[0], sides[1], pacer))
+        return self.compared(sides[0], sides[1])
 
     @abstractmethod
-    def compared(self, made: Sequence[Key], wanted: Sequence[Key], pacer: Pacer) -> Generator[None, None, Outcome]:
+    def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
         """Compare the steps by their keys, which are equal for equal steps."""
         ...
 
@@ -90,7 +86,7 @@ class _StepScorer(BaseModel):
 class ExactMatchScorer(_StepScorer):
     """The share of expected calls that were made at the same place; more calls at the end are free."""
 
-    def compared(self, made: Sequence[Key], wanted: Sequence[Key], pacer: Pacer) -> Generator[None, None, Outcome]:
+    def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
         """Compare place by place."""
         if not wanted:
             # Wart: nothing expected is an error here and a success in the other scorers.
@@ -98,8 +94,6 @@ class ExactMatchScorer(_StepScorer):
         found = 0
         for first, second in zip(made, wanted, strict=False):
             found += first == second
-            if pacer.due():
-                yield
         return _share(found, len(wanted), "in place")
 
 
@@ -109,13 +103,11 @@ class InOrderMatchScorer(_StepScorer):
     What comes after the first expected call that was not made does not count, even when it was made.
     """
 
-    def compared(self, made: Sequence[Key], wanted: Sequence[Key], pacer: Pacer) -> Generator[None, None, Outcome]:
+    def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
         """Walk along the calls that were made."""
         found = 0
         for step in made:
             found += found < len(wanted) and step == wanted[found]
-            if pacer.due():
-                yield
         return _share(found, len(wanted), "made in order") if wanted else _NOTHING_EXPECTED
 
 
@@ -125,20 +117,16 @@ class AnyOrderMatchScorer(_StepScorer):
     # Steps become members of a set.
     needs_hashes: ClassVar[bool] = True
 
-    def compared(self, made: Sequence[Key], wanted: Sequence[Key], pacer: Pacer) -> Generator[None, None, Outcome]:
+    def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
         """Compare as sets."""
         called: set[Key] = set()
         for step in made:
             called.add(step)
-            if pacer.due():
-                yield
         found: set[Key] = set()
         count = 0
         for step in wanted:
             count += step in called and not (_REPEATS_COUNT_ONCE and step in found)
             found.add(step)
-            if pacer.due():
-                yield
         return _share(count, len(wanted), "made") if wanted else _NOTHING_EXPECTED
 
 

@@ -5,7 +5,7 @@ original's.
 """
 
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -26,7 +26,6 @@ from toolgauge.score.judge_view import (
     view_of_last_run,
 )
 from toolgauge.score.judged import question, question_about_call, unusable
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.prompts import Prompt
 from toolgauge.score.questions import DEFAULT_HISTORY_CHARS, Lines, Writer
 
@@ -99,12 +98,9 @@ class YesOrNo(_VersionedJudge):
         if not trajectory.calls:
             yield None, Scored(value=0.0, explanation="no call to judge", parts={"peer_score": 0.0, "test_pass": 0.0})
             return
-        pacer = Pacer()
         lines = Lines()
         for call, view in self.views(trajectory):
-            if pacer.due(len(trajectory.calls)):
-                yield None
-            yield call, (yield from self._asked(call, view, Writer(self.max_history_chars, pacer, lines)))
+            yield call, self._asked(call, view, Writer(self.max_history_chars, lines))
 
     def views(self, trajectory: Trajectory) -> Iterator[tuple[ToolCall, JudgeView]]:
         """Yield what the judge is shown of each call."""
@@ -113,8 +109,8 @@ class YesOrNo(_VersionedJudge):
             for call in exchange.calls:
                 yield call, view_of_call(exchanges, number, call, had_ended)
 
-    def _asked(self, call: ToolCall, view: JudgeView, writer: Writer) -> Generator[None, None, Question]:
-        asked = yield from question_about_call(self.prompt, view, call, writer)
+    def _asked(self, call: ToolCall, view: JudgeView, writer: Writer) -> Question:
+        asked = question_about_call(self.prompt, view, call, writer)
         return asked if self.system_prompt is None else _instructed(asked, self.system_prompt)
 
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
@@ -151,8 +147,8 @@ class Faithfulness(_VersionedJudge):
             yield None, Errored(error_type="ValueError", message="no agent run was seen")
             return
         view, response = seen
-        writer = Writer(self.max_history_chars, Pacer())
-        history = yield from writer.history(view)
+        writer = Writer(self.max_history_chars)
+        history = writer.history(view)
         target = writer.text(prompts.TARGET_RESPONSE, "assistant", response)
         yield None, question(prompts.FAITHFULNESS, (history, target), writer, instructions=self.system_prompt)
 
@@ -177,10 +173,10 @@ class TrajectoryJudge(_Judge):
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:
         """Yield the question about the trajectory."""
-        writer = Writer(self.max_history_chars, Pacer())
+        writer = Writer(self.max_history_chars)
         sections: list[str] = []
         for name in self.sections(trajectory, expected):
-            sections += [(yield from self._section(name, trajectory, expected, writer))]
+            sections += [self._section(name, trajectory, expected, writer)]
         instructions = prompts.with_rubric(prompts.STRANDS_TRAJECTORY_JUDGE, self.rubric)
         if self.system_prompt is not None:
             instructions = f"{self.system_prompt}\n\nThe rubric:\n{self.rubric}"
@@ -198,16 +194,14 @@ class TrajectoryJudge(_Judge):
         }
         return tuple(name for name, is_there in present.items() if is_there)
 
-    def _section(
-        self, name: str, trajectory: Trajectory, expected: Expected | None, writer: Writer
-    ) -> Generator[None, None, str]:
+    def _section(self, name: str, trajectory: Trajectory, expected: Expected | None, writer: Writer) -> str:
         match name:
             case "Input":
                 return writer.text(prompts.INPUT, "user", user_input(trajectory) or None)
             case "Output":
                 return writer.text(prompts.OUTPUT, "assistant", final_answer(trajectory))
             case "Trajectory":
-                return (yield from writer.calls(prompts.TRAJECTORY, trajectory.calls))
+                return writer.calls(prompts.TRAJECTORY, trajectory.calls)
             case "ExpectedOutput":
                 answer = expected.answer.value if expected is not None and expected.answer is not None else None
                 return writer.text(prompts.EXPECTED_OUTPUT, "assistant", answer)
@@ -226,11 +220,7 @@ class TrajectoryJudge(_Judge):
 
 def _instructed(asked: Question, instructions: str) -> Question:
     return Question(
-        instructions=instructions,
-        prompt=asked.prompt,
-        form_name=asked.form_name,
-        form=asked.form,
-        notes=asked.notes,
+        instructions=instructions, prompt=asked.prompt, form_name=asked.form_name, form=asked.form, notes=asked.notes
     )
 
 

@@ -348,7 +348,7 @@ class Pipeline:
         if self._is_interrupted:
             self.interrupted += 1
             return self._scorer.interrupted(trajectory)
-        return next(results for results in self._scorer.score(trajectory) if results is not None)
+        return self._scorer.score(trajectory, self._now_ns)
 
     def _lacks_unread(self, trajectory: Trajectory) -> bool:
         """Tell whether spans of the trajectory may have passed unread."""

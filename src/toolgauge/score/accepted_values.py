@@ -3,12 +3,11 @@
 What a function or a list of accepted values lacks raises what it raises in the original.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Side
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.python_equality import PythonEquality
 
 # What marks an argument that may be left out.
@@ -25,8 +24,6 @@ _TYPES: Mapping[Json, type] = {
 }
 _NESTING = ("array", "tuple")
 _SQUASHED = str.maketrans("'", '"', " ,./-_*^")
-_CHARACTERS_AT_ONCE = 20_000
-_CHARACTERS_PER_UNIT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +56,12 @@ class Function:
 class Checker:
     """Checks one call against one function and the accepted values of its arguments."""
 
-    __slots__ = ("_equality", "_pacer")
+    __slots__ = ("_equality",)
 
-    def __init__(self, pacer: Pacer) -> None:
-        self._pacer = pacer
-        self._equality = PythonEquality(pacer)
+    def __init__(self) -> None:
+        self._equality = PythonEquality()
 
-    def fault(self, function: Function, call: NamedCall, allowed: JsonObject) -> Generator[None, None, Fault | None]:
+    def fault(self, function: Function, call: NamedCall, allowed: JsonObject) -> Fault | None:
         """Return the first fault of a call."""
         kind = "simple_function_checker"
         if function.name != call.name:
@@ -74,12 +70,10 @@ class Checker:
             if name not in call.args:
                 return Fault(f"{kind}:missing_required", where=f"{call.name}: {as_text(name)}")
         for name, value in call.args.items():
-            if self._pacer.due():
-                yield
             where = f"{call.name}: {name}"
             if name not in function.properties or name not in allowed:
                 return Fault(f"{kind}:unexpected_param", where=where, found=Side(value=value))
-            error_type = yield from self._argument(value, function.properties[name], as_items(allowed[name]))
+            error_type = self._argument(value, function.properties[name], as_items(allowed[name]))
             if error_type is not None:
                 return Fault(error_type, where=where, allowed=allowed[name], found=Side(value=value))
         for name, accepted in allowed.items():
@@ -88,33 +82,33 @@ class Checker:
                 return Fault(f"{kind}:missing_optional", where=where, allowed=accepted)
         return None
 
-    def _argument(self, value: Json, details: Json, allowed: list[Json]) -> Generator[None, None, str | None]:
+    def _argument(self, value: Json, details: Json, allowed: list[Json]) -> str | None:
         described = entry(details, "type")
         wanted = _TYPES[described]
         nested = _TYPES[entry(entry(details, "items"), "type")] if described in _NESTING else None
         if described == "float" and type(value) is int:
             value = float(value)
-        error_type, is_as_declared = yield from self._type_fault(value, allowed, wanted, nested)
+        error_type, is_as_declared = self._type_fault(value, allowed, wanted, nested)
         if error_type is not None:
             return error_type
         # What has the type of the accepted values and not the declared one is compared as it is.
         if is_as_declared and isinstance(value, dict):
-            return (yield from self._object_fault(value, allowed))
+            return self._object_fault(value, allowed)
         if is_as_declared and isinstance(value, list):
             if nested is dict:
-                return (yield from self._objects_fault(value, allowed))
-            return (yield from self._list_fault(value, allowed))
+                return self._objects_fault(value, allowed)
+            return self._list_fault(value, allowed)
         if is_as_declared and isinstance(value, str):
-            squashed = yield from self._squashed(value)
+            squashed = _squashed(value)
             for accepted in allowed:
-                if isinstance(accepted, str) and squashed == (yield from self._squashed(accepted)):
+                if isinstance(accepted, str) and squashed == _squashed(accepted):
                     return None
             return "value_error:string"
-        return None if (yield from self._is_among(value, allowed)) else "value_error:others"
+        return None if self._is_among(value, allowed) else "value_error:others"
 
     def _type_fault(
         self, value: Json, allowed: list[Json], wanted: type, nested: type | None
-    ) -> Generator[None, None, tuple[str | None, bool]]:
+    ) -> tuple[str | None, bool]:
         """Return what is wrong with the type, and whether value and accepted values have the declared one."""
         accepted = _type_of_first(allowed)
         error_type = "type_error:simple"
@@ -123,37 +117,35 @@ class Checker:
             if nested is None or not isinstance(value, list):
                 return None, is_as_declared
             for answer in allowed:
-                if not isinstance(answer, list) or (yield from self._are_items(value, nested, answer)):
+                if not isinstance(answer, list) or self._are_items(value, nested, answer):
                     return None, is_as_declared
             error_type = "type_error:nested"
             return (error_type if accepted is list else "type_error:simple"), False
         return (None if accepted is type(value) else error_type), False
 
-    def _are_items(self, value: list[Json], nested: type, answer: list[Json]) -> Generator[None, None, bool]:
+    def _are_items(self, value: list[Json], nested: type, answer: list[Json]) -> bool:
         """Tell whether all items have the declared type, or that of the accepted items."""
         accepted = _type_of_first(answer)
         for item in value:
-            if self._pacer.due():
-                yield
             if type(item) is not nested and (accepted is None or type(item) is not accepted):
                 return False
         return True
 
-    def _list_fault(self, value: list[Json], allowed: list[Json]) -> Generator[None, None, str | None]:
+    def _list_fault(self, value: list[Json], allowed: list[Json]) -> str | None:
         for answer in allowed:
-            if (yield from self._are_alike(value, as_items(answer))):
+            if self._are_alike(value, as_items(answer)):
                 return None
         return "value_error:list/tuple"
 
-    def _are_alike(self, value: list[Json], answer: list[Json]) -> Generator[None, None, bool]:
+    def _are_alike(self, value: list[Json], answer: list[Json]) -> bool:
         if len(value) != len(answer):
             return False
         for item, accepted in zip(value, answer, strict=True):
-            if not (yield from self._is_among(item, [accepted], squashing=True)):
+            if not self._is_among(item, [accepted], squashing=True):
                 return False
         return True
 
-    def _objects_fault(self, value: list[Json], allowed: list[Json]) -> Generator[None, None, str | None]:
+    def _objects_fault(self, value: list[Json], allowed: list[Json]) -> str | None:
         fault = "list_dict_checker:unclear"
         for answer in allowed:
             answers = as_items(answer)
@@ -161,7 +153,7 @@ class Checker:
                 fault = "value_error:list_dict_count"
                 continue
             for item, accepted in zip(value, answers, strict=True):
-                found = yield from self._object_fault(item, [accepted])
+                found = self._object_fault(item, [accepted])
                 if found is not None:
                     fault = found
                     break
@@ -169,13 +161,13 @@ class Checker:
                 return None
         return fault
 
-    def _object_fault(self, value: Json, allowed: list[Json]) -> Generator[None, None, str | None]:
+    def _object_fault(self, value: Json, allowed: list[Json]) -> str | None:
         fault = "dict_checker:unclear"
         for answer in allowed:
             if answer == _OMISSIBLE:
                 continue
             accepted, given = as_object(answer), as_object(value)
-            found = yield from self._members_fault(given, accepted)
+            found = self._members_fault(given, accepted)
             for name, values in accepted.items():
                 if name not in given and not _is_omissible(values):
                     found = "value_error:dict_key"
@@ -185,36 +177,29 @@ class Checker:
             fault = found
         return fault
 
-    def _members_fault(self, given: JsonObject, accepted: JsonObject) -> Generator[None, None, str | None]:
+    def _members_fault(self, given: JsonObject, accepted: JsonObject) -> str | None:
         for name, value in given.items():
             if name not in accepted:
                 return "value_error:dict_key"
-            if not (yield from self._is_among(value, as_items(accepted[name]), squashing=True)):
+            if not self._is_among(value, as_items(accepted[name]), squashing=True):
                 return "value_error:dict_value"
         return None
 
-    def _is_among(self, value: Json, allowed: list[Json], *, squashing: bool = False) -> Generator[None, None, bool]:
+    def _is_among(self, value: Json, allowed: list[Json], *, squashing: bool = False) -> bool:
         """Tell whether the value equals an accepted one; `squashing` is for text that stands inside of a value."""
         squashes = squashing and isinstance(value, str)
-        wanted = (yield from self._squashed(value)) if squashes and isinstance(value, str) else value
+        wanted = _squashed(value) if squashes and isinstance(value, str) else value
         for accepted in allowed:
-            if self._pacer.due():
-                yield
             if squashes and isinstance(accepted, str):
-                accepted = yield from self._squashed(accepted)  # noqa: PLW2901 (the same value, as it is compared)
-            if (yield from self._equality.same(wanted, accepted)):
+                accepted = _squashed(accepted)  # noqa: PLW2901 (the same value, as it is compared)
+            if self._equality.same(wanted, accepted):
                 return True
         return False
 
-    def _squashed(self, text: str) -> Generator[None, None, str]:
-        """Leave out what may differ between two texts of one meaning."""
-        parts: list[str] = []
-        for start in range(0, len(text), _CHARACTERS_AT_ONCE):
-            part = text[start : start + _CHARACTERS_AT_ONCE]
-            parts.append(part.translate(_SQUASHED))
-            if self._pacer.due(1 + len(part) // _CHARACTERS_PER_UNIT):
-                yield
-        return "".join(parts).lower()
+
+def _squashed(text: str) -> str:
+    """Leave out what may differ between two texts of one meaning."""
+    return text.translate(_SQUASHED).lower()
 
 
 def _type_of_first(allowed: Sequence[Json]) -> type | None:

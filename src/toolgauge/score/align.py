@@ -1,12 +1,12 @@
 """The one place that pairs expected with actual calls: one to one, and with the greatest total there is.
 
 A pair has a value from 0 to 1, or may not be. Of several best totals the one with more whole pairs (value 1)
-counts, then with more required, then with more pairs at all. Generators: they yield pauses and return the result.
+counts, then with more required, then with more pairs at all.
 """
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Generator, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import groupby, pairwise
 from math import fsum
 from typing import Literal, TypeAlias
@@ -16,7 +16,6 @@ from msgspec import Struct
 from toolgauge.score import greedy, monotone, partial_order, pinned, plainly
 from toolgauge.score.assignment import assign
 from toolgauge.score.monotone import Pairs
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.pinned import Pins
 from toolgauge.score.weights import Item, Weigh, Weights
 
@@ -24,7 +23,6 @@ Order: TypeAlias = Literal["any", "ordered", "parallel", "partial"]
 
 MAX_PAIRS = 250_000
 _MAX_KINDS_OF_MAX_PAIRS = 4
-_UNITS_PER_PAIR = 2
 # Going once through the calls for each set of arguments that expected ones pin down is done for so many sets at least.
 _LEAST_SHAPES = 4
 # So many calls on both sides together are first tried in the way that suffices for runs that are nearly as expected.
@@ -69,34 +67,33 @@ def align(
     peel: bool = False,
     max_pairs: int = MAX_PAIRS,
     pins: Pins | None = None,
-    pacer: Pacer | None = None,
-) -> Generator[None, None, Alignment]:
+) -> Alignment:
     """Pair expected with actual calls.
 
     `peel` allows to settle equal keys first where order does not bind. That cannot lower the total where
     1 - value obeys the triangle inequality, as it does for a share of equal arguments; edit distances do not.
     `pins` tell where to look for whole pairs of unequal keys where there are more than `max_pairs` of one kind.
     """
-    table = Weights(expected, actual, weigh, pacer or Pacer())
+    table = Weights(expected, actual, weigh)
     if len(expected) + len(actual) <= _FEW and len(expected) * len(actual) <= max_pairs:
-        plain = yield from _plainly(table, order, peel=peel)
+        plain = _plainly(table, order, peel=peel)
         if plain is not None:
-            return (yield from _report(table, plain, order, is_greedy=False))
+            return _report(table, plain, order, is_greedy=False)
     aligner = _Aligner(table, max_pairs, pins)
     match order:
         case "any":
-            pairs = yield from aligner.any_order(peel=peel)
+            pairs = aligner.any_order(peel=peel)
         case "ordered":
-            pairs = yield from aligner.ordered()
+            pairs = aligner.ordered()
         case "parallel":
-            pairs = yield from aligner.parallel()
+            pairs = aligner.parallel()
         case "partial":
-            pairs = yield from aligner.partial()
+            pairs = aligner.partial()
     # Equal calls may have changed places without having been weighed there.
     for row, column in pairs:
         if column not in table.values[row]:
-            yield from table.of(row, (column,))
-    return (yield from _report(table, pairs, order, is_greedy=aligner.is_greedy and not _is_perfect(table, pairs)))
+            table.of(row, (column,))
+    return _report(table, pairs, order, is_greedy=aligner.is_greedy and not _is_perfect(table, pairs))
 
 
 class _Aligner:
@@ -112,60 +109,56 @@ class _Aligner:
         self._left = _MAX_KINDS_OF_MAX_PAIRS * max_pairs
         self.is_greedy = False
 
-    def any_order(self, *, peel: bool) -> Generator[None, None, Pairs]:
+    def any_order(self, *, peel: bool) -> Pairs:
         """Pair kind by kind: pairs of different kinds may not be, so the kinds do not touch each other."""
         pairs: Pairs = []
-        for rows, columns in (yield from _by_kind(self._table)):
-            pairs += yield from self._of_kind(rows, columns, peel=peel)
-        return (yield from _stable(self._table, pairs))
+        for rows, columns in _by_kind(self._table):
+            pairs += self._of_kind(rows, columns, peel=peel)
+        return _stable(self._table, pairs)
 
-    def _of_kind(self, rows: list[int], columns: list[int], *, peel: bool) -> Generator[None, None, Pairs]:
+    def _of_kind(self, rows: list[int], columns: list[int], *, peel: bool) -> Pairs:
         same = _equal_keys(self._table, rows, columns)
-        if self._table.pacer.due(len(rows) + len(columns)):
-            yield
         is_small = self._is_small(rows, columns)
         peel = peel and not _compete(self._table, rows)
         if is_small and not peel:
-            return (yield from self._assigned(rows, columns, same))
+            return self._assigned(rows, columns, same)
         self.is_greedy = self.is_greedy or not peel
         rows, columns = _without(same, rows, columns)
         if self._pins is not None and rows and columns and not self._is_small(rows, columns):
             self.is_greedy = True
-            whole = yield from self._pinned(rows, columns, self._pins)
+            whole = self._pinned(rows, columns, self._pins)
             same += whole
             rows, columns = _without(whole, rows, columns)
-        return same + (yield from self._weighed(rows, columns))
+        return same + self._weighed(rows, columns)
 
-    def _weighed(self, rows: list[int], columns: list[int]) -> Generator[None, None, Pairs]:
+    def _weighed(self, rows: list[int], columns: list[int]) -> Pairs:
         """Pair calls of one kind for the greatest total, or greedily where they are too many."""
         if not rows or not columns:
             return []
         if len(rows) == len(columns) == 1:
-            (weight,) = yield from self._table.of(rows[0], columns)
+            (weight,) = self._table.of(rows[0], columns)
             return [(rows[0], columns[0])] if weight else []
         if self._is_small(rows, columns):
-            return (yield from self._assigned(rows, columns, []))
+            return self._assigned(rows, columns, [])
         self.is_greedy = True
         # One look for each row there must be, whatever the kinds before have used up.
         looks = max(min(self._max_pairs, self._left), len(rows))
         self._left -= min(looks, len(rows) * len(columns))
-        return (yield from greedy.in_any_order(rows, columns, self._row, looks))
+        return greedy.in_any_order(rows, columns, self._row, looks)
 
-    def _pinned(self, rows: list[int], columns: list[int], pins: Pins) -> Generator[None, None, Pairs]:
+    def _pinned(self, rows: list[int], columns: list[int], pins: Pins) -> Pairs:
         """Find whole pairs, looked for only among calls that have what the expected ones pin down."""
         table, pairs = self._table, Pairs()
         required = [row for row in rows if not table.expected[row].optional]
         optional = [row for row in rows if table.expected[row].optional]
-        shapes = (yield from pinned.shapes(required, pins, table.pacer)) + (
-            yield from pinned.shapes(optional, pins, table.pacer)
-        )
+        shapes = pinned.shapes(required, pins) + pinned.shapes(optional, pins)
         # The rest of this kind and the kinds that follow need something to look at as well.
         kept = max(self._left - self._max_pairs, 0)
         self._left -= kept
         for names, alike in shapes[: max(_LEAST_SHAPES, self._max_pairs // len(columns))]:
             whole: Pairs = []
-            for block in (yield from pinned.blocks(names, alike, columns, pins, table.pacer)):
-                found = yield from self._weighed(*block)
+            for block in pinned.blocks(names, alike, columns, pins):
+                found = self._weighed(*block)
                 whole += [(row, column) for row, column in found if table.values[row][column] == 1.0]
             pairs += whole
             _, columns = _without(whole, [], columns)
@@ -175,10 +168,10 @@ class _Aligner:
     def _is_small(self, rows: Sequence[int], columns: Sequence[int]) -> bool:
         return len(rows) * len(columns) <= min(self._max_pairs, self._left)
 
-    def _row(self, row: int, columns: Sequence[int]) -> Generator[None, None, Sequence[int]]:
+    def _row(self, row: int, columns: Sequence[int]) -> Sequence[int]:
         return self._table.of(row, columns)
 
-    def _assigned(self, rows: list[int], columns: list[int], same: Pairs) -> Generator[None, None, Pairs]:
+    def _assigned(self, rows: list[int], columns: list[int], same: Pairs) -> Pairs:
         """Pair the calls of one kind, starting from the pairs of equal keys."""
         table = self._table
         self._left -= len(rows) * len(columns)
@@ -186,12 +179,12 @@ class _Aligner:
         short, long = (columns, rows) if is_flipped else (rows, columns)
         known: dict[int, list[int]] = {}
 
-        def weights(place: int) -> Generator[None, None, Sequence[int]]:
+        def weights(place: int) -> Sequence[int]:
             if place not in known:
                 if is_flipped:
-                    known[place] = yield from table.of_column(long, short[place])
+                    known[place] = table.of_column(long, short[place])
                 else:
-                    known[place] = yield from table.of(short[place], long)
+                    known[place] = table.of(short[place], long)
             return known[place]
 
         # All settled pairs have to weigh the same, which optional ones do not.
@@ -199,33 +192,32 @@ class _Aligner:
         place_of_row = {index: place for place, index in enumerate(rows)}
         place_of_column = {index: place for place, index in enumerate(columns)}
         places = [(place_of_row[row], place_of_column[column]) for row, column in starts]
-        column_of = yield from assign(
+        column_of = assign(
             len(short),
             len(long),
             weights,
-            table.pacer,
             settled={column: row for row, column in places} if is_flipped else dict(places),
             settled_weight=table.in_units(1.0, optional=False),
         )
         chosen: Pairs = []
         for place, other in enumerate(column_of):
             pair = (long[other], short[place]) if is_flipped else (short[place], long[other])
-            (weight,) = yield from table.of(pair[0], (pair[1],))
+            (weight,) = table.of(pair[0], (pair[1],))
             chosen += [pair] if weight else []
         return chosen
 
-    def ordered(self) -> Generator[None, None, Pairs]:
+    def ordered(self) -> Pairs:
         """Pair in the order of both sides."""
-        return (yield from self._in_order(range(len(self._table.expected)), range(len(self._table.actual))))
+        return self._in_order(range(len(self._table.expected)), range(len(self._table.actual)))
 
-    def _in_order(self, rows: Sequence[int], columns: Sequence[int]) -> Generator[None, None, Pairs]:
+    def _in_order(self, rows: Sequence[int], columns: Sequence[int]) -> Pairs:
         """Pair in order, where the calls of both sides come in the order of `rows` and `columns`."""
         table = self._table
         expected = [(table.expected[row].kind, table.expected[row].key) for row in rows]
         actual = [(table.actual[column].kind, table.actual[column].key) for column in columns]
 
-        def weights(row: int, places: Sequence[int]) -> Generator[None, None, Sequence[int]]:
-            return (yield from table.of(rows[row], [columns[place] for place in places]))
+        def weights(row: int, places: Sequence[int]) -> Sequence[int]:
+            return table.of(rows[row], [columns[place] for place in places])
 
         if len(expected) * len(actual) > self._max_pairs:
             self.is_greedy = True
@@ -233,75 +225,67 @@ class _Aligner:
             if self._pins is not None:
                 kinds = [(row, table.expected[row].kind) for row in rows]
                 made = [(column, table.actual[column].kind) for column in columns]
-                keys.append((yield from pinned.keys(kinds, made, self._pins, table.pacer)))
-            pairs = yield from greedy.in_order(keys, weights, table.pacer)
+                keys.append(pinned.keys(kinds, made, self._pins))
+            pairs = greedy.in_order(keys, weights)
         else:
-            pairs = yield from monotone.in_order(expected, actual, weights, table.pacer)
+            pairs = monotone.in_order(expected, actual, weights)
         return sorted((rows[row], columns[place]) for row, place in pairs)
 
-    def parallel(self) -> Generator[None, None, Pairs]:
+    def parallel(self) -> Pairs:
         """Pair in the order of the turns; within a turn any order will do."""
         table = self._table
         rows, columns = len(table.expected), range(len(table.actual))
         groups = [list(group) for _, group in groupby(columns, key=lambda column: table.actual[column].group)]
         if len(groups) == len(columns) or rows * len(columns) > self._max_pairs:
-            return (yield from self.ordered())
+            return self.ordered()
         if len(groups) > 1 and monotone.is_affordable(rows, groups):
-            return (yield from monotone.in_groups(rows, groups, self._row, table.pacer))
+            return monotone.in_groups(rows, groups, self._row)
         # Without regard to order no total is greater; it often keeps the order of the turns by itself.
-        pairs = yield from self.any_order(peel=False)
-        if len((yield from _longest_run(table, pairs))) == len(pairs):
+        pairs = self.any_order(peel=False)
+        if len(_longest_run(table, pairs)) == len(pairs):
             return pairs
         self.is_greedy = True
         partner = {column: row for row, column in pairs}
-        return (
-            yield from self._in_order(
-                range(rows),
-                [column for group in groups for column in sorted(group, key=lambda column: partner.get(column, rows))],
-            )
+        return self._in_order(
+            range(rows),
+            [column for group in groups for column in sorted(group, key=lambda column: partner.get(column, rows))],
         )
 
-    def partial(self) -> Generator[None, None, Pairs]:
+    def partial(self) -> Pairs:
         """Pair in the order of the expected groups and of the turns; within either any order will do."""
         table = self._table
         stages, turns = _runs(table.expected), _runs(table.actual)
-        if table.pacer.due(len(table.expected) + len(table.actual)):
-            yield
         if len(stages) == len(table.expected):
-            return (yield from self.parallel())
+            return self.parallel()
         classes = (
             [_classes(table.expected, stage) for stage in stages],
             [_classes(table.actual, turn) for turn in turns],
         )
         is_small = len(table.expected) * len(table.actual) <= self._max_pairs
         if is_small and partial_order.is_affordable(*classes):
-            return (yield from partial_order.in_stages(*classes, self._row, table.pacer))
+            return partial_order.in_stages(*classes, self._row)
         # Without regard to order no total is greater; it often keeps the order by itself. Where it does not, it is but
         # the beginning of the work.
         self._left = self._max_pairs
-        pairs = yield from self.any_order(peel=False)
+        pairs = self.any_order(peel=False)
         if _keeps_order(table, pairs):
             return pairs
         self.is_greedy = True
         column_of, row_of = dict(pairs), {column: row for row, column in pairs}
         last = len(table.actual), len(table.expected)
-        return (
-            yield from self._in_order(
-                [row for stage in stages for row in sorted(stage, key=lambda row: column_of.get(row, last[0]))],
-                [column for turn in turns for column in sorted(turn, key=lambda column: row_of.get(column, last[1]))],
-            )
+        return self._in_order(
+            [row for stage in stages for row in sorted(stage, key=lambda row: column_of.get(row, last[0]))],
+            [column for turn in turns for column in sorted(turn, key=lambda column: row_of.get(column, last[1]))],
         )
 
 
-def _plainly(table: Weights, order: Order, *, peel: bool) -> Generator[None, None, Pairs | None]:
+def _plainly(table: Weights, order: Order, *, peel: bool) -> Pairs | None:
     """Pair runs that are nearly as expected, as the solvers would; `None` where there is more to decide."""
-    if table.pacer.due(len(table.expected) + len(table.actual)):
-        yield
     if any(item.optional for item in table.expected):
         return None
     if order == "any":
-        return (yield from plainly.by_keys(table)) if peel else None
-    return (yield from plainly.in_step(table)) if order == "ordered" or _stand_alone(table, order) else None
+        return plainly.by_keys(table) if peel else None
+    return plainly.in_step(table) if order == "ordered" or _stand_alone(table, order) else None
 
 
 def _stand_alone(table: Weights, order: Order) -> bool:
@@ -330,18 +314,14 @@ def _keeps_order(table: Weights, pairs: Pairs) -> bool:
     return all(earlier[1] <= later[1] for earlier, later in pairwise(places))
 
 
-def _by_kind(table: Weights) -> Generator[None, None, list[tuple[list[int], list[int]]]]:
+def _by_kind(table: Weights) -> list[tuple[list[int], list[int]]]:
     """Find the calls of each kind that is on both sides."""
     kinds: dict[str, tuple[list[int], list[int]]] = {}
     for index, item in enumerate(table.expected):
         kinds.setdefault(item.kind, ([], []))[0].append(index)
-        if table.pacer.due():
-            yield
     for index, item in enumerate(table.actual):
         if item.kind in kinds:
             kinds[item.kind][1].append(index)
-        if table.pacer.due():
-            yield
     return [sides for sides in kinds.values() if sides[1]]
 
 
@@ -381,35 +361,27 @@ def _equal_keys(table: Weights, rows: list[int], columns: list[int]) -> Pairs:
     return pairs
 
 
-def _stable(table: Weights, pairs: Pairs) -> Generator[None, None, Pairs]:
+def _stable(table: Weights, pairs: Pairs) -> Pairs:
     """Let equal expected calls take theirs in order, and of equal actual calls the earliest be the paired ones."""
     by_expected: dict[Hashable, Pairs] = {}
     for row, column in sorted(pairs):
         item = table.expected[row]
         by_expected.setdefault((item.kind, item.key, item.optional), []).append((row, column))
-        if table.pacer.due():
-            yield
     row_of: dict[int, int] = {}
     for same in by_expected.values():
         columns = sorted(column for _, column in same)
         row_of.update((column, row) for (row, _), column in zip(same, columns, strict=True))
-        if table.pacer.due(len(same)):
-            yield
     by_actual: dict[Hashable, list[int]] = {}
     for column, item in enumerate(table.actual):
         by_actual.setdefault((item.kind, item.key), []).append(column)
-        if table.pacer.due():
-            yield
     stable: Pairs = []
     for columns in by_actual.values():
         rows = [row_of[column] for column in columns if column in row_of]
         stable += zip(rows, columns, strict=False)
-        if table.pacer.due(len(columns)):
-            yield
     return sorted(stable)
 
 
-def _longest_run(table: Weights, pairs: Pairs) -> Generator[None, None, set[int]]:
+def _longest_run(table: Weights, pairs: Pairs) -> set[int]:
     """Find the most pairs whose turns do not decrease in the order of the expected calls; return their actual calls."""
     tails: list[int] = []
     last: list[int] = []
@@ -420,8 +392,6 @@ def _longest_run(table: Weights, pairs: Pairs) -> Generator[None, None, set[int]
         before[column] = last[place - 1] if place else None
         tails[place : place + 1] = [group]
         last[place : place + 1] = [column]
-        if table.pacer.due():
-            yield
     run: set[int] = set()
     column = last[-1] if last else None
     while column is not None:
@@ -430,32 +400,26 @@ def _longest_run(table: Weights, pairs: Pairs) -> Generator[None, None, set[int]
     return run
 
 
-def _report(table: Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> Generator[None, None, Alignment]:
+def _report(table: Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> Alignment:
     expected, actual = table.expected, table.actual
     rows, columns = {row for row, _ in pairs}, {column for _, column in pairs}
     missing = [row for row, item in enumerate(expected) if row not in rows and not item.optional]
     unexpected = [column for column in range(len(actual)) if column not in columns]
-    if table.pacer.due(len(expected) + len(actual)):
-        yield
     misplaced: set[int] = set()
     pairs = sorted(pairs)
     if order == "any":
         if any(actual[before].group > actual[column].group for (_, before), (_, column) in pairwise(pairs)):
-            misplaced = columns - (yield from _longest_run(table, pairs))
+            misplaced = columns - _longest_run(table, pairs)
     elif missing and unexpected:
-        missed = yield from _identities(table, expected, missing)
+        missed = _identities(expected, missing)
         misplaced = {column for column in unexpected if (actual[column].kind, actual[column].key) in missed}
     repeated: list[int] = []
     if unexpected:
-        paired = yield from _identities(table, actual, columns)
+        paired = _identities(actual, columns)
         repeated = [column for column in unexpected if (actual[column].kind, actual[column].key) in paired]
-        if table.pacer.due(len(unexpected)):
-            yield
     found: list[Pair] = []
     for row, column in pairs:
         found.append(Pair(expected=row, actual=column, value=table.values[row][column] or 0.0))
-        if len(found) % _FEW == 0 and table.pacer.due(_UNITS_PER_PAIR * _FEW):
-            yield
     return Alignment(
         pairs=tuple(found),
         missing=tuple(missing),
@@ -466,13 +430,9 @@ def _report(table: Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> G
     )
 
 
-def _identities(
-    table: Weights, items: Sequence[Item], indices: Iterable[int]
-) -> Generator[None, None, set[tuple[str, Hashable]]]:
+def _identities(items: Sequence[Item], indices: Iterable[int]) -> set[tuple[str, Hashable]]:
     """Return what makes these calls the same as others."""
     found: set[tuple[str, Hashable]] = set()
     for index in indices:
         found.add((items[index].kind, items[index].key))
-        if table.pacer.due():
-            yield
     return found

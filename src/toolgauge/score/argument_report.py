@@ -1,7 +1,5 @@
 """What the arguments of paired calls come to: figures, words, and the differences themselves."""
 
-from collections.abc import Generator
-
 from msgspec import Struct
 
 from toolgauge.model.outcomes import Difference, Side
@@ -13,7 +11,6 @@ from toolgauge.score.summary import counts, cut_short_note, greedy_note, leftove
 
 _MAX_DIFFERENCES = 20
 _DESCRIBED = 4
-_UNITS_PER_PAIR = 10
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -24,24 +21,20 @@ class Report(Struct, frozen=True, kw_only=True):
     differences: tuple[Difference, ...]
 
 
-def report(comparer: ArgumentComparer, alignment: Alignment) -> Generator[None, None, Report]:
+def report(comparer: ArgumentComparer, alignment: Alignment) -> Report:
     """Look at the arguments of all pairs; those of expected calls that were not made count as not met."""
-    sides, pacer = comparer.sides, comparer.pacer
+    sides = comparer.sides
     differences: list[Difference] = []
     figures = Figures(expected=sum(len(sides.slot_arguments[slot] or ()) for slot in alignment.missing))
     for pair in alignment.pairs:
         equal = comparer.equal_arguments(pair.expected, pair.actual)
         if equal is not None:
             figures.add_equal(equal)
-            if pacer.due():
-                yield
             continue
         is_asked = pair.value < 1 and len(differences) < _MAX_DIFFERENCES
-        agreement = yield from comparer.compare(pair.expected, pair.actual, explain=is_asked)
+        agreement = comparer.compare(pair.expected, pair.actual, explain=is_asked)
         figures.add(agreement)
         differences += agreement.differences
-        if pacer.due(_UNITS_PER_PAIR):
-            yield
     notes = [describe(difference) for difference in differences[:_DESCRIBED]]
     if len(differences) > _DESCRIBED:
         notes.append(f"{len(differences) - _DESCRIBED} more differences")

@@ -1,13 +1,13 @@
 """How well one actual call meets one expected call: the one comparison of two calls that all evaluators share.
 
-    comparer = yield from self.comparer(expected, calls, self.terms(trajectory), pacer)
-    alignment = yield from comparer.aligned(order="any")
-    agreement = yield from comparer.compare(pair.expected, pair.actual)     # verdicts and differences of a pair
+    comparer = self.comparer(expected, calls, self.terms(trajectory))
+    alignment = comparer.aligned(order="any")
+    agreement = comparer.compare(pair.expected, pair.actual)     # verdicts and differences of a pair
 
 `ArgumentComparison` is the base of evaluators that have the parameters `arguments` and `volatile`.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -23,7 +23,6 @@ from toolgauge.score.argument_rules import NO_RULES, ArgumentRules
 from toolgauge.score.compare import Comparison, compare, is_omissible, path, quick_agreement
 from toolgauge.score.comparison import CallComparison
 from toolgauge.score.globs import Globs
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.rules import (
     Absent,
     Exact,
@@ -47,10 +46,11 @@ Word: TypeAlias = Literal[
 
 _SHOWN_LENGTH = 80
 _EXACT = Exact()
-# What comparing all pairs may cost, in units of work: half a second for 200 expected and 200 actual calls.
-_MIN_UNITS, _MAX_UNITS = 350_000, 4_000_000
-_UNITS_PER_PAIR = 8
-_UNITS_PER_VALUE = 3
+# What comparing all pairs may cost, in microseconds of a slow core: half a second for 200 expected and 200 actual
+# calls. Without it 1,000 by 1,000 calls with long texts take minutes.
+_MIN_WORK, _MAX_WORK = 350_000, 4_000_000
+_WORK_PER_PAIR = 8
+_WORK_PER_VALUE = 3
 
 
 class ArgumentComparison(CallComparison):
@@ -79,24 +79,13 @@ class ArgumentComparison(CallComparison):
         )
 
     def comparer(
-        self,
-        expected: Sequence[ExpectedCall],
-        calls: Sequence[ToolCall],
-        terms: "Terms",
-        pacer: Pacer,
-        *,
-        names_only: bool = False,
-    ) -> Generator[None, None, "ArgumentComparer"]:
+        self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], terms: "Terms", *, names_only: bool = False
+    ) -> "ArgumentComparer":
         """Make both sides ready to be compared on these terms; with `names_only` all calls of a tool are equal."""
-        sides = yield from make_sides(
-            expected,
-            calls,
-            names_only=names_only,
-            pacer=pacer,
-            equals_meet=names_only or terms.equals_meet,
-            kept=self._kept,
+        sides = make_sides(
+            expected, calls, names_only=names_only, equals_meet=names_only or terms.equals_meet, kept=self._kept
         )
-        return ArgumentComparer(sides, terms, pacer)
+        return ArgumentComparer(sides, terms)
 
 
 class Terms(Struct, frozen=True, kw_only=True):
@@ -208,21 +197,19 @@ class ArgumentComparer:
         "_is_limited",
         "_rulings",
         "_terms",
-        "_units",
         "_wanted",
+        "_work_left",
         "is_cut_short",
-        "pacer",
         "sides",
     )
 
-    def __init__(self, sides: Sides, terms: Terms, pacer: Pacer) -> None:
+    def __init__(self, sides: Sides, terms: Terms) -> None:
         self.sides = sides
         self.is_cut_short = False
         self._is_limited = True
         self._terms = terms
-        self.pacer = pacer
         pairs = len(sides.slots) * len(sides.calls)
-        self._units = min(max(pairs * _UNITS_PER_PAIR, _MIN_UNITS), _MAX_UNITS)
+        self._work_left = min(max(pairs * _WORK_PER_PAIR, _MIN_WORK), _MAX_WORK)
         self._rulings: dict[tuple[str, str], _Ruling] = {}
         self._forgiving: dict[str, bool] = {}
         self._wanted: dict[int, tuple[_Wanted, ...]] = {}
@@ -249,11 +236,9 @@ class ArgumentComparer:
             map(terms.schemas.has_defaults, {slot.name for slot in self.sides.slots})
         )
 
-    def aligned(
-        self, *, order: Order = "any", whole: bool = False, max_pairs: int = MAX_PAIRS
-    ) -> Generator[None, None, Alignment]:
+    def aligned(self, *, order: Order = "any", whole: bool = False, max_pairs: int = MAX_PAIRS) -> Alignment:
         """Pair the calls for the greatest sum of what `weigh` returns; with `whole`, only those that meet in all."""
-        alignment = yield from align(
+        alignment = align(
             self.sides.slot_items,
             self.sides.call_items,
             self._weigh_whole if whole else self.weigh,
@@ -261,18 +246,17 @@ class ArgumentComparer:
             peel=self.may_peel,
             max_pairs=max_pairs,
             pins=self,
-            pacer=self.pacer,
         )
         self._is_limited = False
         if not self.is_cut_short:
             return alignment
         pairs: list[Pair] = []
         for pair in alignment.pairs:
-            value = 1.0 if pair.value == 1.0 else (yield from self.weigh(pair.expected, pair.actual))
+            value = 1.0 if pair.value == 1.0 else self.weigh(pair.expected, pair.actual)
             pairs.append(Pair(expected=pair.expected, actual=pair.actual, value=value or 0.0))
         return replace(alignment, pairs=tuple(pairs))
 
-    def weigh(self, slot: int, call: int) -> Generator[None, None, float | None]:
+    def weigh(self, slot: int, call: int) -> float | None:
         """Return how well the call meets the expected one, from 0 to 1; `None` where ids forbid the pair.
 
         The sum over the expected arguments that are looked at / the number of them and of those that were invented.
@@ -296,11 +280,9 @@ class ArgumentComparer:
                 met += 1.0
             elif not argument.ruling.is_plain:
                 known = argument.ruling.alike.get((argument.identity, identity))
-                met += (yield from self._value(slot, call, argument, identity)) if known is None else known
+                met += self._value(slot, call, argument, identity) if known is None else known
         if not self._terms.subset:
-            counted += len((yield from self._charged_of(call)) - wanted.keys())
-        if self.pacer.due(len(arguments) // 4):
-            yield
+            counted += len(self._charged_of(call) - wanted.keys())
         return min(met / counted, 1.0) if counted else 1.0
 
     def pinned(self, expected: int) -> dict[str, int]:
@@ -311,11 +293,11 @@ class ArgumentComparer:
         """Return the values of a call by number, as far as they can be read."""
         return self.sides.call_arguments[actual]
 
-    def _weigh_whole(self, slot: int, call: int) -> Generator[None, None, float | None]:
-        value = yield from self.weigh(slot, call)
+    def _weigh_whole(self, slot: int, call: int) -> float | None:
+        value = self.weigh(slot, call)
         return 1.0 if value == 1.0 else None
 
-    def compare(self, slot: int, call: int, *, explain: bool = True) -> Generator[None, None, CallAgreement]:
+    def compare(self, slot: int, call: int, *, explain: bool = True) -> CallAgreement:
         """Compare a pair that may be; without `explain` there are no differences."""
         wanted, found = self.sides.slot_arguments[slot], self.sides.call_arguments[call]
         if wanted is None:
@@ -326,12 +308,12 @@ class ArgumentComparer:
         verdicts: list[ArgumentVerdict] = []
         differences: list[Difference] = []
         for name in wanted:
-            verdict, found_differences = yield from self._expected(slot, call, name, tool, explain=explain)
+            verdict, found_differences = self._expected(slot, call, name, tool, explain=explain)
             verdicts.append(verdict)
             differences += found_differences
         for name in found:
             if name not in wanted:
-                verdict = yield from self._unexpected(call, name)
+                verdict = self._unexpected(call, name)
                 verdicts.append(verdict)
                 if explain and verdict.word == "invented" and not self._terms.subset:
                     given = Side(value=self.sides.call_values(call)[name])
@@ -361,7 +343,7 @@ class ArgumentComparer:
 
     def _expected(
         self, slot: int, call: int, name: str, tool: str, *, explain: bool
-    ) -> Generator[None, None, tuple[ArgumentVerdict, tuple[Difference, ...]]]:
+    ) -> tuple[ArgumentVerdict, tuple[Difference, ...]]:
         for argument in self._of_slot(slot):
             if argument.name == name:
                 break
@@ -378,15 +360,15 @@ class ArgumentComparer:
             return ArgumentVerdict(name=name, word="missing", value=0.0, rule=rule), (missing,)
         value = 1.0
         if identity != argument.identity or not argument.ruling.equals_meet:
-            value = 0.0 if argument.ruling.is_plain else (yield from self._value(slot, call, argument, identity))
+            value = 0.0 if argument.ruling.is_plain else self._value(slot, call, argument, identity)
         differences: tuple[Difference, ...] = ()
         if value < 1.0 and explain:
-            differences = (yield from self._compared(slot, call, argument, path(tool, name))).differences
+            differences = self._compared(slot, call, argument, path(tool, name)).differences
         word: Word = "met" if value == 1.0 else "partly" if value > 0.0 else "differs"
         return ArgumentVerdict(name=name, word=word, value=value, rule=rule), differences
 
-    def _unexpected(self, call: int, name: str) -> Generator[None, None, ArgumentVerdict]:
-        word = yield from self._word(call, name)
+    def _unexpected(self, call: int, name: str) -> ArgumentVerdict:
+        word = self._word(call, name)
         return ArgumentVerdict(name=name, word=word, value=0.0, rule="ignore" if word == "ignored" else word)
 
     def _of_slot(self, slot: int) -> tuple[_Wanted, ...]:
@@ -420,7 +402,7 @@ class ArgumentComparer:
             )
         return self._rulings[place]
 
-    def _charged_of(self, call: int) -> Generator[None, None, AbstractSet[str]]:
+    def _charged_of(self, call: int) -> AbstractSet[str]:
         """Return the arguments of the call that cost something where they are not expected."""
         tool = self.sides.calls[call].name
         if tool not in self._forgiving:
@@ -431,11 +413,11 @@ class ArgumentComparer:
         if call not in self._charged:
             words: dict[str, Word] = {}
             for name in self.sides.call_arguments[call] or ():
-                words[name] = yield from self._word(call, name)
+                words[name] = self._word(call, name)
             self._charged[call] = frozenset(name for name, word in words.items() if word == "invented")
         return self._charged[call]
 
-    def _word(self, call: int, name: str) -> Generator[None, None, Word]:
+    def _word(self, call: int, name: str) -> Word:
         """Say what an argument is that is not expected."""
         terms, tool = self._terms, self.sides.calls[call].name
         if terms.rules.root and isinstance(self._ruling(tool, name).scope.rule, Ignore):
@@ -446,33 +428,31 @@ class ArgumentComparer:
         if isinstance(default, Absent):
             return "invented"
         given = self.sides.call_values(call)[name]
-        comparison = yield from compare(Exact(), default, given, where="", pacer=self.pacer)
+        comparison = compare(Exact(), default, given, where="")
         return "default" if comparison.value == 1.0 else "invented"
 
-    def _value(self, slot: int, call: int, argument: _Wanted, identity: int) -> Generator[None, None, float]:
+    def _value(self, slot: int, call: int, argument: _Wanted, identity: int) -> float:
         """Return how well a value meets its rule; many calls share values, so that the same two are compared once."""
         key = (argument.identity, identity)
         if key in argument.ruling.alike:
             return argument.ruling.alike[key]
-        if self._is_limited and self._units <= 0:
+        if self._is_limited and self._work_left <= 0:
             self.is_cut_short = True
             return float(argument.ruling.equals_meet and argument.identity == identity)
-        before = self.pacer.spent
         expected, actual = self.sides.slot_values(slot)[argument.name], self.sides.call_values(call)[argument.name]
         quick = quick_agreement(argument.ruling.scope, expected, actual)
         if quick is None:
-            value = (yield from self._compared(slot, call, argument, "")).value
+            comparison = self._compared(slot, call, argument, "")
+            value, work = comparison.value, comparison.work
         else:
-            value, units = quick
-            if self.pacer.due(_UNITS_PER_VALUE + units):
-                yield
-        self._units -= self.pacer.spent - before
+            value, work = quick
+        self._work_left -= _WORK_PER_VALUE + work
         argument.ruling.alike[key] = value
         return value
 
-    def _compared(self, slot: int, call: int, argument: _Wanted, where: str) -> Generator[None, None, Comparison]:
+    def _compared(self, slot: int, call: int, argument: _Wanted, where: str) -> Comparison:
         expected, actual = self.sides.slot_values(slot)[argument.name], self.sides.call_values(call)[argument.name]
-        return (yield from compare(argument.ruling.scope, expected, actual, where=where, pacer=self.pacer))
+        return compare(argument.ruling.scope, expected, actual, where=where)
 
     def _have_equal_sizes(self) -> bool:
         sizes: dict[str, set[int]] = {}

@@ -4,45 +4,39 @@ Weights are integers, so totals are exact and ties are ties. A row's weights are
 reaches it: where most rows are settled beforehand, most weights are never worked out.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from toolgauge.score.pauses import Pacer
-
 # The weights of one row, for every column; none is negative.
-Row: TypeAlias = Callable[[int], Generator[None, None, Sequence[int]]]
+Row: TypeAlias = Callable[[int], Sequence[int]]
 
-_COLUMNS_PER_UNIT = 6
 # Beyond every distance.
 _FAR = 1 << 200
 
 
-def assign(
-    rows: int, columns: int, row: Row, pacer: Pacer, *, settled: Mapping[int, int], settled_weight: int
-) -> Generator[None, None, list[int]]:
+def assign(rows: int, columns: int, row: Row, *, settled: Mapping[int, int], settled_weight: int) -> list[int]:
     """Return each row's column. `rows` must not exceed `columns`.
 
     `settled` starts from pairs (row to column) that all weigh `settled_weight`, which no weight exceeds. A settled
     row keeps a column but not necessarily this one.
     """
-    solver = _Solver(rows, columns, row, pacer)
+    solver = _Solver(rows, columns, row)
     for index, column in settled.items():
         solver.settle(index, column, settled_weight)
     for index in range(rows):
         if index not in settled:
-            yield from solver.augment(index)
+            solver.augment(index)
     return solver.column_of
 
 
 class _Solver:
     """Duals and the matching so far. Costs are negated weights; every reduced cost of a matched row is >= 0."""
 
-    __slots__ = ("_columns", "_of_column", "_of_row", "_pacer", "_row", "column_of", "row_of")
+    __slots__ = ("_columns", "_of_column", "_of_row", "_row", "column_of", "row_of")
 
-    def __init__(self, rows: int, columns: int, row: Row, pacer: Pacer) -> None:
+    def __init__(self, rows: int, columns: int, row: Row) -> None:
         self._columns = columns
         self._row = row
-        self._pacer = pacer
         self._of_row = [0] * rows
         self._of_column = [0] * columns
         self.column_of = [-1] * rows
@@ -53,7 +47,7 @@ class _Solver:
         self.row_of[column] = row
         self._of_row[row] = -weight
 
-    def augment(self, start: int) -> Generator[None, None, None]:
+    def augment(self, start: int) -> None:
         """Give `start` a column along the cheapest path; others may move to another column."""
         distance = [_FAR] * self._columns
         previous = [-1] * self._columns
@@ -61,12 +55,10 @@ class _Solver:
         reached: list[int] = []
         row, base = start, 0
         while True:
-            weights = yield from self._row(row)
+            weights = self._row(row)
             column = self._look(weights, base - self._of_row[row], row, distance, previous, waiting)
             waiting.remove(column)
             base = distance[column]
-            if self._pacer.due(1 + len(waiting) // _COLUMNS_PER_UNIT):
-                yield
             row = self.row_of[column]
             if row < 0:
                 break

@@ -7,7 +7,7 @@ Each place of a value has a rule (`rules.Scope`); the walk is the same for all.
 
 import json
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from itertools import chain, zip_longest
 from typing import TypeAlias
 
@@ -17,7 +17,6 @@ from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Difference, Side
 from toolgauge.score.identities import Key, canonical
 from toolgauge.score.leaves import agreement, same
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.rules import (
     ABSENT,
     Absent,
@@ -40,9 +39,9 @@ from toolgauge.score.rules import (
 MAX_DIFFERENCES = 20
 _MAX_NAME = 80
 _MAX_PATH = 400
-_UNITS_PER_WALK = 5
-_UNITS_PER_STEP = 4
-_SKIPPED_PER_PAUSE = 1000
+# Units of work, of about a microsecond each.
+_WORK_PER_WALK = 5
+_WORK_PER_STEP = 4
 # Named once: a union would be made anew each time that it is asked for.
 _CONTAINERS = (list, dict)
 _NOT_OF_LEAVES = (Ignore, Present, Regex, OneOf)
@@ -50,16 +49,18 @@ _JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """`value` is 1 exactly when the rules are met; only some rules know values between. `leaves` is what was compared."""
+    """`value` is 1 exactly when the rules are met; only some rules know values between.
+
+    `leaves` is the number of leaves that were compared, `work` the cost of comparing them in microseconds, roughly.
+    """
 
     value: float
     differences: tuple[Difference, ...] = ()
     leaves: int = 1
+    work: int = 0
 
 
-def compare(
-    rule: Rule | Scope, expected: Json, actual: Json, *, where: str, pacer: Pacer
-) -> Generator[None, None, Comparison]:
+def compare(rule: Rule | Scope, expected: Json, actual: Json, *, where: str) -> Comparison:
     """Compare two values that are both there; `where` is the path that differences begin with.
 
     Under `similarity` the value is the mean over all leaves. Under any other rule it is 0 if anything differs where a
@@ -68,11 +69,9 @@ def compare(
     scope = rule if isinstance(rule, Scope) else Scope(rule)
     quick = quick_agreement(scope, expected, actual)
     if quick is not None:
-        if pacer.due(_UNITS_PER_WALK + _UNITS_PER_STEP + quick[1]):
-            yield
         return _of_leaves(scope.rule, quick[0], expected, actual, where)
     tally = _Tally(is_mean=_is_graded(scope.rule))
-    yield from _walk(tally, scope, expected, actual, where=where, pacer=pacer)
+    _walk(tally, scope, expected, actual, where=where)
     return tally.comparison()
 
 
@@ -154,6 +153,7 @@ class _Tally(Struct):
 
     is_mean: bool
     leaves: int = 0
+    work: int = _WORK_PER_WALK
     graded: int = 0
     sum: float = 0.0
     is_refused: bool = False
@@ -188,7 +188,7 @@ class _Tally(Struct):
         if self.differences:
             # Rounding may not hide a difference.
             value = min(self.sum / self.graded, _JUST_BELOW_ONE) if self.graded and not self.is_refused else 0.0
-        return Comparison(value=value, differences=tuple(self.differences), leaves=max(self.leaves, 1))
+        return Comparison(value=value, differences=tuple(self.differences), leaves=max(self.leaves, 1), work=self.work)
 
 
 # Not frozen: there is one for every leaf, and freezing costs four times as much.
@@ -202,37 +202,26 @@ class _Pair(Struct):
     reported: bool = False
 
 
-# `None` is a pause: many places in a row that nobody has to look at.
-_Steps: TypeAlias = Iterator[_Pair | None]
+_Steps: TypeAlias = Iterator[_Pair]
 
 
-def _walk(
-    tally: _Tally, scope: Scope, expected: Json, actual: Json, *, where: str, pacer: Pacer
-) -> Generator[None, None, None]:
-    if pacer.due(_UNITS_PER_WALK):
-        yield
+def _walk(tally: _Tally, scope: Scope, expected: Json, actual: Json, *, where: str) -> None:
     stack: list[_Steps] = [iter((_Pair(expected, actual, where, scope),))]
     while stack and not tally.is_decided:
-        pair = next(stack[-1], stack)
-        if pair is stack:
+        pair = next(stack[-1], None)
+        if pair is None:
             stack.pop()
             continue
-        if not isinstance(pair, _Pair):
-            if pacer.due(_SKIPPED_PER_PAUSE // 4):
-                yield
-            continue
-        units = _UNITS_PER_STEP
-        if not (yield from _decided_as_a_whole(tally, pair, pacer)):
+        tally.work += _WORK_PER_STEP
+        if not _decided_as_a_whole(tally, pair):
             below = _below(tally, pair)
             if below is None:
-                units += _compare_leaves(tally, pair)
+                tally.work += _compare_leaves(tally, pair)
             else:
                 stack.append(below)
-        if pacer.due(units):
-            yield
 
 
-def _decided_as_a_whole(tally: _Tally, pair: _Pair, pacer: Pacer) -> Generator[None, None, bool]:
+def _decided_as_a_whole(tally: _Tally, pair: _Pair) -> bool:
     """Let a rule decide that looks at values as a whole; say whether there was one."""
     rule, expected, actual = pair.scope.rule, pair.expected, pair.actual
     if isinstance(rule, Ignore):
@@ -250,9 +239,9 @@ def _decided_as_a_whole(tally: _Tally, pair: _Pair, pacer: Pacer) -> Generator[N
         case Regex(pattern=pattern):
             _settle(tally, pair, is_met=isinstance(actual, str) and pattern.matches(actual), wanted=pattern.text)
         case OneOf():
-            yield from _one_of(tally, rule, pair, actual, pacer)
+            _one_of(tally, rule, pair, actual)
         case SetLike() | Contains() if isinstance(expected, list) and isinstance(actual, list):
-            yield from _sets(tally, pair, expected, actual, pacer)
+            _sets(tally, pair, expected, actual)
         case _:
             return False
     return True
@@ -284,12 +273,13 @@ def _is_marker(rule: OneOf, value: Json) -> bool:
     return not isinstance(rule.marker, Absent) and same(rule.marker, value)
 
 
-def _one_of(tally: _Tally, rule: OneOf, pair: _Pair, actual: Json, pacer: Pacer) -> Generator[None, None, None]:
+def _one_of(tally: _Tally, rule: OneOf, pair: _Pair, actual: Json) -> None:
     best = 0.0
     values = accepted(rule, None if isinstance(pair.expected, Absent) else pair.expected)
     for value in values:
         if not _is_marker(rule, value):
-            comparison = yield from compare(rule.by, value, actual, where=pair.where, pacer=pacer)
+            comparison = compare(rule.by, value, actual, where=pair.where)
+            tally.work += comparison.work
             best = max(best, comparison.value)
         if best == 1.0:
             break
@@ -298,18 +288,15 @@ def _one_of(tally: _Tally, rule: OneOf, pair: _Pair, actual: Json, pacer: Pacer)
         tally.differ(pair.where, list(values), actual, rule)
 
 
-def _sets(
-    tally: _Tally, pair: _Pair, expected: list[Json], actual: list[Json], pacer: Pacer
-) -> Generator[None, None, None]:
+def _sets(tally: _Tally, pair: _Pair, expected: list[Json], actual: list[Json]) -> None:
     rule, where = pair.scope.rule, f"{pair.where}[]"
-    wanted = yield from _keyed(expected, pacer)
-    found = yield from _keyed(actual, pacer)
+    wanted = _keyed(expected)
+    found = _keyed(actual)
+    tally.work += sum(map(len, wanted)) + sum(map(len, found))
     for key, item in wanted.items():
         tally.leaf(1.0 if key in found else 0.0, rule)
         if key not in found and not pair.reported:
             tally.differ(where, item, ABSENT, rule)
-        if pacer.due():
-            yield
     if isinstance(rule, Contains):
         return
     for key, item in found.items():
@@ -317,14 +304,12 @@ def _sets(
             tally.leaf(0.0, rule)
             if not pair.reported:
                 tally.differ(where, ABSENT, item, rule)
-        if pacer.due():
-            yield
 
 
-def _keyed(items: list[Json], pacer: Pacer) -> Generator[None, None, dict[Key, Json]]:
+def _keyed(items: list[Json]) -> dict[Key, Json]:
     keyed: dict[Key, Json] = {}
     for item in items:
-        keyed.setdefault((yield from canonical(item, pacer)), item)
+        keyed.setdefault(canonical(item), item)
     return keyed
 
 
@@ -364,11 +349,9 @@ def _pairs(pair: _Pair, expected: Json | Absent, actual: Json | Absent, *, repor
         for name, value in wanted.items():
             yield _Pair(value, found.get(name, ABSENT), path(where, name), scope.below(name), reported)
         is_free = isinstance(scope.rule, Subset) and not isinstance(expected, Absent)
-        for number, (name, value) in enumerate(() if is_free else found.items(), 1):
+        for name, value in () if is_free else found.items():
             if name not in wanted:
                 yield _Pair(ABSENT, value, path(where, name), scope.below(name), reported)
-            elif number % _SKIPPED_PER_PAUSE == 0:
-                yield None
         return
     items = zip_longest(
         expected if isinstance(expected, list) else (), actual if isinstance(actual, list) else (), fillvalue=ABSENT

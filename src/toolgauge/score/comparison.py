@@ -1,7 +1,7 @@
 """What all evaluators have in common that compare the calls of a run with expected ones, turn by turn where asked."""
 
 from abc import abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -9,7 +9,6 @@ from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import CallSelection
 from toolgauge.score.sides import KeptSlots
 from toolgauge.score.turns import score_turns
@@ -30,16 +29,13 @@ class CallComparison(CallSelection):
         if expected is None or not expected.names_calls:
             yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
             return
-        pacer = Pacer()
 
-        def score(wanted: Sequence[ExpectedCall], made: Sequence[ToolCall]) -> Generator[None, None, Outcome]:
-            return (yield from self.compared(self.expected_calls(wanted, trajectory), made, trajectory, pacer))
+        def score(wanted: Sequence[ExpectedCall], made: Sequence[ToolCall]) -> Outcome:
+            return self.compared(self.expected_calls(wanted, trajectory), made, trajectory)
 
-        yield None, (yield from score_turns(trajectory, expected, self.calls(trajectory), score))
+        yield None, score_turns(trajectory, expected, self.calls(trajectory), score)
 
     @abstractmethod
-    def compared(
-        self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory, pacer: Pacer
-    ) -> Generator[None, None, Outcome]:
+    def compared(self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory) -> Outcome:
         """Compare the calls of one user turn, or of the whole trajectory where turns are not told apart."""
         ...

@@ -4,14 +4,13 @@
 place, `swap` two neighbours, `leave` an unexpected one that costs nothing, and `keep` the rest. Lines hold names, never values.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from toolgauge.score.align import Alignment, Pair, align
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import shown
 from toolgauge.score.sides import Sides
 from toolgauge.score.summary import listed
@@ -31,7 +30,6 @@ _MARKS: dict[Action, str] = {
 _SHOWN_STEPS = 8
 # Looking for the place of calls that stand wrong only serves the telling.
 _MAX_PAIRS = 20_000
-_UNITS_PER_EDIT = 2
 
 
 class Free(Struct, frozen=True, kw_only=True):
@@ -54,25 +52,18 @@ class Edit(Struct, frozen=True, kw_only=True):
     where_to: str = ""
 
 
-def edits(
-    sides: Sides, alignment: Alignment, weigh: Weigh, pacer: Pacer, *, in_order: bool, free: Free
-) -> Generator[None, None, tuple[Edit, ...]]:
+def edits(sides: Sides, alignment: Alignment, weigh: Weigh, *, in_order: bool, free: Free) -> tuple[Edit, ...]:
     """Make the script, in the order of the calls that were made; an insertion follows the call it comes after."""
     moved: dict[int, int] = {}
     if in_order:
         # Where calls that nobody needs cost nothing, one at the wrong place is but another of them.
         slots = alignment.missing if free.extra else _unpaired(sides, alignment)
-        moved = yield from _moved(sides, alignment, slots, weigh, pacer)
+        moved = _moved(sides, alignment, slots, weigh)
     swaps = _swaps(alignment, moved)
-    script: list[_Placed] = []
     parts = [_paired(sides, alignment, swaps), _made(sides, alignment, moved, swaps, free)]
     if not free.missing:
         parts.append(_inserted(sides, alignment, moved, in_order=in_order))
-    for placed in chain.from_iterable(parts):
-        script.append(placed)
-        if pacer.due(_UNITS_PER_EDIT):
-            yield
-    return tuple(edit for _, edit in sorted(script, key=lambda placed: placed[0]))
+    return tuple(edit for _, edit in sorted(chain.from_iterable(parts), key=lambda placed: placed[0]))
 
 
 # Where an edit stands: after which call, insertions behind it, in the order of the slots.
@@ -84,25 +75,22 @@ def _unpaired(sides: Sides, alignment: Alignment) -> list[int]:
     return [slot for slot in range(len(sides.slots)) if slot not in paired]
 
 
-def _moved(
-    sides: Sides, alignment: Alignment, slots: Sequence[int], weigh: Weigh, pacer: Pacer
-) -> Generator[None, None, dict[int, int]]:
+def _moved(sides: Sides, alignment: Alignment, slots: Sequence[int], weigh: Weigh) -> dict[int, int]:
     """Find calls that would be as expected at another place; return their slots."""
     calls = alignment.unexpected
 
-    def whole(slot: int, call: int) -> Generator[None, None, float | None]:
-        return 1.0 if (yield from weigh(slots[slot], calls[call])) == 1.0 else None
+    def whole(slot: int, call: int) -> float | None:
+        return 1.0 if weigh(slots[slot], calls[call]) == 1.0 else None
 
     if not slots or not calls:
         return {}
     # Equal calls fit the same slots, so that settling them first loses nothing.
-    left = yield from align(
+    left = align(
         [sides.slot_items[slot] for slot in slots],
         [sides.call_items[call] for call in calls],
         whole,
         peel=True,
         max_pairs=_MAX_PAIRS,
-        pacer=pacer,
     )
     return {calls[pair.actual]: slots[pair.expected] for pair in left.pairs}
 

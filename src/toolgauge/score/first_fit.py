@@ -3,17 +3,13 @@
 Not the best pairing: where more than one call fits, the order decides whether the last one finds a counterpart.
 """
 
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
 
-from toolgauge.score.pauses import Pacer
-
-Fits: TypeAlias = Callable[[int, int], Generator[None, None, bool]]
+Fits: TypeAlias = Callable[[int, int], bool]
 
 
-def first_without(
-    wanted: Sequence[Hashable], offered: Sequence[Hashable], fits: Fits, pacer: Pacer
-) -> Generator[None, None, int | None]:
+def first_without(wanted: Sequence[Hashable], offered: Sequence[Hashable], fits: Fits) -> int | None:
     """Return the first of `wanted` (kinds, by index) that finds no free one of its kind; `None` when all do.
 
     `fits` is asked about (wanted, offered) until it agrees, and no further than the first that finds none.
@@ -24,9 +20,7 @@ def first_without(
     for index, kind in enumerate(wanted):
         left = free.get(kind, [])
         for position, place in enumerate(left):
-            if pacer.due():
-                yield
-            if (yield from fits(index, place)):
+            if fits(index, place):
                 del left[position]
                 break
         else:

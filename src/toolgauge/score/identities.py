@@ -1,31 +1,24 @@
 """What makes two values the same, as something to look up by: equal keys are equal values, whatever their depth."""
 
-from collections.abc import Generator, Iterator
-from heapq import merge
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from toolgauge.model.json import Json, JsonObject, is_large
 from toolgauge.score.leaves import Leaf, tagged
-from toolgauge.score.pauses import Pacer
 
 # Flat and injective.
 Key: TypeAlias = tuple[str | int | float, ...]
 
 _Token: TypeAlias = str | int | float
-_TOKENS_PER_UNIT = 3
 # Named once: a union would be made anew each time that it is asked for.
 _CONTAINERS = (list, dict)
-# Sorting or hashing more at once would keep others waiting.
-_AT_ONCE = 1000
 
 
-def canonical(value: Json, pacer: Pacer) -> Generator[None, None, Key]:
+def canonical(value: Json) -> Key:
     """Turn a value into a key that is equal for equal values only."""
     key: list[_Token] = []
     for tokens in _tokens(value):
         key += tokens
-        if pacer.due(1 + len(tokens) // _TOKENS_PER_UNIT):
-            yield
     return tuple(key)
 
 
@@ -35,7 +28,7 @@ class Identities:
     __slots__ = ("_figures", "_numbers", "_texts")
 
     def __init__(self) -> None:
-        self._numbers: dict[tuple[int, Key], int] = {}
+        self._numbers: dict[Key, int] = {}
         # Most values are texts and numbers, which need no tags among themselves. They are told by numbers below 0, odd
         # for texts.
         self._texts: dict[str, int] = {}
@@ -58,12 +51,10 @@ class Identities:
         # True is no number, NaN is not equal to itself, and large ones have tags.
         if isinstance(value, int | float) and not isinstance(value, bool) and value == value and not is_large(value):
             return self._figures.setdefault(value, -2 - 2 * len(self._figures))
-        return self._next(0, tuple(tagged(value)))
+        return self._number(tuple(tagged(value)))
 
     def of_leaves(self, values: JsonObject) -> dict[str, int] | None:
-        """Return the number of each value; `None` where they are too many for one go, or any is a container."""
-        if len(values) > _AT_ONCE:
-            return None
+        """Return the number of each value; `None` where any is a container."""
         texts, figures, found = self._texts, self._figures, dict[str, int]()
         for name, value in values.items():
             if isinstance(value, str):
@@ -76,24 +67,12 @@ class Identities:
                 found[name] = self.of_leaf(value)
         return found
 
-    def of(self, value: Json, pacer: Pacer) -> Generator[None, None, int]:
+    def of(self, value: Json) -> int:
         """Return the number of a value."""
-        if not isinstance(value, list | dict):
-            return self.of_leaf(value)
-        number = 0
-        key: list[_Token] = []
-        for tokens in _tokens(value):
-            key += tokens
-            if len(key) > _AT_ONCE:
-                number = self._next(number, tuple(key))
-                key = []
-            if pacer.due(1 + len(tokens) // _TOKENS_PER_UNIT):
-                yield
-        return self._next(number, tuple(key))
+        return self._number(canonical(value)) if isinstance(value, list | dict) else self.of_leaf(value)
 
-    def _next(self, number: int, key: Key) -> int:
-        """Extend the beginning of a value that `number` stands for; 0 is the empty beginning."""
-        return self._numbers.setdefault((number, key), len(self._numbers) + 1)
+    def _number(self, key: Key) -> int:
+        return self._numbers.setdefault(key, len(self._numbers) + 1)
 
 
 def _tokens(value: Json) -> Iterator[list[_Token]]:
@@ -120,11 +99,4 @@ def _tokens(value: Json) -> Iterator[list[_Token]]:
 
 
 def _members(node: dict[str, Json]) -> Iterator[tuple[list[_Token], Json]]:
-    return (([name], node[name]) for name in _in_order(node))
-
-
-def _in_order(names: dict[str, Json]) -> Iterator[str]:
-    if len(names) <= _AT_ONCE:
-        return iter(sorted(names))
-    unsorted = list(names)
-    return merge(*(sorted(unsorted[start : start + _AT_ONCE]) for start in range(0, len(unsorted), _AT_ONCE)))
+    return (([name], node[name]) for name in sorted(node))

@@ -1,6 +1,6 @@
 """What evaluators that ask a judge have in common: parameters, what cannot be judged, and what a verdict means."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 from pydantic import Field
@@ -12,14 +12,12 @@ from toolgauge.model.judging import Asking, Question
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.judge_view import Exchange, JudgeView, Said, exchanges_by_run, view_of_call, was_known
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.prompts import Prompt
 from toolgauge.score.questions import DEFAULT_HISTORY_CHARS, Lines, Writer
 from toolgauge.score.selection import CallSelection, nothing_to_judge
 
 # What a judge writes is not bounded by anybody else.
 _MAX_REASONING = 4000
-_WORK_OF_A_CALL = 20
 _NO_WORDS = NotEvaluated(reason="no_content", explanation="what the user said was not recorded")
 
 
@@ -48,32 +46,23 @@ class JudgedCalls(JudgedByModel):
             return
         counted = {call.order for call in chosen}
         exchanges = exchanges_by_run(trajectory)
-        pacer = Pacer()
         lines = Lines()
         for number, exchange in enumerate(exchanges):
             for call in exchange.calls:
                 if call.order in counted:
-                    if pacer.due(_WORK_OF_A_CALL + len(exchange.calls)):
-                        yield None
-                    yield (
-                        call,
-                        (yield from self._asked(call, exchanges, number, Writer(self.max_history_chars, pacer, lines))),
-                    )
+                    yield (call, self._asked(call, exchanges, number, Writer(self.max_history_chars, lines)))
 
-    def _asked(
-        self, call: ToolCall, exchanges: Sequence[Exchange], number: int, writer: Writer
-    ) -> Generator[None, None, Question | Outcome]:
+    def _asked(self, call: ToolCall, exchanges: Sequence[Exchange], number: int, writer: Writer) -> Question | Outcome:
         view = view_of_call(exchanges, number, call, was_known)
-        clear = yield from self.clear(call, view, writer.pacer)
+        clear = self.clear(call, view)
         if clear is not None:
             return clear
         if not has_words(view):
             return _NO_WORDS
-        return (yield from question_about_call(self.prompt, view, call, writer))
+        return question_about_call(self.prompt, view, call, writer)
 
-    def clear(self, call: ToolCall, view: JudgeView, pacer: Pacer) -> Generator[None, None, Outcome | None]:  # noqa: ARG002 (for those that look)
+    def clear(self, call: ToolCall, view: JudgeView) -> Outcome | None:  # noqa: ARG002 (for those that look)
         """Return what is clear without a judge."""
-        yield from ()
         return None
 
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
@@ -81,12 +70,10 @@ class JudgedCalls(JudgedByModel):
         return labelled(verdict, {"Yes": 1.0, "No": 0.0}.get)
 
 
-def question_about_call(
-    prompt: Prompt, view: JudgeView, call: ToolCall, writer: Writer
-) -> Generator[None, None, Question]:
+def question_about_call(prompt: Prompt, view: JudgeView, call: ToolCall, writer: Writer) -> Question:
     """Return the question about one call."""
-    tools = yield from writer.tools(view.tools, call.name)
-    history = yield from writer.history(view)
+    tools = writer.tools(view.tools, call.name)
+    history = writer.history(view)
     return question(prompt, (tools, history, writer.target(call)), writer)
 
 
@@ -126,9 +113,7 @@ def labelled(verdict: JsonObject, value_of: Callable[[str], float | None]) -> Ou
     if value is None:
         return unusable()
     return Scored(
-        value=value,
-        explanation=f"the judge says {label}",
-        differences=(judged(verdict.get("reasoning"), label=label),),
+        value=value, explanation=f"the judge says {label}", differences=(judged(verdict.get("reasoning"), label=label),)
     )
 
 

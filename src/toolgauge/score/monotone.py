@@ -4,24 +4,19 @@
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from toolgauge.score.pauses import Pacer
-
 # The weights of a row's pairs with these columns: not negative, 0 for what may not be paired.
-Weights: TypeAlias = Callable[[int, Sequence[int]], Generator[None, None, Sequence[int]]]
+Weights: TypeAlias = Callable[[int, Sequence[int]], Sequence[int]]
 Pairs: TypeAlias = list[tuple[int, int]]
 
-_CELLS_PER_UNIT = 6
 _MAX_GROUP = 10
 _MAX_STEPS = 3_000_000
 
 
-def in_order(
-    expected: Sequence[Hashable], actual: Sequence[Hashable], weights: Weights, pacer: Pacer
-) -> Generator[None, None, Pairs]:
+def in_order(expected: Sequence[Hashable], actual: Sequence[Hashable], weights: Weights) -> Pairs:
     """Pair in order. Equal keys must have the greatest weight there is: it bounds what has to be looked at."""
     rows, columns = len(expected), len(actual)
     least = _common(expected, actual)
@@ -29,11 +24,9 @@ def in_order(
     found: list[dict[int, int]] = [{} for _ in range(rows)]
     for row in reversed(range(rows)):
         looked_at = _worth_a_look(row, rows, columns, least)
-        in_row = yield from weights(row, looked_at)
+        in_row = weights(row, looked_at)
         found[row] = {column: weight for column, weight in zip(looked_at, in_row, strict=True) if weight}
         _fill(best[row], best[row + 1], found[row])
-        if pacer.due(1 + columns // _CELLS_PER_UNIT):
-            yield
     return _traced(best, found)
 
 
@@ -95,9 +88,7 @@ def is_affordable(rows: int, groups: Sequence[Sequence[int]]) -> bool:
     )
 
 
-def in_groups(
-    rows: int, groups: Sequence[Sequence[int]], weights: Weights, pacer: Pacer
-) -> Generator[None, None, Pairs]:
+def in_groups(rows: int, groups: Sequence[Sequence[int]], weights: Weights) -> Pairs:
     """Pair in order of the groups; `groups` holds the columns of each. The work doubles with each call of a group.
 
     A state is a group and which of its calls are taken; the best total of every state is kept from row to row.
@@ -106,12 +97,10 @@ def in_groups(
     columns = [column for group in groups for column in group]
     steps: list[_Step] = []
     for row in range(rows):
-        in_row = yield from weights(row, columns)
+        in_row = weights(row, columns)
         step = _Step()
         for index in range(len(groups)):
             table.take(index, in_row, step)
-            if pacer.due(1 + (len(groups[index]) << len(groups[index])) // _CELLS_PER_UNIT):
-                yield
         table.move_on(step)
         steps.append(step)
     return table.traced(steps)

@@ -4,7 +4,7 @@ A call breaks such a rule while no call that it has to wait for was made in its 
 none ever was. Calls of one turn have no order.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, TypeAlias, cast
 
 from msgspec import Struct
@@ -12,11 +12,7 @@ from pydantic import BeforeValidator, Field
 
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.globs import Globs
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import shown
-
-_CHARACTERS_PER_UNIT = 200
-_CALLS_PER_UNIT = 5
 
 _Name: TypeAlias = Annotated[str, Field(min_length=1)]
 
@@ -66,29 +62,23 @@ class Precedences:
     def __init__(self, never_before: Mapping[str, Sequence[str]]) -> None:
         self._rules = tuple((name, Globs((name,)), Globs(waiting)) for name, waiting in never_before.items())
 
-    def check(
-        self, calls: Sequence[ToolCall], made: Sequence[ToolCall], pacer: Pacer
-    ) -> Generator[None, None, Waiting]:
+    def check(self, calls: Sequence[ToolCall], made: Sequence[ToolCall]) -> Waiting:
         """Judge `calls`; what they wait for may be any of all that was `made`."""
         bound: set[int] = set()
         too_early: list[TooEarly] = []
         for name, awaited, waiting in self._rules:
-            release = yield from _matched(awaited, made, pacer)
+            release = _matched(awaited, made)
             first = min((call.turn for call in made if call.name in release), default=None)
-            names = yield from _matched(waiting, calls, pacer)
+            names = _matched(waiting, calls)
             held = [call for call in calls if call.name in names]
             bound.update(call.order for call in held)
             too_early += [TooEarly(call=call, awaited=name) for call in held if first is None or call.turn < first]
         return Waiting(bound=len(bound), too_early=tuple(sorted(too_early, key=lambda breach: breach.call.order)))
 
 
-def _matched(globs: Globs, calls: Sequence[ToolCall], pacer: Pacer) -> Generator[None, None, set[str]]:
+def _matched(globs: Globs, calls: Sequence[ToolCall]) -> set[str]:
     matched: set[str] = set()
     for name in {call.name for call in calls}:
         if globs.match(name):
             matched.add(name)
-        if pacer.due(1 + len(name) // _CHARACTERS_PER_UNIT):
-            yield
-    if pacer.due(len(calls) // _CALLS_PER_UNIT):
-        yield
     return matched

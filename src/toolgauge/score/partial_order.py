@@ -6,13 +6,12 @@ stages and turns. Equal calls of a stage or turn are one class: which of them is
 """
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
 from toolgauge.score.monotone import Pairs, Weights
-from toolgauge.score.pauses import Pacer
 
 # Indices of calls that may stand in for each other, and the classes of one stage or turn.
 Class: TypeAlias = Sequence[int]
@@ -20,8 +19,6 @@ Classes: TypeAlias = Sequence[Class]
 
 _MAX_STATES = 300_000
 _MAX_STEPS = 3_000_000
-_STEPS_PER_UNIT = 6
-_STATES_AT_ONCE = 128
 
 
 def is_affordable(stages: Sequence[Classes], turns: Sequence[Classes]) -> bool:
@@ -34,9 +31,7 @@ def is_affordable(stages: Sequence[Classes], turns: Sequence[Classes]) -> bool:
     return prod(map(sum, sizes)) <= _MAX_STATES and prod(steps) <= _MAX_STEPS
 
 
-def in_stages(
-    stages: Sequence[Classes], turns: Sequence[Classes], weights: Weights, pacer: Pacer
-) -> Generator[None, None, Pairs]:
+def in_stages(stages: Sequence[Classes], turns: Sequence[Classes], weights: Weights) -> Pairs:
     """Pair in order of stages and turns; the work grows with the product of the sizes of their classes."""
     if not stages or not turns:
         return []
@@ -49,12 +44,10 @@ def in_stages(
         for turn, taken in enumerate(places):
             gains: list[Sequence[int]] = []
             for members in stages[stage]:
-                gains += [(yield from weights(members[0], columns[turn]))]
+                gains += [weights(members[0], columns[turn])]
             cell = _Cell(counts, taken, gains)
             cell.enter(grid[stage - 1][turn] if stage else None, grid[stage][turn - 1] if turn else None)
-            for start in range(0, len(cell.best), _STATES_AT_ONCE):
-                if pacer.due(1 + cell.advance(start, start + _STATES_AT_ONCE) // _STEPS_PER_UNIT):
-                    yield
+            cell.advance()
             grid[stage].append(cell)
     return _members(_traced(grid), stages, turns)
 
@@ -125,24 +118,21 @@ class _Cell:
                 if total > self.best[taken * self.turn.size]:
                     self.best[taken * self.turn.size] = total
 
-    def advance(self, start: int, end: int) -> int:
-        """Pair calls from each state on; every move leads to a higher state. Return the work done."""
+    def advance(self) -> None:
+        """Pair calls from each state on; every move leads to a higher state."""
         best, size = self.best, self.turn.size
         moves = [
             (move.gain, move.step, self.stage.room[move.expected], self.turn.room[move.actual]) for move in self.moves
         ]
-        end = min(end, len(best))
         if not moves:
-            return 1
-        for state in range(start, end):
-            total = best[state]
+            return
+        for state, total in enumerate(best):
             if total < 0:
                 continue
             of_stage, of_turn = divmod(state, size)
             for gain, step, stage_room, turn_room in moves:
                 if stage_room[of_stage] and turn_room[of_turn] and total + gain > best[state + step]:
                     best[state + step] = total + gain
-        return (end - start) * (1 + len(moves))
 
     def last_move(self, state: int) -> _Move | None:
         """Find a move that led to a state; `None` when the state was entered."""

@@ -4,16 +4,12 @@ What an expected call pins down are its arguments that plain equality decides. A
 these values, whatever else it has; so only calls with these values are worth a look.
 """
 
-from collections.abc import Generator, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Protocol, TypeAlias
-
-from toolgauge.score.pauses import Pacer
 
 # Calls by index: expected ones and actual ones.
 Block: TypeAlias = tuple[list[int], list[int]]
 _Names: TypeAlias = tuple[str, ...]
-
-_NAMES_PER_UNIT = 4
 
 
 class Pins(Protocol):
@@ -28,43 +24,34 @@ class Pins(Protocol):
         ...
 
 
-def shapes(rows: Sequence[int], pins: Pins, pacer: Pacer) -> Generator[None, None, list[tuple[_Names, list[int]]]]:
+def shapes(rows: Sequence[int], pins: Pins) -> list[tuple[_Names, list[int]]]:
     """Tell which arguments expected calls pin down; the most first, as those calls have the fewest to choose from."""
     found: dict[_Names, list[int]] = {}
     for row in rows:
         names = tuple(sorted(pins.pinned(row)))
         if names:
             found.setdefault(names, []).append(row)
-        if pacer.due(1 + len(names)):
-            yield
     return sorted(found.items(), key=lambda shape: -len(shape[0]))
 
 
-def blocks(
-    names: _Names, rows: Sequence[int], columns: Sequence[int], pins: Pins, pacer: Pacer
-) -> Generator[None, None, list[Block]]:
+def blocks(names: _Names, rows: Sequence[int], columns: Sequence[int], pins: Pins) -> list[Block]:
     """Put expected calls, which pin down these arguments, together with the calls that have their values.
 
     The smallest come first, of which the most can be looked at.
     """
     found: dict[Hashable, Block] = {}
-    units = 1 + len(names) // _NAMES_PER_UNIT
     for row in rows:
         found.setdefault(_values(names, pins.pinned(row)), ([], []))[0].append(row)
-        if pacer.due(units):
-            yield
     for column in columns:
         block = found.get(_values(names, pins.given(column)))
         if block is not None:
             block[1].append(column)
-        if pacer.due(units):
-            yield
     return sorted((block for block in found.values() if block[1]), key=lambda block: len(block[0]) * len(block[1]))
 
 
 def keys(
-    rows: Sequence[tuple[int, str]], columns: Sequence[tuple[int, str]], pins: Pins, pacer: Pacer
-) -> Generator[None, None, tuple[list[Hashable], list[Hashable]]]:
+    rows: Sequence[tuple[int, str]], columns: Sequence[tuple[int, str]], pins: Pins
+) -> tuple[list[Hashable], list[Hashable]]:
     """Return a key for each call, given with its kind; calls can agree in all only where their keys are equal.
 
     The key is the values of the arguments that all expected calls of its kind pin down. Without any, and where they
@@ -77,8 +64,6 @@ def keys(
             names_of[kind] &= pinned
         else:
             names_of[kind] = set(pinned)
-        if pacer.due(1 + len(pinned) // _NAMES_PER_UNIT):
-            yield
     sorted_names = {kind: tuple(sorted(names)) for kind, names in names_of.items()}
     found: tuple[list[Hashable], list[Hashable]] = ([], [])
     for side, (calls, values_of) in enumerate(((rows, pins.pinned), (columns, pins.given))):
@@ -86,8 +71,6 @@ def keys(
             names = sorted_names.get(kind, ())
             values = _values(names, values_of(index)) if names else None
             found[side].append((side, index) if values is None else (kind, values))
-            if pacer.due(1 + len(names) // _NAMES_PER_UNIT):
-                yield
     return found
 
 

@@ -5,7 +5,7 @@ the outcome that says so, never as a call that looks different.
 """
 
 from abc import abstractmethod
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -17,7 +17,6 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import hidden_calls, shown, unseen_arguments
 
 
@@ -34,8 +33,6 @@ class PlainCall(NamedTuple):
     output: Json = None
     type: str = ""
 
-
-_UNITS_PER_CALL = 5
 
 PlainCalls: TypeAlias = tuple[PlainCall, ...]
 
@@ -58,19 +55,18 @@ class PlainComparison(BaseModel):
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""
-        yield None, (yield from self._outcome(trajectory, expected))
+        yield None, self._outcome(trajectory, expected)
 
-    def _outcome(self, trajectory: Trajectory, expected: Expected | None) -> Generator[None, None, Outcome]:
+    def _outcome(self, trajectory: Trajectory, expected: Expected | None) -> Outcome:
         if expected is None or not expected.names_calls:
             return NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
         wanted = plain_expected(expected.calls)
         if isinstance(wanted, Errored):
             return wanted
-        pacer = Pacer()
-        made = yield from plain_calls(trajectory, trajectory.calls, wanted, self.looked(), pacer)
+        made = plain_calls(trajectory, trajectory.calls, wanted, self.looked())
         if isinstance(made, NotEvaluated):
             return made
-        return (yield from self.compared(wanted, made, pacer))
+        return self.compared(wanted, made)
 
     @abstractmethod
     def looked(self) -> Looked:
@@ -78,7 +74,7 @@ class PlainComparison(BaseModel):
         ...
 
     @abstractmethod
-    def compared(self, expected: PlainCalls, made: PlainCalls, pacer: Pacer) -> Generator[None, None, Outcome]:
+    def compared(self, expected: PlainCalls, made: PlainCalls) -> Outcome:
         """Compare both sides."""
         ...
 
@@ -97,16 +93,14 @@ def plain_expected(expected: Sequence[ExpectedCall]) -> PlainCalls | Errored:
 
 
 def plain_calls(
-    trajectory: Trajectory, calls: Sequence[ToolCall], expected: PlainCalls, looked: Looked, pacer: Pacer
-) -> Generator[None, None, PlainCalls | NotEvaluated]:
+    trajectory: Trajectory, calls: Sequence[ToolCall], expected: PlainCalls, looked: Looked
+) -> PlainCalls | NotEvaluated:
     """Take the calls that were made as an original is given them, or say what it could not have been given."""
     if trajectory.hidden_turns:
         return hidden_calls(trajectory)
     names = {call.name for call in expected}
     made: list[PlainCall] = []
     for call in calls:
-        if pacer.due(_UNITS_PER_CALL):
-            yield
         is_looked_at = looked.unexpected or call.name in names
         args = _arguments(call)
         # Mostly nobody asks for what was not recorded.

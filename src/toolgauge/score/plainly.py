@@ -1,12 +1,12 @@
 """Runs that are nearly as expected, paired as the solvers of `align` would, without any; `None` is for the solvers."""
 
-from collections.abc import Generator, Hashable
+from collections.abc import Hashable
 
 from toolgauge.score.monotone import Pairs
 from toolgauge.score.weights import Weights
 
 
-def by_keys(table: Weights) -> Generator[None, None, Pairs | None]:
+def by_keys(table: Weights) -> Pairs | None:
     """Pair equal calls, the earliest first, and of each kind at most one more, which has nothing to choose from."""
     places: dict[tuple[str, Hashable], list[int]] = {}
     for column in range(len(table.actual) - 1, -1, -1):
@@ -35,12 +35,12 @@ def by_keys(table: Weights) -> Generator[None, None, Pairs | None]:
         is_only = len(others) == 1 and sum(table.expected[other].kind == kind for other in rows) == 1
         if not is_only or not keys.isdisjoint(((kind, table.expected[row].key), (kind, table.actual[others[0]].key))):
             return None
-        (weight,) = yield from table.of(row, others)
+        (weight,) = table.of(row, others)
         pairs += [(row, others[0])] if weight else []
     return sorted(pairs)
 
 
-def in_step(table: Weights) -> Generator[None, None, Pairs | None]:
+def in_step(table: Weights) -> Pairs | None:
     """Pair calls that stand at the same place, where all are equal but one, or but those that one side lacks at its end."""
     rows, columns = len(table.expected), len(table.actual)
     odd: list[int] = []
@@ -52,7 +52,7 @@ def in_step(table: Weights) -> Generator[None, None, Pairs | None]:
         else:
             odd.append(place)
     for place in odd:
-        (weight,) = yield from table.of(place, (place,))
+        (weight,) = table.of(place, (place,))
         if not weight:
             return None
     return [(place, place) for place in range(min(rows, columns))]

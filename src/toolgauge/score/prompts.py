@@ -32,12 +32,7 @@ def _instructions(task: str) -> str:
 
 
 def _form(**properties: Json) -> JsonObject:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def _reasoned(**verdict: Json) -> JsonObject:

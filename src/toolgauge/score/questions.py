@@ -3,7 +3,7 @@
 The newest matters most: what does not fit the budget is left out from the oldest turn on, and the question says so.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -14,13 +14,11 @@ from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score import prompts
 from toolgauge.score.judge_view import JudgeView, Said
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.quoting import line, quoted
 
 DEFAULT_HISTORY_CHARS = 60_000
 # One giant result may not push out everything else.
 _SHARE_OF_ONE_VALUE = 4
-_CHARACTERS_PER_UNIT = 200
 
 
 # Lines of calls by their order: a call is in the history of every later one.
@@ -32,7 +30,6 @@ class Writer:
     """Renders the parts of one prompt; `notes` collects what had to be left out. `lines` may be shared by prompts."""
 
     budget: int
-    pacer: Pacer
     lines: Lines = field(default_factory=Lines)
     notes: list[str] = field(default_factory=list[str])
     _cut_values: int = 0
@@ -43,14 +40,14 @@ class Writer:
         cut = (f"long values cut: {self._cut_values}",) if self._cut_values else ()
         return (*self.notes, *cut)
 
-    def history(self, view: JudgeView) -> Generator[None, None, str]:
+    def history(self, view: JudgeView) -> str:
         """Quote the conversation before the target, the newest lines as far as the budget goes."""
         total = sum(1 if isinstance(entry, Said) else len(entry) for entry in view.history)
         if not total:
             return prompts.NO_HISTORY
-        return (yield from self._quoted_newest(prompts.HISTORY, view, total))
+        return self._quoted_newest(prompts.HISTORY, view, total)
 
-    def _quoted_newest(self, title: str, view: JudgeView, total: int) -> Generator[None, None, str]:
+    def _quoted_newest(self, title: str, view: JudgeView, total: int) -> str:
         # The prompt that the target serves is kept in any case: nothing could be judged without it.
         first = view.history[view.current] if view.current < len(view.history) else None
         prompt = self._line(_said(first)) if isinstance(first, Said) else None
@@ -68,8 +65,6 @@ class Writer:
                 break
             kept.append(text)
             written += 1
-            if self.pacer.due(1 + len(text) // _CHARACTERS_PER_UNIT):
-                yield
         if prompt is not None and not any(text is prompt for text in kept):
             kept.append(prompt)
             written += 1
@@ -77,7 +72,7 @@ class Writer:
             self.notes.append(f"history cut: {total - written} of {total} entries left out, the oldest first")
         return quoted(title, kept[::-1])
 
-    def tools(self, tools: Sequence[ToolDefinition], target: str | None) -> Generator[None, None, str]:
+    def tools(self, tools: Sequence[ToolDefinition], target: str | None) -> str:
         """Quote the tools on offer; where they are too many, in any case the one that was called."""
         if not tools:
             return prompts.NO_TOOLS
@@ -90,13 +85,11 @@ class Writer:
             if left < 0 and texts:
                 break
             texts.append(text)
-            if self.pacer.due(1 + len(text) // _CHARACTERS_PER_UNIT):
-                yield
         if len(texts) < len(tools):
             self.notes.append(f"{len(tools) - len(texts)} of {len(tools)} tools on offer left out")
         return quoted(prompts.TOOLS, texts)
 
-    def calls(self, title: str, calls: Sequence[ToolCall]) -> Generator[None, None, str]:
+    def calls(self, title: str, calls: Sequence[ToolCall]) -> str:
         """Quote calls in their order, the newest as far as the budget goes."""
         left = self.budget
         kept: list[str] = []
@@ -106,8 +99,6 @@ class Writer:
             if left < 0 and kept:
                 break
             kept.append(text)
-            if self.pacer.due(1 + len(text) // _CHARACTERS_PER_UNIT):
-                yield
         if len(kept) < len(calls):
             self.notes.append(f"{len(calls) - len(kept)} of {len(calls)} calls left out, the oldest first")
         return quoted(title, kept[::-1] or [self._line((("calls", 0),))])

@@ -1,17 +1,20 @@
 """Closed trajectories come in, results go out; the evaluators in between are plug-ins and trusted with nothing.
 
-What an evaluator raises becomes `Errored`, what it yields is checked before it counts, and one that never
-ends is cut off. A generator that yields `None` as pauses, so that scoring never keeps the event loop waiting.
+What an evaluator raises becomes `Errored`, and what it yields is checked before it counts. One that never ends is cut off
+by the deadline of whoever runs the scorer; after three timeouts in a row its criterion is off for that service for a while.
 """
 
-from collections.abc import Generator, Iterator, Sequence
-from types import GeneratorType
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TypeAlias
+
+from msgspec import Struct
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Answers, Inquiry, Judged, JudgeEvaluator
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Reason, Result, Scored
-from toolgauge.model.ports import Evaluation, Evaluator
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.model.ports import Evaluator
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.applying import (
     Registered,
     Seen,
@@ -23,14 +26,30 @@ from toolgauge.score.applying import (
     with_writing_tools,
 )
 from toolgauge.score.criterion import Criterion, ToolKinds
-from toolgauge.score.pauses import Spent
 from toolgauge.score.seen import Conversation, ExpectedValues
 from toolgauge.score.verdicts import Checker, Marks, broken
 
-# So many results are made without a pause.
-_RESULTS_AT_A_TIME = 1000
-# What one evaluator may take of its own time for one trajectory; 10,000 calls take the slowest of ours less.
-_LONGEST_NS = 10_000_000_000
+# Entered around the evaluation of one criterion; a `TimeoutError` that leaves it says that the evaluator was cut off.
+Deadline: TypeAlias = Callable[[Criterion], AbstractContextManager[None]]
+# Called when a criterion is switched off for a service.
+OnSwitchedOff: TypeAlias = Callable[[Criterion, str | None], None]
+
+_TIMEOUTS_IN_A_ROW = 3
+_OFF_NS = 600 * 1_000_000_000
+_TIMEOUT = broken("timeout", "the evaluator did not end and was cut off")
+_SWITCHED_OFF = NotEvaluated(
+    reason="overload",
+    explanation=f"switched off for {_OFF_NS // 60_000_000_000} minutes: {_TIMEOUTS_IN_A_ROW} timeouts in a row",
+)
+
+
+def no_deadline(criterion: Criterion) -> AbstractContextManager[None]:  # noqa: ARG001 (the same for all)
+    """Let every evaluator run to its end."""
+    return nullcontext()
+
+
+def _ignore(criterion: Criterion, service: str | None) -> None:
+    """Do nothing where nobody watches."""
 
 
 class _Registered(Inquiry, frozen=True, kw_only=True, eq=False):
@@ -40,38 +59,42 @@ class _Registered(Inquiry, frozen=True, kw_only=True, eq=False):
 
 
 class Scorer:
-    """Scores trajectories against criteria. Keeps nothing between trajectories.
+    """Scores trajectories against criteria. Keeps nothing between trajectories but which criteria are switched off.
 
     Criteria that ask a judge are not scored here: `inquiries` says what they want to know, `judged` what came of it.
     """
 
-    def __init__(self, criteria: Sequence[Criterion], kinds: ToolKinds, *, max_pauses: int = 20_000) -> None:
-        """`max_pauses` is how often one evaluator may pause on one trajectory before it is cut off."""
+    def __init__(
+        self,
+        criteria: Sequence[Criterion],
+        kinds: ToolKinds,
+        *,
+        deadline: Deadline = no_deadline,
+        on_switched_off: OnSwitchedOff = _ignore,
+    ) -> None:
+        """`deadline` cuts evaluators off, `on_switched_off` logs and counts criteria that were switched off."""
         registered = tuple(map(register, criteria))
         self._scoring = tuple(one for one in registered if one.evaluator is not None)
         self._asking = tuple(one for one in registered if one.judge is not None)
         self._asking_by_name = {one.criterion.name: one.criterion for one in self._asking}
         self._kinds = kinds
-        self._max_pauses = max_pauses
+        self._deadline = deadline
+        self._on_switched_off = on_switched_off
+        self._timeouts = _Timeouts()
         self._expected_values = ExpectedValues()
         self.wanted: frozenset[str] = frozenset(key for criterion in criteria for key in attribute_keys(criterion))
         self.wants_conversations = any(criterion.scope == "conversation" for criterion in criteria)
 
-    def score(self, trajectory: Trajectory, spent: Spent | None = None) -> Iterator[tuple[Result, ...] | None]:
-        """Yield pauses (`None`) and at the end all results, in the order of the criteria and of the calls.
-
-        An evaluator that takes too long of the time that is `spent` is cut off at its next pause.
-        """
-        spent = spent or Spent()
+    def score(self, trajectory: Trajectory, now_ns: int) -> tuple[Result, ...]:
+        """Return all results, in the order of the criteria and of the calls."""
         trajectory = with_writing_tools(trajectory, (), self._kinds)
         conversation = Conversation(trajectory, self._expected_values)
-        results: list[Result] = []
-        for registered in self._scoring:
-            if applies(registered, trajectory):
-                if results:
-                    yield None
-                results += yield from self._results(registered, trajectory, conversation, spent)
-        yield tuple(results)
+        return tuple(
+            result
+            for registered in self._scoring
+            if applies(registered, trajectory)
+            for result in self._results(registered, trajectory, conversation, now_ns)
+        )
 
     def overloaded(self, trajectory: Trajectory) -> tuple[Result, ...]:
         """Say for every criterion that applies that there was no room to score."""
@@ -114,44 +137,103 @@ class Scorer:
         )
 
     def _results(
-        self, registered: Registered, trajectory: Trajectory, conversation: Conversation, spent: Spent
-    ) -> Generator[None, None, list[Result]]:
+        self, registered: Registered, trajectory: Trajectory, conversation: Conversation, now_ns: int
+    ) -> list[Result]:
         criterion, evaluator = registered.criterion, registered.evaluator
-        seen = seen_by(registered, trajectory, self._kinds)
         if evaluator is None:
             return []
+        seen = seen_by(registered, trajectory, self._kinds)
         if not isinstance(seen, Seen):
             return _made(criterion, trajectory, ((None, seen),))
-        judged = yield from self._judged(registered, evaluator, seen, spent)
+        if self._timeouts.is_off(criterion, trajectory.service, now_ns):
+            return _made(criterion, trajectory, ((None, _SWITCHED_OFF),))
+        evaluated = self._evaluated(criterion, evaluator, seen)
+        if self._timeouts.count(criterion, trajectory.service, now_ns, is_timeout=evaluated.fault is _TIMEOUT):
+            self._on_switched_off(criterion, trajectory.service)
+        judged = _checked(registered, evaluator, seen, evaluated)
         if seen.expected is not None:
-            judged = yield from _with_values_seen(judged, conversation, seen.expected)
-        results: list[Result] = []
-        for first in range(0, len(judged), _RESULTS_AT_A_TIME):
-            if first:
-                yield None
-            results += _made(criterion, trajectory, judged[first : first + _RESULTS_AT_A_TIME])
-        return results
+            judged = _with_values_seen(judged, conversation, seen.expected)
+        return _made(criterion, trajectory, judged)
 
-    def _judged(
-        self, registered: Registered, evaluator: Evaluator, seen: Seen, spent: Spent
-    ) -> Generator[None, None, list[Judged]]:
-        """Run the evaluator as far as it goes; what it said before it broke stays."""
-        checker = Checker(evaluator.level, seen.trajectory.calls, registered.marks)
-        pauses = 0
-        until_ns = spent.ns + _LONGEST_NS
+    def _evaluated(self, criterion: Criterion, evaluator: Evaluator, seen: Seen) -> "_Evaluated":
+        """Call the evaluator, the one place where a deadline may strike: nothing here but a list of its own changes."""
+        evaluated = _Evaluated()
+        # One outcome a call and one for the trajectory; after them any other is a repeat, which is refused.
+        most = len(seen.trajectory.calls) + 2
         try:
-            evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
-            for _ in checker.checking(evaluations):
-                pauses += 1
-                if pauses > self._max_pauses or spent.ns > until_ns:
-                    checker.judged.append(broken("timeout", "the evaluator did not end and was cut off"))
-                    break
-                yield None
-            _close(evaluations)
+            with self._deadline(criterion):
+                evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
+                for evaluation in evaluations:
+                    # Evaluators from the days of pauses yield `None` between outcomes.
+                    if evaluation is not None:
+                        evaluated.outcomes.append(evaluation)
+                    if len(evaluated.outcomes) == most:
+                        break
+                if isinstance(evaluations, Generator):
+                    evaluations.close()
+        except TimeoutError:
+            evaluated.fault = _TIMEOUT
         except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
-            # The message may quote argument values, so only the type is kept.
-            checker.judged.append(broken(type(error).__name__, "the evaluator raised an exception"))
-        return checker.judged or [(None, checker.silence())]
+            evaluated.fault = _raised(error)
+        return evaluated
+
+
+class _Evaluated(Struct):
+    """The outcomes an evaluator gave, unchecked, and the outcome that stands for what broke it off."""
+
+    outcomes: list[tuple[ToolCall | None, Outcome]] = []
+    fault: Judged | None = None
+
+
+class _Timeouts:
+    """Switches a criterion off for a service after several timeouts in a row."""
+
+    __slots__ = ("_in_a_row", "_off_until_ns")
+
+    def __init__(self) -> None:
+        # Each entry took a timeout of some seconds, so that no sender can make many.
+        self._in_a_row: dict[tuple[str, str | None], int] = {}
+        self._off_until_ns: dict[tuple[str, str | None], int] = {}
+
+    def is_off(self, criterion: Criterion, service: str | None, now_ns: int) -> bool:
+        """Tell whether the criterion is switched off for the service."""
+        key = criterion.name, service
+        if key not in self._off_until_ns:
+            return False
+        if now_ns < self._off_until_ns[key]:
+            return True
+        del self._off_until_ns[key]
+        return False
+
+    def count(self, criterion: Criterion, service: str | None, now_ns: int, *, is_timeout: bool) -> bool:
+        """Count an evaluation; return True when it switches the criterion off."""
+        key = criterion.name, service
+        if not is_timeout:
+            self._in_a_row.pop(key, None)
+            return False
+        self._in_a_row[key] = self._in_a_row.get(key, 0) + 1
+        if self._in_a_row[key] < _TIMEOUTS_IN_A_ROW:
+            return False
+        del self._in_a_row[key]
+        self._off_until_ns[key] = now_ns + _OFF_NS
+        return True
+
+
+def _raised(error: Exception) -> Judged:
+    # The message may quote argument values, so only the type is kept.
+    return broken(type(error).__name__, "the evaluator raised an exception")
+
+
+def _checked(registered: Registered, evaluator: Evaluator, seen: Seen, evaluated: _Evaluated) -> list[Judged]:
+    """Check the outcomes up to the first wrong one; what the evaluator gave before it broke stays."""
+    checker = Checker(evaluator.level, seen.trajectory.calls, registered.marks)
+    try:
+        is_sound = checker.check(evaluated.outcomes)
+    except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
+        return [*checker.judged, _raised(error)]
+    if is_sound and evaluated.fault is not None:
+        return [*checker.judged, evaluated.fault]
+    return checker.judged or [(None, checker.silence())]
 
 
 def _inquiry(criterion: Criterion, judge: JudgeEvaluator, trajectory: Trajectory, seen: Seen | NotEvaluated) -> Inquiry:
@@ -180,19 +262,11 @@ def _judged_results(
     return _made(criterion, trajectory, checked)
 
 
-def _close(evaluations: Iterator[Evaluation]) -> None:
-    # Nearly always of the plain kind; an abstract class has to be asked at length.
-    if isinstance(evaluations, (GeneratorType, Generator)):
-        evaluations.close()
-
-
-def _with_values_seen(
-    judged: list[Judged], conversation: Conversation, expected: Expected
-) -> Generator[None, None, list[Judged]]:
+def _with_values_seen(judged: list[Judged], conversation: Conversation, expected: Expected) -> list[Judged]:
     """Flag a reference that belongs to another conversation; a wrong join is silent otherwise."""
     if not any(call is None and isinstance(outcome, Scored) for call, outcome in judged):
         return judged
-    share = yield from conversation.share_of(expected)
+    share = conversation.share_of(expected)
     if share is None:
         return judged
     return [(call, outcome if call is not None else _flagged(outcome, share)) for call, outcome in judged]

@@ -3,20 +3,17 @@
 A reference that was joined to the wrong conversation is otherwise silent: it just scores badly.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from itertools import islice
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.pauses import Pacer
 
 # Enough to tell, and a bound for references of any size.
 _MAX_VALUES = 200
 _MAX_LEAVES = 100_000
-_LEAVES_AT_ONCE = 50
-_CHARACTERS_PER_UNIT = 2000
 # The values of so many references are kept.
 _MAX_KNOWN = 256
 # Where a value occurs so often only as a part of something else, it is taken for not there.
@@ -55,7 +52,7 @@ class Conversation:
         self._text: str | None = None
         self._shares: list[tuple[Expected, float | None]] = []
 
-    def share_of(self, expected: Expected) -> Generator[None, None, float | None]:
+    def share_of(self, expected: Expected) -> float | None:
         """Return the share of expected argument values that occur in it; `None` if there is nothing to tell.
 
         Text is looked for as it is, ignoring case; numbers between characters that do not continue a number. Values
@@ -64,17 +61,16 @@ class Conversation:
         for known, share in self._shares:
             if known is expected:
                 return share
-        share = yield from self._share_of(expected)
+        share = self._share_of(expected)
         self._shares.append((expected, share))
         return share
 
-    def _share_of(self, expected: Expected) -> Generator[None, None, float | None]:
+    def _share_of(self, expected: Expected) -> float | None:
         values = self._values.of(expected)
         if not values:
             return None
-        pacer = Pacer()
         if self._text is None:
-            self._text = "\n".join((yield from _recorded_texts(self._trajectory, pacer)))
+            self._text = "\n".join(_recorded_texts(self._trajectory))
         if not self._text:
             return None
         seen = unseen = 0
@@ -82,8 +78,6 @@ class Conversation:
             is_seen = _occurs(value, self._text) or self._trajectory.left_out.holds(value)
             seen += is_seen is True
             unseen += is_seen is False
-            if pacer.due(1 + len(self._text) // _CHARACTERS_PER_UNIT):
-                yield
         return seen / (seen + unseen) if seen or unseen else None
 
 
@@ -93,7 +87,7 @@ def _expected_values(expected: Expected) -> tuple[str, ...]:
     return tuple(islice(dict.fromkeys(text for text in texts if text), _MAX_VALUES))
 
 
-def _recorded_texts(trajectory: Trajectory, pacer: Pacer) -> Generator[None, None, list[str]]:
+def _recorded_texts(trajectory: Trajectory) -> list[str]:
     texts = [message.text.casefold() for message in trajectory.messages if message.role != "system"]
     for call in trajectory.calls:
         for content in (call.arguments, call.result):
@@ -113,10 +107,6 @@ def _recorded_texts(trajectory: Trajectory, pacer: Pacer) -> Generator[None, Non
                     text = node.strip().casefold() if isinstance(node, str) else _text(node)
                     if text:
                         texts.append(text)
-                    if left % _LEAVES_AT_ONCE == 0 and pacer.due(_LEAVES_AT_ONCE):
-                        yield
-            if pacer.due(1 + (_MAX_LEAVES - left) % _LEAVES_AT_ONCE):
-                yield
     return texts
 
 

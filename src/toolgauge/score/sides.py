@@ -1,7 +1,7 @@
 """Both sides of a comparison made ready for `align`: expected calls as slots, actual calls with readable arguments."""
 
 from collections import Counter
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import zip_longest
 from typing import TypeAlias
 
@@ -13,7 +13,6 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.identities import Identities
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import unseen_arguments
 from toolgauge.score.weights import Item
 
@@ -25,7 +24,6 @@ Arguments: TypeAlias = dict[str, int] | None
 
 # A call that must occur more often than this was not meant.
 _MAX_REPEATS = 10_000
-_UNITS_PER_ITEM = 2
 _MAX_PLAIN = 50
 # So many expected sides are kept, and none of more calls or values: these are copied for each trajectory.
 _MAX_KEPT, _MAX_KEPT_CALLS, _MAX_KEPT_VALUES = 64, 200, 2000
@@ -102,10 +100,9 @@ def make_sides(
     calls: Sequence[ToolCall],
     *,
     names_only: bool,
-    pacer: Pacer,
     equals_meet: bool = True,
     kept: KeptSlots | None = None,
-) -> Generator[None, None, Sides]:
+) -> Sides:
     """Make both sides ready. An expected call that may repeat becomes several slots, those beyond the least optional.
 
     Slots of one group of expected calls share a group, all others have one of their own.
@@ -113,7 +110,7 @@ def make_sides(
     """
     slots = None if kept is None else kept.find(expected, names_only=names_only, equals_meet=equals_meet)
     if slots is None:
-        slots = yield from _slots(expected, calls, names_only=names_only, pacer=pacer, equals_meet=equals_meet)
+        slots = _slots(expected, calls, names_only=names_only, equals_meet=equals_meet)
         if kept is not None:
             kept.keep(expected, slots, names_only=names_only, equals_meet=equals_meet)
     # What is kept must not grow with the values of the calls that it is compared with.
@@ -127,12 +124,10 @@ def make_sides(
         else:
             arguments = None if readable is None else identities.of_leaves(readable)
             if arguments is None and readable is not None:
-                arguments = yield from _keyed(readable, identities, pacer)
+                arguments = _keyed(readable, identities)
             key = _key_of_call(call, arguments, names_only=names_only)
         call_items.append(Item(kind=call.name, key=(key, call.call_id) if slots.by_id else key, group=call.turn))
         call_arguments.append(arguments)
-        if pacer.due(_UNITS_PER_ITEM if arguments is None else _UNITS_PER_ITEM + len(arguments)):
-            yield
     return Sides(
         slots=slots.calls,
         slot_items=slots.items,
@@ -144,13 +139,8 @@ def make_sides(
 
 
 def _slots(
-    expected: Sequence[ExpectedCall],
-    calls: Sequence[ToolCall],
-    *,
-    names_only: bool,
-    pacer: Pacer,
-    equals_meet: bool,
-) -> Generator[None, None, _Slots]:
+    expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], *, names_only: bool, equals_meet: bool
+) -> _Slots:
     identities = Identities()
     slots: list[ExpectedCall] = []
     slot_items: list[Item] = []
@@ -164,13 +154,11 @@ def _slots(
         group = call.group
         arguments = None if names_only or call.args is None else identities.of_leaves(call.args)
         if arguments is None and call.args is not None and not names_only:
-            arguments = yield from _keyed(call.args, identities, pacer)
+            arguments = _keyed(call.args, identities)
         key: Hashable = ("any",) if arguments is None else _whole(arguments)
         if by_id or not equals_meet:
             # Ids bind beyond names and arguments, so no call equals the slot outright: all are weighed.
             key = ("expected", call.call_id, key)
-        if arguments and pacer.due(len(arguments)):
-            yield
         as_it_is = _plain(call, arguments)
         required, most = 1, 1
         if _is_open(call):
@@ -182,8 +170,6 @@ def _slots(
             slot_items.append(Item(kind=call.name, key=key, optional=number >= required, group=stage))
             slot_arguments.append(arguments)
             plain.append(as_it_is)
-            if pacer.due(_UNITS_PER_ITEM):
-                yield
     return _Slots(
         calls=tuple(slots),
         items=tuple(slot_items),
@@ -248,15 +234,13 @@ def _repeats(call: ExpectedCall, calls: int) -> tuple[int, int]:
     return required, max(required, min(most, calls))
 
 
-def _keyed(arguments: JsonObject, identities: Identities, pacer: Pacer) -> Generator[None, None, dict[str, int]]:
+def _keyed(arguments: JsonObject, identities: Identities) -> dict[str, int]:
     keyed = dict[str, int]()
     for name, value in arguments.items():
         if isinstance(value, list | dict):
-            keyed[name] = yield from identities.of(value, pacer)
+            keyed[name] = identities.of(value)
             continue
         keyed[name] = identities.of_leaf(value)
-        if pacer.due():
-            yield
     return keyed
 
 

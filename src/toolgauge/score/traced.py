@@ -4,20 +4,18 @@ Told is what the user said and what tools returned. What the assistant said or p
 value it made up would confirm itself.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from itertools import islice
 
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.score.judge_view import JudgeView, Said
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.seen import content_leaves, leaves, occurs_alone, written
 
 # Calls with more values than this, and longer conversations, go to the judge.
 _MAX_VALUES = 100
 _MAX_TEXTS = 20_000
 _MAX_CHARACTERS = 2_000_000
-_CHARACTERS_PER_UNIT = 2000
 
 _KINDS: dict[str, type | tuple[type, ...]] = {
     "string": str,
@@ -29,22 +27,17 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def is_traced(arguments: JsonObject, view: JudgeView, name: str, pacer: Pacer) -> Generator[None, None, bool]:
+def is_traced(arguments: JsonObject, view: JudgeView, name: str) -> bool:
     """Tell whether every value of the arguments was told verbatim, and they fit the schema as far as it is known."""
     tool = next((tool for tool in view.tools if tool.name == name), None)
     values = _values(arguments)
     if values is None or not _fits(arguments, tool):
         return False
-    texts = yield from _told(view, pacer)
+    texts = _told(view)
     if texts is None:
         return not values
     told = "\n".join(texts)
-    for value in values:
-        if pacer.due(1 + len(told) // _CHARACTERS_PER_UNIT):
-            yield
-        if not occurs_alone(value, told):
-            return False
-    return True
+    return all(occurs_alone(value, told) for value in values)
 
 
 def _values(arguments: JsonObject) -> list[str] | None:
@@ -71,7 +64,7 @@ def _has_empty(value: Json) -> bool:
     return False
 
 
-def _told(view: JudgeView, pacer: Pacer) -> Generator[None, None, list[str] | None]:
+def _told(view: JudgeView) -> list[str] | None:
     """Return what the agent was told; `None` when that is too much to look through."""
     texts: list[str] = []
     size = 0
@@ -85,8 +78,6 @@ def _told(view: JudgeView, pacer: Pacer) -> Generator[None, None, list[str] | No
             size += len(text)
             if size > _MAX_CHARACTERS or len(texts) > _MAX_TEXTS:
                 return None
-            if pacer.due():
-                yield
     return texts
 
 

@@ -1,6 +1,6 @@
 """Which calls answer which user turn, and how scores of turns become one."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -11,7 +11,7 @@ from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome,
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.score.selection import hidden_calls
 
-ScoreTurn: TypeAlias = Callable[[Sequence[ExpectedCall], Sequence[ToolCall]], Generator[None, None, Outcome]]
+ScoreTurn: TypeAlias = Callable[[Sequence[ExpectedCall], Sequence[ToolCall]], Outcome]
 
 # Figures that are shares; all other parts are counts and add up over turns.
 _SHARES = frozenset(("in_time", "precision", "recall", "arguments"))
@@ -19,14 +19,12 @@ _SHOWN_TURNS = 5
 _MAX_DIFFERENCES = 50
 
 
-def score_turns(
-    trajectory: Trajectory, expected: Expected, calls: Sequence[ToolCall], score: ScoreTurn
-) -> Generator[None, None, Outcome]:
+def score_turns(trajectory: Trajectory, expected: Expected, calls: Sequence[ToolCall], score: ScoreTurn) -> Outcome:
     """Score all calls at once, or turn by turn: then the mean over the turns that could be scored."""
     if trajectory.hidden_turns:
         return hidden_calls(trajectory)
     if not expected.per_turn:
-        return (yield from score(expected.calls, calls))
+        return score(expected.calls, calls)
     turns = calls_by_turn(trajectory, calls, len(expected.turns))
     if turns is None:
         return NotEvaluated(
@@ -36,7 +34,7 @@ def score_turns(
     outcomes: list[Outcome] = []
     unseen = 0
     for wanted, made in zip(expected.turns, turns, strict=True):
-        outcome = yield from score(wanted, made)
+        outcome = score(wanted, made)
         if isinstance(outcome, NotEvaluated) and outcome.reason == "nothing_expected":
             names = {call.name for call in wanted}
             unseen += sum(call.name not in names for call in made)

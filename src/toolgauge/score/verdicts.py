@@ -1,12 +1,11 @@
 """What an evaluator may say: checked before it counts, because evaluators are plug-ins."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import cast, get_args
 
 from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Reason, Scored, Side
-from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall
 
 # Room for rounding: a mean of thirds must be able to reach a threshold of 1.
@@ -71,19 +70,15 @@ class Checker:
         self._left = [*calls[::-1]] if level == "call" else []
         self._open: set[int] = set()
         self._is_judged = False
-        # What came of `checking`.
+        # What came of `check`.
         self.judged: list[Judged] = []
         # What is wrong with the outcome that was refused.
         self.problem = ""
 
-    def checking(self, evaluations: Iterable[Evaluation]) -> Iterator[None]:
-        """Collect in `judged` what is said, up to the first thing that is wrong; pause where the evaluator does."""
+    def check(self, outcomes: Iterable[tuple[ToolCall | None, Outcome]]) -> bool:
+        """Collect the outcomes in `judged`, up to the first one that is wrong; return False when there is one."""
         judged, left, marks = self.judged, self._left, self._marks
-        for evaluation in evaluations:
-            if evaluation is None:
-                yield
-                continue
-            call, outcome = evaluation
+        for call, outcome in outcomes:
             known = marks.get(id(outcome))
             # As `passed` would; nearly all that is said has been said before.
             if known is not None and left and left[-1] is call:
@@ -93,7 +88,8 @@ class Checker:
                 judged.append((call, said))
             else:
                 judged.append(broken("invalid_outcome", self.problem))
-                return
+                return False
+        return True
 
     def passed(self, call: object, outcome: object) -> Outcome | None:
         """Return the outcome with its score passed or not; `None` when something is wrong with it."""

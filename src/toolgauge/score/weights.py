@@ -1,18 +1,15 @@
 """The calls of both sides as `align` sees them, and what their pairs are worth."""
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.score.pauses import Pacer
-
 # The value of pairing an expected with an actual call (by index); `None` if the two may not be paired.
-Weigh: TypeAlias = Callable[[int, int], Generator[None, None, float | None]]
+Weigh: TypeAlias = Callable[[int, int], float | None]
 
 # Values are counted in units that thirds, sevenths, ... sixteenths fit into: their sums stay exact.
 _UNITS = 720_720_000
-_UNITS_PER_PAIR = 2
 
 
 class Item(Struct, frozen=True, kw_only=True):
@@ -33,12 +30,11 @@ class Item(Struct, frozen=True, kw_only=True):
 class Weights:
     """Values as integers, each worked out once."""
 
-    __slots__ = ("_required_bonus", "_value_unit", "_weigh", "_whole_bonus", "actual", "expected", "pacer", "values")
+    __slots__ = ("_required_bonus", "_value_unit", "_weigh", "_whole_bonus", "actual", "expected", "values")
 
-    def __init__(self, expected: Sequence[Item], actual: Sequence[Item], weigh: Weigh, pacer: Pacer) -> None:
+    def __init__(self, expected: Sequence[Item], actual: Sequence[Item], weigh: Weigh) -> None:
         self.expected = expected
         self.actual = actual
-        self.pacer = pacer
         self.values: list[dict[int, float | None]] = [{} for _ in expected]
         self._weigh = weigh
         most = min(len(expected), len(actual)) + 1
@@ -47,7 +43,7 @@ class Weights:
         self._whole_bonus = most * (self._required_bonus + 1)
         self._value_unit = most * (self._whole_bonus + self._required_bonus + 1)
 
-    def of(self, row: int, columns: Iterable[int]) -> Generator[None, None, list[int]]:
+    def of(self, row: int, columns: Iterable[int]) -> list[int]:
         """Work out the weights of a row's pairs: 0 for those that may not be, more for all others."""
         weights: list[int] = []
         values, expected = self.values[row], self.expected[row]
@@ -59,18 +55,16 @@ class Weights:
                 elif expected.key == actual.key:
                     values[column] = 1.0
                 else:
-                    values[column] = yield from self._weigh(row, column)
+                    values[column] = self._weigh(row, column)
             value = values[column]
             weights.append(0 if value is None else self.in_units(value, optional=expected.optional))
-            if self.pacer.due(_UNITS_PER_PAIR):
-                yield
         return weights
 
-    def of_column(self, rows: Iterable[int], column: int) -> Generator[None, None, list[int]]:
+    def of_column(self, rows: Iterable[int], column: int) -> list[int]:
         """Work out the weights of a column's pairs."""
         weights: list[int] = []
         for row in rows:
-            weights += yield from self.of(row, (column,))
+            weights += self.of(row, (column,))
         return weights
 
     def in_units(self, value: float, *, optional: bool) -> int:

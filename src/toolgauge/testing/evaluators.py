@@ -5,7 +5,7 @@ this evaluator would break.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import get_args
 
@@ -15,8 +15,8 @@ from toolgauge.model.ports import Evaluation, Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.testing.samples import SECRET, sample_expectations, sample_trajectories
 
-# As many pauses as the scorer grants with its default settings.
-_MAX_PAUSES = 20_000
+# Evaluators from the days of pauses yield `None` between outcomes, which the scorer ignores; more of them have no end.
+_MAX_IGNORED = 20_000
 
 
 def check_evaluator(
@@ -66,12 +66,12 @@ def _evaluations(
         raise AssertionError(f"{case} raises {error!r}: it must say `NotEvaluated` instead") from error
 
 
-def _judged(case: str, evaluations: Iterator[Evaluation]) -> Iterator[tuple[ToolCall | None, Outcome]]:
-    pauses = 0
+def _judged(case: str, evaluations: Iterable[Evaluation]) -> Iterator[tuple[ToolCall | None, Outcome]]:
+    ignored = 0
     for evaluation in evaluations:
         if evaluation is None:
-            pauses += 1
-            assert pauses <= _MAX_PAUSES, f"{case} pauses more than {_MAX_PAUSES} times: the scorer would cut it off"
+            ignored += 1
+            assert ignored <= _MAX_IGNORED, f"{case} yields `None` more than {_MAX_IGNORED} times: it would be cut off"
         else:
             yield evaluation
 

@@ -55,7 +55,6 @@ class _Answered:
         outcomes: list[Outcome] = []
         for asking in self.evaluator.questions(trajectory, expected):
             if asking is None:
-                yield None
                 continue
             call, said = asking
             outcome = self._answer(said) if isinstance(said, Question) else said

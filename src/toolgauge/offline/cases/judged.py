@@ -30,7 +30,6 @@ class Judged:
         outcomes: list[Outcome] = []
         for asking in self._evaluator.questions(trajectory, expected):
             if asking is None:
-                yield None
                 continue
             call, asked = asking
             outcome = self._ask(asked) if isinstance(asked, Question) else asked

@@ -145,10 +145,7 @@ def _scorer(case: Case, evaluator: Evaluator, trajectory: Trajectory, expected: 
 
 
 def _results(scorer: Scorer, trajectory: Trajectory) -> tuple[Result, ...]:
-    results: tuple[Result, ...] = ()
-    for scored in scorer.score(trajectory):
-        results = results if scored is None else scored
-    return results
+    return scorer.score(trajectory, trajectory.end_ns)
 
 
 def _of_calls(results: Sequence[Result], pass_at: float) -> Outcome:

@@ -152,9 +152,9 @@ _Said: TypeAlias = Outcome | Question
 
 
 def _said(scorer: Scorer, trajectory: Trajectory) -> tuple[_Said, ...]:
-    scored = tuple(result.outcome for results in scorer.score(trajectory) if results for result in results)
+    scored = tuple(result.outcome for result in scorer.score(trajectory, trajectory.end_ns))
     asking = (asking for inquiry in scorer.inquiries(trajectory) for asking in asked(inquiry))
-    return (*scored, *(entry[1] for entry in asking if entry is not None))
+    return (*scored, *(said for _, said in asking))
 
 
 def _can_judge(said: Sequence[_Said]) -> bool:

@@ -19,7 +19,6 @@ from toolgauge.originals.uipath.evaluator import (
 )
 from toolgauge.originals.uipath.first_fit import attempt, explained
 from toolgauge.originals.uipath.spans import LiveCall, ToolCall, hidden_from, made_calls, written_calls
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import shown
 
 _EXPLAINED = "explained_tool_calls_args"
@@ -57,24 +56,24 @@ class ToolCallArgs(UiPathEvaluator[ArgsCriteria]):
             ]
         )
 
-    def judged(self, criteria: ArgsCriteria, trajectory: Trajectory, pacer: Pacer) -> Judging:
+    def judged(self, criteria: ArgsCriteria, trajectory: Trajectory) -> Judging:
         """Judge a trajectory."""
         ids = known_ids(key for call in criteria.tool_calls for key in (call.id, call.name))
-        calls = yield from made_calls(trajectory, ids, pacer)
+        calls = made_calls(trajectory, ids)
         looked_at = [call for call in criteria.tool_calls if call.args]
         hidden = [isinstance(call.arguments, NotRecorded) for call in trajectory.calls]
-        name = yield from hidden_from(looked_at, calls, hidden, pacer)
+        name = hidden_from(looked_at, calls, hidden)
         if name is not None:
             return NotEvaluated(
                 reason="arguments_not_recorded", explanation=f"the arguments of {shown(name)} were not recorded"
             )
-        return (yield from self._compared(criteria.tool_calls, calls, pacer))
+        return self._compared(criteria.tool_calls, calls)
 
-    def judged_as_written(self, criteria: ArgsCriteria, actual: JsonObject, pacer: Pacer) -> Judging:
+    def judged_as_written(self, criteria: ArgsCriteria, actual: JsonObject) -> Judging:
         """Judge what a case says was done."""
-        return (yield from self._compared(criteria.tool_calls, written_calls(actual, with_arguments=True), pacer))
+        return self._compared(criteria.tool_calls, written_calls(actual, with_arguments=True))
 
-    def _compared(self, expected: list[ToolCall], calls: Sequence[ToolCall | LiveCall], pacer: Pacer) -> Judging:
+    def _compared(self, expected: list[ToolCall], calls: Sequence[ToolCall | LiveCall]) -> Judging:
         def details(explanations: JsonObject) -> JsonObject:
             return {"expected": str(expected), "actual": str(calls), _EXPLAINED: explanations}
 
@@ -89,7 +88,7 @@ class ToolCallArgs(UiPathEvaluator[ArgsCriteria]):
                     return False
             return True
 
-        attempts = yield from attempt(expected, calls, equal, pacer)
+        attempts = attempt(expected, calls, equal)
         matched = len(expected) - len(attempts.missing)
         return Verdict(
             value=float(matched == len(expected)) if self.strict else matched / len(expected),

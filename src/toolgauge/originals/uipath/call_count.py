@@ -17,7 +17,6 @@ from toolgauge.originals.uipath.evaluator import (
     known_ids,
 )
 from toolgauge.originals.uipath.spans import AnyCall, key_of, made_calls, sanitised, written_calls
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import shown
 
 _EXPLAINED = "explained_tool_calls_count"
@@ -70,19 +69,17 @@ class ToolCallCount(UiPathEvaluator[CountCriteria]):
             tool_calls_count={key: rule for key, rule in rules.items() if rule is not None}
         )
 
-    def judged(self, criteria: CountCriteria, trajectory: Trajectory, pacer: Pacer) -> Judging:
+    def judged(self, criteria: CountCriteria, trajectory: Trajectory) -> Judging:
         """Judge a trajectory."""
         ids = known_ids(criteria.tool_calls_count)
-        return (yield from self._compared(criteria, (yield from made_calls(trajectory, ids, pacer)), pacer))
+        return self._compared(criteria, made_calls(trajectory, ids))
 
-    def judged_as_written(self, criteria: CountCriteria, actual: JsonObject, pacer: Pacer) -> Judging:
+    def judged_as_written(self, criteria: CountCriteria, actual: JsonObject) -> Judging:
         """Judge what a case says was done."""
-        return (yield from self._compared(criteria, written_calls(actual, with_arguments=False), pacer))
+        return self._compared(criteria, written_calls(actual, with_arguments=False))
 
-    def _compared(self, criteria: CountCriteria, calls: Sequence[AnyCall], pacer: Pacer) -> Judging:
+    def _compared(self, criteria: CountCriteria, calls: Sequence[AnyCall]) -> Judging:
         rules = criteria.tool_calls_count
-        if pacer.due(len(calls) + len(rules)):
-            yield
         counts = Counter(key_of(call) for call in calls)
 
         def details(explanations: JsonObject) -> JsonObject:

@@ -1,6 +1,6 @@
 """`uipath.tool_call_order`: how much of the expected order of calls can be found in the run."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import JsonObject
@@ -16,11 +16,9 @@ from toolgauge.originals.uipath.evaluator import (
     unsupported,
 )
 from toolgauge.originals.uipath.spans import AnyCall, is_key_of, key_of, made_calls, written_calls
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import shown
 
 _MAX_CELLS = 4_000_000
-_CELLS_PER_UNIT = 4
 
 
 class OrderCriteria(Criteria):
@@ -48,19 +46,17 @@ class ToolCallOrder(UiPathEvaluator[OrderCriteria]):
             tool_calls_order=[call.name if call.call_id is None else call.call_id for call in expected.calls]
         )
 
-    def judged(self, criteria: OrderCriteria, trajectory: Trajectory, pacer: Pacer) -> Judging:
+    def judged(self, criteria: OrderCriteria, trajectory: Trajectory) -> Judging:
         """Judge a trajectory."""
         ids = known_ids(criteria.tool_calls_order)
-        calls = yield from made_calls(trajectory, ids, pacer)
-        return (yield from self._compared(criteria.tool_calls_order, calls, pacer))
+        calls = made_calls(trajectory, ids)
+        return self._compared(criteria.tool_calls_order, calls)
 
-    def judged_as_written(self, criteria: OrderCriteria, actual: JsonObject, pacer: Pacer) -> Judging:
+    def judged_as_written(self, criteria: OrderCriteria, actual: JsonObject) -> Judging:
         """Judge what a case says was done."""
-        return (
-            yield from self._compared(criteria.tool_calls_order, written_calls(actual, with_arguments=False), pacer)
-        )
+        return self._compared(criteria.tool_calls_order, written_calls(actual, with_arguments=False))
 
-    def _compared(self, expected: list[str], calls: Sequence[AnyCall], pacer: Pacer) -> Judging:
+    def _compared(self, expected: list[str], calls: Sequence[AnyCall]) -> Judging:
         def details(lcs: Sequence[str]) -> JsonObject:
             return {"actual": str([key_of(call) for call in calls]), "expected": str(expected), "lcs": [*lcs]}
 
@@ -73,7 +69,7 @@ class ToolCallOrder(UiPathEvaluator[OrderCriteria]):
             is_equal = len(calls) == len(expected) and all(map(is_key_of, calls, expected))
             found = expected if is_equal else []
         else:
-            found = yield from _longest_common(expected, calls, pacer)
+            found = _longest_common(expected, calls)
         value = len(found) / len(expected)
         return Verdict(
             value=value,
@@ -84,15 +80,11 @@ class ToolCallOrder(UiPathEvaluator[OrderCriteria]):
         )
 
 
-def _longest_common(
-    expected: Sequence[str], calls: Sequence[AnyCall], pacer: Pacer
-) -> Generator[None, None, list[str]]:
+def _longest_common(expected: Sequence[str], calls: Sequence[AnyCall]) -> list[str]:
     """Find the longest common subsequence in the expected spelling; of several the one that UiPath's walk back meets."""
     matches: dict[tuple[str, str | None], list[bool]] = {}
     for call in calls:
         if (call.name, call.id) not in matches:
-            if pacer.due(1 + len(expected)):
-                yield
             matches[call.name, call.id] = [is_key_of(call, key) for key in expected]
     table = [[0] * (len(expected) + 1)]
     for call in calls:
@@ -100,8 +92,6 @@ def _longest_common(
         for place, is_match in enumerate(matches[call.name, call.id], 1):
             row.append(above[place - 1] + 1 if is_match else max(above[place], row[-1]))
         table.append(row)
-        if pacer.due(1 + len(expected) // _CELLS_PER_UNIT):
-            yield
     found: list[str] = []
     row, column = len(calls), len(expected)
     while row and column:

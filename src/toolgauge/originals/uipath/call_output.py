@@ -19,7 +19,6 @@ from toolgauge.originals.uipath.evaluator import (
 )
 from toolgauge.originals.uipath.first_fit import Attempts, attempt, explained
 from toolgauge.originals.uipath.spans import LiveCall, ToolOutput, hidden_from, made_outputs, written_outputs
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.selection import shown
 
 _EXPLAINED = "explained_tool_calls_outputs"
@@ -58,23 +57,23 @@ class ToolCallOutput(UiPathEvaluator[OutputCriteria]):
             ]
         )
 
-    def judged(self, criteria: OutputCriteria, trajectory: Trajectory, pacer: Pacer) -> Judging:
+    def judged(self, criteria: OutputCriteria, trajectory: Trajectory) -> Judging:
         """Judge a trajectory."""
         ids = known_ids(key for call in criteria.tool_outputs for key in (call.id, call.name))
-        calls = yield from made_outputs(trajectory, ids, pacer)
+        calls = made_outputs(trajectory, ids)
         hidden = [isinstance(call.result, NotRecorded) and call.error is None for call in trajectory.calls]
-        name = yield from hidden_from(criteria.tool_outputs, calls, hidden, pacer)
+        name = hidden_from(criteria.tool_outputs, calls, hidden)
         if name is not None:
             return NotEvaluated(
                 reason="results_not_recorded", explanation=f"the result of {shown(name)} was not recorded"
             )
-        return (yield from self._compared(criteria.tool_outputs, calls, pacer))
+        return self._compared(criteria.tool_outputs, calls)
 
-    def judged_as_written(self, criteria: OutputCriteria, actual: JsonObject, pacer: Pacer) -> Judging:
+    def judged_as_written(self, criteria: OutputCriteria, actual: JsonObject) -> Judging:
         """Judge what a case says was done."""
-        return (yield from self._compared(criteria.tool_outputs, written_outputs(actual), pacer))
+        return self._compared(criteria.tool_outputs, written_outputs(actual))
 
-    def _compared(self, expected: list[ToolOutput], calls: Sequence[ToolOutput | LiveCall], pacer: Pacer) -> Judging:
+    def _compared(self, expected: list[ToolOutput], calls: Sequence[ToolOutput | LiveCall]) -> Judging:
         def details(explanations: JsonObject) -> JsonObject:
             return {"expected": str(expected), "actual": str(calls), _EXPLAINED: explanations}
 
@@ -85,7 +84,7 @@ class ToolCallOutput(UiPathEvaluator[OutputCriteria]):
         def equal(wanted: int, made: int) -> bool:
             return expected[wanted].output == calls[made].output
 
-        attempts = yield from attempt(expected, calls, equal, pacer, stops=self.strict)
+        attempts = attempt(expected, calls, equal, stops=self.strict)
         # What strictness stopped short of was not found either.
         matched = sum(one.is_equal for one in attempts.all)
         return Verdict(

@@ -4,7 +4,7 @@ Live, a reference comes from the criterion's expected calls, or in UiPath's own 
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, Generic, TypeVar
 
 from msgspec import Struct
@@ -17,7 +17,6 @@ from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.pauses import Pacer, finished
 from toolgauge.score.selection import hidden_calls
 
 _MAX_DIFFERENCES = 20
@@ -51,7 +50,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
         )
 
 
-Judging = Generator[None, None, Verdict | NotEvaluated | Errored]
+Judging = Verdict | NotEvaluated | Errored
 
 
 class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
@@ -85,15 +84,15 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
         if trajectory.hidden_turns and self.looks_at_calls:
             yield None, hidden_calls(trajectory)
             return
-        verdict = yield from self.judged(criteria, trajectory, Pacer())
+        verdict = self.judged(criteria, trajectory)
         yield None, verdict.outcome() if isinstance(verdict, Verdict) else verdict
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
         """Score a case as it was written, with UiPath's own details."""
         try:
             criteria = self._criteria(expected)
-            judging = self.judged_as_written(criteria, actual, Pacer())
-            verdict = finished(judging)
+            judging = self.judged_as_written(criteria, actual)
+            verdict = judging
         except ValidationError as error:
             where = ", ".join(".".join(str(step) for step in details["loc"]) for details in error.errors())
             return CaseOutcome(outcome=Errored(error_type="validation", message=f"UiPath refuses `{where}`"))
@@ -122,12 +121,12 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
         ...
 
     @abstractmethod
-    def judged(self, criteria: CriteriaT, trajectory: Trajectory, pacer: Pacer) -> Judging:
+    def judged(self, criteria: CriteriaT, trajectory: Trajectory) -> Judging:
         """Judge a trajectory."""
         ...
 
     @abstractmethod
-    def judged_as_written(self, criteria: CriteriaT, actual: JsonObject, pacer: Pacer) -> Judging:
+    def judged_as_written(self, criteria: CriteriaT, actual: JsonObject) -> Judging:
         """Judge what a case says was done."""
         ...
 

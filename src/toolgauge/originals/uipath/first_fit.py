@@ -3,14 +3,13 @@
 Wart: not the best pairing. Where an expected call fits several, it may take the one that a later call needs.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from toolgauge.model.json import JsonObject
 from toolgauge.originals.uipath.spans import AnyCall, is_meant_by
-from toolgauge.score.pauses import Pacer
 
 Calls: TypeAlias = Sequence[AnyCall]
 # Whether an expected call (by index) equals a made one.
@@ -34,9 +33,7 @@ class Attempts(Struct):
     missing: list[int] = []
 
 
-def attempt(
-    expected: Calls, made: Calls, equal: Equal, pacer: Pacer, *, stops: bool = False
-) -> Generator[None, None, Attempts]:
+def attempt(expected: Calls, made: Calls, equal: Equal, *, stops: bool = False) -> Attempts:
     """Compare expected calls with made ones.
 
     `stops` at the first comparison that is not equal, and at the first expected call that finds nothing to be
@@ -48,15 +45,11 @@ def attempt(
     for index, wanted in enumerate(expected):
         key = (wanted.name, wanted.id)
         if key not in candidates:
-            if pacer.due(len(made)):
-                yield
             candidates[key] = [place for place, call in enumerate(made) if is_meant_by(call, wanted)]
         is_found = False
         for place in candidates[key]:
             if place in used:
                 continue
-            if pacer.due():
-                yield
             is_found = equal(index, place)
             attempts.all.append(Attempt(index, place, is_found))
             if is_found or stops:

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias, cast
 
 from toolgauge.model.expected import Expected
@@ -13,7 +13,6 @@ from toolgauge.model.outcomes import Errored, NotEvaluated
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.originals.uipath.evaluator import Criteria, Judging, UiPathEvaluator, Verdict
 from toolgauge.score.leaves import agreement
-from toolgauge.score.pauses import Pacer
 from toolgauge.score.rules import Similarity
 
 _WHOLE = "*"
@@ -21,7 +20,6 @@ _NEAR_ZERO = 1e-12
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _ATTACHMENT = re.compile(r"urn:uipath:cas:file:orchestrator:[a-f0-9-]+\n?\Z", re.IGNORECASE)
 _MAX_TEXT = 4 * 1024 * 1024
-_CHARACTERS_PER_UNIT = 50
 
 _Object: TypeAlias = dict[str, object]
 
@@ -72,49 +70,47 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
             )
         return OutputCriteria(expected_output=cast("_Object | str", value))  # JSON objects are mappings of anything
 
-    def judged(self, criteria: OutputCriteria, trajectory: Trajectory, pacer: Pacer) -> Judging:
+    def judged(self, criteria: OutputCriteria, trajectory: Trajectory) -> Judging:
         """Judge the last message of the assistant, read as JSON where an object is expected."""
         answer = next((message.text for message in reversed(trajectory.messages) if message.role == "assistant"), None)
         if answer is None:
             return NotEvaluated(reason="no_content", explanation="no message of the assistant was recorded")
         if is_cut(answer):
             return NotEvaluated(reason="truncated", explanation="the answer was too long to keep")
-        if pacer.due(len(answer) // _CHARACTERS_PER_UNIT):
-            yield
         is_object = self.target_output_key != _WHOLE or not isinstance(criteria.expected_output, str)
         actual = _object_in(answer) if is_object else answer
-        return (yield from self._compared(criteria, actual, pacer))
+        return self._compared(criteria, actual)
 
-    def judged_as_written(self, criteria: OutputCriteria, actual: JsonObject, pacer: Pacer) -> Judging:
+    def judged_as_written(self, criteria: OutputCriteria, actual: JsonObject) -> Judging:
         """Judge the output that a case gives."""
         output = actual.get("output")
         if not isinstance(output, str | dict):
             return Errored(error_type="validation", message="`output` must be text or an object")
-        return (yield from self._compared(criteria, output, pacer))
+        return self._compared(criteria, output)
 
-    def _compared(self, criteria: OutputCriteria, output: object, pacer: Pacer) -> Judging:
+    def _compared(self, criteria: OutputCriteria, output: object) -> Judging:
         try:
-            return (yield from self._verdict(criteria, output, pacer))
+            return self._verdict(criteria, output)
         except _OutputError as error:
             return Errored(error_type=error.error_type, message=str(error))
         except OverflowError:
             return Errored(error_type="OverflowError", message="a number is too large for a float")
 
-    def _verdict(self, criteria: OutputCriteria, output: object, pacer: Pacer) -> Judging:
+    def _verdict(self, criteria: OutputCriteria, output: object) -> Judging:
         key = self.target_output_key
-        expected = yield from as_floats(_expected(criteria.expected_output, key), pacer)
-        actual = yield from as_floats(_actual(output, key), pacer)
+        expected = as_floats(_expected(criteria.expected_output, key))
+        actual = as_floats(_actual(output, key))
         if self.line_by_line_evaluator and isinstance(key, str):
-            return (yield from self._by_lines(expected, actual, key, pacer))
-        return (yield from _whole(expected, actual, pacer))
+            return self._by_lines(expected, actual, key)
+        return _whole(expected, actual)
 
-    def _by_lines(self, expected: object, actual: object, key: str, pacer: Pacer) -> Judging:
+    def _by_lines(self, expected: object, actual: object, key: str) -> Judging:
         wanted, found = (_lines(side, self.line_delimiter, key) for side in (expected, actual))
         results: list[Json] = []
         scores: list[float] = []
         for number in range(max(len(wanted), len(found))):
             pair = [side[number] if number < len(side) else "" for side in (wanted, found)]
-            result = yield from _line(pair[0], pair[1], key, pacer)
+            result = _line(pair[0], pair[1], key)
             scores.append(0.0 if result is None else result.value)
             results.append(
                 {
@@ -147,8 +143,8 @@ class _OutputError(Exception):
         self.error_type = error_type
 
 
-def _whole(expected: object, actual: object, pacer: Pacer) -> Generator[None, None, Verdict]:
-    matched, leaves = yield from _matched_leaves(expected, actual, pacer)
+def _whole(expected: object, actual: object) -> Verdict:
+    matched, leaves = _matched_leaves(expected, actual)
     likeness = matched / leaves if leaves else 1.0
     return Verdict(
         # In this order, as NaN passes through it as the original's does.
@@ -164,7 +160,7 @@ def _whole(expected: object, actual: object, pacer: Pacer) -> Generator[None, No
     )
 
 
-def _line(expected: str, actual: str, key: str, pacer: Pacer) -> Generator[None, None, Verdict | None]:
+def _line(expected: str, actual: str, key: str) -> Verdict | None:
     """Compare two lines, each put where the key says; `None` where the key is a path and finds nothing there."""
     try:
         wanted = _expected(expected if key == _WHOLE else {key: expected}, key)
@@ -172,7 +168,7 @@ def _line(expected: str, actual: str, key: str, pacer: Pacer) -> Generator[None,
     except _OutputError:
         # Wart: the error of a line counts as a score of 0.
         return None
-    return (yield from _whole(wanted, found, pacer))
+    return _whole(wanted, found)
 
 
 def _lines(side: object, delimiter: str, key: str) -> list[str]:
@@ -258,14 +254,12 @@ def _object_in(text: str) -> object:
 # -- how it is compared ---------------------------------------------------------------------------------------------
 
 
-def as_floats(value: object, pacer: Pacer) -> Generator[None, None, object]:
+def as_floats(value: object) -> object:
     """Copy a value with all numbers as floats; raise `OverflowError` for one that none can hold."""
     top: list[object] = [value]
     stack: list[_Object | list[object]] = [top]
     while stack:
         container = stack.pop()
-        if pacer.due(1 + len(container)):
-            yield
         for key, item in container.items() if isinstance(container, dict) else enumerate(container):
             copy = item
             if isinstance(item, dict | list):
@@ -277,22 +271,17 @@ def as_floats(value: object, pacer: Pacer) -> Generator[None, None, object]:
     return top[0]
 
 
-def _matched_leaves(expected: object, actual: object, pacer: Pacer) -> Generator[None, None, tuple[float, int]]:
+def _matched_leaves(expected: object, actual: object) -> tuple[float, int]:
     """Sum up the likeness of all expected leaves, and count them. Wart: an empty object or list has none."""
     matched, leaves = 0.0, 0
     stack: list[tuple[object, object]] = [(expected, actual)]
     while stack:
         wanted, found = stack.pop()
-        if pacer.due():
-            yield
         if isinstance(wanted, dict | list):
             stack += _members(cast("_Object | list[object]", wanted), found)  # as above
             continue
         leaves += 1
-        likeness, units = _likeness(wanted, found)
-        matched += likeness
-        if units and pacer.due(units):
-            yield
+        matched += _likeness(wanted, found)
     return matched, leaves
 
 
@@ -314,17 +303,16 @@ def _members(wanted: _Object | list[object], found: object) -> list[tuple[object
     ]
 
 
-def _likeness(expected: object, actual: object) -> tuple[float, int]:
-    """Say how alike a leaf is, and the work it took to find out."""
+def _likeness(expected: object, actual: object) -> float:
     if type(expected) is not type(actual):
-        return 0.0, 0
+        return 0.0
     match expected, actual:
         case float(), float():
-            return _closeness(expected, actual), 0
+            return _closeness(expected, actual)
         case str(), str():
-            return agreement(Similarity(), expected, actual)
+            return agreement(Similarity(), expected, actual)[0]
         case _:
-            return float(expected == actual), 0
+            return float(expected == actual)
 
 
 def _closeness(expected: float, actual: float) -> float:

@@ -8,7 +8,7 @@ import ast
 import json
 import re
 import warnings
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict
@@ -17,7 +17,6 @@ from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import ToolCall as MadeCall
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.pauses import Pacer
 
 _TOOL_NAME = "tool.name"
 _TOOL_ID = "tool.id"
@@ -28,7 +27,6 @@ _ENVELOPE = "content"
 
 _DISALLOWED = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_LENGTH = 64
-_UNITS_PER_CALL = 2
 
 
 # Names and order of the fields are UiPath's own: its details show calls as Python does.
@@ -177,45 +175,30 @@ def _id(attributes: JsonObject) -> str | None:
 # -- as a trajectory has them ---------------------------------------------------------------------------------------
 
 
-def made_calls(
-    trajectory: Trajectory, known_ids: Collection[str], pacer: Pacer
-) -> Generator[None, None, list[LiveCall]]:
+def made_calls(trajectory: Trajectory, known_ids: Collection[str]) -> list[LiveCall]:
     """Take over the calls; what could not be parsed is no arguments. `known_ids` are what the reference speaks of."""
     calls: list[LiveCall] = []
     for call in trajectory.calls:
-        if pacer.due(_UNITS_PER_CALL):
-            yield
         arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
         args = cast("dict[str, object]", arguments) if isinstance(arguments, dict) else {}  # JSON is made of objects
         calls.append(LiveCall(call.name, args, _made_id(call, known_ids)))
     return calls
 
 
-def made_outputs(
-    trajectory: Trajectory, known_ids: Collection[str], pacer: Pacer
-) -> Generator[None, None, list[LiveCall]]:
+def made_outputs(trajectory: Trajectory, known_ids: Collection[str]) -> list[LiveCall]:
     """Take over the calls with their results as UiPath writes them."""
     calls: list[LiveCall] = []
     for call in trajectory.calls:
-        if pacer.due(_UNITS_PER_CALL):
-            yield
         output = _made_output(call.result)
         calls.append(LiveCall(call.name, {}, _made_id(call, known_ids), output))
     return calls
 
 
-def hidden_from(
-    expected: Sequence[AnyCall],
-    calls: Sequence[AnyCall],
-    hidden: Sequence[bool],
-    pacer: Pacer,
-) -> Generator[None, None, str | None]:
+def hidden_from(expected: Sequence[AnyCall], calls: Sequence[AnyCall], hidden: Sequence[bool]) -> str | None:
     """Name a call that could be an expected one and of which something was not recorded."""
     for call, is_hidden in zip(calls, hidden, strict=True):
         if not is_hidden:
             continue
-        if pacer.due(1 + _UNITS_PER_CALL * len(expected)):
-            yield
         if any(is_meant_by(call, wanted) for wanted in expected):
             return call.name
     return None

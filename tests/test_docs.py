@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import tomllib
 from pathlib import Path
 from typing import cast
 
@@ -138,6 +139,17 @@ def test_the_evaluator_of_the_contributing_page_keeps_the_contract():
     exec(textwrap.dedent(indented), module)  # noqa: S102 - our own page
     evaluator = cast("type[Evaluator]", module["CallBudget"])
     check_evaluator(evaluator())
+
+
+def test_the_source_distribution_is_small_and_holds_the_demo():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    included: list[str] = project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    # Without the slash a pattern holds at any depth: `deploy` would bring `tests/deploy`.
+    assert [pattern for pattern in included if not pattern.startswith("/")] == []
+    files = [path for pattern in included for path in [ROOT / pattern[1:], *(ROOT / pattern[1:]).rglob("*")]]
+    sizes = {path: path.stat().st_size for path in files if path.is_file() and path.suffix != ".pyc"}
+    assert sum(sizes.values()) < 5_000_000
+    assert any(path.name.endswith(".otlp.pb") and "demo" in path.parts for path in sizes)
 
 
 def test_help_is_quick_to_load():

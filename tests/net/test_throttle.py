@@ -1,28 +1,28 @@
 """What repeats is said at once, then once in a while with how often it came."""
 
-from toolgauge.net.throttle import Throttle, times
+from toolgauge.net.throttle import Throttle, repetitions
 
 
 def test_the_first_is_said_and_those_that_follow_soon_are_counted():
     now_s = [0.0]
     throttle = Throttle(60, lambda: now_s[0])
-    assert throttle.unsaid("ValueError") == 0
+    assert throttle.suppressed("ValueError") == 0
     for second in range(1, 60):
         now_s[0] = second
-        assert throttle.unsaid("ValueError") is None
+        assert throttle.suppressed("ValueError") is None
     now_s[0] = 60
-    assert throttle.unsaid("ValueError") == 59
+    assert throttle.suppressed("ValueError") == 59
     now_s[0] = 120
-    assert throttle.unsaid("ValueError") == 0
+    assert throttle.suppressed("ValueError") == 0
 
 
 def test_kinds_are_told_apart():
     throttle = Throttle(60, lambda: 0.0)
-    assert throttle.unsaid("ValueError") == 0
-    assert throttle.unsaid("KeyError") == 0
-    assert throttle.unsaid("KeyError") is None
+    assert throttle.suppressed("ValueError") == 0
+    assert throttle.suppressed("KeyError") == 0
+    assert throttle.suppressed("KeyError") is None
 
 
 def test_how_often_is_told_only_where_there_is_something_to_tell():
-    assert times(0) == ""
-    assert times(3) == " (3 more since it was last told)"
+    assert repetitions(0) == ""
+    assert repetitions(3) == " (3 more since it was last told)"

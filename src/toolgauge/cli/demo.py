@@ -4,7 +4,7 @@ import asyncio
 
 import click
 
-from toolgauge.demo.run import run
+from toolgauge.demo.demo import run
 
 _NEXT = """
 What to do next:

@@ -17,7 +17,7 @@ from toolgauge.export.partial import MAX_RESPONSE_BYTES, delivered
 from toolgauge.export.proxies import is_on_this_machine
 from toolgauge.export.verdict import DELIVERED, Permanent, Transient, Verdict
 from toolgauge.model.delivery import Signal
-from toolgauge.net.tls import ClientTls, Watched, client_context, read_pem
+from toolgauge.net.tls import ClientTls, WatchedFiles, client_context, read_pem
 
 _METHODS: dict[Signal, str] = {
     "traces": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
@@ -55,12 +55,12 @@ class GrpcSender:
         self._channel: grpc.aio.Channel | None = None
         self._calls: dict[Signal, grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = {}
         self._tls: ClientTls | None = None
-        self._watched: Watched | None = None
+        self._watched: WatchedFiles | None = None
 
     async def start(self) -> None:
         """Open the channel; it connects with the first request. Raise `StartError` when a TLS file cannot be used."""
         self._tls = tls_of(self._settings)
-        self._watched = None if self._tls is None else Watched(self._tls.files)
+        self._watched = None if self._tls is None else WatchedFiles(self._tls.files)
         self._open(self._tls)
 
     def _open(self, tls: ClientTls | None) -> None:

@@ -14,7 +14,7 @@ from toolgauge.export.partial import MAX_RESPONSE_BYTES, delivered
 from toolgauge.export.proxies import proxy_of
 from toolgauge.export.verdict import Permanent, Transient, Verdict
 from toolgauge.model.delivery import Signal
-from toolgauge.net.tls import Watched, client_context
+from toolgauge.net.tls import WatchedFiles, client_context
 
 _PROTOBUF = "application/x-protobuf"
 _TRANSIENT = frozenset({429, 502, 503, 504})
@@ -45,12 +45,12 @@ class HttpSender:
         self._server_name = None if settings.tls is None else settings.tls.server_name
         self._session: aiohttp.ClientSession | None = None
         self._replaced: aiohttp.ClientSession | None = None
-        self._watched: Watched | None = None
+        self._watched: WatchedFiles | None = None
 
     async def start(self) -> None:
         """Open the pool; it connects with the first request. Raise `StartError` when a TLS file or the proxy cannot be used."""
         self._proxies = {signal: proxy_of(url) for signal, url in self._urls.items()}
-        self._watched = None if self._settings.tls is None else Watched(self._settings.tls.files)
+        self._watched = None if self._settings.tls is None else WatchedFiles(self._settings.tls.files)
         self._session = self._opened()
 
     def _opened(self) -> aiohttp.ClientSession:

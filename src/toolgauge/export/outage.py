@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from toolgauge.model.delivery import Signal
-from toolgauge.net.throttle import QUIET_S, Throttle, times
+from toolgauge.net.throttle import QUIET_S, Throttle, repetitions
 
 _log = logging.getLogger("toolgauge.export")
 
@@ -81,14 +81,14 @@ class OutageLog:
 
     def dropped(self, reason: str, spans: int) -> None:
         """A request was given up."""
-        unsaid = self._dropped.unsaid(reason)
-        if unsaid is not None:
+        suppressed = self._dropped.suppressed(reason)
+        if suppressed is not None:
             _log.warning(
                 "destination %s: a request with %d spans was dropped (%s); toolgauge.spans and toolgauge.own.dropped "
                 "count%s",
                 self._name,
                 spans,
                 reason,
-                times(unsaid),
+                repetitions(suppressed),
                 extra={"destination": self._name, "reason": reason},
             )

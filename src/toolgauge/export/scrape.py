@@ -16,7 +16,7 @@ from toolgauge.export.openmetrics import render
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.net.auth import TokenGuard
-from toolgauge.net.listeners import Listeners
+from toolgauge.net.listen import Listeners
 from toolgauge.net.tls import ServerTls
 
 _STOP_TIMEOUT_S = 2.0

@@ -1,4 +1,4 @@
-"""Who may use what listens: a token in a header, compared in constant time.
+"""Authentication of clients: a token in a header, compared in constant time.
 
 The same for OTLP over gRPC and HTTP, for the admin endpoint and for metrics. Tokens are never shown, logged or counted.
 """
@@ -35,11 +35,11 @@ class TokenGuard:
 
     @property
     def challenge(self) -> str:
-        """What `WWW-Authenticate` tells those who were not admitted."""
+        """The value of `WWW-Authenticate` in a refusal."""
         return self._scheme or "Token"
 
     def admits(self, value: str | None) -> bool:
-        """Tell whether a header of this value gets in; `None` is a request without it."""
+        """Return whether a header of this value is admitted; `None` is a request without it."""
         if value is None:
             return False
         given = value.strip()

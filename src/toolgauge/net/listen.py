@@ -1,17 +1,27 @@
-"""Turns an endpoint such as `localhost:4317` into listening sockets.
+"""Listening sockets of an endpoint such as `localhost:4317`, and connections on the event loop.
 
-Whatever listens binds through here, so that a taken port, an unknown host and an ephemeral port mean the same
-everywhere. `localhost` is two addresses: clients that resolve it to ::1 would otherwise be refused.
+Everything that listens binds through here, so that a taken port, an unknown host and an ephemeral port mean the same
+everywhere. `localhost` is two addresses: clients that resolve it to ::1 would otherwise be refused. A certificate that was
+renewed is used for the connections that come next; the sockets stay bound meanwhile. asyncio's own servers try again a
+hundred times over, with a stack trace each, when the process has no descriptor left for a connection: what should be a
+wait would fill the log and the core.
 """
 
+import asyncio
+import contextlib
 import errno
+import logging
 import socket
-from collections.abc import Iterator
+import ssl
+from asyncio import BaseProtocol
+from collections.abc import Callable, Iterator
 
 from toolgauge.model.errors import StartError
+from toolgauge.net.throttle import Throttle, repetitions
+from toolgauge.net.tls import ServerTls, WatchedFiles, server_context
 
 _LOOPBACK = ("127.0.0.1", "::1")
-_NOT_HERE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT})
+_NO_SUCH_ADDRESS = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT})
 _BACKLOG = 1024
 
 
@@ -37,7 +47,7 @@ def listen(endpoint: str) -> list[socket.socket]:
             try:
                 bound.append(_bind(family, address, port))
             except OSError as error:
-                tolerable = error.errno in _NOT_HERE or (ephemeral and bool(bound))
+                tolerable = error.errno in _NO_SUCH_ADDRESS or (ephemeral and bool(bound))
                 if not (host == "localhost" and tolerable):
                     raise
                 continue
@@ -97,3 +107,105 @@ def _hint(error: OSError) -> str | None:
     if error.errno == errno.EADDRINUSE:
         return "stop the other process, or choose another port"
     return None
+
+
+_log = logging.getLogger("toolgauge.listeners")
+_HANDSHAKE_TIMEOUT_S = 10.0
+# So many connections are accepted before other tasks of the loop run.
+_AT_ONCE = 100
+# Without a free descriptor nothing can be accepted; connections wait in the system's queue meanwhile.
+_PAUSE_S = 0.5
+
+
+class Listeners:
+    """Accepts connections at `endpoint` (`host:port`; port 0 takes any free one) and makes a protocol for each."""
+
+    def __init__(self, make_protocol: Callable[[], BaseProtocol], endpoint: str, tls: ServerTls | None = None) -> None:
+        self._make_protocol = make_protocol
+        self._endpoint = endpoint
+        self._tls = tls
+        self._context: ssl.SSLContext | None = None
+        self._sockets: list[socket.socket] = []
+        self._paused: dict[socket.socket, asyncio.TimerHandle] = {}
+        self._handshakes: set[asyncio.Task[None]] = set()
+        self._renewing: asyncio.Task[None] | None = None
+        self._throttle = Throttle()
+
+    @property
+    def port(self) -> int:
+        """The port in use; 0 before `start`."""
+        return int(self._sockets[0].getsockname()[1]) if self._sockets else 0
+
+    async def start(self) -> None:
+        """Bind and accept; raise `StartError` when the endpoint cannot be had or a TLS file cannot be used."""
+        watched = None if self._tls is None else WatchedFiles(self._tls.files)
+        self._context = None if self._tls is None else server_context(self._tls)
+        self._sockets = listen(self._endpoint)
+        for sock in self._sockets:
+            self._watch(sock)
+        if self._tls is not None and watched is not None:
+            self._renewing = asyncio.create_task(self._renew(self._tls, watched))
+
+    async def stop(self) -> None:
+        """Accept no more; connections that are open stay. Works twice and without a start."""
+        renewing, self._renewing = self._renewing, None
+        for handle in self._paused.values():
+            handle.cancel()
+        self._paused.clear()
+        sockets, self._sockets = self._sockets, []
+        for sock in sockets:
+            asyncio.get_running_loop().remove_reader(sock)
+        close_all(sockets)
+        ending = [*self._handshakes, *(() if renewing is None else (renewing,))]
+        for task in ending:
+            task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
+
+    def _watch(self, sock: socket.socket) -> None:
+        self._paused.pop(sock, None)
+        asyncio.get_running_loop().add_reader(sock, self._accept, sock)
+
+    def _accept(self, sock: socket.socket) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                connection, _ = sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._pause(sock, error)
+                return
+            connection.setblocking(False)  # noqa: FBT003 - the standard library's signature
+            task = asyncio.create_task(self._handshake(connection))
+            self._handshakes.add(task)
+            task.add_done_callback(self._handshakes.discard)
+
+    def _pause(self, sock: socket.socket, error: OSError) -> None:
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(sock)
+        self._paused[sock] = loop.call_later(_PAUSE_S, self._watch, sock)
+        reason = (error.strerror or str(error)).lower()
+        suppressed = self._throttle.suppressed(reason)
+        if suppressed is not None:
+            _log.error("`%s` can let nobody in for the moment: %s%s", self._endpoint, reason, repetitions(suppressed))
+
+    async def _handshake(self, connection: socket.socket) -> None:
+        # A client that goes away, or fails in the handshake, is no fault of ours.
+        with contextlib.suppress(OSError):
+            await asyncio.get_running_loop().connect_accepted_socket(
+                self._make_protocol,
+                connection,
+                ssl=self._context,
+                ssl_handshake_timeout=None if self._context is None else _HANDSHAKE_TIMEOUT_S,
+            )
+
+    async def _renew(self, tls: ServerTls, watched: WatchedFiles) -> None:
+        while True:
+            await asyncio.sleep(tls.reload_interval_s)
+            if not watched.changed():
+                continue
+            try:
+                self._context = server_context(tls)
+            except StartError as error:
+                _log.error("%s; the certificate in use stays", error.message)
+                continue
+            _log.info("TLS files of `%s` have changed and are in use", self._endpoint)

@@ -1,4 +1,4 @@
-"""Keeps a fault that repeats from filling the log: said at once, then once in a while with how often it came since.
+"""Keeps a fault that repeats from filling the log: logged at once, then once in a while with how often it came since.
 
 Keys must come from a small set (a kind of exception, a place in the code), never from what senders send.
 """
@@ -10,24 +10,25 @@ QUIET_S = 60.0
 
 
 class Throttle:
-    """Tells when something may be said again; `clock` is monotonic, in seconds."""
+    """Decides when a line may be logged again; `clock` is monotonic, in seconds."""
 
     def __init__(self, quiet_s: float = QUIET_S, clock: Callable[[], float] = time.monotonic) -> None:
         self._quiet_s = quiet_s
         self._clock = clock
-        self._said: dict[str, tuple[float, int]] = {}
+        # By key: when it was logged last, and how often it was suppressed since.
+        self._logged: dict[str, tuple[float, int]] = {}
 
-    def unsaid(self, key: str) -> int | None:
-        """Return how often it came without being said since the last time; `None` when it is not to be said now."""
+    def suppressed(self, key: str) -> int | None:
+        """Return how often the key was suppressed since it was logged last; `None` when it is suppressed once more."""
         now_s = self._clock()
-        said = self._said.get(key)
-        if said is not None and now_s - said[0] < self._quiet_s:
-            self._said[key] = (said[0], said[1] + 1)
+        logged = self._logged.get(key)
+        if logged is not None and now_s - logged[0] < self._quiet_s:
+            self._logged[key] = (logged[0], logged[1] + 1)
             return None
-        self._said[key] = (now_s, 0)
-        return 0 if said is None else said[1]
+        self._logged[key] = (now_s, 0)
+        return 0 if logged is None else logged[1]
 
 
-def times(unsaid: int) -> str:
-    """Say how often something came in silence; nothing when it did not."""
-    return f" ({unsaid} more since it was last told)" if unsaid else ""
+def repetitions(suppressed: int) -> str:
+    """Write how often a line was suppressed; nothing when it was not."""
+    return f" ({suppressed} more since it was last told)" if suppressed else ""

@@ -1,6 +1,6 @@
-"""TLS from files: who we are, whom we trust, and whether the files have changed since.
+"""TLS from files: certificates, trusted authorities, and whether the files have changed since.
 
-Certificates are renewed while we run, so nothing read here is kept for good: whoever uses it asks `Watched` now
+Certificates are renewed while we run, so nothing read here is kept for good: its users ask `WatchedFiles` now
 and then. Files that are broken at that moment leave the ones in place that worked.
 """
 
@@ -19,7 +19,7 @@ _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerTls:
-    """A server's certificate; with `client_ca_file`, only clients with a certificate of that authority get in."""
+    """A server's certificate; with `client_ca_file`, only clients with a certificate of that authority are admitted."""
 
     cert_file: Path
     key_file: Path
@@ -35,7 +35,7 @@ class ServerTls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTls:
-    """Whom a client trusts (the system's authorities unless `ca_file` names one), and its own certificate."""
+    """The authorities that a client trusts (the system's authorities unless `ca_file` names one), and its own certificate."""
 
     ca_file: Path | None = None
     cert_file: Path | None = None
@@ -60,22 +60,22 @@ class ServerPem:
     client_ca: bytes | None
 
 
-class Watched:
+class WatchedFiles:
     """Remembers when files changed last."""
 
     def __init__(self, files: Iterable[Path]) -> None:
         self._files = tuple(files)
-        self._seen = self._look()
+        self._identities = self._current()
 
     def changed(self) -> bool:
-        """Tell whether any file is another than at the last call that said so."""
-        now = self._look()
-        if now == self._seen:
+        """Return whether any file has changed since the last call that returned True."""
+        now = self._current()
+        if now == self._identities:
             return False
-        self._seen = now
+        self._identities = now
         return True
 
-    def _look(self) -> tuple[tuple[int, int, int], ...]:
+    def _current(self) -> tuple[tuple[int, int, int], ...]:
         return tuple(_identity(file) for file in self._files)
 
 

@@ -7,7 +7,7 @@ import time
 import grpc
 
 from toolgauge.model.errors import StartError
-from toolgauge.net.tls import ServerTls, Watched, server_context, server_pem
+from toolgauge.net.tls import ServerTls, WatchedFiles, server_context, server_pem
 
 _log = logging.getLogger("toolgauge.receive")
 
@@ -28,7 +28,7 @@ class _Renewed:
 
     def __init__(self, tls: ServerTls) -> None:
         self._tls = tls
-        self._watched = Watched(tls.files)
+        self._watched = WatchedFiles(tls.files)
         self._looked_s = time.monotonic()
 
     def __call__(self) -> grpc.ServerCertificateConfiguration | None:

@@ -16,7 +16,7 @@ from grpc import StatusCode
 
 from toolgauge.model.delivery import Consumer, Refused, Signal
 from toolgauge.model.errors import DecodeError
-from toolgauge.net.listeners import Listeners
+from toolgauge.net.listen import Listeners
 from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate
 from toolgauge.receive.media import JSON, PROTOBUF, Media, media_of
 from toolgauge.receive.otlp_handler import HOP_HEADER, Decode, FromJson, OtlpHandler

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from toolgauge.model.delivery import Accepted, Consumer, Signal
-from toolgauge.net.throttle import Throttle, times
+from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError
 from toolgauge.receive.refusal import Outcome, Refusal, failed, invalid, refusal, too_large
 from toolgauge.selfmetrics import SelfMetrics
@@ -92,14 +92,14 @@ class OtlpHandler:
         """Answer for an exception."""
         # The log names each kind once a minute, and shows nothing of the request.
         kind = type(error).__name__
-        unsaid = self._throttle.unsaid(f"{signal} {kind}")
-        if unsaid is not None:
+        suppressed = self._throttle.suppressed(f"{signal} {kind}")
+        if suppressed is not None:
             _log.error(
                 "a %s request over %s failed inside: %s%s",
                 signal,
                 self._transport,
                 kind,
-                times(unsaid),
+                repetitions(suppressed),
                 extra={"signal": signal, "transport": self._transport, "error.type": kind},
             )
         return self.refuse(signal, failed(error))

@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from toolgauge.net.auth import TokenGuard
-from toolgauge.net.listeners import Listeners
+from toolgauge.net.listen import Listeners
 from toolgauge.net.tls import ServerTls
 from toolgauge.service.health import Health
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from traceback import extract_tb
 
-from toolgauge.net.throttle import Throttle, times
+from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.selfmetrics import SelfMetrics
 
 _LOG = logging.getLogger("toolgauge")
@@ -38,11 +38,11 @@ class Faults:
         places = extract_tb(error.__traceback__)
         place = f"{Path(places[-1].filename).name}, line {places[-1].lineno}" if places else "an unknown place"
         told = f"{kind} in {place}"
-        unsaid = self._throttle.unsaid(told)
-        if unsaid is not None:
+        suppressed = self._throttle.suppressed(told)
+        if suppressed is not None:
             _LOG.error(
                 "a fault of ours, survived and counted in toolgauge.faults: %s; please report it%s",
                 told,
-                times(unsaid),
+                repetitions(suppressed),
                 extra={"error.type": kind},
             )

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from toolgauge.model.metrics import Labels
-from toolgauge.net.throttle import times
+from toolgauge.net.throttle import repetitions
 from toolgauge.selfmetrics import SelfMetrics
 
 _LOG = logging.getLogger("toolgauge")
@@ -209,7 +209,7 @@ class MemoryGuard:
         """Tell of a shortage, unless one was told of a moment ago; a long one is told of late then."""
         if self._is_told or not _is_due(self._told_ns, now_ns, _BETWEEN_WORDS_NS):
             return
-        others = times(self._untold - 1)
+        others = repetitions(self._untold - 1)
         self._is_told, self._told_ns, self._untold = True, now_ns, 0
         _LOG.warning("%s in use: senders are told to come back%s", self._share(resident), others)
 

@@ -1,7 +1,7 @@
-"""What the demo prints: each trajectory with its scores as it closes, then what arrived at the destination.
+"""What arrived at the demo's destination, and what the demo prints.
 
-What went wrong and what could not be looked at stand on lines of their own, each with its reason; what passed is
-counted.
+Each trajectory is shown with its scores as it closes, then what arrived at the destination. What went wrong and what could
+not be evaluated stand on lines of their own, each with its reason; what passed is counted.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -9,24 +9,76 @@ counted.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from toolgauge.demo.arrivals import Arrivals
-from toolgauge.demo.recorded import Recording
+from toolgauge.demo.traffic import Recording
+from toolgauge.model.delivery import Accepted, Answer, Signal
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored, outcome_word
 from toolgauge.offline.replay.descriptions import trajectory_lines
 from toolgauge.offline.terminal import printable
 
-_WORDS = {"pass": "pass", "fail": "FAIL", "not_evaluated": "not evaluated", "error": "ERROR"}
 _OURS = "toolgauge."
+_OWN_SCOPE = "toolgauge"
+
+
+class DemoDestination:
+    """A `model.delivery.Consumer` at the far end of the pipeline."""
+
+    def __init__(self) -> None:
+        self.spans = 0
+        self.annotated: list[Span] = []
+        self.scorecards: list[Span] = []
+        self.events: Counter[str] = Counter()
+        self.metrics: set[str] = set()
+
+    async def consume(self, signal: Signal, body: bytes, sender: str | None) -> Answer:
+        """Take one request."""
+        del sender
+        match signal:
+            case "traces":
+                self._take_spans(ExportTraceServiceRequest.FromString(body))
+            case "logs":
+                self._take_events(ExportLogsServiceRequest.FromString(body))
+            case "metrics":
+                self._take_metrics(ExportMetricsServiceRequest.FromString(body))
+        return Accepted()
+
+    def _take_spans(self, request: ExportTraceServiceRequest) -> None:
+        for group in request.resource_spans:
+            for scope in group.scope_spans:
+                if scope.scope.name == _OWN_SCOPE:
+                    self.scorecards.extend(scope.spans)
+                    continue
+                self.spans += len(scope.spans)
+                self.annotated.extend(span for span in scope.spans if _is_annotated(span))
+
+    def _take_events(self, request: ExportLogsServiceRequest) -> None:
+        for group in request.resource_logs:
+            for scope in group.scope_logs:
+                self.events.update(record.event_name for record in scope.log_records)
+
+    def _take_metrics(self, request: ExportMetricsServiceRequest) -> None:
+        for group in request.resource_metrics:
+            for scope in group.scope_metrics:
+                self.metrics.update(metric.name for metric in scope.metrics)
+
+
+def _is_annotated(span: Span) -> bool:
+    return any(attribute.key.startswith(_OURS) for attribute in span.attributes)
+
+
+_WORDS = {"pass": "pass", "fail": "FAIL", "not_evaluated": "not evaluated", "error": "ERROR"}
 # A dashboard would show all of it; on a terminal the samples that say something new are enough.
 _TOTALS = ("toolgauge_spans_total", "toolgauge_trajectories_total")
 _FAILED = ('toolgauge_outcome="fail"', 'toolgauge_outcome="not_evaluated"', 'toolgauge_outcome="error"')
 
 
 def introduction(sent: Sequence[Recording]) -> Iterator[str]:
-    """Say what is about to happen."""
+    """Introduce what is about to happen."""
     frameworks = len({recording.framework for recording in sent})
     yield f"{len(sent)} recorded runs of {frameworks} agent frameworks, sent as OTLP (gRPC and HTTP) into a running"
     yield "pipeline. Each is shown when its trajectory closes: the calls, then what the criteria say."
@@ -92,7 +144,7 @@ def summary_lines(scorecards: Sequence[Scorecard]) -> Iterator[str]:
     yield "A result that could not be looked at is not evaluated, with its reason: it is never a 0."
 
 
-def arrival_lines(arrivals: Arrivals, sent_spans: int) -> Iterator[str]:
+def arrival_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:
     """Show what the destination has: the books, a span with scores, a scorecard span."""
     yield f"{sent_spans} spans were sent and {arrivals.spans} arrived, {len(arrivals.annotated)} of them with scores as"
     yield f"attributes; besides them {len(arrivals.scorecards)} scorecard spans, {sum(arrivals.events.values())} evaluation"

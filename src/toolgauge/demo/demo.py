@@ -1,8 +1,11 @@
 """The demo: recorded traffic of several frameworks through a real pipeline, from socket to socket.
 
-Senders, pipeline and destination talk OTLP over loopback ports that the system picks. Only the time-outs of
-assembling are shortened, so that it ends by itself in well under half a minute.
+Senders, pipeline and destination talk OTLP over loopback ports that the system picks. The recordings are sent as their
+frameworks did: request by request, some runs side by side. Only the time-outs of assembling are shortened, so that the
+demo ends by itself in well under half a minute.
 """
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import asyncio
 import time
@@ -10,11 +13,18 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import as_file, files
 
 import aiohttp
+import grpc.aio
 
-from toolgauge.demo.arrivals import Arrivals
-from toolgauge.demo.recorded import Recording, origins, recordings
-from toolgauge.demo.send import send_all
-from toolgauge.demo.show import arrival_lines, heading, introduction, metric_lines, scorecard_lines, summary_lines
+from toolgauge.demo.lines import (
+    DemoDestination,
+    arrival_lines,
+    heading,
+    introduction,
+    metric_lines,
+    scorecard_lines,
+    summary_lines,
+)
+from toolgauge.demo.traffic import Recording, moved_to, origins, recordings
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
@@ -27,31 +37,66 @@ from toolgauge.service.criteria import load_for_replay
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 
+_EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+_BETWEEN_REQUESTS_S = 0.25
+_BETWEEN_RECORDINGS_S = 0.7
+
+
+async def send_all(recordings: Sequence[Recording], grpc_port: int, http_port: int) -> None:
+    """Send every recording, each on its own: the even ones over gRPC, the odd ones over HTTP."""
+    async with (
+        # A proxy in the environment has no part in this.
+        grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}", options=(("grpc.enable_http_proxy", 0),)) as channel,
+        aiohttp.ClientSession(f"http://127.0.0.1:{http_port}") as http,
+        asyncio.TaskGroup() as group,
+    ):
+        for number, recording in enumerate(recordings):
+            if number % 2:
+                group.create_task(_send_http(recording, http))
+            else:
+                group.create_task(_send_grpc(recording, channel))
+            await asyncio.sleep(_BETWEEN_RECORDINGS_S)
+
+
+async def _send_grpc(recording: Recording, channel: grpc.aio.Channel) -> None:
+    export = channel.unary_unary(_EXPORT)
+    for body in moved_to(time.time_ns(), recording):
+        await export(body)
+        await asyncio.sleep(_BETWEEN_REQUESTS_S)
+
+
+async def _send_http(recording: Recording, http: aiohttp.ClientSession) -> None:
+    for body in moved_to(time.time_ns(), recording):
+        headers = {"Content-Type": "application/x-protobuf"}
+        async with http.post("/v1/traces", data=body, headers=headers, raise_for_status=True):
+            await asyncio.sleep(_BETWEEN_REQUESTS_S)
+
+
 _MAX_MESSAGE_BYTES = 16 << 20
 _LONGEST_S = 20.0
 
 
-class Watched:
-    """A sink of scorecards that notes them in passing."""
+class ObservedSink:
+    """A sink of scorecards that keeps them for the demo, too."""
 
     def __init__(self, sink: ScorecardSink, seen: list[Scorecard]) -> None:
         self._sink = sink
         self._seen = seen
 
     def record(self, scorecard: Scorecard) -> None:
-        """Note the scorecard and hand it on."""
+        """Keep the scorecard and pass it on."""
         self._sink.record(scorecard)
         self._seen.append(scorecard)
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
-        """Hand on."""
+        """Pass the requests on."""
         return self._sink.requests(scorecards)
 
 
-async def run(say: Callable[[str], None]) -> None:
-    """Send, score and show; `say` prints one line."""
+async def run(print_line: Callable[[str], None]) -> None:
+    """Send, score and show; `print_line` prints one line."""
     sent = recordings()
-    arrivals = Arrivals()
+    arrivals = DemoDestination()
     destination = GrpcReceiver(
         arrivals,
         GrpcSettings(endpoint="127.0.0.1:0", max_recv_msg_size=_MAX_MESSAGE_BYTES),
@@ -62,7 +107,7 @@ async def run(say: Callable[[str], None]) -> None:
     await destination.start()
     try:
         service = _service(destination.port, seen)
-        exposition = await _send_through(service, sent, seen, say)
+        exposition = await _send_through(service, sent, seen, print_line)
     finally:
         await destination.stop(1)
     for lines in (
@@ -74,20 +119,20 @@ async def run(say: Callable[[str], None]) -> None:
         metric_lines(exposition),
     ):
         for line in lines:
-            say(line)
+            print_line(line)
 
 
 async def _send_through(
-    service: Service, sent: Sequence[Recording], seen: Sequence[Scorecard], say: Callable[[str], None]
+    service: Service, sent: Sequence[Recording], seen: Sequence[Scorecard], print_line: Callable[[str], None]
 ) -> str:
     """Send all recordings, show their scores, and return the metrics as they were scraped then."""
     for line in introduction(sent):
-        say(line)
+        print_line(line)
     await service.start()
     grpc_receiver, http_receiver = service.receivers
     sending = asyncio.create_task(send_all(sent, grpc_receiver.port, http_receiver.port))
     try:
-        await _show_as_they_close(service, sent, seen, say)
+        await _show_as_they_close(service, sent, seen, print_line)
         await sending
         return await _scrape(service)
     finally:
@@ -97,7 +142,7 @@ async def _send_through(
 
 
 async def _show_as_they_close(
-    service: Service, sent: Sequence[Recording], seen: Sequence[Scorecard], say: Callable[[str], None]
+    service: Service, sent: Sequence[Recording], seen: Sequence[Scorecard], print_line: Callable[[str], None]
 ) -> None:
     origin_of = origins(sent)
     until = time.monotonic() + _LONGEST_S
@@ -106,9 +151,9 @@ async def _show_as_they_close(
         for scorecard in seen[shown:]:
             shown += 1
             for line in scorecard_lines(scorecard, origin_of.get(scorecard.trajectory.trace_id, "unknown")):
-                say(line)
+                print_line(line)
         if time.monotonic() > until:
-            say(f"{shown} of {len(sent)} runs were scored within {_LONGEST_S:.0f} s")
+            print_line(f"{shown} of {len(sent)} runs were scored within {_LONGEST_S:.0f} s")
             return
         await asyncio.sleep(0.1)
 
@@ -127,7 +172,7 @@ def _service(destination_port: int, seen: list[Scorecard]) -> Service:
     )
     with as_file(files("toolgauge.demo") / "criteria.yaml") as criteria_file:
         config, criteria = load_for_replay((), overrides, (str(criteria_file),), {})
-    return make_service(config, criteria, watching=lambda sink: Watched(sink, seen))
+    return make_service(config, criteria, watching=lambda sink: ObservedSink(sink, seen))
 
 
 async def _scrape(service: Service) -> str:

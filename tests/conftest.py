@@ -17,3 +17,4 @@ def pytest_addoption(parser: pytest.Parser):
         metavar="DIR",
         help="the folder of golden cases that `tests/golden` compares with",
     )
+    parser.addoption("--long", action="store_true", help="build a Collector for `tests/deploy` where there is none yet")

@@ -126,8 +126,8 @@ def assert_scored_in_the_path(toolgauge: Toolgauge, destination: Destination) ->
 
 
 @pytest.fixture(autouse=True)
-def real_collector() -> None:
-    built()
+def real_collector(pytestconfig: pytest.Config) -> None:
+    built(may_build=bool(pytestconfig.getoption("--long")))
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])

@@ -26,7 +26,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from toolgauge.config.model import Config
-from toolgauge.export.sdk_metrics import SdkMetrics
+from toolgauge.export.sdk import SdkMetrics
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Scorecard

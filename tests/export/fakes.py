@@ -14,7 +14,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
 from toolgauge.export.destination import Destination
-from toolgauge.export.destination_settings import DestinationSettings, Protocol, RetrySettings
+from toolgauge.export.sender import DestinationSettings, RetrySettings, Transport
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
@@ -173,7 +173,7 @@ class Sending:
 async def sending(
     endpoint: str,
     *,
-    protocol: Protocol = "grpc",
+    protocol: Transport = "grpc",
     retry: RetrySettings = FAST,
     **settings: object,
 ) -> AsyncGenerator[Sending, None]:
@@ -188,7 +188,7 @@ async def sending(
         await destination.close()
 
 
-def sink(protocol: Protocol, script: Script) -> AbstractAsyncContextManager[Seen]:
+def sink(protocol: Transport, script: Script) -> AbstractAsyncContextManager[Seen]:
     """Run a destination that speaks the protocol."""
     return grpc_sink(script) if protocol == "grpc" else http_sink(script)
 

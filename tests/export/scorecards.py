@@ -6,10 +6,9 @@ from msgspec.structs import replace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from toolgauge.export.annotations import Annotations
-from toolgauge.export.emit_settings import EmitSettings
 from toolgauge.export.emitter import Emitter
 from toolgauge.export.redact import Redactor
+from toolgauge.export.results import Annotations, EmitSettings
 from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.observations import CallError

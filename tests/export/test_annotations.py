@@ -16,7 +16,7 @@ from tests.export.scorecards import (
     trajectory,
     trajectory_result,
 )
-from toolgauge.export.annotations import Annotations
+from toolgauge.export.results import Annotations
 from toolgauge.model.outcomes import Errored, NotEvaluated
 
 

@@ -7,8 +7,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from toolgauge.export.grpc_sender import target
 from toolgauge.export.http_sender import base_url, retry_after_s
-from toolgauge.export.partial import delivered
-from toolgauge.export.verdict import Delivered
+from toolgauge.export.sender import Delivered, delivered
 
 NOON_S = 1_445_412_480.0  # 2015-10-21 07:28:00 GMT
 

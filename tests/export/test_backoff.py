@@ -1,7 +1,7 @@
 import pytest
 
-from toolgauge.export.backoff import Backoff
-from toolgauge.export.destination_settings import RetrySettings
+from toolgauge.export.destination import Backoff
+from toolgauge.export.sender import RetrySettings
 
 CALM = RetrySettings(
     initial_interval_s=5, multiplier=1.5, randomization_factor=0, max_interval_s=10, max_elapsed_time_s=300

@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from tests.export.fakes import OK, OWN_HOP, Said, always, first, grpc_sink, request, sending, sink, until
 from toolgauge.export.destination import Destination
-from toolgauge.export.destination_settings import Compression, DestinationSettings, Protocol, RetrySettings
+from toolgauge.export.sender import Compression, DestinationSettings, RetrySettings, Transport
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.metrics import MetricRegistry
@@ -34,7 +34,7 @@ def free_port() -> int:
 
 @both
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-async def test_recorded_request_arrives_byte_for_byte(protocol: Protocol, compression: Compression):
+async def test_recorded_request_arrives_byte_for_byte(protocol: Transport, compression: Compression):
     async with (
         sink(protocol, always(OK)) as seen,
         sending(seen.endpoint, protocol=protocol, compression=compression, headers={"X-Tenant": "blue"}) as out,
@@ -50,7 +50,7 @@ async def test_recorded_request_arrives_byte_for_byte(protocol: Protocol, compre
 
 
 @both
-async def test_each_signal_goes_to_its_own_place(protocol: Protocol):
+async def test_each_signal_goes_to_its_own_place(protocol: Transport):
     signals: tuple[Signal, ...] = ("traces", "metrics", "logs")
     async with sink(protocol, always(OK)) as seen, sending(seen.endpoint, protocol=protocol) as out:
         for signal in signals:
@@ -189,7 +189,7 @@ async def test_connection_cut_without_an_answer_is_tried_again():
 
 
 @both
-async def test_hanging_attempt_ends_with_its_timeout_and_is_tried_again(protocol: Protocol):
+async def test_hanging_attempt_ends_with_its_timeout_and_is_tried_again(protocol: Transport):
     async with (
         sink(protocol, first(1, Said(hang=True))) as seen,
         sending(seen.endpoint, protocol=protocol, timeout_s=0.2) as out,
@@ -201,7 +201,7 @@ async def test_hanging_attempt_ends_with_its_timeout_and_is_tried_again(protocol
 
 
 @both
-async def test_hanging_request_does_not_hold_up_twenty_others(protocol: Protocol):
+async def test_hanging_request_does_not_hold_up_twenty_others(protocol: Transport):
     async with sink(protocol, first(1, Said(hang=True))) as seen, sending(seen.endpoint, protocol=protocol) as out:
         for _ in range(21):
             out.destination.put(request(RECORDED))
@@ -211,7 +211,7 @@ async def test_hanging_request_does_not_hold_up_twenty_others(protocol: Protocol
 
 
 @both
-async def test_partial_success_is_counted_and_never_retried(protocol: Protocol):
+async def test_partial_success_is_counted_and_never_retried(protocol: Transport):
     response = ExportTraceServiceResponse(
         partial_success=ExportTracePartialSuccess(rejected_spans=3)
     ).SerializeToString()
@@ -227,7 +227,7 @@ async def test_partial_success_is_counted_and_never_retried(protocol: Protocol):
 
 
 @both
-async def test_rejected_log_records_are_counted_one_by_one(protocol: Protocol):
+async def test_rejected_log_records_are_counted_one_by_one(protocol: Transport):
     response = ExportLogsServiceResponse(
         partial_success=ExportLogsPartialSuccess(rejected_log_records=5)
     ).SerializeToString()
@@ -242,7 +242,7 @@ async def test_rejected_log_records_are_counted_one_by_one(protocol: Protocol):
 
 
 @both
-async def test_a_destination_that_wants_another_token_is_told_apart_until_it_takes_something(protocol: Protocol):
+async def test_a_destination_that_wants_another_token_is_told_apart_until_it_takes_something(protocol: Transport):
     refused = Said(code=Code.UNAUTHENTICATED, http_status=401)
 
     async with sink(protocol, first(2, refused)) as seen, sending(seen.endpoint, protocol=protocol) as out:
@@ -258,7 +258,7 @@ async def test_a_destination_that_wants_another_token_is_told_apart_until_it_tak
 
 
 @both
-async def test_a_request_that_is_broken_says_nothing_about_the_destination(protocol: Protocol):
+async def test_a_request_that_is_broken_says_nothing_about_the_destination(protocol: Transport):
     broken = always(Said(code=Code.INVALID_ARGUMENT, http_status=400))
     async with sink(protocol, broken) as seen, sending(seen.endpoint, protocol=protocol) as out:
         out.destination.put(request(RECORDED, spans=2))
@@ -267,7 +267,7 @@ async def test_a_request_that_is_broken_says_nothing_about_the_destination(proto
 
 
 @both
-async def test_absurd_rejection_never_unbalances_the_books(protocol: Protocol):
+async def test_absurd_rejection_never_unbalances_the_books(protocol: Transport):
     response = ExportTraceServiceResponse(
         partial_success=ExportTracePartialSuccess(rejected_spans=1 << 40)
     ).SerializeToString()
@@ -302,7 +302,7 @@ async def test_answer_that_is_no_http_is_tried_again(noise: bytes):
 
 
 @both
-async def test_enormous_answer_is_a_permanent_error(protocol: Protocol):
+async def test_enormous_answer_is_a_permanent_error(protocol: Transport):
     async with (
         sink(protocol, always(Said(response=b"\0" * (5 << 20)))) as seen,
         sending(seen.endpoint, protocol=protocol) as out,
@@ -314,7 +314,7 @@ async def test_enormous_answer_is_a_permanent_error(protocol: Protocol):
 
 
 @both
-async def test_destination_that_refuses_seven_of_ten_gets_everything_in_the_end(protocol: Protocol):
+async def test_destination_that_refuses_seven_of_ten_gets_everything_in_the_end(protocol: Transport):
     chance = random.Random(3)  # noqa: S311 - not for secrets
     refused = Said(code=Code.UNAVAILABLE, http_status=503)
     accepted: list[bytes] = []
@@ -346,7 +346,7 @@ async def test_destination_that_comes_back_on_its_port_gets_what_was_waiting():
 
 
 @both
-async def test_dead_destination_fills_the_queue_and_no_more(protocol: Protocol):
+async def test_dead_destination_fills_the_queue_and_no_more(protocol: Transport):
     endpoint = f"127.0.0.1:{free_port()}"
     async with sending(endpoint, protocol=protocol, retry=SLOW, queue_max_bytes=10_000) as out:
         taken = 0
@@ -362,7 +362,7 @@ async def test_dead_destination_fills_the_queue_and_no_more(protocol: Protocol):
 
 
 @both
-async def test_retries_that_last_too_long_end_in_a_counted_drop(protocol: Protocol):
+async def test_retries_that_last_too_long_end_in_a_counted_drop(protocol: Transport):
     retry = RetrySettings(initial_interval_s=0.01, max_interval_s=0.01, max_elapsed_time_s=0.1)
     async with sending(f"127.0.0.1:{free_port()}", protocol=protocol, retry=retry) as out:
         out.destination.put(request(RECORDED, spans=5))
@@ -387,7 +387,7 @@ async def test_senders_other_requests_are_counted_when_lost():
 
 
 @both
-async def test_drain_delivers_what_is_queued(protocol: Protocol):
+async def test_drain_delivers_what_is_queued(protocol: Transport):
     async with sink(protocol, always(OK)) as seen, sending(seen.endpoint, protocol=protocol, in_flight=1) as out:
         for _ in range(50):
             out.destination.put(request(RECORDED, spans=2))
@@ -398,7 +398,7 @@ async def test_drain_delivers_what_is_queued(protocol: Protocol):
 
 
 @both
-async def test_drain_ends_the_waits_and_tries_again_at_once(protocol: Protocol):
+async def test_drain_ends_the_waits_and_tries_again_at_once(protocol: Transport):
     refused = Said(code=Code.UNAVAILABLE, http_status=503)
     async with (
         sink(protocol, first(3, refused)) as seen,
@@ -412,7 +412,7 @@ async def test_drain_ends_the_waits_and_tries_again_at_once(protocol: Protocol):
 
 
 @both
-async def test_drain_of_a_dead_destination_says_what_was_lost(protocol: Protocol):
+async def test_drain_of_a_dead_destination_says_what_was_lost(protocol: Transport):
     async with sending(f"127.0.0.1:{free_port()}", protocol=protocol, retry=SLOW) as out:
         for _ in range(30):
             out.destination.put(request(RECORDED, spans=2))
@@ -423,7 +423,7 @@ async def test_drain_of_a_dead_destination_says_what_was_lost(protocol: Protocol
 
 
 @both
-async def test_drain_of_a_hanging_destination_ends_in_time(protocol: Protocol):
+async def test_drain_of_a_hanging_destination_ends_in_time(protocol: Transport):
     async with (
         sink(protocol, always(Said(hang=True))) as seen,
         sending(seen.endpoint, protocol=protocol) as out,
@@ -437,7 +437,7 @@ async def test_drain_of_a_hanging_destination_ends_in_time(protocol: Protocol):
 
 
 @both
-async def test_close_works_twice_and_leaves_no_task(protocol: Protocol):
+async def test_close_works_twice_and_leaves_no_task(protocol: Transport):
     before = asyncio.all_tasks()
     async with sink(protocol, always(OK)) as seen, sending(seen.endpoint, protocol=protocol) as out:
         out.destination.put(request(RECORDED))
@@ -447,7 +447,7 @@ async def test_close_works_twice_and_leaves_no_task(protocol: Protocol):
 
 
 @both
-async def test_close_works_without_a_start(protocol: Protocol):
+async def test_close_works_without_a_start(protocol: Transport):
     metrics = SelfMetrics(MetricRegistry())
     settings = DestinationSettings(endpoint="127.0.0.1:1", protocol=protocol)
     destination = Destination(settings, metrics, OWN_HOP, "toolgauge/0.1.0")
@@ -508,7 +508,7 @@ class CuttingProxy:
 
 
 @both
-async def test_connections_cut_in_the_middle_of_requests_lose_nothing(protocol: Protocol):
+async def test_connections_cut_in_the_middle_of_requests_lose_nothing(protocol: Transport):
     bodies = [bytes([10, 0]) * (1000 + number) for number in range(12)]
     before = asyncio.all_tasks()
     async with sink(protocol, always(OK)) as seen:
@@ -533,7 +533,7 @@ def open_sockets() -> int:
 
 @both
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts sockets under /proc")
-async def test_close_leaves_no_socket_open(protocol: Protocol):
+async def test_close_leaves_no_socket_open(protocol: Transport):
     async def round_trip() -> None:
         async with sink(protocol, always(OK)) as seen, sending(seen.endpoint, protocol=protocol) as out:
             for _ in range(20):

@@ -21,9 +21,9 @@ from tests.export.scorecards import (
     trajectory,
     trajectory_result,
 )
-from toolgauge.export.emit_settings import EmitSettings, EventsMode
 from toolgauge.export.emitter import Emitter
 from toolgauge.export.redact import Redactor
+from toolgauge.export.results import EmitSettings, EventsMode
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Scorecard, Scored, Side
 
 

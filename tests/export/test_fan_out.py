@@ -8,8 +8,8 @@ import grpc
 
 from tests.export.fakes import FAST, OK, OWN_HOP, Said, Seen, always, grpc_sink, request, until
 from toolgauge.export.destination import Destination
-from toolgauge.export.destination_settings import DestinationSettings, RetrySettings
 from toolgauge.export.fan_out import FanOut
+from toolgauge.export.sender import DestinationSettings, RetrySettings
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -137,3 +137,17 @@ async def test_request_that_is_too_large_to_send_is_dropped_and_counted():
         fan.out.put(request(BODY, spans=2))
         await until(lambda: fan.spans("a") == {("dropped", "too_large"): 2})
     assert fan.seen["a"].arrived == []
+
+
+async def test_without_destinations_spans_are_consumed_and_our_own_is_dropped():
+    metrics = SelfMetrics(MetricRegistry())
+    nowhere = FanOut((), metrics)
+    await nowhere.start()
+    assert nowhere.has_room("traces", 1 << 40)
+    assert nowhere.put(request(b"x", spans=7))
+    assert nowhere.put(request(b"x", spans=0, own=True))
+    assert await nowhere.drain(1) == 0
+    await nowhere.close()
+    assert metrics.spans.cells == {("consumed", "", ""): 7}
+    assert nowhere.spans_queued == 0
+    assert metrics.spans_queued.current() == {("",): 0}

@@ -6,14 +6,14 @@ import pytest
 
 from tests.export.fakes import OK, always, request, sending, sink, until
 from toolgauge.config.destinations import OtlpExporter
-from toolgauge.export.destination_settings import Protocol, RetrySettings
+from toolgauge.export.sender import RetrySettings, Transport
 from toolgauge.service.destination import destination_settings
 
 BODY = b"\n\0"
 
 
 @pytest.mark.parametrize(("protocol", "library"), [("grpc", "grpc-python-asyncio/"), ("http", "aiohttp/")])
-async def test_requests_tell_who_sends_them(protocol: Protocol, library: str):
+async def test_requests_tell_who_sends_them(protocol: Transport, library: str):
     async with sink(protocol, always(OK)) as seen, sending(seen.endpoint, protocol=protocol) as out:
         assert out.destination.put(request(BODY))
         await until(lambda: bool(seen.headers))

@@ -13,7 +13,7 @@ from prometheus_client.samples import Sample, Timestamp
 
 from tests.export.scorecards import START_NS, TOOL_SPAN, TRACE, call, call_result, emitter, failed, passed, scorecard
 from toolgauge.export.metric_data import snapshot
-from toolgauge.export.openmetrics import accepts_openmetrics, render
+from toolgauge.export.prometheus import accepts_openmetrics, render
 from toolgauge.model.metrics import MetricRegistry
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"

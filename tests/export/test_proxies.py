@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from tests.export.fakes import request, sending, until
-from toolgauge.export.proxies import proxy_of
+from toolgauge.export.sender import proxy_of
 from toolgauge.model.errors import StartError
 
 PROXY = "http://proxy.test:3128"

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from tests.export.scorecards import START_NS, TRACE, call_result, emitter, failed, scorecard
-from toolgauge.export.scrape import MetricsEndpoint
+from toolgauge.export.prometheus import MetricsEndpoint
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.net.auth import TokenGuard

@@ -10,7 +10,7 @@ import pytest
 from tests.certificates import Certificates, certificates
 from tests.export.fakes import OK, Seen, always, grpc_sink, http_sink, request, sending, until
 from tests.wire.support import free_port
-from toolgauge.export.destination_settings import Protocol
+from toolgauge.export.sender import Transport
 from toolgauge.model.errors import StartError
 from toolgauge.net.tls import ClientTls
 
@@ -22,7 +22,7 @@ def made(tmp_path: Path) -> Certificates:
     return certificates(tmp_path)
 
 
-def secure_sink(protocol: Protocol, made: Certificates, *, mutual: bool = False) -> AbstractAsyncContextManager[Seen]:
+def secure_sink(protocol: Transport, made: Certificates, *, mutual: bool = False) -> AbstractAsyncContextManager[Seen]:
     if protocol == "grpc":
         pair = [(made.server_key.read_bytes(), made.server_cert.read_bytes())]
         authority = made.ca_file.read_bytes() if mutual else None
@@ -36,7 +36,7 @@ def secure_sink(protocol: Protocol, made: Certificates, *, mutual: bool = False)
 
 
 @both
-async def test_requests_arrive_over_tls(protocol: Protocol, made: Certificates):
+async def test_requests_arrive_over_tls(protocol: Transport, made: Certificates):
     async with (
         secure_sink(protocol, made) as seen,
         sending(seen.endpoint, protocol=protocol, tls=ClientTls(ca_file=made.ca_file)) as out,
@@ -47,7 +47,7 @@ async def test_requests_arrive_over_tls(protocol: Protocol, made: Certificates):
 
 
 @both
-async def test_client_certificate_is_shown_where_it_is_asked_for(protocol: Protocol, made: Certificates):
+async def test_client_certificate_is_shown_where_it_is_asked_for(protocol: Transport, made: Certificates):
     tls = ClientTls(ca_file=made.ca_file, cert_file=made.client_cert, key_file=made.client_key)
     async with (
         secure_sink(protocol, made, mutual=True) as seen,
@@ -59,7 +59,9 @@ async def test_client_certificate_is_shown_where_it_is_asked_for(protocol: Proto
 
 
 @both
-async def test_destination_of_an_unknown_authority_gets_nothing(protocol: Protocol, made: Certificates, tmp_path: Path):
+async def test_destination_of_an_unknown_authority_gets_nothing(
+    protocol: Transport, made: Certificates, tmp_path: Path
+):
     (tmp_path / "other").mkdir()
     other = certificates(tmp_path / "other")
     async with (
@@ -75,7 +77,7 @@ async def test_destination_of_an_unknown_authority_gets_nothing(protocol: Protoc
 @both
 @pytest.mark.parametrize("wrong", ["authority", "name"])
 async def test_a_certificate_that_does_not_fit_is_told_apart_from_a_destination_that_is_not_there(
-    protocol: Protocol, made: Certificates, tmp_path: Path, wrong: str
+    protocol: Transport, made: Certificates, tmp_path: Path, wrong: str
 ):
     (tmp_path / "other").mkdir()
     trusted = certificates(tmp_path / "other").ca_file if wrong == "authority" else made.ca_file
@@ -88,7 +90,7 @@ async def test_a_certificate_that_does_not_fit_is_told_apart_from_a_destination_
 
 @both
 async def test_a_destination_that_is_not_there_is_not_told_as_one_with_a_wrong_certificate(
-    protocol: Protocol, made: Certificates
+    protocol: Transport, made: Certificates
 ):
     nobody = f"https://localhost:{free_port()}"
     async with sending(nobody, protocol=protocol, tls=ClientTls(ca_file=made.ca_file)) as out:
@@ -98,7 +100,7 @@ async def test_a_destination_that_is_not_there_is_not_told_as_one_with_a_wrong_c
 
 
 @both
-async def test_renewed_authority_is_trusted_without_a_restart(protocol: Protocol, made: Certificates, tmp_path: Path):
+async def test_renewed_authority_is_trusted_without_a_restart(protocol: Transport, made: Certificates, tmp_path: Path):
     (tmp_path / "other").mkdir()
     other = certificates(tmp_path / "other")
     trusted = tmp_path / "trusted.pem"
@@ -117,7 +119,7 @@ async def test_renewed_authority_is_trusted_without_a_restart(protocol: Protocol
 
 
 @both
-async def test_unusable_file_is_named_at_the_start(protocol: Protocol, tmp_path: Path):
+async def test_unusable_file_is_named_at_the_start(protocol: Transport, tmp_path: Path):
     with pytest.raises(StartError, match=r"missing\.pem"):
         async with sending("https://localhost:1", protocol=protocol, tls=ClientTls(ca_file=tmp_path / "missing.pem")):
             pass

@@ -1,4 +1,4 @@
-from toolgauge.export.leaf import Leaf
+from toolgauge.export.fan_out import FanOut
 from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.otlp.envelope import Container, parse_request
@@ -10,11 +10,11 @@ from toolgauge.selfmetrics import SelfMetrics
 SPAN = b"\x0a\x10" + b"1" * 16
 
 
-class Room(Leaf):
+class Room(FanOut):
     """Takes what there is room for."""
 
     def __init__(self, metrics: SelfMetrics) -> None:
-        super().__init__(metrics)
+        super().__init__((), metrics)
         self.requests = 1000
         self.taken: list[Outgoing] = []
 

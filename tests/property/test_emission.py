@@ -14,8 +14,8 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.export.scorecards import TRACE, call, call_result, emitter, plain, trajectory
-from toolgauge.export.emit_settings import EmitSettings
 from toolgauge.export.emitter import Emitter
+from toolgauge.export.results import EmitSettings
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scorecard, Scored
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -204,8 +204,11 @@ def span_of(card: Scorecard) -> Span:
         span.attributes.append(text("gen_ai.conversation.id", of.conversation_id))
         span.attributes.append(text("session.id", of.conversation_id))
     of_criterion = Counter(result.criterion for result in live if result.call is None)
+    span.attributes.extend(counts_of_calls(live))
     for result in live:
         if result.call is not None:
+            if word(result.outcome) == "pass":
+                continue
             event = span.events.add(name="gen_ai.evaluation.result", time_unix_nano=fitting(card.scored_at_ns))
             event.attributes.extend(attributes_of(of, result))
             event.attributes.append(text("toolgauge.judged.span_id", result.call.span.span_id))
@@ -214,6 +217,16 @@ def span_of(card: Scorecard) -> Span:
     for target in dict.fromkeys(result.target for result in live if result.target is not None):
         span.links.add(trace_id=bytes.fromhex(target.trace_id), span_id=bytes.fromhex(target.span_id))
     return sorted_span(span)
+
+
+def counts_of_calls(live: list[Result]) -> list[KeyValue]:
+    of_call = Counter((result.criterion, word(result.outcome)) for result in live if result.call is not None)
+    names = {"passed": "pass", "failed": "fail", "not_evaluated": "not_evaluated", "error": "error"}
+    return [
+        KeyValue(key=f"toolgauge.eval.{criterion}.calls.{name}", value=AnyValue(int_value=of_call[criterion, outcome]))
+        for criterion in {criterion for criterion, _ in of_call}
+        for name, outcome in names.items()
+    ]
 
 
 def said_of_run(result: Result) -> list[KeyValue]:

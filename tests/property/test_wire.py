@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgauge.export.http_sender import retry_after_s
-from toolgauge.export.partial import delivered
+from toolgauge.export.sender import delivered
 from toolgauge.model.errors import StartError
 from toolgauge.net.listen import split_endpoint
 from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate

@@ -10,9 +10,8 @@ import pytest
 
 from tests.export.fakes import FAST, OK, OWN_HOP, Said, always, grpc_sink
 from toolgauge.export.destination import Destination
-from toolgauge.export.destination_settings import DestinationSettings
 from toolgauge.export.fan_out import FanOut
-from toolgauge.export.leaf import Leaf
+from toolgauge.export.sender import DestinationSettings
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
@@ -76,7 +75,7 @@ async def test_what_a_dead_destination_that_goes_leaves_behind_is_counted_and_to
     exporters = Exporters(FanOut([destination(metrics, nowhere(), "dead")], metrics), metrics, handover_s=0.2)
     await exporters.start()
     exporters.put(request(1))
-    await exporters.replace(Leaf(metrics))
+    await exporters.replace(FanOut((), metrics))
     assert metrics.spans_queued.current() == {("dead",): 2}
     exporters.put(request(2))
     await until(lambda: metrics.spans_queued.current() == {("",): 0})
@@ -92,7 +91,7 @@ async def test_the_end_does_not_wait_longer_for_a_destination_that_goes_and_coun
     exporters = Exporters(FanOut([destination(metrics, nowhere(), "dead")], metrics), metrics)
     await exporters.start()
     exporters.put(request(1))
-    await exporters.replace(Leaf(metrics))
+    await exporters.replace(FanOut((), metrics))
     async with asyncio.timeout(5):
         assert await exporters.drain(0.1) == 2
         await exporters.close()

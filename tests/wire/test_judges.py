@@ -122,7 +122,12 @@ async def test_judges_write_a_second_scorecard_that_counts_nothing_twice():
         assert first.trace_id == second.trace_id
         assert first.parent_span_id == second.parent_span_id
         assert first.span_id != second.span_id
-        assert {attributes(event)["gen_ai.evaluation.name"] for event in second.events} == {"right"}
+        assert {key: count for key, count in attributes(second).items() if ".calls." in key} == {
+            "toolgauge.eval.right.calls.passed": 1,
+            "toolgauge.eval.right.calls.failed": 0,
+            "toolgauge.eval.right.calls.not_evaluated": 0,
+            "toolgauge.eval.right.calls.error": 0,
+        }
         assert len(second.links) == 1
         events = [attributes(event) for event in destination.events()]
         assert [e["gen_ai.evaluation.score.value"] for e in events if e["gen_ai.evaluation.name"] == "right"] == [1.0]

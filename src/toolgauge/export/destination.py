@@ -8,17 +8,14 @@ import asyncio
 import logging
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal, TypeAlias
 
-from toolgauge.export.backoff import Backoff
-from toolgauge.export.destination_settings import DestinationSettings
+from toolgauge.export.destination_health import DestinationHealth, Outage, Refusing
 from toolgauge.export.grpc_sender import GrpcSender
 from toolgauge.export.http_sender import HttpSender
-from toolgauge.export.outage import Outage, OutageLog, Refusing
-from toolgauge.export.queue import SendQueue
-from toolgauge.export.sender import Sender
-from toolgauge.export.verdict import Delivered, Permanent, Transient, Verdict
+from toolgauge.export.send_queue import SendQueue
+from toolgauge.export.sender import Delivered, DestinationSettings, Permanent, RetrySettings, Sender, Transient, Verdict
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.selfmetrics import SelfMetrics
@@ -30,6 +27,25 @@ _End: TypeAlias = Literal["shutdown", "destination_removed"]
 _HOP_HEADER = "x-toolgauge-hop"
 # Binary headers (`-bin`) would need bytes, and `grpc-` belongs to the protocol.
 _HEADER_NAME = re.compile(r"(?!grpc-)[a-z0-9_.-]+(?<!-bin)")
+
+
+class Backoff:
+    """The waits of one request. `random` yields floats in [0, 1)."""
+
+    def __init__(self, settings: RetrySettings, random: Callable[[], float]) -> None:
+        self._settings = settings
+        self._random = random
+        self._interval_s = settings.initial_interval_s
+
+    def next_wait_s(self, *, elapsed_s: float, told_s: float | None) -> float | None:
+        """Return the wait before the next attempt, `None` when the time for retries would be over by then."""
+        settings = self._settings
+        spread = settings.randomization_factor * (2 * self._random() - 1)
+        wait_s = max(self._interval_s * (1 + spread), told_s or 0.0)
+        self._interval_s = min(self._interval_s * settings.multiplier, settings.max_interval_s)
+        if settings.max_elapsed_time_s and elapsed_s + wait_s > settings.max_elapsed_time_s:
+            return None
+        return wait_s
 
 
 class Destination:
@@ -45,7 +61,7 @@ class Destination:
         self._tasks: list[asyncio.Task[None]] = []
         self._renewing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
-        self._outage = OutageLog(settings.name, _monotonic_s)
+        self._health = DestinationHealth(settings.name, _monotonic_s)
         self._undelivered = 0
         self._end: _End = "shutdown"
         self._in_flight = 0
@@ -67,7 +83,7 @@ class Destination:
 
     @property
     def settings(self) -> DestinationSettings:
-        """What it was told to be."""
+        """The settings that it was made with."""
         return self._settings
 
     @property
@@ -78,12 +94,12 @@ class Destination:
     @property
     def outage(self) -> Outage | None:
         """The outage that lasts; `None` while the last attempt worked."""
-        return self._outage.now()
+        return self._health.now()
 
     @property
     def refusing(self) -> tuple[Refusing, ...]:
         """The signals that the destination takes nothing of, before somebody does something."""
-        return self._outage.refusing()
+        return self._health.refusing()
 
     @property
     def requests_in_flight(self) -> int:
@@ -178,7 +194,7 @@ class Destination:
             verdict = await self._retry(outgoing, verdict)
         if isinstance(verdict, Permanent):
             if verdict.is_lasting:
-                self._outage.refused(outgoing.signal, verdict.reason)
+                self._health.refused(outgoing.signal, verdict.reason)
             self._drop(outgoing, verdict.reason)
         else:
             self._acknowledge(outgoing, verdict.rejected)
@@ -190,7 +206,7 @@ class Destination:
         backoff = Backoff(self._settings.retry, random.random)
         result: Verdict = verdict
         while isinstance(result, Transient):
-            self._outage.failed(result.reason)
+            self._health.failed(result.reason)
             if self._stopping.is_set():
                 # There is no later: try again and again until `drain` has no time left.
                 await asyncio.sleep(_DRAIN_WAIT_S)
@@ -230,8 +246,8 @@ class Destination:
 
     def _acknowledge(self, outgoing: Outgoing, rejected: int) -> None:
         self._queue.release(outgoing)
-        self._outage.succeeded()
-        self._outage.taken(outgoing.signal)
+        self._health.succeeded()
+        self._health.taken(outgoing.signal)
         lost = min(rejected, outgoing.spans)
         if outgoing.spans > lost:
             self._metrics.spans.add(outgoing.spans - lost, ("forwarded", "", self.name))
@@ -254,7 +270,7 @@ class Destination:
             self._metrics.own_dropped.add(1, (self.name, outgoing.signal, reason))
         elif not outgoing.spans:
             self._metrics.requests_dropped.add(1, (self.name, outgoing.signal, reason))
-        self._outage.dropped(reason, spans)
+        self._health.dropped(reason, spans)
 
 
 def _headers(settings: DestinationSettings) -> Iterator[tuple[str, str]]:

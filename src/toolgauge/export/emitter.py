@@ -1,6 +1,7 @@
-"""What we say ourselves: score metrics, evaluation events and scorecard spans, as cells and as requests to send.
+"""What toolgauge itself exports: score metrics, evaluation events and scorecard spans, as cells and as requests to send.
 
-Nothing here sends: requests leave through the same queue and retry as the senders' own.
+Nothing here sends: requests leave through the same queue and retry as the senders' own. Every process has its own
+`service.instance.id`: two replicas would otherwise overwrite each other's series.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -8,22 +9,24 @@ Nothing here sends: requests leave through the same queue and retry as the sende
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.sdk.resources import OTELResourceDetector
 
-from toolgauge.export.emit_settings import EmitSettings
-from toolgauge.export.encode import ScorecardEncoder
 from toolgauge.export.metric_data import add_metrics, snapshot
-from toolgauge.export.redact import Redactor
-from toolgauge.export.resource import own_attributes, own_resource, own_scope
+from toolgauge.export.redact import MAX_EXPLANATION, Redactor
+from toolgauge.export.results import EmitSettings
 from toolgauge.export.score_metrics import ScoreMetrics
-from toolgauge.export.wire import Around
+from toolgauge.export.scorecards import ScorecardEncoder
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import Metric, MetricRegistry
 from toolgauge.model.outcomes import Scorecard
+from toolgauge.otlp.encode import RequestWriter, fit_text
 from toolgauge.selfmetrics import SelfMetrics
 
 
 class Emitter:
-    """Says what was scored: scorecard spans, evaluation events, and metrics, as OTLP.
+    """Makes requests of what was scored: scorecard spans, evaluation events, and metrics, as OTLP.
 
     `start_ns` is when this process began to count. `record`, `requests`, `adopt` and `keep` belong to one thread, the
     worker; `metrics`, `snapshot` and `metrics_request` may be called in any.
@@ -41,9 +44,9 @@ class Emitter:
         *,
         start_ns: int,
     ) -> None:
-        self.resource = own_attributes(instance_id, version, resource_attributes)
-        self._resource = own_resource(self.resource)
-        self._scope = own_scope(version)
+        self.resource = _own_attributes(instance_id, version, resource_attributes)
+        self._resource = _encoded(self.resource)
+        self._scope = InstrumentationScope(name="toolgauge", version=version)
         self._start_ns = start_ns
         self._registry = registry
         self._selfmetrics = selfmetrics
@@ -51,9 +54,9 @@ class Emitter:
         self.adopt(settings, redactor)
 
     def adopt(self, settings: EmitSettings, redactor: Redactor) -> None:
-        """Say what comes from here on by these settings; the caps of labels stay as they were at the start."""
-        around = Around(self._resource, self._scope)
-        self._scorecards = ScorecardEncoder(redactor, settings, around, self._count_judged)
+        """Encode by these settings from here on; the caps of labels stay as they were at the start."""
+        requests = RequestWriter(self._resource, self._scope)
+        self._scorecards = ScorecardEncoder(redactor, settings, requests, self._count_judged)
 
     def _count_judged(self, spans: int) -> None:
         self._selfmetrics.annotations.add(spans, ("scorecard",))
@@ -87,3 +90,21 @@ class Emitter:
         scope_metrics.scope.CopyFrom(self._scope)
         add_metrics(scope_metrics, metrics, self._start_ns, now_ns)
         return Outgoing(signal="metrics", body=request.SerializeToString(), spans=0, own=True)
+
+
+def resource_from_environment() -> dict[str, str]:
+    """Read `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`."""
+    return {key: str(value) for key, value in OTELResourceDetector().detect().attributes.items()}
+
+
+def _own_attributes(instance_id: str, version: str, extra: Mapping[str, str]) -> dict[str, str]:
+    """Describe this process; what the operator sets wins."""
+    own = {"service.name": "toolgauge", "service.version": version, "service.instance.id": instance_id}
+    return {fit_text(key, MAX_EXPLANATION): fit_text(value, MAX_EXPLANATION) for key, value in {**own, **extra}.items()}
+
+
+def _encoded(attributes: Mapping[str, str]) -> Resource:
+    resource = Resource()
+    for key, value in attributes.items():
+        resource.attributes.add(key=key).value.string_value = value
+    return resource

@@ -2,7 +2,8 @@
 
 A request is refused, and comes back from its sender, only while none of the destinations that take its signal has room
 for it: were one full queue enough, a dead destination would stop them all. What a full one misses meanwhile is dropped
-there and counted.
+there and counted. Without any destination senders' spans end here as consumed, and what toolgauge itself exports is dropped:
+scores are then read from the metrics endpoint alone.
 """
 
 import asyncio
@@ -25,7 +26,9 @@ class FanOut:
             for signal in _SIGNALS
         }
         self._metrics = metrics
-        metrics.spans_queued.observe = lambda: {(each.name,): each.spans_queued for each in self.destinations}
+        metrics.spans_queued.observe = lambda: (
+            {(each.name,): each.spans_queued for each in self.destinations} or {("",): 0}
+        )
         metrics.queue_bytes.observe = lambda: {(each.name,): each.bytes_queued for each in self.destinations}
         metrics.queue_capacity.observe = lambda: {(each.name,): each.queue_capacity_bytes for each in self.destinations}
         metrics.in_flight.observe = lambda: {(each.name,): each.requests_in_flight for each in self.destinations}

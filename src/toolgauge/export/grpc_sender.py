@@ -12,10 +12,16 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc import StatusCode
 
-from toolgauge.export.destination_settings import DestinationSettings
-from toolgauge.export.partial import MAX_RESPONSE_BYTES, delivered
-from toolgauge.export.proxies import is_on_this_machine
-from toolgauge.export.verdict import DELIVERED, Permanent, Transient, Verdict
+from toolgauge.export.sender import (
+    DELIVERED,
+    MAX_RESPONSE_BYTES,
+    DestinationSettings,
+    Permanent,
+    Transient,
+    Verdict,
+    delivered,
+    is_on_this_machine,
+)
 from toolgauge.model.delivery import Signal
 from toolgauge.net.tls import ClientTls, WatchedFiles, client_context, read_pem
 

@@ -1,6 +1,7 @@
 """OTLP over HTTP (protobuf) to a destination."""
 
 import asyncio
+import contextlib
 import ssl
 import time
 import zlib
@@ -9,10 +10,15 @@ from email.utils import parsedate_to_datetime
 
 import aiohttp
 
-from toolgauge.export.destination_settings import DestinationSettings
-from toolgauge.export.partial import MAX_RESPONSE_BYTES, delivered
-from toolgauge.export.proxies import proxy_of
-from toolgauge.export.verdict import Permanent, Transient, Verdict
+from toolgauge.export.sender import (
+    MAX_RESPONSE_BYTES,
+    DestinationSettings,
+    Permanent,
+    Transient,
+    Verdict,
+    delivered,
+    proxy_of,
+)
 from toolgauge.model.delivery import Signal
 from toolgauge.net.tls import WatchedFiles, client_context
 
@@ -22,8 +28,8 @@ _LASTING = frozenset({301, 302, 303, 307, 308, 401, 403, 404, 405, 407, 415})
 _GZIP = 31  # zlib's number for "gzip header, largest window"
 # Span batches are repetitive: the fastest level already takes nine tenths off, at a third of the time.
 _LEVEL = 1
-# So much is compressed in one or two milliseconds, after which others have their turn.
-_AT_ONCE_BYTES = 256 * 1024
+# So much is compressed in one or two milliseconds; zlib works on more without the interpreter.
+_LARGE_BYTES = 256 * 1024
 
 
 class HttpSender:
@@ -178,11 +184,13 @@ async def _read(content: aiohttp.StreamReader) -> bytes | None:
 
 
 async def compressed(body: bytes) -> bytes:
-    """Compress, with pauses: a body may be as large as all that a second has brought."""
-    stream = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-    parts: list[bytes] = []
-    for start in range(0, len(body), _AT_ONCE_BYTES):
-        if start:
-            await asyncio.sleep(0)
-        parts.append(stream.compress(memoryview(body)[start : start + _AT_ONCE_BYTES]))
-    return b"".join((*parts, stream.flush()))
+    """Compress, a large body in a thread: it may hold everything that a second has brought."""
+    if len(body) > _LARGE_BYTES:
+        # An application that is ending starts no more threads.
+        with contextlib.suppress(RuntimeError):
+            return await asyncio.to_thread(_compressed, body)
+    return _compressed(body)
+
+
+def _compressed(body: bytes) -> bytes:
+    return zlib.compress(body, _LEVEL, _GZIP)

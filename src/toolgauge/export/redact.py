@@ -13,11 +13,12 @@ from typing import Protocol, TypeAlias, cast
 
 import re2
 
-from toolgauge.export.fit import MAX_EXPLANATION, fit_text
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Scored, Side
+from toolgauge.otlp.encode import fit_text
 
+MAX_EXPLANATION = 1024
 # Text is cut here before it is searched. It must be well above what is shown, so that
 # no half of a secret, which no pattern recognises, stands at the end of the shown part.
 _MAX_SEARCHED = 8 * MAX_EXPLANATION

@@ -1,35 +1,127 @@
 """From scorecards to metric cells: scores, outcomes, trajectories, tool calls.
 
-A result that is no score goes to the counter and never into the histogram: its mean would move.
+A result that is no score goes to the counter and never into the histogram: its mean would move. Tool, agent and service
+names come from clients: without caps one hostile or careless client (a tool name with an id in it) fills the metrics
+store. What is over a cap becomes `_other` and is counted.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.export import names
-from toolgauge.export.annotations import sound
-from toolgauge.export.emit_settings import EmitSettings
-from toolgauge.export.fit import fit_label
-from toolgauge.export.labels import LabelCaps
-from toolgauge.export.memo import Memo
-from toolgauge.model.metrics import Exemplar, Labels, MetricRegistry
+from toolgauge.export.bounded_cache import BoundedCache
+from toolgauge.export.metric_data import MAX_LABEL, fit_label
+from toolgauge.export.results import (
+    AGENT,
+    CRITERION,
+    LEVEL,
+    OUTCOME,
+    REASON,
+    REVISION,
+    SERVICE,
+    TOOL,
+    EmitSettings,
+    sound,
+)
+from toolgauge.model.metrics import Counter, Exemplar, Labels, MetricRegistry
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Scorecard, Scored, outcome_word
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
+OTHER = "_other"
+_ENFORCE = "toolgauge.enforce"
 SCORE_BOUNDS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 _STREAM_LABELS = (
-    names.SERVICE,
-    names.AGENT,
-    names.TOOL,
-    names.CRITERION,
-    names.REVISION,
-    names.LEVEL,
-    names.ENFORCE,
+    SERVICE,
+    AGENT,
+    TOOL,
+    CRITERION,
+    REVISION,
+    LEVEL,
+    _ENFORCE,
 )
-_CRITERION = slice(_STREAM_LABELS.index(names.CRITERION), _STREAM_LABELS.index(names.REVISION) + 1)
+_CRITERION = slice(_STREAM_LABELS.index(CRITERION), _STREAM_LABELS.index(REVISION) + 1)
+Who: TypeAlias = tuple[str, str, str]
+LABEL_SETS = "label_sets"
+
+
+class CappedNames:
+    """The first `limit` distinct values of one label; all others are `_other`."""
+
+    def __init__(self, label: str, limit: int, capped: Counter) -> None:
+        self._label = label
+        self._limit = limit
+        self._capped = capped
+        self._known: dict[str, str] = {}
+
+    def fit(self, raw: str | None) -> str:
+        """Clean and cap a value; empty when it is not known."""
+        if not raw:
+            return ""
+        # Cut before it is kept: the key must not hold a megabyte of somebody's name.
+        key = raw[:MAX_LABEL]
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        if len(self._known) >= self._limit:
+            self._capped.add(1, (self._label,))
+            return OTHER
+        known = self._known[key] = fit_label(key)
+        return known
+
+
+class LabelCaps:
+    """Decides under which service, agent and tool something is counted."""
+
+    def __init__(self, settings: EmitSettings, registry: MetricRegistry) -> None:
+        self._capped = registry.counter(
+            "toolgauge.labels.capped",
+            "{measurement}",
+            "Measurements counted under `_other` because a cap was reached, by what was capped. "
+            "Find the client whose names are not a small set, or raise the cap under `metrics`.",
+            ("label",),
+        )
+        registry.gauge(
+            "toolgauge.labels.label_sets",
+            "{label_set}",
+            "Label sets in use, outcomes not counted; `metrics.max_label_sets` is the cap.",
+        ).observe = lambda: {(): len(self._label_sets)}
+        self._services = CappedNames(SERVICE, settings.max_services, self._capped)
+        self._agents = CappedNames(AGENT, settings.max_agents, self._capped)
+        self._tools = CappedNames(TOOL, settings.max_tools, self._capped)
+        self._max_label_sets = settings.max_label_sets
+        self._label_sets: set[tuple[Who, Labels]] = set()
+
+    def who(self, service: str | None, agent: str | None, tool: str | None, stream: Labels = ()) -> Who:
+        """Fit the three names; all are `_other` when they would begin a label set over the cap.
+
+        `stream` is what else tells label sets apart. Outcomes are no part of it: all outcomes of a
+        stream must be counted in the same place, or its pass ratio is wrong.
+        """
+        fitted = (self._services.fit(service), self._agents.fit(agent), self._tools.fit(tool))
+        label_set = (fitted, stream)
+        if label_set in self._label_sets:
+            return fitted
+        if len(self._label_sets) < self._max_label_sets:
+            self._label_sets.add(label_set)
+            return fitted
+        self._capped.add(1, (LABEL_SETS,))
+        service_label, agent_label, tool_label = fitted
+        return (_folded(service_label), _folded(agent_label), _folded(tool_label))
+
+    def are_kept(self, who: Who, stream: Labels = ()) -> bool:
+        """Tell that nothing of what `who` returned was capped: the same will be returned again, and nothing counted."""
+        return OTHER not in who and (who, stream) in self._label_sets
+
+    def forget(self, is_gone: Callable[[Labels], bool]) -> None:
+        """Give back the label sets of streams that are gone."""
+        self._label_sets = {label_set for label_set in self._label_sets if not is_gone(label_set[1])}
+
+
+def _folded(label: str) -> str:
+    # An absent label stays absent: `_other` would make a tool of it.
+    return OTHER if label else ""
 
 
 class _Series(Struct, frozen=True):
@@ -59,7 +151,7 @@ class ScoreMetrics:
             "toolgauge.evaluations",
             "{evaluation}",
             "Evaluations by outcome. `not_evaluated` says why in its reason; `error` is a fault of the evaluation.",
-            (*_STREAM_LABELS, names.OUTCOME, names.REASON),
+            (*_STREAM_LABELS, OUTCOME, REASON),
         )
         self._trajectories = registry.counter(
             "toolgauge.trajectories", "{trajectory}", "Closed trajectories by what closed them.", ("closed_because",)
@@ -68,12 +160,12 @@ class ScoreMetrics:
             "toolgauge.tool_calls",
             "{call}",
             "Tool calls of traces, by what became of them.",
-            (names.SERVICE, names.AGENT, names.TOOL, "state", "error"),
+            (SERVICE, AGENT, TOOL, "state", "error"),
         )
         self._caps = LabelCaps(settings, registry)
         # The same few tools are called and judged by the same criteria all day long.
-        self._known: Memo[_Evaluated, _Series] = Memo()
-        self._known_calls: Memo[_Call, Labels] = Memo()
+        self._known: BoundedCache[_Evaluated, _Series] = BoundedCache()
+        self._known_calls: BoundedCache[_Call, Labels] = BoundedCache()
 
     def record(self, scorecard: Scorecard) -> None:
         """Count a scorecard."""
@@ -89,7 +181,7 @@ class ScoreMetrics:
             for labels in [labels for labels in list(cells) if labels[_CRITERION] not in kept]:
                 del cells[labels]
         self._caps.forget(lambda stream: bool(stream) and stream[:2] not in kept)
-        self._known = Memo()
+        self._known = BoundedCache()
 
     def _count_trajectory(self, trajectory: Trajectory) -> None:
         self._trajectories.add(1, (trajectory.closed_because,))

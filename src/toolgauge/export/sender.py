@@ -1,9 +1,102 @@
-"""One attempt to send, over either transport. The only things here that touch the network."""
+"""One attempt to send a request: what a destination is, the interface of both transports, and how an attempt ends.
 
-from typing import Protocol
+Whether an error may be retried is decided when it becomes a verdict.
+"""
 
-from toolgauge.export.verdict import Verdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
 from toolgauge.model.delivery import Signal
+from toolgauge.model.errors import StartError
+from toolgauge.net.tls import ClientTls
+
+Transport: TypeAlias = Literal["grpc", "http"]
+Compression: TypeAlias = Literal["gzip", "none"]
+
+_MIB = 1 << 20
+# Where the queue is small; metrics, which no span brings, need room as well.
+LEAST_OWN_RESERVE_BYTES = 16 * _MIB
+# More than this is no answer but an attack, or somebody else's protocol.
+MAX_RESPONSE_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrySettings:
+    """Exponential backoff with jitter, as the Collector's. `max_elapsed_time_s` 0 means for ever."""
+
+    initial_interval_s: float = 5.0
+    multiplier: float = 1.5
+    randomization_factor: float = 0.5
+    max_interval_s: float = 30.0
+    max_elapsed_time_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationSettings:
+    """One destination.
+
+    `endpoint` is `host:port` or a URL; for HTTP `/v1/<signal>` is appended to it, and `signal_endpoints` are the whole
+    URLs of signals where that differs. `endpoint` may be empty then: signals without a URL have nowhere to go, and
+    `signals` names those that come here at all. `tls` is `None` for plain text; a scheme in the endpoint decides before it.
+    `own_reserve_bytes` is room beyond `queue_max_bytes` that only our own scorecards, events and metrics may use: they speak
+    of spans that were already taken, and must not be lost because senders fill the queue. `max_request_bytes` is before
+    compression; what is larger is dropped and counted.
+    """
+
+    name: str = "otlp"
+    endpoint: str
+    signal_endpoints: Mapping[Signal, str] = field(default_factory=dict["Signal", str])
+    signals: frozenset[Signal] = frozenset(("traces", "metrics", "logs"))
+    tls: ClientTls | None = None
+    protocol: Transport = "grpc"
+    compression: Compression = "gzip"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    timeout_s: float = 10.0
+    retry: RetrySettings = field(default_factory=RetrySettings)
+    queue_max_bytes: int = 64 * _MIB
+    own_reserve_bytes: int = LEAST_OWN_RESERVE_BYTES
+    in_flight: int = 10
+    max_request_bytes: int = 128 * _MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The destination has it, but for `rejected` items, which it will never take (`partial_success`)."""
+
+    rejected: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Transient:
+    """It may work later. `told_s` is the wait the destination asked for, `None` when it asked for none."""
+
+    reason: str
+    told_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Permanent:
+    """It will never work: sending the same bytes again is noise.
+
+    `is_lasting` is for what is wrong with the destination or how we ask it (a token, a path): the next request will
+    fare the same, until somebody does something.
+    """
+
+    reason: str
+    is_lasting: bool = False
+
+
+Verdict: TypeAlias = Delivered | Transient | Permanent
+
+DELIVERED = Delivered()
 
 
 class Sender(Protocol):
@@ -18,9 +111,70 @@ class Sender(Protocol):
         ...
 
     async def send(self, signal: Signal, body: bytes) -> Verdict:
-        """Send the body and say what became of it."""
+        """Send the body and return how that ended."""
         ...
 
     async def close(self) -> None:
         """Close the connections; may be called twice and without a start."""
         ...
+
+
+def delivered(signal: Signal, response: bytes) -> Delivered:
+    """Make the verdict of a success. An answer that is not ours to read is still a success."""
+    if not response:
+        return DELIVERED
+    try:
+        rejected = _REJECTED[signal](response)
+    except DecodeError:
+        return DELIVERED
+    return Delivered(rejected=max(0, rejected))
+
+
+def _rejected_spans(response: bytes) -> int:
+    return ExportTraceServiceResponse.FromString(response).partial_success.rejected_spans
+
+
+def _rejected_points(response: bytes) -> int:
+    return ExportMetricsServiceResponse.FromString(response).partial_success.rejected_data_points
+
+
+def _rejected_records(response: bytes) -> int:
+    return ExportLogsServiceResponse.FromString(response).partial_success.rejected_log_records
+
+
+_REJECTED: dict[Signal, Callable[[bytes], int]] = {
+    "traces": _rejected_spans,
+    "metrics": _rejected_points,
+    "logs": _rejected_records,
+}
+
+
+def is_on_this_machine(address: str) -> bool:
+    """Tell whether the `host:port` is a loopback address."""
+    host = address.rpartition(":")[0].strip("[]").lower()
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def proxy_of(url: str) -> str | None:
+    """Return the URL of the proxy for this URL; `None` when there is none. This machine is asked directly.
+
+    The HTTP client would read it by itself, but only together with the passwords in `.netrc`, which are not meant for it.
+    Raise `StartError` for a proxy that is not asked over HTTP: going around it is not ours to decide.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if is_on_this_machine(f"{host}:{parts.port or 0}"):
+        return None
+    if proxy_bypass(f"{host}:{parts.port}" if parts.port else host):
+        return None
+    proxies = getproxies()
+    named = proxies.get(parts.scheme) or proxies.get("all")
+    if named is None:
+        return None
+    proxy = named if "://" in named else f"http://{named}"
+    if urlsplit(proxy).scheme not in ("http", "https"):
+        raise StartError(
+            f"the proxy that the environment names for `{parts.scheme}` is not an HTTP proxy",
+            hint=f"name another one, or `{host}` in `no_proxy`",
+        )
+    return proxy

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.seen_twice import SeenTwice
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.export.annotations import Annotations
+from toolgauge.export.results import Annotations
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.judging import Answers, Judging

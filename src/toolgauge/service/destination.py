@@ -5,18 +5,17 @@ from collections.abc import Sequence
 from toolgauge.config.destinations import ClientTlsSection, OtlpExporter
 from toolgauge.config.model import Config
 from toolgauge.export.destination import Destination
-from toolgauge.export.destination_settings import LEAST_OWN_RESERVE_BYTES, DestinationSettings, RetrySettings
 from toolgauge.export.fan_out import FanOut
-from toolgauge.export.leaf import Leaf
+from toolgauge.export.sender import LEAST_OWN_RESERVE_BYTES, DestinationSettings, RetrySettings
 from toolgauge.net.tls import ClientTls
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import file_path
 
 
-def make_outbox(config: Config, metrics: SelfMetrics, *, hop_id: str, user_agent: str) -> FanOut | Leaf:
+def make_outbox(config: Config, metrics: SelfMetrics, *, hop_id: str, user_agent: str) -> FanOut:
     """Make the destinations, or what stands in when there are none."""
     if not config.exporters.otlp:
-        return Leaf(metrics)
+        return FanOut((), metrics)
     return fan_out(config.exporters.otlp, metrics, hop_id=hop_id, user_agent=user_agent)
 
 
@@ -31,10 +30,10 @@ def fan_out(exporters: Sequence[OtlpExporter], metrics: SelfMetrics, *, hop_id: 
 
 def renewed_outbox(
     config: Config, metrics: SelfMetrics, in_use: Sequence[Destination], *, hop_id: str, user_agent: str
-) -> FanOut | Leaf:
+) -> FanOut:
     """Make what `make_outbox` makes, with those of the destinations in use that stay as they are."""
     if not config.exporters.otlp:
-        return Leaf(metrics)
+        return FanOut((), metrics)
     by_name = {destination.name: destination for destination in in_use}
     destinations: list[Destination] = []
     for number, exporter in enumerate(config.exporters.otlp, 1):

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from toolgauge.export.destination import Destination
 from toolgauge.export.fan_out import FanOut
-from toolgauge.export.leaf import Leaf
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Labels
 from toolgauge.selfmetrics import SelfMetrics
@@ -24,7 +23,7 @@ _HANDOVER_S = 30.0
 class Exporters:
     """An outbox in front of the one that is in use. Implements `model.delivery.Outbox`; belongs to one event loop."""
 
-    def __init__(self, outbox: FanOut | Leaf, metrics: SelfMetrics, *, handover_s: float = _HANDOVER_S) -> None:
+    def __init__(self, outbox: FanOut, metrics: SelfMetrics, *, handover_s: float = _HANDOVER_S) -> None:
         self._outbox = outbox
         self._metrics = metrics
         self._handover_s = handover_s
@@ -62,7 +61,7 @@ class Exporters:
         """Start all destinations; raise `StartError` when one cannot start, and leave none running then."""
         await self._outbox.start()
 
-    async def replace(self, outbox: FanOut | Leaf) -> None:
+    async def replace(self, outbox: FanOut) -> None:
         """Send through another outbox from here on; destinations that both have go on as they are.
 
         Raises `StartError` when a destination cannot start; everything stays as it was then.

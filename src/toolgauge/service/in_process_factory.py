@@ -15,10 +15,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 from toolgauge.config.destinations import OtlpExporter
 from toolgauge.config.model import Config
-from toolgauge.export.emitter import Emitter
-from toolgauge.export.resource import resource_from_environment
-from toolgauge.export.sdk import emit_events, scorecard_spans
-from toolgauge.export.sdk_metrics import SdkMetrics
+from toolgauge.export.emitter import Emitter, resource_from_environment
+from toolgauge.export.sdk import SdkMetrics, emit_events, scorecard_spans
 from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.score.criterion import Criterion

@@ -11,7 +11,7 @@ from toolgauge.config.listeners import (
     ServerTlsSection,
 )
 from toolgauge.config.model import Config
-from toolgauge.export.scrape import MetricsEndpoint
+from toolgauge.export.prometheus import MetricsEndpoint
 from toolgauge.model.delivery import Consumer
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.net.auth import TokenGuard

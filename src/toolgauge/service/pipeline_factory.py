@@ -8,9 +8,9 @@ from typing import TypeAlias
 from toolgauge import plugins
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.config.model import Config
-from toolgauge.export.emit_settings import EmitSettings
-from toolgauge.export.leaf import Leaf
+from toolgauge.export.fan_out import FanOut
 from toolgauge.export.redact import Redactor
+from toolgauge.export.results import EmitSettings
 from toolgauge.judge.disabled import DisabledJudges
 from toolgauge.model.delivery import Outbox
 from toolgauge.model.judging import Judging
@@ -91,7 +91,7 @@ def offline_pipeline(
     def make(sink: ScorecardSink) -> Pipeline:
         metrics = SelfMetrics(MetricRegistry())
         return make_pipeline(
-            offline, criteria, sink=sink, outbox=Leaf(metrics), metrics=metrics, make_recognizer=make_recognizer
+            offline, criteria, sink=sink, outbox=FanOut((), metrics), metrics=metrics, make_recognizer=make_recognizer
         )
 
     return make

@@ -4,8 +4,7 @@ import uuid
 from collections.abc import Callable, Sequence
 
 from toolgauge.config.model import Config
-from toolgauge.export.emitter import Emitter
-from toolgauge.export.resource import resource_from_environment
+from toolgauge.export.emitter import Emitter, resource_from_environment
 from toolgauge.judge.judges import Judges
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.pipeline.pipeline import ScorecardSink

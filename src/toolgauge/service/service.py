@@ -9,10 +9,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from toolgauge.export.emit_settings import EmitSettings
 from toolgauge.export.emitter import Emitter
+from toolgauge.export.prometheus import MetricsEndpoint
 from toolgauge.export.redact import Redactor
-from toolgauge.export.scrape import MetricsEndpoint
+from toolgauge.export.results import EmitSettings
 from toolgauge.pipeline.pipeline import Pipeline, Rules
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver

@@ -1,4 +1,4 @@
-"""Tells people about a destination in trouble: once an outage, not once a request. Never shows content."""
+"""Whether a destination takes requests; logged once an outage, not once a request. Never shows content."""
 
 import logging
 from collections.abc import Callable
@@ -27,8 +27,11 @@ class Refusing:
     lasted_s: float
 
 
-class OutageLog:
-    """Speaks when a destination stops or starts taking requests, at most once a minute; `clock` is monotonic."""
+class DestinationHealth:
+    """Notes how attempts end; logs when a destination stops or starts taking requests, at most once a minute.
+
+    `clock` is monotonic.
+    """
 
     def __init__(self, name: str, clock: Callable[[], float]) -> None:
         self._name = name
@@ -41,12 +44,12 @@ class OutageLog:
         self._dropped = Throttle(QUIET_S, clock)
 
     def now(self) -> Outage | None:
-        """Tell of an outage that lasts."""
+        """Return the outage that lasts; `None` while there is none."""
         since = self._failing_since
         return None if since is None else Outage(self._reason, self._clock() - since)
 
     def refusing(self) -> tuple[Refusing, ...]:
-        """Tell of the signals that the destination takes nothing of."""
+        """Return the signals that the destination takes nothing of."""
         now_s = self._clock()
         return tuple(Refusing(signal, reason, now_s - since) for signal, (reason, since) in self._refusing.items())
 

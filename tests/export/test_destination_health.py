@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from toolgauge.export.outage import OutageLog
+from toolgauge.export.destination_health import DestinationHealth
 
 
 class Clock:
@@ -22,7 +22,7 @@ def clock() -> Clock:
 
 def test_outage_is_said_once_and_its_end_too(clock: Clock, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO, "toolgauge.export")
-    outage = OutageLog("backend", clock)
+    outage = DestinationHealth("backend", clock)
     for _ in range(100):
         outage.failed("unavailable")
     clock.now_s = 90.0
@@ -36,7 +36,7 @@ def test_outage_is_said_once_and_its_end_too(clock: Clock, caplog: pytest.LogCap
 
 def test_destination_that_fails_now_and_then_is_said_once_a_minute(clock: Clock, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.WARNING, "toolgauge.export")
-    outage = OutageLog("backend", clock)
+    outage = DestinationHealth("backend", clock)
     for second in range(120):
         clock.now_s = float(second)
         outage.failed("unavailable")
@@ -45,7 +45,7 @@ def test_destination_that_fails_now_and_then_is_said_once_a_minute(clock: Clock,
 
 
 def test_drops_are_said_once_a_minute_for_each_reason(clock: Clock, caplog: pytest.LogCaptureFixture):
-    outage = OutageLog("backend", clock)
+    outage = DestinationHealth("backend", clock)
     for _ in range(50):
         outage.dropped("invalid_argument", 7)
         outage.dropped("shutdown", 0)

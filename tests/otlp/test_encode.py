@@ -9,19 +9,16 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
-from toolgauge.export.wire import (
-    ITEM,
-    Around,
+from toolgauge.otlp.encode import (
     AttributeValue,
-    Frames,
-    IntegerAttribute,
-    Requests,
-    TextAttribute,
+    RequestWriter,
     attribute,
     elements,
     field,
     fixed64,
+    item,
     tag,
+    text_attribute,
     time_tag,
 )
 
@@ -64,43 +61,23 @@ def test_several_attributes_are_elements_of_one_field():
     "text", ["", "Gda\u0144sk", "x" * 127, "x" * 128, "x" * 256, "\u00e9" * 256, "\U0001f600" * 256]
 )
 def test_a_text_of_every_length_reads_as_it_was_written(text: str):
-    assert read(TextAttribute("key", 256).written(text)) == [KeyValue(key="key", value=AnyValue(string_value=text))]
+    assert read(text_attribute("key", text)) == [KeyValue(key="key", value=AnyValue(string_value=text))]
 
 
 def test_a_text_is_cut_and_cleaned():
-    (written,) = read(TextAttribute("key", 5).written("abc\x00def"))
-    assert written.value.string_value == "abc\ufffdd"
-    (written,) = read(TextAttribute("key", 5).written("a\ud800b"))
+    (written,) = read(text_attribute("key", "abc\x00" + "d" * 300))
+    assert written.value.string_value == "abc\ufffd" + "d" * 252
+    (written,) = read(text_attribute("key", "a\ud800b"))
     assert written.value.string_value == "a\ufffdb"
-
-
-def test_a_plain_text_is_written_like_any_other():
-    attributes = TextAttribute("key", 256)
-    assert attributes.plain("00f067aa0ba902b7") == attributes.written("00f067aa0ba902b7")
-
-
-def test_a_text_with_its_tag_is_a_whole_field():
-    written = TextAttribute("key", 256, ATTRIBUTES).written("text")
-    assert LogRecord.FromString(written + written).attributes[1].value.string_value == "text"
 
 
 @pytest.mark.parametrize("number", [0, 1, 127, 128, 1_700_000_000_000_000_000, 2**63 - 1])
 def test_an_integer_reads_as_it_was_written(number: int):
-    attributes = IntegerAttribute("key")
-    attributes.written(7)
-    assert read(attributes.written(number)) == [KeyValue(key="key", value=AnyValue(int_value=number))]
+    assert read(attribute("key", number)) == [KeyValue(key="key", value=AnyValue(int_value=number))]
 
 
 def test_an_integer_of_too_many_bits_is_the_largest_there_is():
-    assert read(IntegerAttribute("key").written(2**70))[0].value.int_value == 2**63 - 1
-
-
-@pytest.mark.parametrize("size", [0, 1, 127, 128, 2047, 2048, 70_000])
-def test_a_message_of_every_size_has_its_frame(size: int):
-    frames = Frames(tag(9))
-    written = frames[size] + b"x" * size
-    assert len(LogRecord.FromString(written).trace_id) == size
-    assert len(frames) == 2048
+    assert read(attribute("key", 2**70))[0].value.int_value == 2**63 - 1
 
 
 def test_time_and_ids_are_fields_of_their_own():
@@ -108,31 +85,18 @@ def test_time_and_ids_are_fields_of_their_own():
     assert (record.observed_time_unix_nano, record.trace_id) == (2**64 - 1, bytes(range(16)))
 
 
-def requests(around: Around, messages: list[bytes]) -> list[bytes]:
-    collected = Requests(around, 100)
-    full = [collected.add(ITEM[len(message)] + message if message else b"") for message in messages]
-    return [body for body in (*full, collected.rest()) if body is not None]
-
-
-def test_requests_are_split_at_the_size_and_say_who_we_are():
+def test_a_request_holds_its_items_and_says_who_we_are():
     resource, scope = Resource(dropped_attributes_count=3), InstrumentationScope(name="toolgauge", version="0")
-    messages = [LogRecord(event_name="x" * size).SerializeToString() for size in (90, 1, 1, 90, 5)]
-    sizes: list[list[int]] = []
-    for body in requests(Around(resource, scope), messages):
-        (group,) = ExportLogsServiceRequest.FromString(body).resource_logs
-        assert group.resource == resource
-        (of_scope,) = group.scope_logs
-        assert of_scope.scope == scope
-        sizes.append([len(record.event_name) for record in of_scope.log_records])
-    assert sizes == [[90, 1, 1], [90, 5]]
+    messages = [LogRecord(event_name="x" * size).SerializeToString() for size in (0, 1, 90, 127, 128, 70_000)]
+    body = RequestWriter(resource, scope).request([part for each in messages for part in (item(len(each)), each)])
+    (group,) = ExportLogsServiceRequest.FromString(body).resource_logs
+    assert group.resource == resource
+    (of_scope,) = group.scope_logs
+    assert of_scope.scope == scope
+    assert [len(record.event_name) for record in of_scope.log_records] == [0, 1, 90, 127, 128, 70_000]
 
 
 def test_requests_of_spans_look_the_same():
-    (body,) = requests(Around(Resource(), InstrumentationScope(name="s")), [b"\x2a\x01n"])
+    body = RequestWriter(Resource(), InstrumentationScope(name="s")).request([item(3), b"\x2a\x01n"])
     (group,) = ExportTraceServiceRequest.FromString(body).resource_spans
     assert [span.name for span in group.scope_spans[0].spans] == ["n"]
-
-
-def test_nothing_to_say_is_no_request():
-    assert not requests(Around(Resource(), InstrumentationScope()), [])
-    assert not requests(Around(Resource(), InstrumentationScope()), [b""])

@@ -1,16 +1,16 @@
 """What is remembered of what spans and configurations say stays within bounds."""
 
-from toolgauge.export.memo import Memo
+from toolgauge.export.bounded_cache import BoundedCache
 
 
 def test_what_is_kept_is_found_and_nothing_else():
-    memo: Memo[str, bytes] = Memo()
+    memo: BoundedCache[str, bytes] = BoundedCache()
     memo.keep("a", b"1", 1)
     assert (memo.get("a"), memo.get("b")) == (b"1", None)
 
 
 def test_a_memo_of_many_small_texts_stays_bounded_and_keeps_the_latest():
-    memo: Memo[int, bytes] = Memo()
+    memo: BoundedCache[int, bytes] = BoundedCache()
     largest = 0
     for number in range(20_000):
         memo.keep(number, b"", 10)
@@ -20,7 +20,7 @@ def test_a_memo_of_many_small_texts_stays_bounded_and_keeps_the_latest():
 
 
 def test_a_memo_of_large_texts_holds_no_more_bytes_than_it_may():
-    memo: Memo[int, bytes] = Memo()
+    memo: BoundedCache[int, bytes] = BoundedCache()
     largest = 0
     for number in range(5_000):
         memo.keep(number, bytes(8_000), 8_000)
@@ -30,7 +30,7 @@ def test_a_memo_of_large_texts_holds_no_more_bytes_than_it_may():
 
 
 def test_what_is_too_large_is_not_remembered_and_drives_nothing_out():
-    memo: Memo[str, bytes] = Memo()
+    memo: BoundedCache[str, bytes] = BoundedCache()
     memo.keep("small", b"", 10)
     memo.keep("large", bytes(100_000), 100_000)
     assert list(memo) == ["small"]

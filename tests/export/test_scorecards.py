@@ -21,10 +21,10 @@ from tests.export.scorecards import (
     trajectory,
     trajectory_result,
 )
-from toolgauge.export.emit_settings import AnnotateMode, EmitSettings
-from toolgauge.export.scorecard_span import MAX_EVENTS, MAX_LINKS
+from toolgauge.export.results import AnnotateMode, EmitSettings
+from toolgauge.export.scorecards import MAX_EVENTS, MAX_LINKS
 from toolgauge.model.metrics import MetricRegistry
-from toolgauge.model.outcomes import NotEvaluated, Scorecard
+from toolgauge.model.outcomes import Errored, NotEvaluated, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -70,6 +70,10 @@ def test_one_scorecard_as_a_span():
         "toolgauge.eval.order.outcome": "not_evaluated",
         "toolgauge.eval.order.reason": "no_reference",
         "toolgauge.eval.order.revision": "9f86d081884c",
+        "toolgauge.eval.refund-arguments.calls.passed": 0,
+        "toolgauge.eval.refund-arguments.calls.failed": 1,
+        "toolgauge.eval.refund-arguments.calls.not_evaluated": 1,
+        "toolgauge.eval.refund-arguments.calls.error": 0,
     }
     assert [(link.trace_id.hex(), link.span_id.hex()) for link in span.links] == [
         (TRACE, TOOL_SPAN.span_id),
@@ -97,6 +101,35 @@ def test_one_scorecard_as_a_span():
         "gen_ai.conversation.id": "conv-7",
     }
     assert plain(span.events[1].attributes)["toolgauge.not_evaluated.reason"] == "arguments_not_recorded"
+
+
+def test_calls_are_counted_by_criterion_and_those_that_passed_have_no_event():
+    three = [call(span=SpanRef(TRACE, f"{number:016x}")) for number in (1, 2, 3)]
+    (span,) = spans(
+        scorecard(
+            *(call_result(passed(), one, "known") for one in three),
+            call_result(passed(), three[0], "arguments"),
+            call_result(failed(), three[1], "arguments"),
+            call_result(Errored(error_type="ValueError", message="boom"), three[2], "arguments"),
+            shadow(call_result(failed(), three[0], "tried")),
+        )
+    )
+    assert {key: value for key, value in plain(span.attributes).items() if ".calls." in key} == {
+        "toolgauge.eval.known.calls.passed": 3,
+        "toolgauge.eval.known.calls.failed": 0,
+        "toolgauge.eval.known.calls.not_evaluated": 0,
+        "toolgauge.eval.known.calls.error": 0,
+        "toolgauge.eval.arguments.calls.passed": 1,
+        "toolgauge.eval.arguments.calls.failed": 1,
+        "toolgauge.eval.arguments.calls.not_evaluated": 0,
+        "toolgauge.eval.arguments.calls.error": 1,
+    }
+    judged = [plain(event.attributes) for event in span.events]
+    assert [(event["toolgauge.outcome"], event["toolgauge.judged.span_id"]) for event in judged] == [
+        ("fail", f"{2:016x}"),
+        ("error", f"{3:016x}"),
+    ]
+    assert [link.span_id.hex() for link in span.links] == [f"{number:016x}" for number in (1, 2, 3)]
 
 
 def test_a_repeat_is_a_duplicate_and_not_a_second_span():
@@ -153,7 +186,7 @@ def test_judged_spans_are_counted_as_reached_by_the_scorecard():
 
 def test_a_very_long_run_is_cut_and_says_so():
     results = [
-        call_result(passed(), call(span=SpanRef(TRACE, f"{number:016x}"))) for number in range(1, MAX_EVENTS + 251)
+        call_result(failed(), call(span=SpanRef(TRACE, f"{number:016x}"))) for number in range(1, MAX_EVENTS + 251)
     ]
     (span,) = spans(scorecard(*results))
     assert (len(span.events), span.dropped_events_count) == (MAX_EVENTS, 250)

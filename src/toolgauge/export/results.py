@@ -1,0 +1,251 @@
+"""From results to OTLP attributes: on the spans that are judged, on the scorecard's span and its events, in log records.
+
+Criteria, outcomes and explanations repeat, so attributes are written once for all results that are alike. What a result
+judges (tool, agent, ids, times) is written elsewhere.
+"""
+
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
+
+from toolgauge.export.bounded_cache import BoundedCache
+from toolgauge.export.redact import MAX_EXPLANATION, Redactor
+from toolgauge.model.outcomes import (
+    Errored,
+    NotEvaluated,
+    Outcome,
+    OutcomeWord,
+    Result,
+    Scorecard,
+    Scored,
+    outcome_word,
+)
+from toolgauge.otlp.encode import MAX_IDENTIFIER, AttributeValue, attribute, elements, fit_text, tag
+
+EventsMode: TypeAlias = Literal["scored", "failed", "all"]
+AnnotateMode: TypeAlias = Literal["both", "hold", "scorecard", "off"]
+
+# Names under `gen_ai.`, `error.`, `session.` and `openinference.` are defined by their conventions.
+EVENT_NAME = "gen_ai.evaluation.result"
+SERVICE = "toolgauge.service"
+AGENT = "gen_ai.agent.name"
+TOOL = "gen_ai.tool.name"
+CRITERION = "gen_ai.evaluation.name"
+REVISION = "toolgauge.criterion.revision"
+LEVEL = "toolgauge.level"
+OUTCOME = "toolgauge.outcome"
+REASON = "toolgauge.not_evaluated.reason"
+CLOSED_BECAUSE = "toolgauge.closed_because"
+_SCORE_VALUE = "gen_ai.evaluation.score.value"
+_SCORE_LABEL = "gen_ai.evaluation.score.label"
+_EXPLANATION = "gen_ai.evaluation.explanation"
+_ERROR_TYPE = "error.type"
+_SHADOW = "toolgauge.shadow"
+_EVALUATOR = "toolgauge.evaluator.name"
+_EVALUATOR_VERSION = "toolgauge.evaluator.version"
+
+# Fields of Span, of a span's events, and of LogRecord.
+SPAN_ATTRIBUTES, EVENT_ATTRIBUTES, RECORD_ATTRIBUTES = tag(9), tag(3), tag(6)
+OUTCOME_WORDS: tuple[OutcomeWord, ...] = ("pass", "fail", "not_evaluated", "error")
+
+_EVENT_OUTCOMES: dict[EventsMode, frozenset[OutcomeWord]] = {
+    "scored": frozenset({"pass", "fail", "error"}),
+    "failed": frozenset({"fail", "error"}),
+    "all": frozenset(OUTCOME_WORDS),
+}
+_SAMPLED = 1
+_MAX_REASON = 128
+_Attribute: TypeAlias = tuple[str, AttributeValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmitSettings:
+    """`events`: which results become log records. `annotate`: how scores reach the trace. The rest caps labels."""
+
+    events: EventsMode = "scored"
+    annotate: AnnotateMode = "both"
+    show_values: bool = False
+    max_services: int = 50
+    max_agents: int = 50
+    max_tools: int = 200
+    max_label_sets: int = 2000
+
+
+def sound(outcome: Outcome) -> Outcome:
+    """Turn a score that is no number from 0 to 1 into an error: it must not enter a mean anywhere."""
+    if isinstance(outcome, Scored) and not 0.0 <= outcome.value <= 1.0:
+        return Errored(error_type="invalid_score", message="the score is not a number from 0 to 1")
+    return outcome
+
+
+def on_span(criterion: str, field: str) -> str:
+    """Name a criterion's attribute on a span: `toolgauge.eval.<criterion>.<field>`."""
+    return f"toolgauge.eval.{criterion}.{field}"
+
+
+def _outcome_attributes(criterion: str, outcome: Outcome) -> Iterator[_Attribute]:
+    if isinstance(outcome, Scored):
+        yield on_span(criterion, "score"), float(outcome.value)
+    yield on_span(criterion, "outcome"), outcome_word(outcome)
+
+
+def _encoded(attributes: Iterable[_Attribute]) -> list[bytes]:
+    return [attribute(key, value) for key, value in attributes]
+
+
+class Annotations:
+    """Writes the attributes of the spans that were held for a scorecard.
+
+    Only what a span can say without doubt: results of shadow criteria stay off, and so do several results of one
+    criterion for one span (calls that share the model's span), which would overwrite each other.
+    """
+
+    def __init__(self) -> None:
+        self._written: BoundedCache[Hashable, bytes] = BoundedCache()
+
+    def collect(self, scorecard: Scorecard) -> dict[str, dict[str, bytes]]:
+        """Collect the attributes of each judged span of the trace and of the run's root, by span id and criterion.
+
+        They are fields of a serialised span. None for conversations.
+        """
+        spans: dict[str, dict[str, bytes]] = {}
+        trajectory = scorecard.trajectory
+        live = [result for result in scorecard.results if result.enforce == "live"]
+        if trajectory.scope != "trace" or not live:
+            return spans
+        if trajectory.root is not None:
+            closed = elements(SPAN_ATTRIBUTES, _encoded([(CLOSED_BECAUSE, trajectory.closed_because)]))
+            # No criterion has this name.
+            spans[trajectory.root.span_id] = {"": closed}
+        for result in live:
+            target, criterion = result.target, result.criterion
+            if target is None or target.trace_id != trajectory.trace_id:
+                continue
+            of_span = spans.setdefault(target.span_id, {})
+            of_span[criterion] = b"" if criterion in of_span else self._attributes(criterion, result.outcome)
+        return spans
+
+    def _attributes(self, criterion: str, outcome: Outcome) -> bytes:
+        is_score = isinstance(outcome, Scored)
+        key = (criterion, outcome.passed, outcome.value) if is_score else (criterion, outcome_word(outcome))
+        known = self._written.get(key)
+        if known is None:
+            written = elements(SPAN_ATTRIBUTES, _encoded(_outcome_attributes(criterion, sound(outcome))))
+            known = self._written.keep(key, written, len(written))
+        return known
+
+
+class ResultParts(Struct, frozen=True, gc=False):
+    """What all results that are alike share. Empty where nothing of them is written.
+
+    `on_span` are attributes of the scorecard's span, `event` those of an event of it; `record` begins a log record.
+    `counted_as` is the outcome under which a call's result is counted on the scorecard's span.
+    """
+
+    on_span: bytes = b""
+    event: bytes = b""
+    record: bytes = b""
+    counted_as: OutcomeWord | None = None
+
+
+class ResultWriter:
+    """Writes results, by settings that hold for all of them."""
+
+    def __init__(self, redactor: Redactor, settings: EmitSettings) -> None:
+        self._redactor = redactor
+        self._records = {word: _begin_record(word) for word in _EVENT_OUTCOMES[settings.events]}
+        self._writes_spans = settings.annotate in {"both", "scorecard"}
+        self._written: BoundedCache[Hashable, ResultParts] = BoundedCache()
+
+    def parts(self, result: Result) -> ResultParts:
+        """Write what this result shares with those that are alike."""
+        outcome = result.outcome
+        texts: Sequence[str]
+        match outcome:
+            case Scored(value=value, explanation=text):
+                if self._redactor.shows_values and outcome.differences:
+                    # The values that are shown are different each time.
+                    return self._parts(result)
+                of_outcome, texts = (outcome.passed, value), (text,)
+            case NotEvaluated(reason=reason, explanation=text):
+                of_outcome, texts = ("not_evaluated", reason), (text,)
+            case Errored(error_type=error_type, message=text):
+                of_outcome, texts = ("error", error_type), (error_type, text)
+        key = (
+            of_outcome,
+            text,
+            result.criterion,
+            result.revision,
+            result.evaluator,
+            result.version,
+            result.level,
+            result.enforce,
+        )
+        known = self._written.get(key)
+        if known is None:
+            parts = self._parts(result)
+            size_bytes = sum(map(len, (*texts, parts.on_span, parts.event, parts.record)))
+            known = self._written.keep(key, parts, size_bytes)
+        return known
+
+    def _parts(self, result: Result) -> ResultParts:
+        outcome = sound(result.outcome)
+        word = outcome_word(outcome)
+        attributes = _encoded(self._attributes(result, outcome, word))
+        record = self._records.get(word, b"")
+        if record:
+            record += elements(RECORD_ATTRIBUTES, attributes)
+        if not self._writes_spans or result.enforce == "shadow":
+            return ResultParts(record=record)
+        if result.level == "trajectory":
+            on_span = elements(SPAN_ATTRIBUTES, _encoded(self._on_span(result, outcome)))
+            return ResultParts(record=record, on_span=on_span)
+        event = b"" if word == "pass" else elements(EVENT_ATTRIBUTES, attributes)
+        return ResultParts(record=record, event=event, counted_as=word)
+
+    def _attributes(self, result: Result, outcome: Outcome, word: OutcomeWord) -> Iterator[_Attribute]:
+        yield CRITERION, fit_text(result.criterion, MAX_IDENTIFIER)
+        yield OUTCOME, word
+        yield LEVEL, result.level
+        yield REVISION, fit_text(result.revision, MAX_IDENTIFIER)
+        yield _EVALUATOR, fit_text(result.evaluator, MAX_IDENTIFIER)
+        yield _EVALUATOR_VERSION, fit_text(result.version, MAX_IDENTIFIER)
+        if result.enforce == "shadow":
+            yield _SHADOW, True
+        match outcome:
+            case Scored(value=value):
+                yield _SCORE_LABEL, word
+                yield _SCORE_VALUE, float(value)
+            case NotEvaluated(reason=reason):
+                yield REASON, fit_text(reason, _MAX_REASON)
+            case Errored(error_type=error_type):
+                yield _ERROR_TYPE, fit_text(error_type or "_OTHER", _MAX_REASON)
+        explanation = self._redactor.explain(outcome)
+        if explanation:
+            yield _EXPLANATION, fit_text(explanation, MAX_EXPLANATION)
+
+    def _on_span(self, result: Result, outcome: Outcome) -> Iterator[_Attribute]:
+        yield from _outcome_attributes(result.criterion, outcome)
+        if isinstance(outcome, NotEvaluated):
+            yield on_span(result.criterion, "reason"), outcome.reason
+        explanation = self._redactor.explain(outcome)
+        if explanation:
+            yield on_span(result.criterion, "explanation"), explanation
+        yield on_span(result.criterion, "revision"), fit_text(result.revision, MAX_IDENTIFIER)
+
+
+def _begin_record(word: OutcomeWord) -> bytes:
+    # A failed check and a failed evaluation are what people filter logs for.
+    warn = word in {"fail", "error"}
+    record = LogRecord(
+        severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if warn else SeverityNumber.SEVERITY_NUMBER_INFO,
+        severity_text="WARN" if warn else "INFO",
+        event_name=EVENT_NAME,
+        flags=_SAMPLED,
+    )
+    return record.SerializeToString()

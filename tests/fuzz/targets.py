@@ -35,9 +35,8 @@ from toolgauge.otlp.recorded_time import newest_time_ns
 from toolgauge.otlp.values import value as decode_value
 from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate
 from toolgauge.recognize import values
-from toolgauge.recognize.literals import parse_literal
+from toolgauge.recognize.literals import parse_fields, parse_literal, parse_repr
 from toolgauge.recognize.recognizer import Recognizer
-from toolgauge.recognize.reprs import parse_fields, parse_repr
 from toolgauge.selfmetrics import SelfMetrics
 
 Target = Callable[[bytes], None]

@@ -5,8 +5,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolgauge.model.json import Json
-from toolgauge.recognize.conventions import content
-from toolgauge.recognize.conventions.history import HistoryReader
+from toolgauge.recognize import conventions
+from toolgauge.recognize.conventions_reader import HistoryReader
 from toolgauge.recognize.messages import read_messages
 
 OFTEN = settings(max_examples=400, deadline=None)
@@ -107,4 +107,6 @@ def test_a_history_that_is_read_in_pieces_is_what_it_is_as_a_whole(history: list
         text = text_of(history, step)
 
         # As text: there `true`, `1` and `1.0` differ.
-        assert repr(reader.received(text, ("trace", step[4]))) == repr(content.received(read_messages(text, "user")))
+        assert repr(reader.received(text, ("trace", step[4]))) == repr(
+            conventions.received(read_messages(text, "user"))
+        )

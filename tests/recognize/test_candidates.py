@@ -11,8 +11,8 @@ from toolgauge.model.observations import Observation
 from toolgauge.model.ports import Dialect, Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.plugins import dialects
+from toolgauge.recognize import conventions
 from toolgauge.recognize.candidates import Candidates
-from toolgauge.recognize.conventions import names
 
 
 class Stranger:
@@ -151,7 +151,7 @@ def likely_spans(dialect: Dialect) -> Iterator[Span]:
             yield span({word: Fits()}, scope=beside)
             yield span({word: Fits()}, name=beside + " x")
             yield span({}, scope=word, name=beside)
-            yield span({word: Fits(), names.OPERATION: Fits()}, scope=beside)
+            yield span({word: Fits(), conventions.OPERATION: Fits()}, scope=beside)
             yield span({word: Fits(), beside: Fits()})
 
 

@@ -7,9 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.recognize.known_tools import KnownTools
-from toolgauge.recognize.messages import DefinitionReader
-from toolgauge.recognize.openinference import definitions
+from toolgauge.recognize import openinference_tools
+from toolgauge.recognize.messages import DefinitionReader, KnownTools
 
 
 def offer(description: str) -> str:
@@ -44,8 +43,8 @@ def of_the_conventions() -> Callable[[str], object]:
 
 
 def of_openinference() -> Callable[[str], object]:
-    reader = definitions.DefinitionReader()
-    return lambda text: reader.read({definitions.INVOCATION_PARAMETERS: '{"tools": ' + text + "}"})
+    reader = openinference_tools.DefinitionReader()
+    return lambda text: reader.read({openinference_tools.INVOCATION_PARAMETERS: '{"tools": ' + text + "}"})
 
 
 @pytest.mark.parametrize("reader", [of_the_conventions, of_openinference])

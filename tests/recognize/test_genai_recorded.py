@@ -20,7 +20,7 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.ports import Dialect
-from toolgauge.recognize.conventions import content
+from toolgauge.recognize import conventions
 from toolgauge.recognize.messages import read_messages
 from toolgauge.testing.dialects import check_dialect
 
@@ -46,7 +46,7 @@ def requested(name: str, call_id: str | None, arguments: Json, position: int = 0
 
 
 def written(messages: str) -> list[object]:
-    return list(content.written(read_messages(messages, "assistant"), None))
+    return list(conventions.written(read_messages(messages, "assistant"), None))
 
 
 @pytest.mark.parametrize(("dialect", "name"), RECORDINGS)

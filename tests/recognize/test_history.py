@@ -8,8 +8,8 @@ from toolgauge.dialects.genai import GenAI
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallAnswered, MessageSeen, Observation
-from toolgauge.recognize.conventions import content
-from toolgauge.recognize.conventions.history import HistoryReader
+from toolgauge.recognize import conventions
+from toolgauge.recognize.conventions_reader import HistoryReader
 from toolgauge.recognize.messages import read_messages
 
 OWNER = ("trace", "agent")
@@ -28,7 +28,7 @@ def history(count: int, result: Json = "on its way") -> str:
 
 
 def whole(text: str) -> list[Observation]:
-    return content.received(read_messages(text, "user"))
+    return conventions.received(read_messages(text, "user"))
 
 
 def answers(seen: list[Observation]) -> list[CallAnswered]:

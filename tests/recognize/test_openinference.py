@@ -23,7 +23,7 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import Span
-from toolgauge.recognize.openinference.crewai import model_name
+from toolgauge.recognize.openinference_agents import model_name
 
 OI = "openinference.instrumentation."
 KIND = "openinference.span.kind"

@@ -12,11 +12,9 @@ from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import CallAnswered, CallExecuted, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record
-from toolgauge.recognize import values
-from toolgauge.recognize.conventions import content
-from toolgauge.recognize.langchain.answers import tool_answer
+from toolgauge.recognize import conventions, strands_blocks, values
+from toolgauge.recognize.langchain import tool_answer
 from toolgauge.recognize.messages import Message
-from toolgauge.recognize.strands import blocks
 
 _STRANDS = "strands"
 # The frameworks whose content is moved; `event.name` holds the name of the span's scope.
@@ -46,7 +44,7 @@ class AgentCore:
 
     def read(self, record: Record) -> Iterator[Observation]:
         """Read one log record."""
-        yield from content.conversation(record.attributes)
+        yield from conventions.conversation(record.attributes)
         if isinstance(record, LogRecord):
             body = values.content(record.body)
             told = values.as_object(body.value) if isinstance(body, Recorded) else {}
@@ -72,11 +70,11 @@ def _read_strands(given: list[JsonObject], written: list[JsonObject]) -> Iterato
     if execution is not None:
         yield execution
         return
-    yield from content.received([_blocks(message, "user") for message in given])
-    yield from content.written([_blocks(message, "assistant") for message in written if _is_told(message)], None)
+    yield from conventions.received([_blocks(message, "user") for message in given])
+    yield from conventions.written([_blocks(message, "assistant") for message in written if _is_told(message)], None)
     for message in written:
         result = values.as_object(message.get("content")).get(_TOOL_RESULT)
-        yield from blocks.message("tool", result).answers()
+        yield from strands_blocks.message("tool", result).answers()
 
 
 def _executed(given: list[JsonObject], written: list[JsonObject]) -> CallExecuted | None:
@@ -89,7 +87,7 @@ def _executed(given: list[JsonObject], written: list[JsonObject]) -> CallExecute
         return None
     answered = values.as_object(written[0].get("content")) if written else {}
     call_id = values.identifier(told.get("id")) or values.identifier(answered.get("id"))
-    result = blocks.opened(values.content(answered.get("message")))
+    result = strands_blocks.opened(values.content(answered.get("message")))
     return CallExecuted(name="", call_id=call_id, arguments=arguments, result=result)
 
 
@@ -101,7 +99,7 @@ def _blocks(message: JsonObject, default_role: str) -> Message:
     told = message.get("content")
     if isinstance(told, dict):
         told = told.get("content", told.get("message"))
-    return blocks.message(values.as_str(message.get("role")) or default_role, told)
+    return strands_blocks.message(values.as_str(message.get("role")) or default_role, told)
 
 
 def _is_told(message: JsonObject) -> bool:
@@ -118,7 +116,7 @@ def _read_others(given: list[JsonObject], written: list[JsonObject]) -> Iterator
         yield from _answered(message.get("content"))
     # Whole states of graphs are written as a user's message, too; those are no text of a user.
     spoken = [Message(message, "user") for message in given if _is_text(message.get("content"))]
-    yield from content.newest_user_text(spoken)
+    yield from conventions.newest_user_text(spoken)
 
 
 def _answered(told: Json) -> Iterator[CallAnswered]:

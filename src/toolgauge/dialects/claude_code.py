@@ -6,15 +6,21 @@ Arguments and results are left out unless the user asks for them, so most of the
 
 from collections.abc import Iterator, Mapping
 
-from toolgauge.model.content import NOT_RECORDED, Content
-from toolgauge.model.json import Value
-from toolgauge.model.observations import AgentRun, CallExecuted, ModelCall, Observation
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ModelCall,
+    Observation,
+)
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import values
-from toolgauge.recognize.claude_code import events
-from toolgauge.recognize.conventions import content, tools
-from toolgauge.recognize.conventions.reader import ConventionsReader
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.messages import read_messages
 
 _SCOPE = "com.anthropic.claude_code"
@@ -26,34 +32,47 @@ _OUTPUT_EVENT = "tool.output"
 _RESULTS = ("tool_output", "output", "result", "content")
 _INPUTS = ("tool_input", "input")
 
+_PREFIX = "claude_code."
+_SEQUENCE = "event.sequence"
+_TOOL_NAME = "tool_name"
+_TOOL_USE_ID = "tool_use_id"
+_INPUT = "tool_input"
+_PARAMETERS = "tool_parameters"
+
+# What users configure is hidden behind one name; the real one is among the parameters.
+_MCP_TOOL = "mcp_tool"
+_CALLS_AN_EVENT = 1_000
+_MAX_SEQUENCE = 1_000_000_000
+# The input is cut off at some four thousand characters, without a mark at its end.
+_INPUT_LIMIT = 3_500
+_MAX_CATEGORY = 64
+
 
 class ClaudeCode:
     """Reads spans and events of the Claude Code CLI and the Agent SDK."""
 
     name = "claude_code"
     rank = 80
-    marks = (events.PREFIX, _TYPE)
+    marks = (_PREFIX, _TYPE)
     scopes = (_SCOPE,)
-    grounds = Grounds(names=(events.PREFIX,))
+    grounds = Grounds(names=(_PREFIX,))
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()
-        self._events = events.EventReader(self._conventions)
+        self._events = _EventReader(self._conventions)
 
     def claims(self, record: Record) -> bool:
         """Claim spans by their name, events by their name or scope."""
         if isinstance(record, LogRecord):
-            return record.event_name.startswith(events.PREFIX) or record.scope.name.startswith(_SCOPE)
-        return record.name.startswith(events.PREFIX) and (
-            _TYPE in record.attributes or record.scope.name.startswith(_SCOPE)
-        )
+            return record.event_name.startswith(_PREFIX) or record.scope.name.startswith(_SCOPE)
+        return record.name.startswith(_PREFIX) and (_TYPE in record.attributes or record.scope.name.startswith(_SCOPE))
 
     def read(self, record: Record) -> Iterator[Observation]:
         """Read one span or event."""
-        yield from content.conversation(record.attributes)
+        yield from conventions.conversation(record.attributes)
         if isinstance(record, LogRecord):
             # The attribute `event.name` has no prefix, the field and the body have one.
-            yield from self._events.read(record, record.event_name.removeprefix(events.PREFIX))
+            yield from self._events.read(record, record.event_name.removeprefix(_PREFIX))
         else:
             yield from _read_span(record)
 
@@ -64,10 +83,10 @@ class ClaudeCode:
 
 def _read_span(span: Span) -> Iterator[Observation]:
     attributes = span.attributes
-    match span.name.removeprefix(events.PREFIX):
+    match span.name.removeprefix(_PREFIX):
         case "interaction":
             yield AgentRun(agent=None)
-            yield from content.newest_user_text(read_messages(attributes.get("user_prompt"), "user"))
+            yield from conventions.newest_user_text(read_messages(attributes.get("user_prompt"), "user"))
         case "llm_request":
             # Only of a subagent the source is its name.
             agent = values.as_str(attributes.get(_SOURCE)) if _SUBAGENT in attributes else None
@@ -82,23 +101,23 @@ def _read_span(span: Span) -> Iterator[Observation]:
 
 def _tool(span: Span) -> Iterator[CallExecuted]:
     attributes = span.attributes
-    name = events.tool_name(attributes)
+    name = _tool_name(attributes)
     if name is None:
         return
     told = next((event.attributes for event in span.events if event.name == _OUTPUT_EVENT), dict[str, Value]())
-    arguments = events.arguments(attributes)
+    arguments = _arguments(attributes)
     yield CallExecuted(
         name=name,
         call_id=_call_id(attributes),
         arguments=values.arguments(_first(told, _INPUTS)) if arguments == NOT_RECORDED else arguments,
         result=_result(told),
-        error=events.failure(attributes) or tools.call_error(span),
+        error=_failure(attributes) or conventions.call_error(span),
     )
 
 
 def _execution(span: Span) -> Iterator[CallExecuted]:
     """Read the outcome; a span without one, and without an id, could only be taken for a call of its own."""
-    call_id, error = _call_id(span.attributes), events.failure(span.attributes) or tools.call_error(span)
+    call_id, error = _call_id(span.attributes), _failure(span.attributes) or conventions.call_error(span)
     if call_id is not None or error is not None:
         yield CallExecuted(name="", call_id=call_id, error=error)
 
@@ -113,3 +132,114 @@ def _call_id(attributes: Mapping[str, Value]) -> str | None:
 
 def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> Value:
     return next((attributes[key] for key in keys if key in attributes), None)
+
+
+# Reads the log events of Claude Code, the only thing that it sends by default.
+#
+# Arrives: a log record; its span, if it has one, is that of the whole interaction and not that of the tool. Leaves:
+# executions, and requests where response bodies are logged. Requests of several responses meet on one span, so their
+# positions come from the sequence that the session numbers its events with.
+
+
+class _EventReader:
+    """Reads the events that say something of calls; the tools on offer are known to the conventions' reader."""
+
+    def __init__(self, conventions: ConventionsReader) -> None:
+        self._conventions = conventions
+
+    def read(self, record: LogRecord, event: str) -> Iterator[Observation]:
+        """Read one event; `event` is its name without prefix."""
+        attributes = record.attributes
+        match event:
+            case "tool_result":
+                yield from _executed(attributes)
+            case "tool_decision":
+                yield from _decided(attributes)
+            case "user_prompt":
+                yield from conventions.newest_user_text(read_messages(attributes.get("prompt"), "user"))
+            case "assistant_response":
+                yield from conventions.written_text(read_messages(attributes.get("response"), "assistant"))
+            case "api_request_body":
+                yield from self._request(_opened(attributes.get("body")))
+            case "api_response_body":
+                message = _opened(attributes.get("body"))
+                yield from conventions.written(read_messages(message, "assistant"), None, _first_position(attributes))
+            case _:
+                return
+
+    def _request(self, body: JsonObject) -> Iterator[Observation]:
+        yield from self._conventions.offered(body.get("tools"))
+        system = body.get("system")
+        yield from conventions.system(system)
+        yield from conventions.received(read_messages(body.get("messages"), "user"))
+
+
+def _tool_name(attributes: Mapping[str, Value]) -> str | None:
+    """Read the tool's name, spelled as the model called it."""
+    name = values.as_str(attributes.get(_TOOL_NAME))
+    if name != _MCP_TOOL:
+        return name
+    parameters = _opened(attributes.get(_PARAMETERS))
+    server = values.as_str(parameters.get("mcp_server_name"))
+    tool = values.as_str(parameters.get("mcp_tool_name"))
+    return f"mcp__{server}__{tool}" if server is not None and tool is not None else name
+
+
+def _arguments(attributes: Mapping[str, Value]) -> Content:
+    """Read a call's arguments; the parameters are a selection, and none of them."""
+    read = values.arguments(attributes.get(_INPUT))
+    if isinstance(read, Unparsed) and len(read.text) > _INPUT_LIMIT:
+        return Unparsed(read.text, "truncated")
+    return read
+
+
+def _failure(attributes: Mapping[str, Value]) -> CallError | None:
+    """Read why a tool failed; `None` when it did not."""
+    if str(attributes.get("success")).lower() != "false":
+        return None
+    told = values.as_str(attributes.get("error")) or ""
+    kind = values.as_str(attributes.get("error_type"))
+    if kind is None and len(told) <= _MAX_CATEGORY and " " not in told:
+        # Spans have one attribute for both: the message if the user asked for it, else the category.
+        kind = told
+    return CallError(kind=kind or "_OTHER", message=told)
+
+
+def _executed(attributes: Mapping[str, Value]) -> Iterator[CallExecuted]:
+    name = _tool_name(attributes)
+    if name is not None:
+        yield CallExecuted(
+            name=name,
+            call_id=values.identifier(attributes.get(_TOOL_USE_ID)),
+            arguments=_arguments(attributes),
+            result=NOT_RECORDED,
+            error=_failure(attributes),
+        )
+
+
+def _decided(attributes: Mapping[str, Value]) -> Iterator[Observation]:
+    """Read a call that was turned down: it has no result, and nothing else may tell of it."""
+    name = _tool_name(attributes)
+    if name is None or attributes.get("decision") != "reject":
+        return
+    call_id = values.identifier(attributes.get(_TOOL_USE_ID))
+    yield CallRequested(
+        position=_first_position(attributes), name=name, call_id=call_id, arguments=_arguments(attributes)
+    )
+    source = values.as_str(attributes.get("source"))
+    error = CallError(kind="permission_denied", message=f"permission denied ({source})" if source else "")
+    yield CallAnswered(call_id=call_id, name=name, error=error)
+
+
+def _first_position(attributes: Mapping[str, Value]) -> int:
+    sequence = attributes.get(_SEQUENCE)
+    if isinstance(sequence, str) and sequence.isascii() and sequence.isdigit() and len(sequence) < 10:
+        sequence = int(sequence)
+    if not isinstance(sequence, int) or not 0 <= sequence < _MAX_SEQUENCE:
+        return 0
+    return sequence * _CALLS_AN_EVENT
+
+
+def _opened(value: Value) -> JsonObject:
+    read = values.content(value)
+    return values.as_object(read.value) if isinstance(read, Recorded) else {}

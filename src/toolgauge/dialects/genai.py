@@ -7,8 +7,8 @@ from toolgauge.model.json import Value
 from toolgauge.model.observations import Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record
-from toolgauge.recognize.conventions import litellm, names
-from toolgauge.recognize.conventions.reader import ConventionsReader
+from toolgauge.recognize import conventions, conventions_reader
+from toolgauge.recognize.conventions_reader import ConventionsReader
 
 
 class GenAI:
@@ -16,12 +16,12 @@ class GenAI:
 
     name = "genai"
     rank = 90
-    marks = ("gen_ai.", names.MCP_METHOD)
-    scopes = (litellm.SCOPE,)
+    marks = ("gen_ai.", conventions.MCP_METHOD)
+    scopes = (conventions_reader.SCOPE,)
     grounds = Grounds(
-        keys=(names.OPERATION, names.MCP_METHOD, names.CONVERSATION),
-        scopes=(litellm.SCOPE,),
-        names=(names.EXECUTE + " ",),
+        keys=(conventions.OPERATION, conventions.MCP_METHOD, conventions.CONVERSATION),
+        scopes=(conventions_reader.SCOPE,),
+        names=(conventions.EXECUTE + " ",),
     )
 
     def __init__(self) -> None:
@@ -30,14 +30,14 @@ class GenAI:
     def claims(self, record: Record) -> bool:
         """Claim spans with an operation or an MCP method, and the conventions' log events."""
         if isinstance(record, LogRecord):
-            return record.event_name in names.MESSAGE_EVENTS or record.event_name == names.DETAILS
+            return record.event_name in conventions.MESSAGE_EVENTS or record.event_name == conventions.DETAILS
         attributes = record.attributes
         return (
-            names.OPERATION in attributes
-            or names.MCP_METHOD in attributes
-            or names.CONVERSATION in attributes
-            or record.name.startswith(names.EXECUTE + " ")
-            or litellm.is_raw(record)
+            conventions.OPERATION in attributes
+            or conventions.MCP_METHOD in attributes
+            or conventions.CONVERSATION in attributes
+            or record.name.startswith(conventions.EXECUTE + " ")
+            or conventions_reader.is_raw(record)
         )
 
     def read(self, record: Record) -> list[Observation]:

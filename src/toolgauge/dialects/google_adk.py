@@ -10,15 +10,14 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
-from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import AgentRun, CallError, ConversationSeen, ModelCall, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import values
-from toolgauge.recognize.conventions import content, names, tools
-from toolgauge.recognize.conventions.reader import ConventionsReader
-from toolgauge.recognize.google_adk import contents
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.messages import Message
+from toolgauge.recognize.values import as_list, as_object, as_str
 
 _SCOPE = "gcp.vertex.agent"
 _PREFIX = "gcp.vertex.agent."
@@ -34,6 +33,21 @@ _MERGED = "(merged tools)"
 _NOT_TOLD = frozenset(("N/A", "<not specified>", "<not serializable>", "<non-serializable>"))
 # Before it followed the conventions, an agent's run was a span with a name alone: `agent_run [assistant]`.
 _AGENT_RUN = "agent_run ["
+
+# Schemas of tools are a few levels deep; a deeper one is cut off, and is then only less strict.
+_MAX_SCHEMA_DEPTH = 20
+_MAX_TOOLS = 1_000
+_SCHEMA_KEYS = {
+    "any_of": "anyOf",
+    "min_items": "minItems",
+    "max_items": "maxItems",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "min_properties": "minProperties",
+    "max_properties": "maxProperties",
+    "additional_properties": "additionalProperties",
+}
+_SCHEMA_COUNTS = frozenset(("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"))
 
 
 class GoogleAdk:
@@ -74,8 +88,8 @@ class GoogleAdk:
         return record.attributes.get(key)
 
     def _read_span(self, span: Span) -> Iterator[Observation]:
-        operation = span.attributes.get(names.OPERATION)
-        if operation == names.EXECUTE:
+        operation = span.attributes.get(conventions.OPERATION)
+        if operation == conventions.EXECUTE:
             yield from _executed(span)
         elif operation is None and (span.name == _CALL_LLM or _REQUEST in span.attributes):
             yield ModelCall()
@@ -90,34 +104,34 @@ class GoogleAdk:
         """Read a log record; the per-message events hold Google's contents where others hold messages."""
         body = values.content(record.body)
         told = values.as_object(body.value) if isinstance(body, Recorded) else {}
-        if record.event_name not in names.MESSAGE_EVENTS or not contents.is_content(told.get("content")):
+        if record.event_name not in conventions.MESSAGE_EVENTS or not _is_content(told.get("content")):
             yield from self._conventions.read_log(record)
             return
-        message = Message(contents.message(told["content"]), "user")
-        if record.event_name == names.CHOICE:
-            yield from content.written([message], values.as_str(record.attributes.get(names.AGENT)))
+        message = Message(_message(told["content"]), "user")
+        if record.event_name == conventions.CHOICE:
+            yield from conventions.written([message], values.as_str(record.attributes.get(conventions.AGENT)))
         else:
-            yield from content.received([message])
+            yield from conventions.received([message])
 
     def _request(self, request: JsonObject) -> Iterator[Observation]:
         config = values.as_object(request.get("config"))
-        yield from self._conventions.offered(contents.definitions(config.get("tools")))
-        yield from content.system(contents.instruction(config.get("system_instruction")))
+        yield from self._conventions.offered(_definitions(config.get("tools")))
+        yield from conventions.system(_instruction(config.get("system_instruction")))
         history = values.as_list(request.get("contents"))
-        yield from content.received([Message(contents.message(one), "user") for one in history])
+        yield from conventions.received([Message(_message(one), "user") for one in history])
 
 
 def _conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:
     session = values.identifier(attributes.get(_SESSION))
     if session is not None:
         yield ConversationSeen(conversation_id=session, rank=2)
-    yield from content.conversation(attributes)
+    yield from conventions.conversation(attributes)
 
 
 def _response(response: JsonObject) -> Iterator[Observation]:
     written = response.get("content")
     if written is not None:
-        yield from content.written([Message(contents.message(written), "assistant")], None)
+        yield from conventions.written([Message(_message(written), "assistant")], None)
 
 
 def _opened(value: Value) -> JsonObject:
@@ -126,7 +140,7 @@ def _opened(value: Value) -> JsonObject:
 
 
 def _executed(span: Span) -> Iterator[Observation]:
-    call = tools.executed(span, names.EXECUTE, None)
+    call = conventions.executed(span, conventions.EXECUTE, None)
     # The spans of the merged calls say what each of them answered.
     if call is None or call.name == _MERGED:
         return
@@ -168,3 +182,112 @@ def _told(read: Content) -> Content:
             return NOT_RECORDED
         case _:
             return read
+
+
+# Turns Google's contents, requests and tool declarations into the form that the conventions' readers take.
+#
+# Arrives: JSON as the `google-genai` types write it (`parts` with `function_call`, `function_response`, `text`).
+# Leaves: messages with typed parts, and definitions with a JSON Schema. Without this, calls and answers would look
+# like parts of an unknown kind.
+
+
+def _message(content: Json) -> JsonObject:
+    """Turn one content into a message."""
+    source = as_object(content)
+    parts: list[Json] = [_part(as_object(part)) for part in as_list(source.get("parts"))]
+    return {"role": source.get("role"), "parts": parts}
+
+
+def _is_content(value: Json) -> bool:
+    """Tell a content from a plain message, whose `content` would be text."""
+    return isinstance(value, dict) and isinstance(value.get("parts"), list)
+
+
+def _instruction(value: Json) -> str:
+    """Read a system instruction: text, a content, or a list of parts."""
+    if isinstance(value, str):
+        return value
+    parts = value if isinstance(value, list) else as_list(as_object(value).get("parts"))
+    texts = [part if isinstance(part, str) else as_str(as_object(part).get("text")) for part in parts]
+    return "\n".join(text for text in texts if text)
+
+
+def _definitions(tools: Json) -> list[Json]:
+    """Turn the declarations of all tools of a request into definitions."""
+    found: list[Json] = []
+    for tool in as_list(tools)[:_MAX_TOOLS]:
+        source = as_object(tool)
+        declared = source.get("function_declarations") or source.get("functionDeclarations")
+        found.extend(_definition(as_object(one)) for one in as_list(declared)[:_MAX_TOOLS])
+    return found
+
+
+def _part(part: JsonObject) -> JsonObject:
+    call = part.get("function_call") or part.get("functionCall")
+    if isinstance(call, dict):
+        # The API leaves out `args` of a call without arguments.
+        arguments = call.get("args")
+        return {
+            "type": "tool_call",
+            "call_id": call.get("id"),
+            "name": call.get("name"),
+            "arguments": {} if arguments is None else arguments,
+        }
+    answer = part.get("function_response") or part.get("functionResponse")
+    if isinstance(answer, dict):
+        return {
+            "type": "tool_call_response",
+            "call_id": answer.get("id"),
+            "name": answer.get("name"),
+            "response": answer.get("response"),
+        }
+    if part.get("thought") is True:
+        return {"type": "reasoning"}
+    return {"type": "text", "content": part.get("text")}
+
+
+def _definition(declared: JsonObject) -> Json:
+    schema = declared.get("parameters_json_schema") or declared.get("parametersJsonSchema")
+    if schema is None and isinstance(declared.get("parameters"), dict):
+        schema = _schema(declared.get("parameters"), _MAX_SCHEMA_DEPTH)
+    return {"name": declared.get("name"), "description": declared.get("description"), "parameters": schema}
+
+
+def _schema(value: Json, room: int) -> Json:
+    """Turn Google's dialect of OpenAPI (types in capitals, snake case, `nullable`) into JSON Schema."""
+    if not isinstance(value, dict) or room == 0:
+        return {}
+    schema: JsonObject = {}
+    for key, item in value.items():
+        name = _SCHEMA_KEYS.get(key, key)
+        if name == "type":
+            schema[name] = _type(item)
+        elif name == "properties":
+            schema[name] = {inner: _schema(found, room - 1) for inner, found in as_object(item).items()}
+        elif name == "items" or (name == "additionalProperties" and isinstance(item, dict)):
+            schema[name] = _schema(item, room - 1)
+        elif name == "anyOf":
+            schema[name] = [_schema(found, room - 1) for found in as_list(item)]
+        elif name in _SCHEMA_COUNTS:
+            schema[name] = _count(item)
+        elif name not in ("nullable", "property_ordering", "propertyOrdering", "example"):
+            schema[name] = item
+    return _nullable(schema) if value.get("nullable") is True else schema
+
+
+def _nullable(schema: JsonObject) -> JsonObject:
+    kind = schema.get("type")
+    if isinstance(kind, str):
+        schema["type"] = [kind, "null"]
+    if isinstance(schema.get("enum"), list):
+        schema["enum"] = [*as_list(schema["enum"]), None]
+    return schema
+
+
+def _type(value: Json) -> Json:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _count(value: Json) -> Json:
+    # 64-bit integers are text in Google's JSON.
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19 else value

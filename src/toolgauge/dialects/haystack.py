@@ -6,17 +6,27 @@ leaves the span's status unset: its output says so, and the answer in the model'
 
 from collections.abc import Iterator
 
-from toolgauge.model.content import Content, Recorded
-from toolgauge.model.json import Json, Value
-from toolgauge.model.observations import AgentRun, CallError, CallExecuted, ModelCall, Observation, ToolsOffered
+from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    MessageSeen,
+    ModelCall,
+    Observation,
+    ToolsOffered,
+)
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import values
-from toolgauge.recognize.conventions import content, names
-from toolgauge.recognize.conventions.tools import call_error
-from toolgauge.recognize.haystack.messages import answers, decoded, received, user_text, written
-from toolgauge.recognize.langchain.answers import OTHER_ERROR
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions import call_error
+from toolgauge.recognize.langchain import OTHER_ERROR
+from toolgauge.recognize.literals import CLASS, parse_repr
 from toolgauge.recognize.messages import DefinitionReader
+from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, result
 
 AGENT_RUN = "haystack.agent.run"
 STEP_MODEL = "haystack.agent.step.llm"
@@ -32,6 +42,11 @@ COMPONENT_TYPE = "haystack.component.type"
 
 _PREFIX = "haystack."
 _AGENT = "Agent"
+
+# A repr costs many times as much as JSON to read.
+_MAX_REPR = 250_000
+_REPR_KEYS = {"ToolCall": "tool_call", "ToolCallResult": "tool_call_result"}
+_ROLES = ("system", "user", "assistant", "tool")
 
 
 class Haystack:
@@ -50,13 +65,13 @@ class Haystack:
         """Claim Haystack's spans, unless a tracer of somebody else's wrote them in the conventions."""
         if isinstance(record, LogRecord) or not record.name.startswith(_PREFIX):
             return False
-        return names.OPERATION not in record.attributes
+        return conventions.OPERATION not in record.attributes
 
     def read(self, record: Record) -> Iterator[Observation]:
         """Yield what the span says."""
         if isinstance(record, LogRecord):
             return
-        yield from content.conversation(record.attributes)
+        yield from conventions.conversation(record.attributes)
         if record.name in TOOL_SPANS:
             yield from _tool(record)
         elif record.name == STEP_MODEL:
@@ -66,7 +81,7 @@ class Haystack:
         elif record.name == AGENT_RUN:
             yield AgentRun(agent=None)
             yield from self._offered(record.attributes.get(AGENT_TOOLS))
-            yield from user_text(decoded(record.attributes.get("haystack.agent.input")).get("messages"))
+            yield from _user_text(_decoded_messages(record.attributes.get("haystack.agent.input")).get("messages"))
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute; Haystack hides none."""
@@ -78,18 +93,18 @@ class Haystack:
         if kind.rpartition(".")[2].endswith(_AGENT):
             yield AgentRun(agent=values.as_str(span.attributes.get(COMPONENT_NAME)))
             return
-        output = decoded(span.attributes.get("haystack.component.output"))
+        output = _decoded_messages(span.attributes.get("haystack.component.output"))
         if "replies" in output:
             yield from self._model(span, "haystack.component")
         else:
-            yield from answers(output.get("tool_messages"))
+            yield from _answers_to_calls(output.get("tool_messages"))
 
     def _model(self, span: Span, prefix: str) -> Iterator[Observation]:
         yield ModelCall()
-        given = decoded(span.attributes.get(prefix + ".input"))
+        given = _decoded_messages(span.attributes.get(prefix + ".input"))
         yield from self._offered(given.get("tools"))
-        yield from received(given.get("messages"))
-        yield from written(decoded(span.attributes.get(prefix + ".output")).get("replies"))
+        yield from _received(given.get("messages"))
+        yield from _written(_decoded_messages(span.attributes.get(prefix + ".output")).get("replies"))
 
     def _offered(self, value: Value) -> Iterator[ToolsOffered]:
         tools = list(_definitions(_decoded(value)))
@@ -123,7 +138,7 @@ def _tool(span: Span) -> Iterator[Observation]:
     name = values.as_str(attributes.get(TOOL_NAME))
     if name is None:
         # One span for all calls of a step: the calls themselves are the model's.
-        yield from answers(decoded(output).get("tool_messages"))
+        yield from _answers_to_calls(_decoded_messages(output).get("tool_messages"))
         return
     told = values.result(output)
     yield CallExecuted(
@@ -141,3 +156,115 @@ def _told_error(told: Content) -> CallError | None:
     if len(opened) == 1 and isinstance(message, str):
         return CallError(kind=OTHER_ERROR, message=message)
     return None
+
+
+# Reads Haystack's chat messages: what a model was given and wrote, and what tools answered.
+#
+# Arrives: a content tag. It is JSON of dataclasses or, where something in it was no JSON, the Python repr of all of it.
+# Leaves: observations.
+
+
+def _decoded_messages(value: Value) -> JsonObject:
+    """Decode a content tag, empty when it cannot be."""
+    read = content(value)
+    match read:
+        case Recorded(value=found):
+            return as_object(found)
+        case Unparsed(text, "unparsable") if len(text) <= _MAX_REPR:
+            try:
+                return as_object(parse_repr(text))
+            except ValueError:
+                return {}
+        case Unparsed() | NotRecorded():
+            return {}
+
+
+def _received(messages: Json) -> Iterator[Observation]:
+    """Read a model's input: instructions, the newest user text, and answers to calls."""
+    read = [as_object(item) for item in as_list(messages)]
+    for message in read:
+        if _role(message) == "system" and (text := _text(message)):
+            yield MessageSeen(role="system", text=text)
+        yield from _answers(message)
+    yield from _user_text(messages)
+
+
+def _user_text(messages: Json) -> Iterator[MessageSeen]:
+    """Read the newest text of the user."""
+    for item in reversed(as_list(messages)):
+        message = as_object(item)
+        if _role(message) == "user" and (text := _text(message)):
+            yield MessageSeen(role="user", text=text)
+            return
+
+
+def _written(replies: Json) -> Iterator[Observation]:
+    """Read a model's output: the calls that it asks for, and its text."""
+    texts: list[str] = []
+    position = 0
+    for item in as_list(replies):
+        if isinstance(item, str):
+            texts.append(item)
+        message = as_object(item)
+        for part in _parts(message):
+            request = _request(as_object(part.get("tool_call")), position)
+            if request is not None:
+                yield request
+                position += 1
+        texts.append(_text(message))
+    if text := "\n".join(filter(None, texts)):
+        yield MessageSeen(role="assistant", text=text)
+
+
+def _answers_to_calls(messages: Json) -> Iterator[CallAnswered]:
+    """Read what tools answered."""
+    for item in as_list(messages):
+        yield from _answers(as_object(item))
+
+
+def _answers(message: JsonObject) -> Iterator[CallAnswered]:
+    for part in _parts(message):
+        told = part.get("tool_call_result")
+        if not isinstance(told, dict):
+            continue
+        origin = as_object(told.get("origin"))
+        call_id, name, said = as_str(origin.get("id")), as_str(origin.get("tool_name")), told.get("result")
+        if call_id is None and name is None:
+            continue
+        failed = told.get("error") is True
+        yield CallAnswered(
+            call_id=call_id,
+            name=name,
+            result=result(said) if isinstance(said, str) else Recorded(said),
+            error=CallError(kind=OTHER_ERROR, message=said if isinstance(said, str) else "") if failed else None,
+        )
+
+
+def _request(call: JsonObject, position: int) -> CallRequested | None:
+    name = as_str(call.get("tool_name"))
+    if name is None:
+        return None
+    told = call.get("arguments")
+    written_arguments: Content = NOT_RECORDED if told is None else arguments(told)
+    return CallRequested(position=position, name=name, call_id=as_str(call.get("id")), arguments=written_arguments)
+
+
+def _role(message: JsonObject) -> str:
+    told = as_str(message.get("role", message.get("_role"))) or ""
+    # An enumeration's member keeps its class's name where it was written as text.
+    role = told.rpartition(".")[2].lower()
+    return role if role in _ROLES else ""
+
+
+def _parts(message: JsonObject) -> Iterator[JsonObject]:
+    for item in as_list(message.get("content", message.get("_content"))):
+        part = as_object(item)
+        key = _REPR_KEYS.get(as_str(part.get(CLASS)) or "")
+        yield part if key is None else {key: part}
+
+
+def _text(message: JsonObject) -> str:
+    said = message.get("content", message.get("_content"))
+    if isinstance(said, str):
+        return said
+    return "\n".join(text for part in _parts(message) if (text := as_str(part.get("text"))))

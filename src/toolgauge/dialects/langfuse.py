@@ -21,10 +21,8 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import values
-from toolgauge.recognize.langchain import messages, runs
-from toolgauge.recognize.langchain.answers import OTHER_ERROR, is_control_flow, node_answers, tool_answer
-from toolgauge.recognize.langchain.invalid_tool import as_requested
+from toolgauge.recognize import langchain, values
+from toolgauge.recognize.langchain import OTHER_ERROR, as_requested, is_control_flow, node_answers, tool_answer
 from toolgauge.recognize.messages import DefinitionReader
 
 TYPE = "langfuse.observation.type"
@@ -87,8 +85,8 @@ class Langfuse:
         given, tools = _given(_decoded(span.attributes.get(INPUT)))
         if tools and (offered := self._definitions.read(tools)):
             yield ToolsOffered(tools=offered)
-        yield from messages.received(given)
-        yield from messages.written(_output(span.attributes.get(OUTPUT)), agent)
+        yield from langchain.received(given)
+        yield from langchain.written(_output(span.attributes.get(OUTPUT)), agent)
 
 
 def _conversation(span: Span) -> Iterator[ConversationSeen]:
@@ -180,7 +178,7 @@ def _given(value: Json) -> tuple[list[Json], list[Json]]:
     told = values.as_object(value)
     tools = [*values.as_list(told.get("tools")), *values.as_list(told.get("functions"))]
     given: list[Json] = []
-    for item in messages.batch(told.get("messages", told.get("input", value))) or _text_message(value):
+    for item in langchain.batch(told.get("messages", told.get("input", value))) or _text_message(value):
         definition = _definition(item)
         if definition is None:
             given.append(item)
@@ -210,7 +208,7 @@ def _output(value: Value) -> Sequence[JsonObject]:
     if isinstance(found, list):
         return [values.as_object(item) for item in found]
     told = values.as_object(found)
-    return messages.generated(told) or ([told] if told else [])
+    return langchain.generated(told) or ([told] if told else [])
 
 
 # --- agents, chains and the rest
@@ -236,7 +234,7 @@ def _unusable(output: Value) -> Iterator[Observation]:
         update = values.as_object(opened.get("update")) or opened
         # Earlier messages may be the history of other turns.
         for message in map(values.as_object, values.as_list(update.get("messages"))[-1:]):
-            yield from messages.rejected(message, None, len(values.as_list(message.get("tool_calls"))))
+            yield from langchain.rejected(message, None, len(values.as_list(message.get("tool_calls"))))
 
 
 def _agent_run(span: Span, *, labelled: bool) -> AgentRun | None:
@@ -245,7 +243,7 @@ def _agent_run(span: Span, *, labelled: bool) -> AgentRun | None:
         if (value := _metadata(span, key)) is not None:
             metadata[key] = value
     if metadata:
-        return runs.agent_run(span.name, metadata, labelled=labelled)
+        return langchain.agent_run(span.name, metadata, labelled=labelled)
     return AgentRun(agent=span.name) if labelled else None
 
 

@@ -12,13 +12,10 @@ from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import CallError, CallExecuted, ConversationSeen, ModelCall, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import provider_messages, values
-from toolgauge.recognize.conventions import content, names
-from toolgauge.recognize.conventions.reader import ConventionsReader
-from toolgauge.recognize.conventions.tools import call_id
-from toolgauge.recognize.langchain import messages, runs
-from toolgauge.recognize.langchain.answers import OTHER_ERROR, Answer, is_control_flow, node_answers, tool_answer
-from toolgauge.recognize.langchain.invalid_tool import as_requested
+from toolgauge.recognize import conventions, langchain, provider_messages, values
+from toolgauge.recognize.conventions import call_id
+from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.langchain import OTHER_ERROR, Answer, as_requested, is_control_flow, node_answers, tool_answer
 
 KIND = "langsmith.span.kind"
 NAME = "langsmith.trace.name"
@@ -76,13 +73,13 @@ class LangSmith:
         agent = _agent(span)
         yield ModelCall(agent=agent)
         given = _decoded(span.attributes.get(PROMPT))
-        yield from self._conventions.offered(span.attributes.get(names.DEFINITIONS) or _tools(given))
-        yield from messages.received(provider_messages.given(given))
-        yield from messages.written(provider_messages.written(_decoded(span.attributes.get(COMPLETION))), agent)
+        yield from self._conventions.offered(span.attributes.get(conventions.DEFINITIONS) or _tools(given))
+        yield from langchain.received(provider_messages.given(given))
+        yield from langchain.written(provider_messages.written(_decoded(span.attributes.get(COMPLETION))), agent)
 
 
 def _conversation(span: Span) -> Iterator[ConversationSeen]:
-    found = tuple(content.conversation(span.attributes))
+    found = tuple(conventions.conversation(span.attributes))
     yield from found
     if found:
         return
@@ -113,13 +110,13 @@ def _tool(span: Span) -> CallExecuted:
     answer = _answer(attributes.get(COMPLETION))
     error = _error(span)
     return CallExecuted(
-        name=values.as_str(attributes.get(names.TOOL_NAME)) or values.as_str(attributes.get(NAME)) or span.name,
+        name=values.as_str(attributes.get(conventions.TOOL_NAME)) or values.as_str(attributes.get(NAME)) or span.name,
         call_id=call_id(attributes) or answer.call_id,
         arguments=_arguments(attributes.get(PROMPT)),
         # A run that raised has outputs all the same: an empty object.
         result=NOT_RECORDED if error is not None and answer.result == Recorded({}) else answer.result,
         error=error or answer.error,
-        agent=_agent(span) or values.as_str(attributes.get(names.AGENT)),
+        agent=_agent(span) or values.as_str(attributes.get(conventions.AGENT)),
     )
 
 
@@ -169,7 +166,7 @@ def _enclosing(span: Span) -> Iterator[Observation]:
     for key in _RUN_METADATA:
         if value := values.as_str(span.attributes.get(METADATA + key)):
             metadata[key] = value
-    run = runs.agent_run(span.name, metadata, labelled=False)
+    run = langchain.agent_run(span.name, metadata, labelled=False)
     if run is not None:
         yield run
     else:

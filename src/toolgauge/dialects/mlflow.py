@@ -6,10 +6,11 @@ is the span's. Asked to, MLflow writes the GenAI conventions instead; what its i
 
 from collections.abc import Iterator
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.content import Recorded
-from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.content import Content, Recorded
+from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     AgentRun,
     CallError,
@@ -22,16 +23,12 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import provider_messages, values
-from toolgauge.recognize.conventions.names import EXECUTE, OPERATION, RESULT
-from toolgauge.recognize.conventions.reader import ConventionsReader
-from toolgauge.recognize.conventions.tools import executed
-from toolgauge.recognize.langchain import messages, runs
-from toolgauge.recognize.langchain.answers import OTHER_ERROR, is_control_flow, node_answers, tool_answer
-from toolgauge.recognize.langchain.invalid_tool import as_requested
+from toolgauge.recognize import langchain, provider_messages, values
+from toolgauge.recognize.conventions import EXECUTE, OPERATION, RESULT, executed
+from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.langchain import OTHER_ERROR, Answer, as_requested, is_control_flow, node_answers, tool_answer
 from toolgauge.recognize.messages import DefinitionReader
-from toolgauge.recognize.mlflow.chunks import completed
-from toolgauge.recognize.mlflow.tools import INPUTS, OUTPUTS, Call, decoded, llamaindex_step, read_call, text
+from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, plain, result
 
 TYPE = "mlflow.spanType"
 TOOLS = "mlflow.chat.tools"
@@ -44,6 +41,34 @@ _SCOPE = "mlflow."
 _METADATA_SESSIONS = ("session_id", "conversation_id", "thread_id")
 _CHAIN = "CHAIN"
 _MODELS = ("CHAT_MODEL", "LLM")
+
+_INPUTS = "mlflow.spanInputs"
+_OUTPUTS = "mlflow.spanOutputs"
+
+_NAMES = ("tool_name", "gen_ai.tool.name")
+_CALL_IDS = ("tool_call_id", "tool_id", "gen_ai.tool.call.id")
+_PREFIX = "execute_tool "
+# Pydantic AI's calls go through one manager, whose method names the span.
+_MANAGER = "ToolManager."
+# LlamaIndex's spans are named after the method, whatever class the tool has.
+_STEP = ".call_tool"
+_METHODS = (".call", ".acall", ".__call__")
+
+_EVENT = "mlflow.chunk.item."
+_VALUE = "mlflow.chunk.value"
+# Most chunks hold a word of text; only those with a piece of a call are worth parsing.
+_HAS_CALL = '"function"'
+_MAX_CALLS = 1000
+_MAX_CHUNKS = 100_000
+
+
+class _Call(Struct, frozen=True, kw_only=True):
+    """What a tool span says."""
+
+    name: str
+    call_id: str | None
+    arguments: Content
+    answer: Answer
 
 
 class MLflow:
@@ -71,12 +96,12 @@ class MLflow:
             return
         metadata = _object(record.attributes.get(METADATA))
         yield from _conversation(record, metadata)
-        kind = text(record.attributes.get(TYPE))
+        kind = _text(record.attributes.get(TYPE))
         if kind is None:
             yield from self._converted(record, metadata)
         elif kind == "TOOL":
             if COMPONENT not in record.attributes:
-                yield as_requested(_tool(record, read_call(record), metadata))
+                yield as_requested(_tool(record, _read_call(record), metadata))
         elif kind in _MODELS:
             yield from self._model(record, metadata)
         else:
@@ -87,7 +112,7 @@ class MLflow:
         value = record.attributes.get(key)
         if value is None:
             return _object(record.attributes.get(METADATA)).get(key)
-        return text(value) or value
+        return _text(value) or value
 
     def _converted(self, span: Span, metadata: JsonObject) -> Iterator[Observation]:
         operation = span.attributes.get(OPERATION)
@@ -101,17 +126,17 @@ class MLflow:
             yield from self._conventions.read_span(span)
 
     def _model(self, span: Span, metadata: JsonObject) -> Iterator[Observation]:
-        agent = runs.agent_name(metadata)
+        agent = langchain.agent_name(metadata)
         yield ModelCall(agent=agent)
-        given = decoded(span.attributes.get(INPUTS))
+        given = _decoded(span.attributes.get(_INPUTS))
         offered = self._definitions.read(span.attributes.get(TOOLS))
         if not offered:
             offered = self._definitions.read(values.as_object(given).get("tools"))
         if offered:
             yield ToolsOffered(tools=offered)
-        yield from messages.received(provider_messages.given(given))
-        written = provider_messages.written(decoded(span.attributes.get(OUTPUTS)))
-        yield from messages.written(completed(span, written), agent)
+        yield from langchain.received(provider_messages.given(given))
+        written = provider_messages.written(_decoded(span.attributes.get(_OUTPUTS)))
+        yield from langchain.written(_joined_chunks(span, written), agent)
 
 
 def _object(value: Value) -> JsonObject:
@@ -121,7 +146,7 @@ def _object(value: Value) -> JsonObject:
 
 def _conversation(span: Span, metadata: JsonObject) -> Iterator[ConversationSeen]:
     for key in SESSIONS:
-        if session := text(span.attributes.get(key)):
+        if session := _text(span.attributes.get(key)):
             yield ConversationSeen(conversation_id=session, rank=1)
             return
     for key in _METADATA_SESSIONS:
@@ -130,14 +155,14 @@ def _conversation(span: Span, metadata: JsonObject) -> Iterator[ConversationSeen
             return
 
 
-def _tool(span: Span, call: Call, metadata: JsonObject) -> CallExecuted:
+def _tool(span: Span, call: _Call, metadata: JsonObject) -> CallExecuted:
     return CallExecuted(
         name=call.name,
         call_id=call.call_id or call.answer.call_id,
         arguments=call.arguments,
         result=call.answer.result,
         error=_error(span) or call.answer.error,
-        agent=runs.agent_name(metadata),
+        agent=langchain.agent_name(metadata),
     )
 
 
@@ -145,10 +170,10 @@ def _completed(call: CallExecuted, span: Span, metadata: JsonObject) -> CallExec
     answer = tool_answer(span.attributes.get(RESULT))
     return replace(
         call,
-        call_id=call.call_id or text(span.attributes.get("tool_call_id")) or answer.call_id,
+        call_id=call.call_id or _text(span.attributes.get("tool_call_id")) or answer.call_id,
         result=answer.result,
         error=call.error or answer.error,
-        agent=call.agent or runs.agent_name(metadata),
+        agent=call.agent or langchain.agent_name(metadata),
     )
 
 
@@ -158,13 +183,13 @@ def _error(span: Span) -> CallError | None:
     kind, message = OTHER_ERROR, span.status_message
     for event in span.events:
         if event.name == "exception":
-            kind = text(event.attributes.get("exception.type")) or kind
-            message = text(event.attributes.get("exception.message")) or message
+            kind = _text(event.attributes.get("exception.type")) or kind
+            message = _text(event.attributes.get("exception.message")) or message
     return None if is_control_flow(kind) else CallError(kind=kind, message=message)
 
 
 def _enclosing(span: Span, metadata: JsonObject, *, labelled: bool) -> Iterator[Observation]:
-    step = llamaindex_step(span)
+    step = _llamaindex_step(span)
     run = _agent_run(span, metadata, labelled=labelled)
     if step is not None:
         yield _tool(span, step, metadata)
@@ -172,16 +197,174 @@ def _enclosing(span: Span, metadata: JsonObject, *, labelled: bool) -> Iterator[
         yield run
         yield from _question(span)
     else:
-        yield from node_answers(span.attributes.get(INPUTS), span.attributes.get(OUTPUTS))
+        yield from node_answers(span.attributes.get(_INPUTS), span.attributes.get(_OUTPUTS))
 
 
 def _agent_run(span: Span, metadata: JsonObject, *, labelled: bool) -> AgentRun | None:
     if metadata:
-        return runs.agent_run(span.name, metadata, labelled=labelled)
+        return langchain.agent_run(span.name, metadata, labelled=labelled)
     return AgentRun(agent=span.name) if labelled else None
 
 
 def _question(span: Span) -> Iterator[Observation]:
-    given = decoded(span.attributes.get(INPUTS))
+    given = _decoded(span.attributes.get(_INPUTS))
     if isinstance(given, str) and given:
         yield MessageSeen(role="user", text=given)
+
+
+# Reads tool spans: each of MLflow's integrations puts the call in its own place.
+#
+# Arrives: a span of type `TOOL`. Leaves: its name, id, arguments and result. What an integration wraps is told by what
+# it writes beside it: a user's own tool may have an argument `call` or `tool_args`.
+
+
+def _read_call(span: Span) -> _Call:
+    """Read the call that the span is."""
+    given = _decoded(span.attributes.get(_INPUTS))
+    told = as_object(given)
+    if span.name.startswith(_MANAGER) and (call := _managed(told)):
+        return _Call(
+            name=as_str(call.get("tool_name")) or span.name,
+            call_id=as_str(call.get("tool_call_id")),
+            arguments=arguments(call.get("args")),
+            answer=tool_answer(span.attributes.get(_OUTPUTS)),
+        )
+    if span.name.endswith(_METHODS) and (call := _of_llamaindex(span, told)):
+        return call
+    if set(told) == {"tool_name", "tool_args"} and told["tool_name"] == span.name:  # CrewAI
+        return _Call(
+            name=span.name, call_id=None, arguments=arguments(told["tool_args"]), answer=_in_result(span, wrapped=True)
+        )
+    named = _first(span, _NAMES)
+    return _Call(
+        name=named or span.name.removeprefix(_PREFIX),
+        call_id=_first(span, _CALL_IDS),
+        arguments=arguments(span.attributes.get(_INPUTS)),
+        answer=_in_result(span, wrapped="tool_id" in span.attributes),
+    )
+
+
+def _decoded(value: Value) -> Json:
+    """Decode an attribute; `None` when it is missing or no JSON."""
+    read = content(value)
+    return read.value if isinstance(read, Recorded) else None
+
+
+def _text(value: Value) -> str | None:
+    """Return a text without the quotes of its JSON."""
+    if isinstance(value, str) and value.startswith('"'):
+        read = parse_text(value)
+        return as_str(read.value) if isinstance(read, Recorded) and isinstance(read.value, str) else value
+    return as_str(value)
+
+
+def _first(span: Span, keys: tuple[str, ...]) -> str | None:
+    return next((found for key in keys if (found := _text(span.attributes.get(key)))), None)
+
+
+def _managed(told: JsonObject) -> JsonObject:
+    validated = as_object(told.get("validated"))
+    return as_object(told.get("call")) or as_object(validated.get("call"))
+
+
+def _llamaindex_step(span: Span) -> _Call | None:
+    """Read the step of a LlamaIndex agent that runs a tool; it alone tells the call's id, and the name when it failed."""
+    if not span.name.endswith(_STEP):
+        return None
+    event = as_object(as_object(_decoded(span.attributes.get(_INPUTS))).get("ev"))
+    name, call_id = as_str(event.get("tool_name")), as_str(event.get("tool_id"))
+    if name is None or call_id is None:
+        return None
+    output = as_object(as_object(_decoded(span.attributes.get(_OUTPUTS))).get("tool_output"))
+    given = arguments(plain(event.get("tool_kwargs")))
+    return _Call(name=name, call_id=call_id, arguments=given, answer=_llamaindex_answer(output))
+
+
+def _of_llamaindex(span: Span, told: JsonObject) -> _Call | None:
+    """Read the tool itself, whose output repeats name and arguments; without one only its step can name it."""
+    output = as_object(_decoded(span.attributes.get(_OUTPUTS)))
+    is_output = "raw_input" in output
+    if not is_output and not (set(told) == {"kwargs"} and span.status == "error"):
+        return None
+    given = as_object(output.get("raw_input")).get("kwargs") if is_output else told["kwargs"]
+    return _Call(
+        name=as_str(output.get("tool_name")) or "",
+        call_id=None,
+        arguments=Recorded(as_object(given)),
+        answer=_llamaindex_answer(output),
+    )
+
+
+def _llamaindex_answer(output: JsonObject) -> Answer:
+    if not output:
+        return Answer()
+    said = "\n".join(filter(None, (as_str(as_object(block).get("text")) for block in as_list(output.get("blocks")))))
+    if output.get("is_error") is True:
+        return Answer(result=result(said), error=CallError(kind=OTHER_ERROR, message=said))
+    raw = output.get("raw_output")
+    value = said if raw is None else raw
+    return Answer(result=result(value) if isinstance(value, str) else Recorded(value))
+
+
+def _in_result(span: Span, *, wrapped: bool) -> Answer:
+    """Read the result, of two integrations from inside `{"result": ...}`."""
+    value = span.attributes.get(_OUTPUTS)
+    told = as_object(_decoded(value)) if wrapped else {}
+    if list(told) != ["result"]:
+        return tool_answer(value)
+    inner = told["result"]
+    return Answer(result=result(inner) if isinstance(inner, str) else Recorded(inner))
+
+
+# Reads the calls that a model streamed: MLflow keeps each chunk as an event, but leaves the calls out of the whole.
+#
+# Arrives: the span of a model call in OpenAI's form. Leaves: the messages of its output, completed. Without this a
+# streamed call that no tool took up would be lost.
+
+
+class _Streamed(Struct):
+    """A call of which pieces have come so far."""
+
+    call_id: str = ""
+    name: str = ""
+    arguments: list[str] = []
+
+
+def _joined_chunks(span: Span, written: list[JsonObject]) -> list[JsonObject]:
+    """Return the messages with the streamed calls, where they tell of no call themselves."""
+    if any(message.get("tool_calls") for message in written):
+        return written
+    calls = _streamed_calls(span)
+    if not calls:
+        return written
+    asking: JsonObject = {"role": "assistant", "tool_calls": [*calls]}
+    return [*written, asking]
+
+
+def _streamed_calls(span: Span) -> list[JsonObject]:
+    streamed: dict[int, _Streamed] = {}
+    for event in span.events[:_MAX_CHUNKS]:
+        value = event.attributes.get(_VALUE) if event.name.startswith(_EVENT) else None
+        if isinstance(value, str) and _HAS_CALL in value:
+            _take(value, streamed)
+    return [
+        {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": "".join(call.arguments)}}
+        for _, call in sorted(streamed.items())
+    ]
+
+
+def _take(chunk: str, streamed: dict[int, _Streamed]) -> None:
+    read = content(chunk)
+    choices = as_list(as_object(read.value).get("choices")) if isinstance(read, Recorded) else []
+    first = as_object(choices[0]) if choices else {}
+    # What other choices write are alternatives.
+    pieces = as_list(as_object(first.get("delta")).get("tool_calls")) if first.get("index") in (None, 0) else []
+    for piece in map(as_object, pieces):
+        index = piece.get("index")
+        if not isinstance(index, int) or (index not in streamed and len(streamed) >= _MAX_CALLS):
+            continue
+        call = streamed.setdefault(index, _Streamed())
+        function = as_object(piece.get("function"))
+        call.call_id = call.call_id or as_str(piece.get("id")) or ""
+        call.name = call.name or as_str(function.get("name")) or ""
+        call.arguments.append(as_str(function.get("arguments")) or "")

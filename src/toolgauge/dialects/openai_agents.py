@@ -14,10 +14,9 @@ from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import AgentRun, CallExecuted, ModelCall, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
-from toolgauge.recognize import values
-from toolgauge.recognize.conventions import content, names, tools
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.literals import CLASS, parse_repr
 from toolgauge.recognize.messages import Message, read_messages
-from toolgauge.recognize.reprs import CLASS, parse_repr
 
 _SCOPE = "opentelemetry.instrumentation.openai_agents"
 # Traceloop's tracer has the same name; it sets none of these.
@@ -44,7 +43,11 @@ class OpenAIAgents:
 
     def claims(self, record: Record) -> bool:
         """Claim spans of this tracer that Traceloop did not write."""
-        if not isinstance(record, Span) or record.scope.name != _SCOPE or names.OPERATION not in record.attributes:
+        if (
+            not isinstance(record, Span)
+            or record.scope.name != _SCOPE
+            or conventions.OPERATION not in record.attributes
+        ):
             return False
         attributes = record.attributes
         return any(key in attributes for key in _OWN) and not any(key in attributes for key in _TRACELOOP)
@@ -54,24 +57,24 @@ class OpenAIAgents:
         if not isinstance(record, Span):
             return
         attributes = record.attributes
-        operation = attributes.get(names.OPERATION)
-        yield from content.conversation(attributes)
-        if operation == names.EXECUTE:
-            call = tools.executed(record, names.EXECUTE, None)
+        operation = attributes.get(conventions.OPERATION)
+        yield from conventions.conversation(attributes)
+        if operation == conventions.EXECUTE:
+            call = conventions.executed(record, conventions.EXECUTE, None)
             if call is not None:
                 yield replace(call, agent=None)
         elif operation == _HANDOFF:
             yield from _handoff(record)
-        elif operation == names.INVOKE:
-            yield AgentRun(agent=values.as_str(attributes.get(names.AGENT)))
-            yield from content.system(attributes.get(names.SYSTEM))
-            yield from content.newest_user_text(read_messages(attributes.get(names.INPUT), "user"))
-            yield from content.written_text(_written(attributes.get(names.OUTPUT)))
-        elif operation in names.MODEL_OPERATIONS:
+        elif operation == conventions.INVOKE:
+            yield AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
+            yield from conventions.system(attributes.get(conventions.SYSTEM))
+            yield from conventions.newest_user_text(read_messages(attributes.get(conventions.INPUT), "user"))
+            yield from conventions.written_text(_written(attributes.get(conventions.OUTPUT)))
+        elif operation in conventions.MODEL_OPERATIONS:
             yield ModelCall()
-            yield from content.system(attributes.get(names.SYSTEM))
-            yield from content.received(read_messages(attributes.get(names.INPUT), "user"))
-            yield from content.written(_written(attributes.get(names.OUTPUT)), None)
+            yield from conventions.system(attributes.get(conventions.SYSTEM))
+            yield from conventions.received(read_messages(attributes.get(conventions.INPUT), "user"))
+            yield from conventions.written(_written(attributes.get(conventions.OUTPUT)), None)
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute; none is hidden."""
@@ -84,7 +87,7 @@ def _handoff(span: Span) -> Iterator[Observation]:
     if target is not None:
         yield CallExecuted(
             name="transfer_to_" + _NOT_WORD.sub("_", target).lower(),
-            error=tools.call_error(span),
+            error=conventions.call_error(span),
             agent=values.as_str(span.attributes.get(_FROM)),
         )
 

@@ -1,7 +1,7 @@
 """Reads OpenInference: the spans of Arize's instrumentations and of whoever else sets its attributes.
 
 Arrives: a span with `openinference.span.kind`. Leaves: observations.
-What the envelope around a value looks like depends on the instrumentation; `recognize/openinference/` opens it.
+What the envelope around a value looks like depends on the instrumentation; `recognize/openinference_*.py` open it.
 """
 
 import re
@@ -19,26 +19,36 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize.langchain.answers import node_answers, refused_call
-from toolgauge.recognize.langchain.runs import agent_name
-from toolgauge.recognize.openinference import google_adk
-from toolgauge.recognize.openinference.agents import agent_run
-from toolgauge.recognize.openinference.automatic import made_by_itself
-from toolgauge.recognize.openinference.crewai import called_name, offered_tools, task_texts
-from toolgauge.recognize.openinference.definitions import DefinitionReader
-from toolgauge.recognize.openinference.histories import crew_history, haystack_history
-from toolgauge.recognize.openinference.instrumentation import instrumentation
-from toolgauge.recognize.openinference.messages import (
+from toolgauge.recognize import openinference_messages
+from toolgauge.recognize.langchain import agent_name, node_answers, refused_call
+from toolgauge.recognize.openinference_agents import (
+    agent_run,
+    called_name,
+    crew_history,
+    haystack_history,
+    instrumentation,
+    managed_agent_call,
+    offered_tools,
+    task_texts,
+)
+from toolgauge.recognize.openinference_messages import (
     answers,
     observed,
     read_messages,
     requests,
     texts,
     with_raw_output,
+    with_response,
 )
-from toolgauge.recognize.openinference.responses import with_response
-from toolgauge.recognize.openinference.smolagents import managed_agent_call
-from toolgauge.recognize.openinference.tools import INPUT, OUTPUT, call_answer, call_arguments, is_synthesized
+from toolgauge.recognize.openinference_tools import (
+    INPUT,
+    OUTPUT,
+    DefinitionReader,
+    call_answer,
+    call_arguments,
+    is_synthesized,
+    made_by_itself,
+)
 from toolgauge.recognize.values import as_object, as_str, content
 
 KIND = "openinference.span.kind"
@@ -193,8 +203,8 @@ def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observatio
     agent = agent_name(metadata) if source == "langchain" else None
     messages = read_messages(span.attributes)
     told = span.attributes.get(OUTPUT)
-    if google_adk.is_shared(span, source):
-        yield from google_adk.requested(messages, span.attributes)
+    if openinference_messages.is_shared_by_agent(span, source):
+        yield from openinference_messages.requested_in_run(messages, span.attributes)
     elif source == "google_genai" and (made := list(made_by_itself(told))):
         yield from made
     else:

@@ -10,16 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
-from toolgauge.model.json import Value
-from toolgauge.model.observations import AgentRun, CallError, CallExecuted, CallRequested, Observation
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import AgentRun, CallAnswered, CallError, CallExecuted, CallRequested, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import values
-from toolgauge.recognize.conventions import content, names, tools
-from toolgauge.recognize.conventions.reader import ConventionsReader
-from toolgauge.recognize.langchain.answers import is_control_flow, tool_answer
-from toolgauge.recognize.langchain.invalid_tool import as_requested
-from toolgauge.recognize.openlit.history import history
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.langchain import as_requested, is_control_flow, message_answer, rejected, tool_answer
+from toolgauge.recognize.literals import parse_fields
 
 SDK = "telemetry.sdk.name"
 AGENT_ID = "gen_ai.agent.id"
@@ -27,8 +25,8 @@ ERROR_MESSAGE = "gen_ai.framework.error.message"
 WORKFLOW = "gen_ai.workflow.name"
 WORKFLOW_OUTPUT = "gen_ai.workflow.output"
 # Some integrations still write the names of earlier releases.
-ARGUMENTS = (names.ARGUMENTS, "gen_ai.tool.args", "gen_ai.tool.input")
-RESULTS = (names.RESULT, "gen_ai.tool.output")
+ARGUMENTS = (conventions.ARGUMENTS, "gen_ai.tool.args", "gen_ai.tool.input")
+RESULTS = (conventions.RESULT, "gen_ai.tool.output")
 
 _SCOPE = "openlit"
 _GRAPH_SCOPE = "openlit.instrumentation.langgraph"
@@ -39,6 +37,12 @@ _UNNAMED = ("LangGraph", "CompiledStateGraph")
 _LIST = ", "
 _RAW = "raw"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+_TOLD = ("tool_call_id=", "'invalid_tool_call'")
+# What only a model's message has; a user's has none of it.
+_WRITTEN = ("tool_calls", "invalid_tool_calls", "usage_metadata")
+# Of a longer history the newest are read.
+_MAX_MESSAGES = 1_000
 
 
 class OpenLit:
@@ -57,10 +61,10 @@ class OpenLit:
     def claims(self, record: Record) -> bool:
         """Claim what OpenLIT's tracers and loggers wrote about models, tools and agents."""
         if isinstance(record, LogRecord):
-            return record.scope.name.startswith(_SCOPE) and record.event_name == names.DETAILS
+            return record.scope.name.startswith(_SCOPE) and record.event_name == conventions.DETAILS
         if record.scope.name.startswith(_LANGCHAIN_SCOPES) and record.name.startswith(_WORKFLOW):
             return True
-        return names.OPERATION in record.attributes and (
+        return conventions.OPERATION in record.attributes and (
             record.scope.name.startswith(_SCOPE) or record.attributes.get(SDK) == _SCOPE
         )
 
@@ -69,17 +73,17 @@ class OpenLit:
         if isinstance(record, LogRecord):
             yield from _requested(self._conventions.read(record))
             return
-        yield from content.conversation(record.attributes)
-        operation = values.as_str(record.attributes.get(names.OPERATION))
-        if operation == names.EXECUTE:
+        yield from conventions.conversation(record.attributes)
+        operation = values.as_str(record.attributes.get(conventions.OPERATION))
+        if operation == conventions.EXECUTE:
             if call := _executed(record):
                 yield as_requested(call)
         elif operation == _WORKFLOW or (operation is None and record.name.startswith(_WORKFLOW)):
             named = values.as_str(record.attributes.get(WORKFLOW)) or record.name.removeprefix(_WORKFLOW).strip()
             yield AgentRun(agent=_graph_name(named))
-        elif operation == names.INVOKE:
+        elif operation == conventions.INVOKE:
             yield from self._agent(record)
-        elif operation in names.MODEL_OPERATIONS:
+        elif operation in conventions.MODEL_OPERATIONS:
             yield from _requested(self._conventions.read_span(record))
             yield from _named_calls(record.attributes)
         else:
@@ -95,12 +99,12 @@ class OpenLit:
             if not (is_node and isinstance(seen, AgentRun)):
                 yield seen
         if not is_node:
-            yield from history(span.attributes.get(WORKFLOW_OUTPUT))
+            yield from _history(span.attributes.get(WORKFLOW_OUTPUT))
 
 
 def _is_graph_node(span: Span) -> bool:
     """Tell a node of a graph, which has no id but its name, from the graph, which is the agent."""
-    agent = span.attributes.get(names.AGENT)
+    agent = span.attributes.get(conventions.AGENT)
     return span.scope.name.startswith(_GRAPH_SCOPE) and agent == span.attributes.get(AGENT_ID)
 
 
@@ -113,7 +117,7 @@ def _graph_name(name: str) -> str | None:
 
 
 def _executed(span: Span) -> CallExecuted | None:
-    call = tools.executed(span, names.EXECUTE, None)
+    call = conventions.executed(span, conventions.EXECUTE, None)
     if call is None:
         return None
     attributes = span.attributes
@@ -172,12 +176,12 @@ def _as_written(arguments: Content) -> Content:
 
 def _named_calls(attributes: Mapping[str, Value]) -> Iterator[CallRequested]:
     """Read the requested calls by name where messages are not captured: names and ids are lists in one text."""
-    named, ids = attributes.get(names.TOOL_NAME), attributes.get(names.CALL_ID)
-    if names.OUTPUT in attributes or not isinstance(named, str) or not named:
+    named, ids = attributes.get(conventions.TOOL_NAME), attributes.get(conventions.CALL_ID)
+    if conventions.OUTPUT in attributes or not isinstance(named, str) or not named:
         return
     called = named.split(_LIST)
     found = ids.split(_LIST) if isinstance(ids, str) else []
-    told = attributes.get(names.ARGUMENTS) if len(called) == 1 else None
+    told = attributes.get(conventions.ARGUMENTS) if len(called) == 1 else None
     for position, name in enumerate(called):
         yield CallRequested(
             position=position,
@@ -185,3 +189,52 @@ def _named_calls(attributes: Mapping[str, Value]) -> Iterator[CallRequested]:
             call_id=found[position] if len(found) == len(called) and found[position] else None,
             arguments=values.arguments(told),
         )
+
+
+# Reads the messages that OpenLIT keeps of a LangChain run, for what no other span has.
+#
+# Arrives: `{"messages": ["content='..' tool_call_id='..'", ..]}`, messages as Python shows them and without their class.
+# Leaves: answers to calls that were refused before a tool ran, and calls whose arguments LangChain could not read.
+
+
+def _history(output: Value) -> Iterator[Observation]:
+    """Read the newest turn: what came before it, other traces have told."""
+    if not isinstance(output, str) or not any(mark in output for mark in _TOLD):
+        return
+    read = values.parse_text(output)
+    messages = values.as_list(values.as_object(read.value).get("messages")) if isinstance(read, Recorded) else []
+    newest = _newest_turn(messages)
+    position = 0
+    for message in newest:
+        if "tool_call_id" in message:
+            yield from _answer(message)
+            continue
+        for call in rejected(message, None, position):
+            yield call
+            position += 1
+
+
+def _newest_turn(messages: list[Json]) -> list[JsonObject]:
+    turn: list[JsonObject] = []
+    for message in reversed(messages[-_MAX_MESSAGES:]):
+        fields = _fields(message)
+        if "tool_call_id" not in fields and not any(fields.get(key) for key in _WRITTEN):
+            break
+        turn.append(fields)
+    return turn[::-1]
+
+
+def _fields(message: Json) -> JsonObject:
+    if not isinstance(message, str):
+        return {}
+    try:
+        return parse_fields(message)
+    except ValueError:
+        return {}
+
+
+def _answer(message: JsonObject) -> Iterator[CallAnswered]:
+    told = message_answer(message)
+    name = values.as_str(message.get("name"))
+    if told.call_id is not None or name is not None:
+        yield CallAnswered(call_id=told.call_id, name=name, result=told.result, error=told.error)

@@ -14,9 +14,8 @@ from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, CallAnswered, CallError, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
-from toolgauge.recognize import values
-from toolgauge.recognize.conventions import content, names, tools
-from toolgauge.recognize.conventions.reader import ConventionsReader
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions_reader import ConventionsReader
 
 _SCOPE = "pydantic-ai"
 _ARGUMENTS = "tool_arguments"
@@ -51,29 +50,31 @@ class PydanticAI:
         if record.scope.name != _SCOPE:
             return False
         if not isinstance(record, Span):
-            return record.event_name == names.TOOL_MESSAGE
+            return record.event_name == conventions.TOOL_MESSAGE
         attributes = record.attributes
         if any(key in attributes for key in (_ARGUMENTS, _RESULT, _EVENTS)):
             return True
-        if names.OPERATION not in attributes:
+        if conventions.OPERATION not in attributes:
             return record.name in (_AGENT_SPAN, _TOOL_SPAN)
-        return _OFFER in attributes and names.DEFINITIONS not in attributes
+        return _OFFER in attributes and conventions.DEFINITIONS not in attributes
 
     def read(self, record: Record) -> Iterator[Observation]:
         """Read one span."""
         attributes = record.attributes
-        yield from content.conversation(attributes)
+        yield from conventions.conversation(attributes)
         if not isinstance(record, Span):
             yield from map(_with_refusal, self._conventions.read_log(record))
             return
-        operation = attributes.get(names.OPERATION)
-        if operation == names.EXECUTE or (operation is None and record.name == _TOOL_SPAN):
+        operation = attributes.get(conventions.OPERATION)
+        if operation == conventions.EXECUTE or (operation is None and record.name == _TOOL_SPAN):
             yield from _executed(record)
         elif operation is None and record.name == _AGENT_SPAN:
-            yield AgentRun(agent=values.as_str(attributes.get(names.AGENT)) or values.as_str(attributes.get(_AGENT)))
+            yield AgentRun(
+                agent=values.as_str(attributes.get(conventions.AGENT)) or values.as_str(attributes.get(_AGENT))
+            )
         else:
             yield from self._conventions.read_span(record)
-            if operation in names.MODEL_OPERATIONS:
+            if operation in conventions.MODEL_OPERATIONS:
                 yield from self._beside(record)
 
     def attribute(self, record: Record, key: str) -> Value:
@@ -83,18 +84,18 @@ class PydanticAI:
     def _beside(self, span: Span) -> Iterator[Observation]:
         """Read what a model's span has in keys of its own where it lacks those of the conventions."""
         attributes = span.attributes
-        if names.DEFINITIONS not in attributes:
+        if conventions.DEFINITIONS not in attributes:
             read = values.content(attributes.get(_OFFER))
             offer = values.as_object(read.value) if isinstance(read, Recorded) else {}
             yield from self._conventions.offered(offer.get(_FUNCTION_TOOLS))
-        if names.INPUT in attributes or names.OUTPUT in attributes:
+        if conventions.INPUT in attributes or conventions.OUTPUT in attributes:
             return
-        agent = values.as_str(attributes.get(names.AGENT))
+        agent = values.as_str(attributes.get(conventions.AGENT))
         read = values.content(attributes.get(_EVENTS))
         for told in values.as_list(read.value)[-_MAX_EVENTS:] if isinstance(read, Recorded) else []:
             event = values.as_object(told)
             name = values.as_str(event.get("event.name")) or ""
-            yield from map(_with_refusal, content.message_event(name, event, agent))
+            yield from map(_with_refusal, conventions.message_event(name, event, agent))
 
 
 def _with_refusal(said: Observation) -> Observation:
@@ -110,7 +111,7 @@ def _refused(answer: CallAnswered) -> CallError | None:
 
 
 def _executed(span: Span) -> Iterator[Observation]:
-    call = tools.executed(span, names.EXECUTE, None)
+    call = conventions.executed(span, conventions.EXECUTE, None)
     if call is None:
         return
     if isinstance(call.arguments, NotRecorded):

@@ -23,11 +23,10 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span, SpanEvent
-from toolgauge.recognize import values
-from toolgauge.recognize.conventions import content, names, tools
-from toolgauge.recognize.conventions.reader import ConventionsReader
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.messages import Message, read_messages
-from toolgauge.recognize.strands.blocks import message, opened
+from toolgauge.recognize.strands_blocks import message, opened
 
 _SCOPE = "strands."
 _SYSTEMS = ("gen_ai.system", "gen_ai.provider.name")
@@ -37,9 +36,9 @@ _AGENT_TOOLS = "gen_ai.agent.tools"
 _SCHEMA = "gen_ai.tool.json_schema"
 _DESCRIPTION = "gen_ai.tool.description"
 _ROLES = {
-    names.SYSTEM_MESSAGE: "system",
-    names.USER_MESSAGE: "user",
-    names.TOOL_MESSAGE: "tool",
+    conventions.SYSTEM_MESSAGE: "system",
+    conventions.USER_MESSAGE: "user",
+    conventions.TOOL_MESSAGE: "tool",
 }
 
 
@@ -57,7 +56,7 @@ class Strands:
 
     def claims(self, record: Record) -> bool:
         """Claim spans of Strands' own tracer."""
-        if not isinstance(record, Span) or names.OPERATION not in record.attributes:
+        if not isinstance(record, Span) or conventions.OPERATION not in record.attributes:
             return False
         attributes = record.attributes
         return (
@@ -70,13 +69,13 @@ class Strands:
         """Read one span."""
         if not isinstance(record, Span):
             return
-        yield from content.conversation(record.attributes)
-        operation = record.attributes.get(names.OPERATION)
-        if operation == names.EXECUTE:
+        yield from conventions.conversation(record.attributes)
+        operation = record.attributes.get(conventions.OPERATION)
+        if operation == conventions.EXECUTE:
             yield from _executed(record)
-        elif operation == names.INVOKE:
+        elif operation == conventions.INVOKE:
             yield from self._agent_run(record)
-        elif operation in names.MODEL_OPERATIONS:
+        elif operation in conventions.MODEL_OPERATIONS:
             yield from self._model_call(record)
 
     def attribute(self, record: Record, key: str) -> Value:
@@ -84,7 +83,7 @@ class Strands:
         return record.attributes.get(key)
 
     def _agent_run(self, span: Span) -> Iterator[Observation]:
-        yield AgentRun(agent=values.as_str(span.attributes.get(names.AGENT)))
+        yield AgentRun(agent=values.as_str(span.attributes.get(conventions.AGENT)))
         yield from self._offered(span.attributes)
         for said in _said(span, None):
             # Calls and answers among an agent's messages repeat what its model calls say.
@@ -92,13 +91,13 @@ class Strands:
                 yield said
 
     def _model_call(self, span: Span) -> Iterator[Observation]:
-        agent = values.as_str(span.attributes.get(names.AGENT))
+        agent = values.as_str(span.attributes.get(conventions.AGENT))
         yield ModelCall(agent=agent)
         yield from self._offered(span.attributes)
         yield from _said(span, agent)
 
     def _offered(self, attributes: Mapping[str, Value]) -> Iterator[ToolsOffered]:
-        definitions = attributes.get(names.DEFINITIONS)
+        definitions = attributes.get(conventions.DEFINITIONS)
         if definitions is not None:
             for offer in self._conventions.offered(definitions):
                 yield ToolsOffered(tools=tuple(map(_unwrapped, offer.tools)))
@@ -121,24 +120,24 @@ def _unwrapped(tool: ToolDefinition) -> ToolDefinition:
 
 def _said(span: Span, agent: str | None) -> Iterator[Observation]:
     """Read what went into the span and what came out of it."""
-    yield from content.system(span.attributes.get(names.SYSTEM))
+    yield from conventions.system(span.attributes.get(conventions.SYSTEM))
     received: list[Message] = []
     written: list[Message] = []
     for event in span.events:
         _gather(event, received, written)
-        if event.name == names.DETAILS:
-            yield from content.system(event.attributes.get(names.SYSTEM))
-    for said in content.received(received):
+        if event.name == conventions.DETAILS:
+            yield from conventions.system(event.attributes.get(conventions.SYSTEM))
+    for said in conventions.received(received):
         yield replace(said, result=opened(said.result)) if isinstance(said, CallAnswered) else said
-    yield from content.written(written, agent)
+    yield from conventions.written(written, agent)
 
 
 def _gather(event: SpanEvent, received: list[Message], written: list[Message]) -> None:
     attributes = event.attributes
-    if event.name == names.DETAILS:
-        received.extend(read_messages(attributes.get(names.INPUT), "user"))
-        written.extend(read_messages(attributes.get(names.OUTPUT), "assistant"))
-    elif event.name == names.CHOICE:
+    if event.name == conventions.DETAILS:
+        received.extend(read_messages(attributes.get(conventions.INPUT), "user"))
+        written.extend(read_messages(attributes.get(conventions.OUTPUT), "assistant"))
+    elif event.name == conventions.CHOICE:
         written.append(message("assistant", attributes.get("message")))
     elif event.name in _ROLES:
         received.append(message(_ROLES[event.name], attributes.get("content")))
@@ -148,7 +147,7 @@ def _gather(event: SpanEvent, received: list[Message], written: list[Message]) -
 
 
 def _executed(span: Span) -> Iterator[Observation]:
-    call = tools.executed(span, names.EXECUTE, None)
+    call = conventions.executed(span, conventions.EXECUTE, None)
     if call is None:
         return
     arguments, result = call.arguments, opened(call.result)
@@ -166,20 +165,20 @@ def _executed(span: Span) -> Iterator[Observation]:
 
 
 def _arguments(event: SpanEvent) -> Content:
-    if event.name == names.TOOL_MESSAGE:
+    if event.name == conventions.TOOL_MESSAGE:
         return values.arguments(event.attributes.get("content"))
-    if event.name == names.DETAILS:
-        for told in read_messages(event.attributes.get(names.INPUT), "tool"):
+    if event.name == conventions.DETAILS:
+        for told in read_messages(event.attributes.get(conventions.INPUT), "tool"):
             for call in told.calls():
                 return call.arguments
     return NOT_RECORDED
 
 
 def _result(event: SpanEvent) -> Content:
-    if event.name == names.CHOICE:
+    if event.name == conventions.CHOICE:
         return opened(values.content(event.attributes.get("message")))
-    if event.name == names.DETAILS:
-        for told in read_messages(event.attributes.get(names.OUTPUT), "tool"):
+    if event.name == conventions.DETAILS:
+        for told in read_messages(event.attributes.get(conventions.OUTPUT), "tool"):
             for answer in told.answers():
                 return opened(answer.result)
     return NOT_RECORDED

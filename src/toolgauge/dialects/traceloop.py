@@ -2,27 +2,34 @@
 
 Arrives: a span with Traceloop's kind or entity, of one of its scopes, or with messages in indexed attributes. Leaves:
 observations. Current releases follow the GenAI conventions; what they put into a value is opened in
-`recognize/traceloop/`. Log records of its event mode are the conventions' own and stay with them.
+`recognize/traceloop_tools.py`. Log records of its event mode are the conventions' own and stay with them.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from toolgauge.model.json import Value
-from toolgauge.model.observations import AgentRun, CallExecuted, ConversationSeen, ModelCall, Observation
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolgauge.model.content import Recorded
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import AgentRun, CallAnswered, CallExecuted, ConversationSeen, ModelCall, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import values
-from toolgauge.recognize.conventions import content, names
-from toolgauge.recognize.conventions.reader import ConventionsReader
-from toolgauge.recognize.langchain.invalid_tool import as_requested
-from toolgauge.recognize.traceloop.graphs import graph_name, graph_run
-from toolgauge.recognize.traceloop.indexed import read_exchange
-from toolgauge.recognize.traceloop.item_ids import with_item_ids
-from toolgauge.recognize.traceloop.llamaindex import tool_call
-from toolgauge.recognize.traceloop.names import ASSOCIATION, ENTITY_INPUT, ENTITY_NAME, ENTITY_OUTPUT, LANGCHAIN_AGENT
-from toolgauge.recognize.traceloop.tasks import task_output
-from toolgauge.recognize.traceloop.tools import executed
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.langchain import agent_run, as_requested, message_answer, message_fields, rejected
+from toolgauge.recognize.messages import Message, read_messages
+from toolgauge.recognize.traceloop_tools import (
+    ASSOCIATION,
+    ENTITY_INPUT,
+    ENTITY_NAME,
+    ENTITY_OUTPUT,
+    LANGCHAIN_AGENT,
+    executed,
+    llamaindex_call,
+)
+from toolgauge.recognize.values import as_str, dump, plain
 
 KIND = "traceloop.span.kind"
 REQUEST_TYPE = "llm.request.type"
@@ -54,6 +61,32 @@ _MODEL_REQUESTS = frozenset(("chat", "completion"))
 _CONVERSATIONS = ("conversation_id", "session_id", "thread_id", "chat_id")
 _NOT_WORD = re.compile(r"[^a-zA-Z0-9_]")
 
+_PROMPT = "gen_ai.prompt."
+_COMPLETION = "gen_ai.completion."
+
+# Six digits are more messages than a span can hold.
+_KEY = re.compile(r"(gen_ai\.prompt|gen_ai\.completion|llm\.request\.functions)\.([0-9]{1,6})\.(.+)")
+_CALL = re.compile(r"tool_calls\.([0-9]{1,6})\.(id|name|arguments)")
+# The call of the first function-calling models, which asked for one at a time and gave it no id.
+_FUNCTION_CALL = re.compile(r"function_call\.()(name|arguments)")
+_MESSAGE_FIELDS = frozenset(("role", "content", "tool_call_id", "name"))
+_FUNCTION_FIELDS = frozenset(("name", "description", "parameters", "input_schema"))
+
+# How OpenAI begins the ids of items that are calls.
+_ITEM = "fc_"
+
+# What LangChain calls a graph or chain that the application did not name.
+_UNNAMED = ("LangGraph", "AgentExecutor", "CompiledStateGraph", "Runnable")
+_NODE = "langgraph_node"
+_CHECKPOINT = "checkpoint_ns"
+_NODE_CHECKPOINT = "langgraph_checkpoint_ns"
+_METADATA = ("lc_agent_name", _NODE, _CHECKPOINT, _NODE_CHECKPOINT)
+
+# The beginning of a tool node's output, up to the class of its first message, is shorter than this.
+_HEAD = 400
+_INVALID = '"invalid_tool_call"'
+_TOOL_MESSAGE = '"ToolMessage"'
+
 
 class Traceloop:
     """Reads Traceloop; asked before the conventions, which most of its spans follow in part."""
@@ -78,7 +111,7 @@ class Traceloop:
                 return True
         if _SCOPE.match(record.scope.name):
             return any(key.startswith(_MARKS) for key in attributes)
-        return names.OPERATION not in attributes and any(key in attributes for key in _LEGACY)
+        return conventions.OPERATION not in attributes and any(key in attributes for key in _LEGACY)
 
     def read(self, record: Record) -> Iterator[Observation]:
         """Read one span."""
@@ -87,14 +120,14 @@ class Traceloop:
         yield from _conversation(record)
         integration = _integration(record)
         kind = record.attributes.get(KIND)
-        operation = values.as_str(record.attributes.get(names.OPERATION))
+        operation = values.as_str(record.attributes.get(conventions.OPERATION))
         request = values.as_str(record.attributes.get(REQUEST_TYPE))
-        if kind == "tool" or operation == names.EXECUTE:
+        if kind == "tool" or operation == conventions.EXECUTE:
             if call := executed(record, integration):
                 yield as_requested(call)
-        elif operation in names.MODEL_OPERATIONS or request in _MODEL_REQUESTS:
+        elif operation in conventions.MODEL_OPERATIONS or request in _MODEL_REQUESTS:
             yield from self._model(record)
-        elif operation == names.INVOKE:
+        elif operation == conventions.INVOKE:
             yield from self._invoked(record)
         elif kind in ("agent", "workflow"):
             yield AgentRun(agent=_agent(record, integration))
@@ -110,30 +143,30 @@ class Traceloop:
 
     def _task(self, span: Span, integration: str) -> Iterator[Observation]:
         """Read what the producer does not label: a tool or a graph run by a framework, or a model's older form."""
-        if integration == "llamaindex" and (call := tool_call(span)):
+        if integration == "llamaindex" and (call := llamaindex_call(span)):
             yield call
         elif integration == "langchain":
-            yield from graph_run(span.attributes)
-            yield from task_output(span.attributes.get(ENTITY_OUTPUT))
+            yield from _graph_run(span.attributes)
+            yield from _task_output(span.attributes.get(ENTITY_OUTPUT))
         elif any(key in span.attributes for key in _INDEXED):
             yield from self._model(span)
 
     def _invoked(self, span: Span) -> Iterator[Observation]:
         for seen in self._conventions.read_span(span):
-            yield AgentRun(agent=graph_name(seen.agent)) if isinstance(seen, AgentRun) else seen
+            yield AgentRun(agent=_graph_name(seen.agent)) if isinstance(seen, AgentRun) else seen
 
     def _model(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
-        if names.INPUT in attributes or names.OUTPUT in attributes:
+        if conventions.INPUT in attributes or conventions.OUTPUT in attributes:
             seen = self._conventions.model_call(attributes, span.ref.trace_id)
-            yield from with_item_ids(attributes.get(names.INPUT), seen)
+            yield from _with_item_ids(attributes.get(conventions.INPUT), seen)
             return
-        agent = values.as_str(attributes.get(names.AGENT)) or values.as_str(attributes.get(LANGCHAIN_AGENT))
+        agent = values.as_str(attributes.get(conventions.AGENT)) or values.as_str(attributes.get(LANGCHAIN_AGENT))
         yield ModelCall(agent=agent)
-        exchange = read_exchange(attributes)
-        yield from self._conventions.offered(exchange.functions or attributes.get(names.DEFINITIONS))
-        yield from content.received(exchange.received)
-        yield from content.written(exchange.written, agent)
+        exchange = _read_exchange(attributes)
+        yield from self._conventions.offered(exchange.functions or attributes.get(conventions.DEFINITIONS))
+        yield from conventions.received(exchange.received)
+        yield from conventions.written(exchange.written, agent)
 
 
 def _integration(span: Span) -> str:
@@ -144,7 +177,7 @@ def _integration(span: Span) -> str:
 
 
 def _conversation(span: Span) -> Iterator[ConversationSeen]:
-    found = list(content.conversation(span.attributes))
+    found = list(conventions.conversation(span.attributes))
     yield from found
     if found:
         return
@@ -157,10 +190,10 @@ def _conversation(span: Span) -> Iterator[ConversationSeen]:
 
 def _agent(span: Span, integration: str) -> str | None:
     """Name the agent of a run: a workflow is one, but only LangGraph names it after the agent."""
-    named = values.as_str(span.attributes.get(names.AGENT))
+    named = values.as_str(span.attributes.get(conventions.AGENT))
     entity = values.as_str(span.attributes.get(ENTITY_NAME))
     if named is None and integration == "langchain":
-        return graph_name(entity)
+        return _graph_name(entity)
     return named or (entity if span.attributes.get(KIND) == "agent" else None)
 
 
@@ -172,3 +205,168 @@ def _handoff(span: Span) -> Iterator[Observation]:
             name="transfer_to_" + _NOT_WORD.sub("_", target).lower(),
             agent=values.as_str(span.attributes.get(HANDOFF_FROM)),
         )
+
+
+# Rebuilds the messages and tools that older Traceloop releases flatten into indexed attributes.
+#
+# Arrives: `gen_ai.prompt.0.role`, `gen_ai.completion.0.tool_calls.1.name`, `llm.request.functions.2.parameters`, in any
+# order: attributes have none, and the tenth comes before the second where indices are sorted as text.
+
+
+class _Exchange(Struct, frozen=True, kw_only=True):
+    """What a model was given and what it wrote. `functions` is JSON text of the tools on offer, "" without any."""
+
+    received: list[Message]
+    written: list[Message]
+    functions: str
+
+
+def _read_exchange(attributes: Mapping[str, Value]) -> _Exchange:
+    """Read all indexed attributes of one span."""
+    prompts: dict[int, _Indexed] = {}
+    completions: dict[int, _Indexed] = {}
+    functions: dict[int, JsonObject] = {}
+    for key in attributes:
+        found = _KEY.fullmatch(key)
+        if found is None:
+            continue
+        index, rest = int(found[2]), found[3]
+        if found[1] == "llm.request.functions":
+            if rest in _FUNCTION_FIELDS:
+                functions.setdefault(index, {})[rest] = plain(attributes[key])
+            continue
+        messages = prompts if found[1] == "gen_ai.prompt" else completions
+        messages.setdefault(index, _Indexed()).put(rest, attributes[key])
+    return _Exchange(
+        received=[prompts[index].message("user") for index in sorted(prompts)],
+        written=[completions[index].message("assistant") for index in sorted(completions)],
+        functions=dump([functions[index] for index in sorted(functions)]) if functions else "",
+    )
+
+
+class _Indexed:
+    """One message while it is put together."""
+
+    def __init__(self) -> None:
+        self._fields: JsonObject = {}
+        self._calls: dict[int, JsonObject] = {}
+
+    def put(self, rest: str, value: Value) -> None:
+        """Take one attribute; `rest` is what comes after the message's index."""
+        if rest in _MESSAGE_FIELDS:
+            self._fields[rest] = plain(value)
+            return
+        found = _CALL.fullmatch(rest) or _FUNCTION_CALL.fullmatch(rest)
+        if found is not None:
+            self._calls.setdefault(int(found[1] or 0), {})[found[2]] = plain(value)
+
+    def message(self, default_role: str) -> Message:
+        """Return the message."""
+        calls: list[Json] = [self._calls[index] for index in sorted(self._calls)]
+        return Message({**self._fields, "tool_calls": calls}, default_role)
+
+
+# Gives answers the id under which their call was recorded.
+#
+# OpenAI's Responses API gives a call two ids: of the item and of the call. Traceloop writes the first beside calls and
+# the second beside answers; without tool spans no answer would find its call.
+
+
+def _with_item_ids(received: Value, seen: Iterable[Observation]) -> Iterator[Observation]:
+    """Yield what was seen, with the answers of the history `received` renamed where only their order tells."""
+    has_items = isinstance(received, str) and f'"{_ITEM}' in received
+    items = dict(_items(read_messages(received, "user"))) if has_items else {}
+    for one in seen:
+        if isinstance(one, CallAnswered) and one.call_id in items:
+            yield replace(one, call_id=items[one.call_id])
+        else:
+            yield one
+
+
+def _items(history: list[Message]) -> Iterator[tuple[str, str]]:
+    """Pair the answers that follow calls with these, in order, where there are as many and no id is shared."""
+    asked: list[str] = []
+    answered: list[str] = []
+    for message in history:
+        called = [call.call_id for call in message.calls() if call.call_id is not None]
+        if called and answered:
+            yield from _paired(asked, answered)
+            asked, answered = [], []
+        asked += called
+        answered += [answer.call_id for answer in message.answers() if answer.call_id is not None]
+    yield from _paired(asked, answered)
+
+
+def _paired(asked: list[str], answered: list[str]) -> Iterator[tuple[str, str]]:
+    are_items = all(item.startswith(_ITEM) for item in asked)
+    if are_items and len(asked) == len(answered) and set(asked).isdisjoint(answered):
+        yield from zip(answered, asked, strict=True)
+
+
+# Tells which LangGraph tasks are runs of an agent: a graph that runs inside a node or a tool of another.
+#
+# Only the outermost graph is labelled by the producer; without the others all calls would be the outermost agent's.
+
+
+def _graph_name(name: str | None) -> str | None:
+    """Return the name that somebody gave to a graph, `None` for those that LangChain makes up."""
+    return None if name is None or name.startswith(_UNNAMED) else name
+
+
+def _graph_run(attributes: Mapping[str, Value]) -> Iterator[AgentRun]:
+    """Read the run of a graph inside another one."""
+    name = as_str(attributes.get(ENTITY_NAME))
+    metadata: JsonObject = {
+        key: plain(value) for key in _METADATA if (value := attributes.get(ASSOCIATION + key)) is not None
+    }
+    if name is None or _NODE not in metadata:
+        return
+    # The node and the graph in it have one name; only the graph has a checkpoint of its own.
+    is_graph = name == metadata[_NODE] and metadata.get(_CHECKPOINT) == metadata.get(_NODE_CHECKPOINT)
+    run = agent_run(name, metadata, labelled=is_graph)
+    if run is not None:
+        yield run
+
+
+# Reads LangGraph's task spans for what no other span has: calls that nobody could use, and answers to refused ones.
+#
+# Task spans repeat the state of the graph over and over; a look at the text settles for nearly all that nothing is in it.
+
+
+def _task_output(value: Value) -> Iterator[Observation]:
+    """Read `{"outputs": ..}` of a task."""
+    if not isinstance(value, str) or not (_INVALID in value or _TOOL_MESSAGE in value[:_HEAD]):
+        return
+    read = values.parse_text(value)
+    for messages in _message_lists(read.value if isinstance(read, Recorded) else None):
+        yield from _told(messages)
+
+
+def _message_lists(value: Json) -> Iterator[list[JsonObject]]:
+    """Find the messages that a node adds: itself, through commands, or as one message. A list of them is its input."""
+    outputs = values.as_object(value).get("outputs")
+    commands = outputs if isinstance(outputs, list) else [outputs]
+    for command in commands:
+        opened = values.as_object(command)
+        added = values.as_object(opened.get("update")) if "update" in opened else opened
+        if "messages" in added:
+            yield [message_fields(message) for message in values.as_list(added["messages"])]
+    if isinstance(outputs, dict) and "messages" not in outputs:
+        yield [message_fields(outputs)]
+
+
+def _told(messages: list[JsonObject]) -> Iterator[Observation]:
+    for message in reversed(messages):
+        if "tool_call_id" not in message:
+            break
+        yield from _answer(message)
+    # Earlier messages may be the history of other turns; only the last is what the model wrote here.
+    for message in messages[-1:]:
+        yield from rejected(message, None, len(values.as_list(message.get("tool_calls"))))
+
+
+def _answer(message: JsonObject) -> Iterator[CallAnswered]:
+    told = message_answer(message)
+    name = values.as_str(message.get("name"))
+    if told.call_id is not None or name is not None:
+        yield CallAnswered(call_id=told.call_id, name=name, result=told.result, error=told.error)

@@ -10,9 +10,9 @@ from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, CallExecuted, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize.conventions.content import conversation
-from toolgauge.recognize.langchain.answers import tool_answer
-from toolgauge.recognize.openinference.tools import INPUT, OUTPUT, call_arguments, is_synthesized, span_error
+from toolgauge.recognize.conventions import conversation
+from toolgauge.recognize.langchain import tool_answer
+from toolgauge.recognize.openinference_tools import INPUT, OUTPUT, call_arguments, is_synthesized, span_error
 from toolgauge.recognize.values import as_str, identifier
 
 TOOL_NAME = "tool.name"

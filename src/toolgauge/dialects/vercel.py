@@ -7,14 +7,24 @@ own response; they are not read there, else a repeated call would count twice.
 
 from collections.abc import Iterator, Mapping
 
-from toolgauge.model.json import Value
-from toolgauge.model.observations import AgentRun, CallExecuted, ConversationSeen, MessageSeen, ModelCall, Observation
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    Observation,
+)
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import values
-from toolgauge.recognize.conventions import content, tools
-from toolgauge.recognize.conventions.reader import ConventionsReader
-from toolgauge.recognize.vercel import messages
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.messages import Message
 
 _SCOPE = "gen_ai"
 _OPERATION = "ai.operationId"
@@ -42,6 +52,14 @@ _CONVERSATION_KEYS = tuple(
     for word in ("conversation", "session", "thread", "chat")
     for key in (word + "Id", word + "_id", word + ".id", word + "ID")
 )
+
+# Calls in one output and messages in one history; of more the first and the newest are read.
+_MAX_CALLS = 1_000
+_MAX_MESSAGES = 10_000
+# Tuples: what is looked for in them may be a list or an object, which no set can be asked for.
+_ANSWER_TYPES = ("tool-result", "tool-error")
+_FAILED = ("error-text", "error-json", "execution-denied")
+_ENVELOPES = ("text", "json", "content", *_FAILED)
 
 
 class Vercel:
@@ -83,7 +101,7 @@ class Vercel:
             yield from _executed(span)
         elif operation in _RUNS:
             yield AgentRun(agent=values.as_str(span.attributes.get(_FUNCTION)))
-            yield from messages.prompt(span.attributes.get(_PROMPT))
+            yield from _prompt(span.attributes.get(_PROMPT))
             yield from _written_text(span.attributes)
         elif operation.startswith("ai.") and operation.endswith(_MODEL_CALLS):
             yield from self._model_call(span.attributes)
@@ -94,8 +112,8 @@ class Vercel:
         agent = values.as_str(attributes.get(_FUNCTION))
         yield ModelCall(agent=agent)
         yield from self._conventions.offered(attributes.get(_PROMPT_TOOLS))
-        yield from messages.received(attributes.get(_PROMPT_MESSAGES))
-        yield from messages.requested(_first(attributes, _CALLS), agent)
+        yield from _received(attributes.get(_PROMPT_MESSAGES))
+        yield from _calls_requested(_first(attributes, _CALLS), agent)
         yield from _written_text(attributes)
 
 
@@ -106,7 +124,7 @@ def _operation(span: Span) -> str:
 
 
 def _conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:
-    yield from content.conversation(attributes)
+    yield from conventions.conversation(attributes)
     for prefix in (_CONTEXT, _METADATA):
         for key in _CONVERSATION_KEYS:
             found = values.identifier(attributes.get(prefix + key))
@@ -124,7 +142,7 @@ def _executed(span: Span) -> Iterator[CallExecuted]:
             call_id=values.identifier(attributes.get(_TOOL_ID)),
             arguments=values.arguments(_first(attributes, _ARGUMENTS)),
             result=values.result(_first(attributes, _RESULTS)),
-            error=tools.call_error(span),
+            error=conventions.call_error(span),
             agent=values.as_str(attributes.get(_FUNCTION)),
         )
 
@@ -137,3 +155,105 @@ def _written_text(attributes: Mapping[str, Value]) -> Iterator[MessageSeen]:
 
 def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> Value:
     return next((attributes[key] for key in keys if key in attributes), None)
+
+
+# Reads what the AI SDK writes of a model call: the calls it asks for, and its prompt messages.
+#
+# Arrives: attribute values (JSON text, or an array of JSON texts). Leaves: observations. The prompt repeats the whole
+# conversation; of it only the instructions, the newest user text and the answers to calls are read.
+
+
+def _calls_requested(value: Value, agent: str | None) -> Iterator[CallRequested]:
+    """Read the calls of one output: `input` is an object or JSON text, in older versions it is called `args`."""
+    for position, item in enumerate(_objects(value)[:_MAX_CALLS]):
+        name = values.as_str(item.get("toolName"))
+        if name is not None:
+            yield CallRequested(
+                position=position,
+                name=name,
+                call_id=values.identifier(item.get("toolCallId")),
+                arguments=_arguments(item["input"] if "input" in item else item.get("args")),
+                agent=agent,
+                usable=item.get("invalid") is not True,
+            )
+
+
+def _received(value: Value) -> Iterator[Observation]:
+    """Read the prompt messages of a model call."""
+    messages = _objects(value)[-_MAX_MESSAGES:]
+    for message in messages:
+        role = message.get("role")
+        if role == "system":
+            yield from conventions.system(values.as_str(message.get("content")))
+        elif role in ("tool", "assistant"):
+            # What the provider ran itself is answered in the assistant's own message.
+            for part in values.as_list(message.get("content")):
+                yield from _answer(values.as_object(part))
+    yield from _newest_user_text(messages)
+
+
+def _prompt(value: Value) -> Iterator[Observation]:
+    """Read the prompt of a run: an object with `system`, and `prompt` or `messages`."""
+    read = values.content(value)
+    told = values.as_object(read.value) if isinstance(read, Recorded) else {}
+    yield from conventions.system(values.as_str(told.get("system")))
+    asked = told.get("prompt")
+    if isinstance(asked, str):
+        yield from _newest_user_text([{"role": "user", "content": asked}])
+        return
+    messages = values.as_list(told.get("messages")) or values.as_list(asked)
+    yield from _newest_user_text([values.as_object(message) for message in messages[-_MAX_MESSAGES:]])
+
+
+def _newest_user_text(messages: list[JsonObject]) -> list[MessageSeen]:
+    """Read the newest text of the user."""
+    return conventions.newest_user_text([Message(one, "") for one in messages if one.get("role") == "user"])
+
+
+def _answer(part: JsonObject) -> Iterator[CallAnswered]:
+    if part.get("type") not in _ANSWER_TYPES:
+        return
+    output = part["output"] if "output" in part else part.get("result", part.get("error"))
+    failed = part.get("isError") is True or part.get("type") == "tool-error"
+    if isinstance(output, dict) and output.get("type") in _ENVELOPES:
+        failed = failed or output.get("type") in _FAILED
+        output = output.get("value", output.get("reason"))
+    result = _result(output)
+    yield CallAnswered(
+        call_id=values.identifier(part.get("toolCallId")),
+        name=values.as_str(part.get("toolName")),
+        result=NOT_RECORDED if failed else result,
+        error=CallError(kind="_OTHER", message=_text(output)) if failed else None,
+    )
+
+
+def _objects(value: Value) -> list[JsonObject]:
+    read = values.content(value)
+    items = values.as_list(read.value) if isinstance(read, Recorded) else []
+    return [_object(item) for item in items]
+
+
+def _object(item: Json) -> JsonObject:
+    if not isinstance(item, str):
+        return values.as_object(item)
+    read = values.parse_text(item)
+    return values.as_object(read.value) if isinstance(read, Recorded) else {}
+
+
+def _arguments(value: Json) -> Content:
+    # An object inside what was parsed before needs no second look.
+    return Recorded(value) if isinstance(value, dict) else values.arguments(value)
+
+
+def _result(value: Json) -> Content:
+    return Recorded(value) if isinstance(value, (dict, list)) else values.result(value)
+
+
+def _text(value: Json) -> str:
+    match value:
+        case str():
+            return value
+        case None:
+            return ""
+        case _:
+            return values.dump(value)

@@ -1,12 +1,12 @@
 """Reads what a model was given and wrote, in the provider's own form, which some producers pass on as it is.
 
-Arrives: the decoded request or response. Leaves: messages that `recognize.langchain.messages` reads.
+Arrives: the decoded request or response. Leaves: messages that `recognize.langchain` reads.
 """
 
 from collections.abc import Iterator
 
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.recognize.langchain.messages import batch, generated
+from toolgauge.recognize.langchain import batch, generated
 from toolgauge.recognize.values import as_list, as_object, as_str
 
 _CONVERSATION_KEYS = ("messages", "input", "contents", "prompt", "prompts")

@@ -13,7 +13,7 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.cases.case import CaseError
 from toolgauge.offline.cases.traces import trajectory_of_traces
 from toolgauge.offline.cases.trajectory_builder import ActualCall, TrajectoryBuilder, given_arguments
-from toolgauge.recognize.openinference.tools import call_answer, call_arguments, is_synthesized
+from toolgauge.recognize.openinference_tools import call_answer, call_arguments, is_synthesized
 from toolgauge.recognize.values import as_list, as_object, as_str, dump, identifier, result
 
 _RESOURCE = Resource(service=None, attributes={})

@@ -10,30 +10,38 @@ from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import CallError, CallExecuted
 from toolgauge.model.records import Span
-from toolgauge.recognize import values
-from toolgauge.recognize.conventions import names, tools
-from toolgauge.recognize.langchain.answers import OTHER_ERROR, Answer, is_control_flow, tool_answer
-from toolgauge.recognize.traceloop.names import ENTITY_INPUT, ENTITY_NAME, ENTITY_OUTPUT, LANGCHAIN_AGENT
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.langchain import OTHER_ERROR, Answer, is_control_flow, tool_answer
+
+ENTITY_NAME = "traceloop.entity.name"
+ENTITY_INPUT = "traceloop.entity.input"
+ENTITY_OUTPUT = "traceloop.entity.output"
+ASSOCIATION = "traceloop.association.properties."
+# LangChain's own name for the agent, which the instrumentation copies from a run's metadata.
+LANGCHAIN_AGENT = ASSOCIATION + "lc_agent_name"
 
 _SUFFIX = ".tool"
+
+TOOL_NAME = "tool.name"
+ARGUMENTS = "tool.arguments"
 
 
 def executed(span: Span, integration: str) -> CallExecuted | None:
     """Read a tool span; `None` when the tool's name is nowhere."""
     attributes = span.attributes
     name = (
-        values.as_str(attributes.get(names.TOOL_NAME))
+        values.as_str(attributes.get(conventions.TOOL_NAME))
         or values.as_str(attributes.get(ENTITY_NAME))
-        or span.name.removeprefix(names.EXECUTE + " ").removesuffix(_SUFFIX)
+        or span.name.removeprefix(conventions.EXECUTE + " ").removesuffix(_SUFFIX)
     )
     if not name:
         return None
-    arguments, call_id = _arguments(_first(attributes, names.ARGUMENTS, ENTITY_INPUT), integration)
-    told = _RESULTS.get(integration, _plain)(_first(attributes, names.RESULT, ENTITY_OUTPUT))
-    agent = _first(attributes, names.AGENT, LANGCHAIN_AGENT)
+    arguments, call_id = _arguments(_first(attributes, conventions.ARGUMENTS, ENTITY_INPUT), integration)
+    told = _RESULTS.get(integration, _plain)(_first(attributes, conventions.RESULT, ENTITY_OUTPUT))
+    agent = _first(attributes, conventions.AGENT, LANGCHAIN_AGENT)
     return CallExecuted(
         name=name,
-        call_id=tools.call_id(attributes) or call_id or told.call_id,
+        call_id=conventions.call_id(attributes) or call_id or told.call_id,
         arguments=arguments,
         result=told.result,
         error=_error(span) or told.error,
@@ -43,7 +51,7 @@ def executed(span: Span, integration: str) -> CallExecuted | None:
 
 
 def _error(span: Span) -> CallError | None:
-    error = tools.call_error(span)
+    error = conventions.call_error(span)
     return None if error is not None and is_control_flow(error.kind) else error
 
 
@@ -130,3 +138,64 @@ def _mcp_result(value: Value) -> Answer:
 
 
 _RESULTS: Mapping[str, Callable[[Value], Answer]] = {"langchain": _langchain_result, "mcp": _mcp_result}
+
+
+# Reads LlamaIndex's steps: no span is labelled as a tool, and the model's calls are lost with spans that ended too soon.
+#
+# Arrives: a task. Leaves: the call that the agent's step made, or that the tool itself was, which is within that step.
+
+
+def llamaindex_call(span: Span) -> CallExecuted | None:
+    """Read the call; `None` when the task is none."""
+    attributes = span.attributes
+    named = values.as_str(attributes.get(TOOL_NAME))
+    output = _object(attributes, ENTITY_OUTPUT) if named or _may_be_tool(attributes.get(ENTITY_OUTPUT)) else {}
+    inner = values.as_object(output.get("tool_output"))
+    told = inner or output
+    name = named or values.as_str(output.get("tool_name"))
+    if name is None or not (named or inner or "raw_input" in output):
+        return None
+    return CallExecuted(
+        name=name,
+        call_id=values.as_str(output.get("tool_id")),
+        arguments=_llamaindex_arguments(attributes, output, told),
+        result=_llamaindex_result(told),
+        error=conventions.call_error(span) or _llamaindex_error(told),
+    )
+
+
+def _may_be_tool(value: Value) -> bool:
+    return isinstance(value, str) and '"tool_name"' in value
+
+
+def _object(attributes: Mapping[str, Value], key: str) -> JsonObject:
+    read = values.content(attributes.get(key))
+    return values.as_object(read.value) if isinstance(read, Recorded) else {}
+
+
+def _llamaindex_arguments(attributes: Mapping[str, Value], output: JsonObject, told: JsonObject) -> Content:
+    if ARGUMENTS in attributes:
+        return values.arguments(attributes[ARGUMENTS])
+    given = (
+        output.get("tool_kwargs"),
+        values.as_object(told.get("raw_input")).get("kwargs"),
+        _object(attributes, ENTITY_INPUT).get("kwargs"),
+    )
+    return next((Recorded(value) for value in given if isinstance(value, dict)), NOT_RECORDED)
+
+
+def _llamaindex_result(told: JsonObject) -> Content:
+    if told.get("raw_output") is not None:
+        raw = told["raw_output"]
+        return values.result(raw) if isinstance(raw, str) else Recorded(raw)
+    text = _llamaindex_text(told)
+    return values.result(text) if text else NOT_RECORDED
+
+
+def _llamaindex_error(told: JsonObject) -> CallError | None:
+    return CallError(kind=OTHER_ERROR, message=_llamaindex_text(told)) if told.get("is_error") is True else None
+
+
+def _llamaindex_text(told: JsonObject) -> str:
+    texts = [values.as_str(values.as_object(block).get("text")) for block in values.as_list(told.get("blocks"))]
+    return "\n".join(text for text in texts if text) or values.as_str(told.get("content")) or ""

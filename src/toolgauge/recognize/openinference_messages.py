@@ -11,10 +11,10 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
-from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import CallAnswered, CallError, CallRequested, MessageSeen
-from toolgauge.recognize.langchain.answers import OTHER_ERROR
-from toolgauge.recognize.langchain.messages import generated
+from toolgauge.model.records import Span
+from toolgauge.recognize.langchain import OTHER_ERROR, generated
 from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, result
 
 OUTPUT_MESSAGES = "llm.output_messages."
@@ -29,6 +29,12 @@ _MAX_INDEX = 100_000
 _TASK_PREFIX = "New task:\n"
 
 Part: TypeAlias = dict[str, Value]
+
+_MARKS = ('"tool_calls":[{', '"tool_calls": [{', '"function_call":{', '"function_call": {')
+
+_AGENT_RUN = "invoke_agent "
+_OUTPUT = "output.value"
+_USER = "user"
 
 
 class Message(Struct):
@@ -306,3 +312,97 @@ def _text(message: Message) -> str | None:
         return value
     parts = [message.contents[i].get("text") for i in sorted(message.contents)]
     return "\n".join(part for part in parts if isinstance(part, str)) or None
+
+
+# Completes a model's calls from the provider's own response in `output.value`.
+#
+# Arrives: the calls that the flattened messages show. Leaves: the same calls with their ids, or all calls where the
+# flattened messages leave them out. Without the ids an answer in the next request finds no call.
+
+
+def with_response(found: list[Request], raw: Value) -> list[Request]:
+    """Return the calls, completed from a response of OpenAI's or of Google's form."""
+    if not isinstance(raw, str) or (found and all(request.call_id is not None for request in found)):
+        return found
+    # Responses are large; most hold no call.
+    if not any(mark in raw for mark in _MARKS):
+        return found
+    read = parse_text(raw)
+    told = list(_response_calls(as_object(read.value))) if isinstance(read, Recorded) else []
+    if not found:
+        return told
+    if [request.name for request in found] != [request.name for request in told]:
+        return found
+    return [
+        Request(name=request.name, call_id=request.call_id or other.call_id, arguments=request.arguments)
+        for request, other in zip(found, told, strict=True)
+    ]
+
+
+def _response_calls(response: JsonObject) -> Iterator[Request]:
+    choice = as_object((as_list(response.get("choices")) or [None])[0])
+    for item in as_list(as_object(choice.get("message")).get("tool_calls")):
+        call = as_object(item)
+        function = as_object(call.get("function"))
+        yield from _response_request(function.get("name"), call.get("id"), function.get("arguments"))
+    candidate = as_object((as_list(response.get("candidates")) or [None])[0])
+    for part in as_list(as_object(candidate.get("content")).get("parts")):
+        call = as_object(as_object(part).get("function_call"))
+        yield from _response_request(call.get("name"), call.get("id"), call.get("args"))
+
+
+def _response_request(name: Json, call_id: Json, given: Json) -> Iterator[Request]:
+    if isinstance(name, str) and name:
+        told = Recorded({}) if given is None or given == "" else arguments(given)
+        yield Request(name=name, call_id=as_str(call_id), arguments=told)
+
+
+# Reads the model span that Google's ADK shares with the agent's run.
+#
+# Where the framework opens no span of its own for a model call, the instrumentation writes each call's attributes over
+# those of the call before, on the span of the agent's run. Read as one model call it would ask for calls of two outputs,
+# and before all that was really called first. What was asked for is in the history that the last call was given.
+
+
+def is_shared_by_agent(span: Span, instrumentation: str) -> bool:
+    """Tell whether a model span is an agent's run that may hold several model calls."""
+    return instrumentation == "google_adk" and span.name.startswith(_AGENT_RUN)
+
+
+def requested_in_run(messages: Messages, attributes: Mapping[str, Value]) -> Iterator[CallRequested]:
+    """Yield what the outputs of this run asked for: those in the history, and the last one."""
+    outputs = [found for message in _since_user(messages.input) if (found := requests([message]))]
+    outputs.append(_last_output(attributes))
+    position = 0
+    for number, found in enumerate(outputs):
+        for request in found:
+            yield CallRequested(
+                position=position,
+                name=request.name,
+                call_id=request.call_id,
+                arguments=request.arguments,
+                output=number,
+            )
+            position += 1
+
+
+def _since_user(history: list[Message]) -> list[Message]:
+    """Leave out what came before the newest user's message: it belongs to earlier runs."""
+    for place in range(len(history) - 1, -1, -1):
+        if history[place].role == _USER and not requests([history[place]]):
+            return history[place + 1 :]
+    return history
+
+
+def _last_output(attributes: Mapping[str, Value]) -> list[Request]:
+    read = content(attributes.get(_OUTPUT))
+    response = as_object(read.value) if isinstance(read, Recorded) else {}
+    found: list[Request] = []
+    for part in as_list(as_object(response.get("content")).get("parts")):
+        call = as_object(as_object(part).get("function_call"))
+        name = as_str(call.get("name"))
+        if name is not None:
+            given = call.get("args")
+            told = Recorded({}) if given is None else arguments(given)
+            found.append(Request(name=name, call_id=as_str(call.get("id")), arguments=told))
+    return found

@@ -1,15 +1,63 @@
-"""Reads messages, instructions and conversation ids as the conventions write them, on spans and in events."""
+"""The GenAI and MCP conventions: names of attributes, operations and events, and what stands under them.
+
+Arrives: attributes of a span or log record, or messages. Leaves: observations, which dialects whose producers follow the
+conventions in part put together with their own.
+"""
 
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
-from toolgauge.model.observations import CallAnswered, CallRequested, ConversationSeen, MessageSeen, Observation
+from toolgauge.model.observations import (
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    Observation,
+)
+from toolgauge.model.records import Span
 from toolgauge.recognize import values
-from toolgauge.recognize.conventions import names
 from toolgauge.recognize.messages import Message, read_messages, read_text
+
+OPERATION = "gen_ai.operation.name"
+CONVERSATION = "gen_ai.conversation.id"
+SESSION = "session.id"
+AGENT = "gen_ai.agent.name"
+TOOL_NAME = "gen_ai.tool.name"
+CALL_ID = "gen_ai.tool.call.id"
+ARGUMENTS = "gen_ai.tool.call.arguments"
+RESULT = "gen_ai.tool.call.result"
+DEFINITIONS = "gen_ai.tool.definitions"
+SYSTEM = "gen_ai.system_instructions"
+INPUT = "gen_ai.input.messages"
+OUTPUT = "gen_ai.output.messages"
+MCP_METHOD = "mcp.method.name"
+ERROR_TYPE = "error.type"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
+# How providers say that a model stopped in order to have tools called.
+TOOL_FINISHES = ("tool_call", "tool_calls", "tool_use", "function_call")
+
+# A tuple: what is looked for in it may be a list or an object, which no set can be asked for.
+MODEL_OPERATIONS = ("chat", "generate_content", "text_completion", "chat.completions", "completion", "responses")
+EXECUTE = "execute_tool"
+INVOKE = "invoke_agent"
+TOOLS_CALL = "tools/call"
+
+DETAILS = "gen_ai.client.inference.operation.details"
+CHOICE = "gen_ai.choice"
+TOOL_MESSAGE = "gen_ai.tool.message"
+SYSTEM_MESSAGE = "gen_ai.system.message"
+USER_MESSAGE = "gen_ai.user.message"
+CONTENT_COMPLETION = "gen_ai.content.completion"
+CONTENT_PROMPT = "gen_ai.content.prompt"
+# `gen_ai.assistant.message` is history alone and `gen_ai.evaluation.result` is a score: neither is read.
+MESSAGE_EVENTS = frozenset((CHOICE, TOOL_MESSAGE, SYSTEM_MESSAGE, USER_MESSAGE))
+EVENT_BODY = "gen_ai.event.content"
 
 # Choices beyond the first are alternatives; their calls must not take the positions of the first one's.
 _POSITIONS_A_CHOICE = 1000
@@ -18,25 +66,75 @@ _MAX_KNOWN = 64
 _MAX_KNOWN_TEXT = 65_536
 
 
+# Reads the span of a tool's execution: name, id, arguments, result and error as the conventions write them.
+
+
+def executed(span: Span, prefix: str, protocol: Literal["mcp"] | None) -> CallExecuted | None:
+    """Read a tool span; `prefix` is what its name may begin with. `None` when the tool's name is nowhere."""
+    attributes = span.attributes
+    # Some MCP clients name the tool in the span name alone: `MCP send tools/call x`.
+    name = values.as_str(attributes.get(TOOL_NAME)) or span.name.partition(prefix + " ")[2].strip()
+    if not name:
+        return None
+    return CallExecuted(
+        name=name,
+        call_id=call_id(attributes),
+        arguments=values.arguments(attributes.get(ARGUMENTS)),
+        result=values.result(attributes.get(RESULT)),
+        error=call_error(span),
+        agent=values.as_str(attributes.get(AGENT)),
+        protocol=protocol,
+    )
+
+
+def call_id(attributes: Mapping[str, Value]) -> str | None:
+    """Read the call's id; a placeholder in brackets names no call: two failed calls would be taken for one."""
+    found = values.identifier(attributes.get(CALL_ID))
+    return None if found is not None and found.startswith("<") and found.endswith(">") else found
+
+
+def call_error(span: Span) -> CallError | None:
+    """Read why the call failed; `None` when it did not."""
+    error_type = values.identifier(span.attributes.get(ERROR_TYPE))
+    if span.status == "ok" and error_type is None:
+        # Frameworks record exceptions that they mean (a hand-off) on spans that went well.
+        return None
+    exception = _exception(span) if span.events else None
+    if span.status != "error" and error_type is None and exception is None:
+        return None
+    told: Mapping[str, Value] = exception if exception is not None else {}
+    return CallError(
+        kind=error_type or values.as_str(told.get("exception.type")) or "_OTHER",
+        message=span.status_message or values.as_str(told.get("exception.message")) or "",
+    )
+
+
+def _exception(span: Span) -> Mapping[str, Value] | None:
+    return next((event.attributes for event in span.events if event.name == "exception"), None)
+
+
+# Reads messages, instructions and conversation ids as the conventions write them, on spans and in events.
+
+
 def conversation(attributes: Mapping[str, Value]) -> list[ConversationSeen]:
     """Read the conversation id; a session of the producer stands in for it."""
-    found = values.identifier(attributes.get(names.CONVERSATION))
+    found = values.identifier(attributes.get(CONVERSATION))
     if found is not None:
         return [ConversationSeen(conversation_id=found, rank=0)]
-    session = values.identifier(attributes.get(names.SESSION))
+    session = values.identifier(attributes.get(SESSION))
     return [ConversationSeen(conversation_id=session, rank=1)] if session is not None else []
 
 
 def stopped_for_tools(attributes: Mapping[str, Value]) -> bool:
     """Tell whether a finish reason says that tools were asked for: it is sent where content is not."""
-    reasons = attributes.get(names.FINISH_REASONS)
+    reasons = attributes.get(FINISH_REASONS)
     if isinstance(reasons, str):
         # Some producers write the list as JSON text, or one reason without a list.
-        return any(f'"{word}"' in reasons or word == reasons for word in names.TOOL_FINISHES)
+        return any(f'"{word}"' in reasons or word == reasons for word in TOOL_FINISHES)
     if isinstance(reasons, list):
         # Asked of every model span: a loop costs half of what a generator does.
         for reason in reasons:
-            if reason in names.TOOL_FINISHES:
+            if reason in TOOL_FINISHES:
                 return True
     return False
 
@@ -130,15 +228,15 @@ def _text_of(texts: list[str]) -> list[MessageSeen]:
 def message_event(name: str, body: Value, agent: str | None) -> Iterable[Observation]:
     """Read one of the per-message events (up to 1.36), on a span or in a log record."""
     message = _body(body)
-    if name == names.CHOICE:
+    if name == CHOICE:
         index = message.get("index")
         choice = index if isinstance(index, int) and 0 < index < _POSITIONS_A_CHOICE else 0
         return written(read_messages(message, "assistant"), agent, choice * _POSITIONS_A_CHOICE)
-    if name == names.TOOL_MESSAGE:
+    if name == TOOL_MESSAGE:
         return [answer for told in read_messages(message, "tool") for answer in told.answers()]
-    if name == names.SYSTEM_MESSAGE:
+    if name == SYSTEM_MESSAGE:
         return system(message.get("content"))
-    if name == names.USER_MESSAGE:
+    if name == USER_MESSAGE:
         return newest_user_text(read_messages(message, "user"))
     return ()
 

@@ -1,0 +1,335 @@
+"""Reads records that follow the conventions, for every dialect whose producer does so in part.
+
+Arrives: a span or log record that a dialect has claimed. Leaves: its observations. Attributes may hold JSON text or
+structured values, and content may be on the span, on a span event or only on a log record that names the span.
+Content that is missing stays `NOT_RECORDED`: half of all producers send none.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from toolgauge.model.content import Recorded
+from toolgauge.model.json import Json, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallRequested,
+    MessageSeen,
+    ModelCall,
+    Observation,
+    ToolsOffered,
+)
+from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.messages import MAX_ITEMS, DefinitionReader, Message, messages_of, read_messages
+
+# Whose inputs follow on each other: the conversation or the trace, `None` when not known, and the agent.
+Owner: TypeAlias = tuple[str | None, str | None]
+
+# What is shorter is read in the time in which it is remembered.
+_SHORTEST = 1000
+_MOST_OWNERS = 1024
+_MOST_BYTES = 16 << 20
+# One input must not push out all others.
+_MOST_BYTES_OF_ONE = _MOST_BYTES // 4
+# What an input takes in memory beside its texts, an observation, and an element of a value.
+_ENTRY_BYTES, _OBSERVATION_BYTES, _ELEMENT_BYTES = 600, 240, 80
+# Bytes that a character takes in the widest of texts.
+_WIDEST = 4
+_JSON_SPACES = " \t\n\r"
+
+SCOPE = "litellm"
+RAW_SPAN = "raw_gen_ai_request"
+
+_PROVIDER = "llm."
+_CHOICES = ".choices"
+_MESSAGES = ".messages"
+_TOOLS = ".tools"
+_FLAT_NAME = "gen_ai.completion.{}.function_call.name"
+_FLAT_ARGUMENTS = "gen_ai.completion.{}.function_call.arguments"
+_FIRST_FLAT_NAME = _FLAT_NAME.format(0)
+_MAX_FLAT = 128
+
+
+class ConventionsReader:
+    """Remembers nothing of records but what comes again with each model call: tools on offer, instructions, histories.
+
+    Where it is told `whose` a record is, the conversation's or the trace's id, it reads of a history what is new in it.
+    """
+
+    def __init__(self) -> None:
+        self._definitions = DefinitionReader()
+        self._histories = HistoryReader()
+        self._instructions = conventions.InstructionsReader()
+
+    def read(self, record: Record) -> list[Observation]:
+        """Read one span or log record."""
+        told = conventions.conversation(record.attributes)
+        whose = told[0].conversation_id if told else _trace(record)
+        seen: list[Observation] = [*told]
+        seen += self._log(record, whose) if isinstance(record, LogRecord) else self._span(record, whose)
+        return seen
+
+    def read_span(self, span: Span) -> Iterable[Observation]:
+        """Read a span, all but its conversation id."""
+        return self._span(span, span.ref.trace_id)
+
+    def read_log(self, record: LogRecord) -> Iterable[Observation]:
+        """Read a log record, all but its conversation id."""
+        return self._log(record, _trace(record))
+
+    def model_call(self, attributes: Mapping[str, Value], whose: str | None = None) -> list[Observation]:
+        """Read a model call with what it was given and what it wrote."""
+        agent = values.as_str(attributes.get(conventions.AGENT))
+        call = ModelCall(agent=agent, stopped_for_tools=conventions.stopped_for_tools(attributes))
+        return [call, *self._content(attributes, agent, whose)]
+
+    def offered(self, value: Value) -> Iterable[ToolsOffered]:
+        """Read the tools on offer; nothing when there are none."""
+        found = self._definitions.read(value) if value is not None else ()
+        return (ToolsOffered(tools=found),) if found else ()
+
+    def _span(self, span: Span, whose: str | None) -> Iterable[Observation]:
+        attributes = span.attributes
+        operation = values.as_str(attributes.get(conventions.OPERATION))
+        method = attributes.get(conventions.MCP_METHOD)
+        if method is not None:
+            return _executed(span, conventions.TOOLS_CALL, "mcp") if method == conventions.TOOLS_CALL else ()
+        if operation == conventions.EXECUTE or (operation is None and span.name.startswith(conventions.EXECUTE + " ")):
+            return _executed(span, conventions.EXECUTE, None)
+        if operation == conventions.INVOKE:
+            run = AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
+            return [run, *self._seen_by_agent(attributes)]
+        if is_raw(span):
+            return [*self.offered(raw_tools(span)), *raw_request(span)]
+        return self._model_span(span, whose) if operation in conventions.MODEL_OPERATIONS else ()
+
+    def _log(self, record: LogRecord, whose: str | None) -> Iterable[Observation]:
+        attributes = record.attributes
+        if record.event_name != conventions.DETAILS:
+            body = record.body if record.body is not None else attributes.get(conventions.EVENT_BODY)
+            agent = values.as_str(attributes.get(conventions.AGENT))
+            return conventions.message_event(record.event_name, body, agent)
+        if attributes.get(conventions.OPERATION) == conventions.INVOKE:
+            return self._seen_by_agent(attributes)
+        return self.model_call(attributes, whose)
+
+    def _model_span(self, span: Span, whose: str | None) -> list[Observation]:
+        attributes = span.attributes
+        seen = self.model_call(attributes, whose)
+        seen += flat_calls(attributes)
+        # The span's own attributes tell the content once more where they have it.
+        if span.events and conventions.INPUT not in attributes and conventions.OUTPUT not in attributes:
+            for event in span.events:
+                seen += self._model_event(event, attributes, whose)
+        return seen
+
+    def _content(self, attributes: Mapping[str, Value], agent: str | None, whose: str | None) -> list[Observation]:
+        seen: list[Observation] = [*self.offered(attributes.get(conventions.DEFINITIONS))]
+        seen += self._instructions.read(attributes.get(conventions.SYSTEM))
+        received = attributes.get(conventions.INPUT)
+        if received is not None:
+            seen += self._histories.received(received, (whose, agent))
+        written = attributes.get(conventions.OUTPUT)
+        if written is not None:
+            seen += conventions.written(read_messages(written, "assistant"), agent)
+        return seen
+
+    def _seen_by_agent(self, attributes: Mapping[str, Value]) -> list[Observation]:
+        """Read an agent's messages for their text: the calls among them repeat what its model calls say."""
+        seen: list[Observation] = [*self.offered(attributes.get(conventions.DEFINITIONS))]
+        seen += self._instructions.read(attributes.get(conventions.SYSTEM))
+        received = attributes.get(conventions.INPUT)
+        if received is not None:
+            seen += conventions.newest_user_text(read_messages(received, "user"))
+        written = attributes.get(conventions.OUTPUT)
+        if written is not None:
+            seen += conventions.written_text(read_messages(written, "assistant"))
+        return seen
+
+    def _model_event(
+        self, event: SpanEvent, attributes: Mapping[str, Value], whose: str | None
+    ) -> Iterable[Observation]:
+        agent = values.as_str(attributes.get(conventions.AGENT))
+        if event.name == conventions.DETAILS:
+            return self._content(event.attributes, agent, whose)
+        if event.name == conventions.CONTENT_PROMPT:
+            return conventions.received(read_messages(event.attributes.get("gen_ai.prompt"), "user"))
+        if event.name == conventions.CONTENT_COMPLETION:
+            found = read_messages(event.attributes.get("gen_ai.completion"), "assistant")
+            return conventions.written(found, agent)
+        if event.name in conventions.MESSAGE_EVENTS:
+            body = event.attributes.get(conventions.EVENT_BODY)
+            return conventions.message_event(event.name, event.attributes if body is None else body, agent)
+        return ()
+
+
+def _trace(record: Record) -> str | None:
+    return record.ref.trace_id if record.ref is not None else None
+
+
+def _executed(span: Span, prefix: str, protocol: Literal["mcp"] | None) -> Iterable[Observation]:
+    call = conventions.executed(span, prefix, protocol)
+    return () if call is None else (call,)
+
+
+# Reads the inputs of model calls, each of which repeats the history before it: what was read once is not read again.
+#
+# JSON tells from its beginning: where a text begins as one that was read before and a comma follows, what comes after it
+# is a list of further messages. Without this, reading a conversation would take the square of its length. Whatever is not
+# JSON to the letter, is too large, or does not go on from what is known, is read whole.
+
+
+class _Known(Struct, frozen=True):
+    """What was read from an input: `begun` is its text without the last bracket, `kept` what was read may take in bytes."""
+
+    begun: str
+    count: int
+    told: list[Observation]
+    user: list[MessageSeen]
+    kept: int
+
+
+_NOTHING = _Known("", 0, [], [], 0)
+
+
+class HistoryReader:
+    """Reads inputs; remembers the newest of each owner as long as there is room."""
+
+    def __init__(self) -> None:
+        self._known: dict[Owner, _Known] = {}
+        self._size = 0
+
+    @property
+    def remembered(self) -> int:
+        """Number of inputs in memory."""
+        return len(self._known)
+
+    @property
+    def size_bytes(self) -> int:
+        """About how many bytes they take, or more."""
+        return self._size
+
+    def received(self, value: Value, owner: Owner) -> list[Observation]:
+        """Read what `content.received` reads."""
+        known = self._read(value, owner) if isinstance(value, str) and len(value) >= _SHORTEST else None
+        return conventions.received(read_messages(value, "user")) if known is None else [*known.told, *known.user]
+
+    def _read(self, value: str, owner: Owner) -> _Known | None:
+        if owner[0] is None or values.is_too_large(value):
+            return None
+        text = value.strip()
+        known = self._known.get(owner)
+        if known is not None and text.startswith(known.begun):
+            rest = text[len(known.begun) :].lstrip(_JSON_SPACES)
+            if rest == "]":
+                return known
+            items = values.elements("[" + rest[1:]) if rest.startswith(",") else None
+            # With nothing after its comma it is no JSON.
+            if items and known.count + len(items) <= MAX_ITEMS:
+                return self._remember(owner, text, known, items)
+        items = values.elements(text)
+        return self._remember(owner, text, _NOTHING, items) if items and len(items) <= MAX_ITEMS else None
+
+    def _remember(self, owner: Owner, text: str, before: _Known, items: list[Json]) -> _Known:
+        """Read the messages `items`, with which the text ends, after what came before; keep all if there is room."""
+        messages = messages_of(items, "user")
+        told = conventions.told_before(messages)
+        known = _Known(
+            text[:-1].rstrip(_JSON_SPACES),
+            before.count + len(items),
+            [*before.told, *told] if told else before.told,
+            conventions.newest_user_text(messages) or before.user,
+            before.kept + _texts(text[len(before.begun) :]) + _kept(told),
+        )
+        self._forget(owner)
+        size = _size(owner, known)
+        if size <= _MOST_BYTES_OF_ONE:
+            self._known[owner] = known
+            self._size += size
+            while self._size > _MOST_BYTES or len(self._known) > _MOST_OWNERS:
+                self._forget(next(iter(self._known)))
+        return known
+
+    def _forget(self, owner: Owner) -> None:
+        known = self._known.pop(owner, None)
+        if known is not None:
+            self._size -= _size(owner, known)
+
+
+def _size(owner: Owner, known: _Known) -> int:
+    return _ENTRY_BYTES + known.begun.__sizeof__() + owner[0].__sizeof__() + owner[1].__sizeof__() + known.kept
+
+
+def _texts(new: str) -> int:
+    """Tell what the texts may take that are read from this: together they are no longer."""
+    # But one escaped character may make each character of a text take four bytes.
+    return new.__sizeof__() * (_WIDEST if "\\u" in new else 1)
+
+
+def _kept(told: list[Observation]) -> int:
+    """Tell what all but texts takes."""
+    size = len(told) * _OBSERVATION_BYTES
+    for seen in told:
+        if type(seen) is CallAnswered and type(seen.result) is Recorded:
+            level = [seen.result.value]
+            while level:
+                below: list[Json] = []
+                for value in level:
+                    if type(value) is dict:
+                        size += value.__sizeof__()
+                        below += value.values()
+                    elif type(value) is list:
+                        size += value.__sizeof__()
+                        below += value
+                size += len(below) * _ELEMENT_BYTES
+                level = below
+    return size
+
+
+# Reads what LiteLLM's callback tells beside the conventions: the calls that its `gen_ai.output.messages` leave out.
+#
+# They are on the span of the raw request, as the provider's answer (a Python literal), with their ids; and in flat keys
+# on the span of the request or, where an application has a span open, on that one, for the latest request alone.
+
+
+def is_raw(span: Span) -> bool:
+    """Tell whether the span is a raw request of LiteLLM's."""
+    return span.scope.name == SCOPE and span.name == RAW_SPAN
+
+
+def raw_request(span: Span) -> Iterator[Observation]:
+    """Read the provider's answer; nothing where it is not in the shape of OpenAI's, which LiteLLM turns most into."""
+    key = next((key for key in span.attributes if key.startswith(_PROVIDER) and key.endswith(_CHOICES)), None)
+    read = values.content(span.attributes.get(key)) if key is not None else None
+    choices = values.as_list(read.value) if isinstance(read, Recorded) else []
+    if key is not None and choices:
+        yield ModelCall()
+        # The conventions' messages on the span of the request have lost the ids of answers.
+        given = span.attributes.get(key.removesuffix(_CHOICES) + _MESSAGES)
+        yield from conventions.received(read_messages(given, "user"))
+        yield from conventions.written([Message(values.as_object(choice), "assistant") for choice in choices], None)
+
+
+def raw_tools(span: Span) -> Value:
+    """Return the tools that the raw request has on offer."""
+    key = next((key for key in span.attributes if key.startswith(_PROVIDER) and key.endswith(_TOOLS)), None)
+    return span.attributes.get(key) if key is not None else None
+
+
+def flat_calls(attributes: Mapping[str, Value]) -> list[CallRequested]:
+    """Read the calls in flat keys, numbered from 0."""
+    calls: list[CallRequested] = []
+    # Asked of every model span, and nearly none has any.
+    if _FIRST_FLAT_NAME not in attributes:
+        return calls
+    agent = values.as_str(attributes.get(conventions.AGENT))
+    for position in range(_MAX_FLAT):
+        name = values.as_str(attributes.get(_FLAT_NAME.format(position)))
+        if name is None:
+            break
+        arguments = values.arguments(attributes.get(_FLAT_ARGUMENTS.format(position)))
+        calls.append(CallRequested(position=position, name=name, arguments=arguments, agent=agent))
+    return calls

@@ -1,0 +1,354 @@
+"""Reads what LangChain and LangGraph leave in other producers' spans: tool answers, chat messages, agent runs.
+
+Arrives: the output of a tool run or node, messages as LangChain serialises them, a run's name and metadata. Which
+producers wrap a result in this way is for their dialects to know.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    MessageSeen,
+    Observation,
+)
+from toolgauge.recognize.conventions import newest_user_text, written_text
+from toolgauge.recognize.messages import Message
+from toolgauge.recognize.values import as_list, as_object, as_str, content, parse_text, result
+
+# What a failed call is called when the producer names no exception class (OpenTelemetry's own word for it).
+OTHER_ERROR = "_OTHER"
+
+# LangGraph leaves a node through these exceptions; nothing has failed.
+_CONTROL_FLOW = ("ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp")
+_INVALID_TOOL = "invalid_tool"
+_MESSAGE_REPR = re.compile(
+    r"content=(?P<content>'[^'\\]*(?:\\.[^'\\]*)*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"|\[.*?\])"
+    r"(?P<rest>(?: [a-z_]+=.*)?)",
+    re.DOTALL,
+)
+_CALL_ID = re.compile(r"[ (]tool_call_id='([^'\\]{1,256})'")
+_STATUS_ERROR = re.compile(r" status='error'(?: |$)")
+
+_CALL_BLOCKS = ("tool_use", "tool_call", "function_call", "input_json_delta")
+# What LangChain calls its messages; other types are those of a part that stands where a message could.
+_ROLES = {
+    "human": "user",
+    "HumanMessageChunk": "user",
+    "ai": "assistant",
+    "AIMessageChunk": "assistant",
+    "system": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+_PAIR = 2
+
+# Names that LangChain gives to runs that the application did not name.
+_UNNAMED_RUNS = ("LangGraph", "AgentExecutor", "CompiledStateGraph")
+# What LangChain calls the parts of a chain, after their class and the keys they fill.
+_PART = re.compile(r"(?:Runnable|Channel|Branch)\w*(?:<.*>)?|\w*OutputParser", re.DOTALL)
+_GRAPH_INTEGRATIONS = ("langgraph", "langchain_create_agent")
+
+_NAME = "invalid_tool"
+_REQUESTED = "requested_tool_name"
+_ARGUMENTS = frozenset((_REQUESTED, "available_tool_names"))
+
+
+# Reads what a LangChain tool left: its message, serialised in one of four ways, or a LangGraph command.
+#
+# Arrives: the output of a tool run, or of the node that runs tools. Leaves: the result, and what it hides (the call's id,
+# the failure behind a span that went well). Which producers wrap a result in this way is for their dialects to know.
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What a tool run says about the call's outcome."""
+
+    result: Content = NOT_RECORDED
+    call_id: str | None = None
+    error: CallError | None = None
+
+
+def is_control_flow(exception: str) -> bool:
+    """Tell whether an exception's class is one that LangGraph raises on purpose."""
+    return exception.rpartition(".")[2] in _CONTROL_FLOW
+
+
+def tool_answer(value: Value) -> Answer:
+    """Open the output of a tool run: a message, a command, either inside `{"output": ...}`, or the plain result."""
+    read = content(value)
+    if isinstance(read, NotRecorded):
+        return Answer(result=read)
+    opened = as_object(read.value) if isinstance(read, Recorded) else {}
+    if len(opened) == 1 and "output" in opened:
+        inner = opened["output"]
+        if isinstance(inner, str):
+            return repr_answer(inner)
+        opened = as_object(inner) or opened
+    data = message_fields(opened)
+    if "tool_call_id" in data:
+        return message_answer(data)
+    if isinstance(update := opened.get("update"), dict):
+        return _command_answer(update, read)
+    text = read.value if isinstance(read, Recorded) else value
+    if isinstance(text, str) and text.startswith(("content=", "Command(")):
+        return repr_answer(text)
+    return Answer(result=result(value))
+
+
+def message_fields(message: Json) -> JsonObject:
+    """Return the fields of a serialised message, wherever the way of serialising puts them."""
+    item = as_object(message)
+    for key in ("kwargs", "data"):
+        if isinstance(inner := item.get(key), dict):
+            return inner
+    return item
+
+
+def message_answer(data: JsonObject) -> Answer:
+    """Read the fields of a tool message."""
+    said = data.get("content")
+    failed = data.get("status") == "error"
+    return Answer(
+        result=result(said) if isinstance(said, (str, list, dict)) else Recorded(said),
+        call_id=as_str(data.get("tool_call_id")),
+        error=CallError(kind=OTHER_ERROR, message=said if isinstance(said, str) else "") if failed else None,
+    )
+
+
+def repr_answer(text: str) -> Answer:
+    """Read `content='..' name='..' tool_call_id='..'`, a tool message as Python shows it."""
+    if text.startswith("Command("):
+        call_ids = _CALL_ID.findall(text)
+        return Answer(call_id=call_ids[-1] if call_ids else None)
+    found = _MESSAGE_REPR.fullmatch(text.strip())
+    if found is None:
+        return Answer(result=result(text))
+    said = parse_text(found["content"])
+    value: Json = said.value if isinstance(said, Recorded) else found["content"]
+    call_id = _CALL_ID.search(found["rest"])
+    failed = _STATUS_ERROR.search(found["rest"])
+    return Answer(
+        result=result(value) if isinstance(value, str) else Recorded(value),
+        call_id=call_id[1] if call_id else None,
+        error=CallError(kind=OTHER_ERROR, message=value if isinstance(value, str) else "") if failed else None,
+    )
+
+
+def refused_call(tool: Value, given: Value, output: Value) -> CallAnswered | None:
+    """Read the run of the tool that an `AgentExecutor` has in place of one that does not exist."""
+    if tool != _INVALID_TOOL:
+        return None
+    read = content(given)
+    requested = as_object(read.value).get("requested_tool_name") if isinstance(read, Recorded) else None
+    return CallAnswered(name=requested, result=result(output)) if isinstance(requested, str) else None
+
+
+def node_answers(given: Value, output: Value) -> Iterator[CallAnswered]:
+    """Read the answers of a LangGraph tool node; a call that was refused has no tool run, only this."""
+    if not isinstance(given, str) or '"tool_call' not in given or given[:1] not in ("[", "{"):
+        return
+    called = parse_text(given)
+    if not _are_calls(called.value if isinstance(called, Recorded) else None):
+        return
+    said = content(output)
+    for message in _messages(said.value) if isinstance(said, Recorded) else []:
+        data = message_fields(message)
+        if "tool_call_id" in data:
+            answer = message_answer(data)
+            yield CallAnswered(
+                call_id=answer.call_id, name=as_str(data.get("name")), result=answer.result, error=answer.error
+            )
+
+
+def _are_calls(given: Json) -> bool:
+    opened = as_object(given)
+    calls = as_list(given) or as_list(opened.get("input")) or [opened.get("tool_call")]
+    return all(as_object(call).get("type") == "tool_call" for call in calls)
+
+
+def _messages(said: Json) -> list[Json]:
+    opened = as_object(said)
+    output = opened.get("output")
+    return as_list(opened.get("messages")) or as_list(as_object(output).get("messages")) or as_list(output)
+
+
+def _command_answer(update: JsonObject, whole: Content) -> Answer:
+    """Read a LangGraph command: of the messages it adds, perhaps after the whole history, the last tool message."""
+    for message in reversed(as_list(update.get("messages"))):
+        data = message_fields(message)
+        if "tool_call_id" in data:
+            return message_answer(data)
+    return Answer(result=whole)
+
+
+# Reads LangChain's chat messages: what a model was given and what it wrote.
+#
+# Arrives: messages as LangChain serialises them (plain, inside `kwargs` or `data`). Leaves: observations. A call may stand
+# in one message three times (`tool_calls`, content blocks, `additional_kwargs`); a call that LangChain could not parse
+# stands only in `invalid_tool_calls`, where a reader of the calls alone would miss the failure.
+
+
+def generated(output: Json) -> list[JsonObject]:
+    """Return the messages of a model's result, `{"generations": [[{"message": ...}]]}`; of alternatives the first."""
+    found: list[JsonObject] = []
+    for batch in as_list(as_object(output).get("generations")):
+        first = as_object((as_list(batch) or [None])[0])
+        message = message_fields(first.get("message"))
+        if message:
+            found.append(message)
+    return found
+
+
+def batch(messages: Json) -> list[Json]:
+    """Return one conversation: the list itself, or the one list in it."""
+    items = as_list(messages)
+    return as_list(items[0]) if len(items) == 1 and _is_batch(items[0]) else items
+
+
+def _is_batch(item: Json) -> bool:
+    # `["user", "text"]` is a message, `[{...}, {...}]` is a list of them.
+    return isinstance(item, list) and not (len(item) == _PAIR and isinstance(item[0], str))
+
+
+def received(messages: Sequence[Json]) -> Iterator[Observation]:
+    """Read a model's input: instructions, the newest user text, and answers to calls."""
+    read: list[Message] = []
+    for item in messages:
+        data = message_fields(item)
+        message = Message(_flat(data), "user")
+        read.append(message)
+        if message.role == "system" and message.text:
+            yield MessageSeen(role="system", text=message.text)
+        elif message.role == "tool":
+            yield from _answer(data)
+        else:
+            yield from message.answers()
+    yield from newest_user_text(read)
+
+
+def _answer(data: JsonObject) -> Iterator[CallAnswered]:
+    answer = message_answer(data)
+    name = as_str(data.get("name"))
+    if answer.call_id or name:
+        yield CallAnswered(call_id=answer.call_id, name=name, result=answer.result, error=answer.error)
+
+
+def written(messages: Sequence[JsonObject], agent: str | None) -> Iterator[Observation]:
+    """Read a model's output: the calls that it asks for, those that could not be parsed, and its text."""
+    read: list[Message] = []
+    position = 0
+    for data in messages:
+        message = Message(_flat(data), "assistant")
+        read.append(message)
+        for call in message.calls():
+            yield CallRequested(
+                position=position, name=call.name, call_id=call.call_id, arguments=call.arguments, agent=agent
+            )
+            position += 1
+        for request in rejected(data, agent, position):
+            yield request
+            position += 1
+    yield from written_text(read)
+
+
+def rejected(data: JsonObject, agent: str | None, position: int) -> Iterator[CallRequested]:
+    """Read the calls that LangChain could not parse, from `position` on."""
+    for item in as_list(data.get("invalid_tool_calls")):
+        call = as_object(item)
+        name = as_str(call.get("name"))
+        if name is None:
+            continue
+        text = as_str(call.get("args"))
+        yield CallRequested(
+            position=position,
+            name=name,
+            call_id=as_str(call.get("id")),
+            arguments=NOT_RECORDED if text is None else Unparsed(text),
+            agent=agent,
+            usable=False,
+        )
+        position += 1
+
+
+def _flat(data: JsonObject) -> JsonObject:
+    """Return the message with a role, and with each call once."""
+    flat = dict(data)
+    role = _ROLES.get(as_str(data.get("type")) or "")
+    if role is not None:
+        flat["role"] = role
+        del flat["type"]
+    calls = as_list(data.get("tool_calls"))
+    if not calls and not data.get("invalid_tool_calls"):
+        calls = _provider_calls(as_object(data.get("additional_kwargs")))
+        flat["tool_calls"] = calls
+    if calls or data.get("invalid_tool_calls"):
+        blocks = data.get("content")
+        if isinstance(blocks, list):
+            flat["content"] = [block for block in blocks if as_object(block).get("type") not in _CALL_BLOCKS]
+    return flat
+
+
+def _provider_calls(kwargs: JsonObject) -> list[Json]:
+    # Old releases keep the provider's own form.
+    calls = as_list(kwargs.get("tool_calls"))
+    function = kwargs.get("function_call")
+    return calls or ([function] if isinstance(function, dict) else [])
+
+
+# Tells which LangChain runs are runs of an agent, by the metadata that LangChain gives to each run.
+#
+# Arrives: a run's name and metadata. Leaves: the agent run, or nothing. A graph's nodes look like agents where a producer
+# goes by names, and their end would be taken for the end of the run.
+
+
+def agent_name(metadata: JsonObject) -> str | None:
+    """Return the agent that LangChain says a run belongs to."""
+    return as_str(metadata.get("lc_agent_name"))
+
+
+def agent_run(name: str, metadata: JsonObject, *, labelled: bool) -> AgentRun | None:
+    """Return the agent run that a chain's run is; `labelled` says that the producer calls it an agent."""
+    agent = agent_name(metadata)
+    if agent is not None and agent == name:
+        return AgentRun(agent=agent)
+    if "langgraph_node" not in metadata:
+        return _outermost_run(name, metadata, labelled=labelled)
+    # A node that runs a graph of its own: the graph's run has the node's checkpoint, its nodes have theirs.
+    inside = metadata.get("checkpoint_ns")
+    if labelled and agent is None and inside is not None and inside == metadata.get("langgraph_checkpoint_ns", inside):
+        return AgentRun(agent=name)
+    return None
+
+
+def _outermost_run(name: str, metadata: JsonObject, *, labelled: bool) -> AgentRun | None:
+    if labelled and name not in _UNNAMED_RUNS and _PART.fullmatch(name) is None:
+        return AgentRun(agent=name)
+    if name in _UNNAMED_RUNS or metadata.get("ls_integration") in _GRAPH_INTEGRATIONS:
+        return AgentRun(agent=agent_name(metadata))
+    return None
+
+
+# Reads the tool that LangChain's `AgentExecutor` runs in place of one that does not exist.
+#
+# Arrives: the execution of a tool. Leaves: the call that the model made. Taken as it is, the stand-in would be a call of
+# its own that nobody asked for, and one that went well.
+
+
+def as_requested(call: CallExecuted) -> CallExecuted:
+    """Return the call under the name that the model gave, failed; any other call as it is."""
+    given = as_object(call.arguments.value) if call.name == _NAME and isinstance(call.arguments, Recorded) else {}
+    requested = as_str(given.get(_REQUESTED))
+    if requested is None or given.keys() != _ARGUMENTS:
+        return call
+    said = call.result.value if isinstance(call.result, Recorded) else None
+    error = call.error or CallError(kind=OTHER_ERROR, message=said if isinstance(said, str) else "")
+    return replace(call, name=requested, arguments=NOT_RECORDED, error=error)

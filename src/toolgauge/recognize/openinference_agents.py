@@ -1,0 +1,293 @@
+"""Reads the spans of agents that OpenInference's instrumentations write: runs, tasks, and calls of managed agents.
+
+Arrives: a span that is no tool span. Leaves: the run, the calls and texts that stand only there, or nothing. Each
+instrumentation means something else by an agent's span, so its name is asked for first.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    MessageSeen,
+    Observation,
+    ToolDefinition,
+)
+from toolgauge.model.records import Scope, Span
+from toolgauge.recognize import langchain
+from toolgauge.recognize.langchain import OTHER_ERROR
+from toolgauge.recognize.literals import CLASS, parse_repr
+from toolgauge.recognize.messages import read_messages
+from toolgauge.recognize.openinference_tools import INPUT, OUTPUT, span_error
+from toolgauge.recognize.values import as_list, as_object, as_str, content, result
+
+_SCOPE = re.compile(r"openinference[.-]instrumentation[.-]([a-z0-9_-]+)", re.IGNORECASE)
+
+# These producers put OpenInference attributes on their own spans.
+_OWN_SCOPES = {"gcp.vertex.agent": "google_adk", "pydantic-ai": "pydantic_ai"}
+
+_NAME_KEYS = ("agent.name", "gen_ai.agent.name", "agent_name", "graph.node.id")
+_BRACKETED = re.compile(r"(?:agent_run|invocation) \[([^\]]{1,256})\]")
+_METHOD = re.compile(
+    r"\.(?:a?run|a?run_stream|run_sync|a?invoke|a?stream|a?chat|_?execute_core|kickoff|on_messages(?:_stream)?)$"
+)
+# An agent span of these without an agent's name is a whole workflow or query, or is named after a class.
+_NAMELESS = ("openai_agents", "claude_agent_sdk", "llama_index")
+# These call an agent's run a chain; the class is no agent's name.
+_METHOD_OF_CLASS = re.compile(r"(\w++)\.(\w++)")
+_RUNS = ("AGENT", "CHAIN")
+_CHAINED = ("llama_index", "haystack", "dspy")
+
+# A repr costs many times as much as JSON to read; this much of one conversation is read at most.
+_MAX_REPRS = 250_000
+
+_DESCRIBED_NAME = re.compile(r"Tool Name: ([^\n]{1,256})\n")
+_TOOL_REPR = re.compile(r"name='([^'\\]{1,256})' ")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_QUOTES = re.compile(r"['\"]")
+_NOT_WORD = re.compile(r"[^a-z0-9]+")
+
+# The manager's task is put into this prompt before the agent runs.
+_MANAGED = re.compile(r"You're a helpful agent named '([^'\n]{1,256})'\.\s")
+_TASK = re.compile(r"\n---\nTask:\n(.*?)\n---\n", re.DOTALL)
+
+
+# Names the OpenInference instrumentation that wrote a span.
+#
+# Arrives: a scope name such as `openinference.instrumentation.langchain` or
+# `@arizeai/openinference-instrumentation-langchain`. Leaves: `langchain`. Which envelope is around a value depends on
+# the instrumentation, never on the attribute; without it a tool's own argument `kwargs` would be taken for an envelope.
+
+
+def instrumentation(scope: Scope) -> str:
+    """Return the instrumentation's name in snake case, "" for any other producer."""
+    found = _SCOPE.search(scope.name)
+    if found is None:
+        return _OWN_SCOPES.get(scope.name, "")
+    return found[1].lower().replace("-", "_")
+
+
+# Tells which spans are runs of an agent, and the agent's name.
+#
+# Arrives: a span that is no tool span. Leaves: the run, or nothing. LangChain labels everything as an agent whose name
+# contains "agent": its graph nodes would otherwise appear as agents of their own, or their end as the end of the run.
+
+
+def agent_run(span: Span, kind: str, instrumentation: str, metadata: JsonObject) -> AgentRun | None:
+    """Return the agent run that the span is; the agent is `None` where a run has no name."""
+    if instrumentation == "langchain":
+        return langchain.agent_run(span.name, metadata, labelled=kind == "AGENT") if kind in _RUNS else None
+    if instrumentation in _CHAINED and kind == "CHAIN" and _is_class_run(span.name):
+        return AgentRun(agent=None)
+    if kind != "AGENT" or (instrumentation == "beeai" and "agent.name" not in span.attributes):
+        return None  # BeeAI makes spans of an agent's events
+    if instrumentation in _NAMELESS:
+        return AgentRun(agent=_named(span.attributes))
+    return AgentRun(agent=_named(span.attributes) or _name_from(span.name))
+
+
+def _is_class_run(span_name: str) -> bool:
+    found = _METHOD_OF_CLASS.fullmatch(span_name)
+    if found is None:
+        return False
+    class_name, method = found.groups()
+    if method in ("run", "run_async"):
+        return class_name.endswith(("Agent", "AgentWorkflow"))
+    return method in ("forward", "aforward") and ("ReAct" in class_name or "CodeAct" in class_name)
+
+
+def _named(attributes: Mapping[str, Value]) -> str | None:
+    for key in _NAME_KEYS:
+        value = attributes.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def _name_from(span_name: str) -> str | None:
+    found = _BRACKETED.fullmatch(span_name)
+    if found:
+        return found[1]
+    return _METHOD.sub("", span_name.removeprefix("invoke_agent ")) or None
+
+
+# Reads whole conversations that two instrumentations leave on the span of an agent's run.
+#
+# CrewAI and Haystack record no model calls. A call that the framework refused, and all ids, are only in the messages
+# inside `output.value`: as OpenAI's messages (CrewAI), as Python reprs (Haystack). These are summaries of
+# several model outputs: they complete what tool spans say and stand alone where there are none.
+
+
+def crew_history(output: Value, agent: str | None) -> Iterator[Observation]:
+    """Read the messages of a CrewAI task."""
+    position = 0
+    texts: dict[str, str] = {}
+    for number, message in enumerate(read_messages(_messages(output), "user")):
+        for call in message.calls():
+            yield CallRequested(
+                position=position,
+                name=call.name,
+                call_id=call.call_id,
+                arguments=call.arguments,
+                agent=agent,
+                output=number,
+            )
+            position += 1
+        for answer in message.answers():
+            yield CallAnswered(call_id=answer.call_id, name=answer.name, result=answer.result)
+        # The user's text is wrapped in CrewAI's prompt; the task's own description is reported instead.
+        if message.role != "user" and message.text:
+            texts[message.role] = message.text
+    yield from _newest(texts)
+
+
+def _newest(texts: Mapping[str, str]) -> Iterator[MessageSeen]:
+    if "system" in texts:
+        yield MessageSeen(role="system", text=texts["system"])
+    if "user" in texts:
+        yield MessageSeen(role="user", text=texts["user"])
+    if "assistant" in texts:
+        yield MessageSeen(role="assistant", text=texts["assistant"])
+
+
+def _messages(value: Value) -> list[Json]:
+    read = content(value)
+    return as_list(as_object(read.value).get("messages")) if isinstance(read, Recorded) else []
+
+
+# --- Haystack
+
+
+def haystack_history(given: Value, output: Value) -> Iterator[Observation]:
+    """Read the messages that a Haystack agent added to those it was given."""
+    earlier = {call_id for message in _chat_messages(given) for part in _parts(message) if (call_id := _call_id(part))}
+    position = 0
+    texts: dict[str, str] = {}
+    for number, message in enumerate(_chat_messages(output)):
+        for part in _parts(message):
+            kind = part.get(CLASS)
+            if kind == "ToolCall" and _call_id(part) not in earlier:
+                yield from _haystack_call(part, position=position, output=number)
+                position += 1
+            elif kind == "ToolCallResult":
+                yield from _haystack_answer(part)
+            elif kind == "TextContent":
+                texts[str(message.get("_role"))] = as_str(part.get("text")) or ""
+    yield from _newest(texts)
+
+
+def _call_id(part: JsonObject) -> str | None:
+    return as_str(part.get("id")) if part.get(CLASS) == "ToolCall" else None
+
+
+def _chat_messages(value: Value) -> Iterator[JsonObject]:
+    room = _MAX_REPRS
+    for text in _messages(value):
+        if isinstance(text, str) and len(text) <= room:
+            room -= len(text)
+            try:
+                yield as_object(parse_repr(text))
+            except ValueError:
+                continue  # one message that cannot be read says nothing about the others
+
+
+def _parts(message: JsonObject) -> Iterator[JsonObject]:
+    for part in as_list(message.get("_content")):
+        yield as_object(part)
+
+
+def _haystack_call(part: JsonObject, *, position: int, output: int) -> Iterator[CallRequested]:
+    name = as_str(part.get("tool_name"))
+    if name is None:
+        return
+    written = part.get("arguments")
+    arguments: Content = Recorded(written) if isinstance(written, dict) else NOT_RECORDED
+    yield CallRequested(
+        position=position, name=name, call_id=as_str(part.get("id")), arguments=arguments, output=output
+    )
+
+
+def _haystack_answer(part: JsonObject) -> Iterator[CallAnswered]:
+    origin = as_object(part.get("origin"))
+    said = part.get("result")
+    failed = part.get("error") is True
+    yield CallAnswered(
+        call_id=as_str(origin.get("id")),
+        name=as_str(origin.get("tool_name")),
+        result=result(said) if isinstance(said, str) else Recorded(said),
+        error=CallError(kind=OTHER_ERROR, message=said if isinstance(said, str) else "") if failed else None,
+    )
+
+
+# Reads what CrewAI's spans say beside the calls: the names that its tools have for a model, and the tools on offer.
+
+
+def called_name(title: str, description: Value) -> str:
+    """Return the name by which a model calls the tool that a span shows by its title."""
+    told = _DESCRIBED_NAME.match(description) if isinstance(description, str) else None
+    if told is not None:
+        return told[1]
+    return model_name(title) if " " in title else title
+
+
+def model_name(title: str) -> str:
+    """Derive the name for a model as CrewAI does: `Delegate work to coworker` is `delegate_work_to_coworker`."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
+    return _NOT_WORD.sub("_", _QUOTES.sub("", _CAMEL.sub("_", plain).lower())).strip("_")
+
+
+def offered_tools(given: Value) -> tuple[ToolDefinition, ...]:
+    """Read the tools of a task, each by its title and by its name for a model: releases differ in what they call."""
+    read = content(given)
+    tools = as_list(as_object(read.value).get("tools")) if isinstance(read, Recorded) else []
+    titles = [found[1] for tool in tools if isinstance(tool, str) and (found := _TOOL_REPR.match(tool))]
+    if len(titles) < len(tools):
+        return ()
+    names = dict.fromkeys(name for title in titles for name in (model_name(title), title))
+    return tuple(ToolDefinition(name=name) for name in names if name)
+
+
+def task_texts(tasks: Value) -> Iterator[MessageSeen]:
+    """Read the tasks of a crew, the nearest thing to a user's text that CrewAI records."""
+    read = content(tasks)
+    for task in as_list(read.value) if isinstance(read, Recorded) else []:
+        if text := as_str(as_object(task).get("description")):
+            yield MessageSeen(role="user", text=text)
+
+
+# Tells the run of a managed agent, which is a call of the agent above it, from a run that a program started.
+#
+# smolagents writes no tool span for such a call, only the managed agent's own run.
+
+
+def managed_agent_call(span: Span) -> CallExecuted | None:
+    """Return the call that the run of a managed agent is, `None` for any other run."""
+    read = content(span.attributes.get(INPUT))
+    given = as_object(read.value) if isinstance(read, Recorded) else {}
+    prompt = as_str(given.get("task")) or ""
+    managed = _MANAGED.match(prompt)
+    if managed is None:
+        return None
+    return CallExecuted(
+        name=managed[1],
+        arguments=_arguments(prompt, given),
+        result=result(span.attributes.get(OUTPUT)),
+        error=span_error(span),
+    )
+
+
+def _arguments(prompt: str, given: JsonObject) -> Content:
+    task = _TASK.search(prompt)
+    if task is None:
+        return NOT_RECORDED
+    arguments: JsonObject = {"task": task[1]}
+    if given.get("additional_args"):
+        arguments["additional_args"] = given["additional_args"]
+    return Recorded(arguments)

@@ -1,0 +1,382 @@
+"""Reads tool spans: the call's arguments, its result, its id and whether it failed.
+
+Arrives: a span that is the execution of a tool. Each instrumentation wraps `input.value` and `output.value` in its
+own envelope; they are opened here, one function an envelope, chosen by instrumentation. Opening an envelope that the
+instrumentation does not use would change what a user's tool was really called with.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import CallAnswered, CallError, CallRequested, ToolDefinition
+from toolgauge.model.records import Span
+from toolgauge.recognize.langchain import OTHER_ERROR, Answer, is_control_flow, tool_answer
+from toolgauge.recognize.messages import KnownTools
+from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, result
+
+INPUT = "input.value"
+OUTPUT = "output.value"
+PARAMETERS = "tool.parameters"
+SYNTHESIZED = "tool.synthesized"
+
+_HISTORY = "automatic_function_calling_history"
+
+TOOLS = "llm.tools."
+INVOCATION_PARAMETERS = "llm.invocation_parameters"
+
+_INPUT = "input.value"
+_REQUESTED = re.compile(r'"(?:tools|functions)": ?\[\{')
+_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema")
+_MAX_INDEX_DIGITS = 6
+_MAX_KNOWN = 256
+_MAX_KNOWN_TEXT = 16_384
+# Gemini writes the types of JSON Schema in capitals.
+# A tuple: what is looked for in it may be a list or an object, which no set can be asked for.
+_CAPITAL_TYPES = ("OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "NULL")
+
+_Reader: TypeAlias = Callable[[Json], Iterator[ToolDefinition]]
+
+
+def call_arguments(span: Span, instrumentation: str) -> Content:
+    """Read the arguments that the tool was called with."""
+    value = span.attributes.get(INPUT)
+    if value is None:
+        return _parameters(span.attributes.get(PARAMETERS))
+    opened = _ARGUMENTS.get(instrumentation)
+    read = arguments(value)
+    return read if opened is None else opened(read, span)
+
+
+def call_answer(span: Span, instrumentation: str) -> Answer:
+    """Read the result and what it hides: the call's id, the failure behind status OK."""
+    value = span.attributes.get(OUTPUT)
+    answer = Answer() if value is None else _ANSWERS.get(instrumentation, _plain_answer)(value)
+    error = span_error(span)
+    if error is None:
+        return answer
+    return Answer(result=answer.result, call_id=answer.call_id, error=error)
+
+
+def span_error(span: Span) -> CallError | None:
+    """Read the failure from status and exception event; an exception event alone proves nothing."""
+    if span.status != "error":
+        return None
+    kind, message = OTHER_ERROR, span.status_message
+    for event in span.events:
+        if event.name == "exception":
+            kind = _text(event.attributes.get("exception.type")) or kind
+            message = _text(event.attributes.get("exception.message")) or message
+    if is_control_flow(kind):
+        return None
+    return CallError(kind=kind, message=message)
+
+
+def is_synthesized(span: Span) -> bool:
+    """Tell whether UiPath made the span up for a tool that was not called."""
+    value = span.attributes.get(SYNTHESIZED)
+    return value is True or (isinstance(value, str) and value.lower() == "true")
+
+
+def _text(value: Value) -> str:
+    return value if isinstance(value, str) else ""
+
+
+# --- arguments
+
+
+def _parameters(value: Value) -> Content:
+    """Read `tool.parameters`, which some producers fill with the arguments and others with their schema."""
+    read = arguments(value)
+    if not isinstance(read, Recorded):
+        return NOT_RECORDED
+    return NOT_RECORDED if _is_schema(as_object(read.value)) else read
+
+
+def _is_schema(value: JsonObject) -> bool:
+    if value.get("type") == "object" or isinstance(value.get("properties"), dict):
+        return True
+    # smolagents writes the properties alone: {"city": {"type": "string", "description": "..."}}
+    return bool(value) and all(isinstance(item, dict) and "type" in item for item in value.values())
+
+
+def _keyword_envelope(read: Content, span: Span) -> Content:
+    """Open `{"args": [...], "kwargs": {...}}`; names of positional arguments come from the schema."""
+    if not isinstance(read, Recorded):
+        return read
+    envelope = as_object(read.value)
+    if not isinstance(envelope.get("kwargs"), dict) and not isinstance(envelope.get("args"), list):
+        return read
+    named = dict(as_object(envelope.get("kwargs")))
+    positional = as_list(envelope.get("args"))
+    if not positional:
+        return Recorded(named)
+    names = [name for name in _parameter_names(span) if name not in named]
+    if len(names) < len(positional):
+        return Unparsed(_text(span.attributes.get(INPUT)))
+    return Recorded(dict(zip(names, positional, strict=False)) | named)
+
+
+def _input_envelope(read: Content, _span: Span) -> Content:
+    """Open `{"input": {...}, "options": ...}`."""
+    envelope = as_object(read.value) if isinstance(read, Recorded) else {}
+    if "options" not in envelope or not isinstance(envelope.get("input"), dict):
+        return read
+    return Recorded(envelope["input"])
+
+
+def _parameter_names(span: Span) -> list[str]:
+    read = content(span.attributes.get(PARAMETERS))
+    schema = as_object(read.value) if isinstance(read, Recorded) else {}
+    properties = schema.get("properties")
+    return list(properties if isinstance(properties, dict) else schema)
+
+
+_ARGUMENTS: Mapping[str, Callable[[Content, Span], Content]] = {
+    "beeai": _input_envelope,
+    "dspy": _keyword_envelope,
+    "llama_index": _keyword_envelope,
+    "smolagents": _keyword_envelope,
+}
+
+
+# --- results
+
+
+def _plain_answer(value: Value) -> Answer:
+    return Answer(result=result(value))
+
+
+def _llama_index_answer(value: Value) -> Answer:
+    """Open the tool output; `raw_output` is the value itself, the other members are its Python repr."""
+    read = content(value)
+    opened = as_object(read.value) if isinstance(read, Recorded) else {}
+    if "tool_name" not in opened or "raw_input" not in opened:
+        return _plain_answer(value)
+    if "raw_output" in opened:
+        raw = opened["raw_output"]
+        told = result(raw) if isinstance(raw, str) else Recorded(raw)
+    else:
+        told = result(as_str(opened.get("content")) or _blocks_text(opened.get("blocks")))
+    if opened.get("is_error") is not True:
+        return Answer(result=told)
+    message = as_str(opened.get("content")) or _blocks_text(opened.get("blocks")) or _shown(told)
+    return Answer(result=told, error=CallError(kind=OTHER_ERROR, message=message))
+
+
+def _blocks_text(blocks: Json) -> str | None:
+    texts = [as_str(as_object(block).get("text")) for block in as_list(blocks)]
+    return "\n".join(text for text in texts if text) or None
+
+
+def _shown(told: Content) -> str:
+    return told.value if isinstance(told, Recorded) and isinstance(told.value, str) else ""
+
+
+def _autogen_answer(value: Value) -> Answer:
+    """Read the text that the model got; a failed call shows only there, behind status OK."""
+    told = result(value)
+    if isinstance(value, str) and value.startswith("Error:"):
+        return Answer(result=told, error=CallError(kind=OTHER_ERROR, message=value))
+    return Answer(result=told)
+
+
+def _google_adk_answer(value: Value) -> Answer:
+    """Open the function response `{"id": .., "name": .., "response": {..}}`."""
+    read = content(value)
+    opened = as_object(read.value) if isinstance(read, Recorded) else {}
+    response = opened.get("response")
+    if not isinstance(response, dict) or "name" not in opened:
+        return _plain_answer(value)
+    # The framework wraps whatever is not an object.
+    told = response["result"] if list(response) == ["result"] else response
+    return Answer(result=result(told) if isinstance(told, str) else Recorded(told), call_id=as_str(opened.get("id")))
+
+
+_ANSWERS: Mapping[str, Callable[[Value], Answer]] = {
+    "langchain": tool_answer,
+    "llama_index": _llama_index_answer,
+    "autogen": _autogen_answer,
+    "autogen_agentchat": _autogen_answer,
+    "google_adk": _google_adk_answer,
+}
+
+
+# Reads the calls that Google's SDK made by itself between two requests of one span.
+#
+# Arrives: `output.value` with `automatic_function_calling_history`. Leaves: the requests, by output, and their answers.
+# The span's own output is only the text after all of them, so that without this the calls would not be seen.
+
+
+def made_by_itself(raw: Value) -> Iterator[CallRequested | CallAnswered]:
+    """Yield the calls since the newest user's text, and what came of them."""
+    if not isinstance(raw, str) or _HISTORY not in raw:
+        return
+    read = parse_text(raw)
+    history = as_list(as_object(read.value).get(_HISTORY)) if isinstance(read, Recorded) else []
+    position = 0
+    for output, written in enumerate(_since_user(history)):
+        for part in _parts(written):
+            call = as_object(part.get("function_call"))
+            if name := as_str(call.get("name")):
+                yield _request(call, name, position=position, output=output)
+                position += 1
+            elif told := as_object(part.get("function_response")):
+                yield _answer(told)
+
+
+def _since_user(history: list[Json]) -> list[Json]:
+    for place in range(len(history) - 1, -1, -1):
+        if as_object(history[place]).get("role") == "user" and any("text" in part for part in _parts(history[place])):
+            return history[place + 1 :]
+    return history
+
+
+def _parts(content: Json) -> list[JsonObject]:
+    return [as_object(part) for part in as_list(as_object(content).get("parts"))]
+
+
+def _request(call: JsonObject, name: str, *, position: int, output: int) -> CallRequested:
+    given = call.get("args")
+    return CallRequested(
+        position=position,
+        name=name,
+        call_id=as_str(call.get("id")),
+        arguments=Recorded({}) if given is None else arguments(given),
+        output=output,
+    )
+
+
+def _answer(told: JsonObject) -> CallAnswered:
+    response = as_object(told.get("response"))
+    # The SDK wraps whatever a function returns, and what it raises.
+    said = response["result"] if list(response) == ["result"] else response
+    failed = response["error"] if list(response) == ["error"] else None
+    return CallAnswered(
+        call_id=as_str(told.get("id")),
+        name=as_str(told.get("name")),
+        result=result(said) if isinstance(said, str) else Recorded(said),
+        error=CallError(kind=OTHER_ERROR, message=failed) if isinstance(failed, str) else None,
+    )
+
+
+# Reads the tools that a model was offered, in whichever provider's form they were sent.
+#
+# Arrives: `llm.tools.<n>.tool.json_schema` or the `tools` inside `llm.invocation_parameters`. Leaves: definitions. A
+# definition that is missed makes a tool look invented, so every known form is read.
+
+
+class DefinitionReader:
+    """Reads the tools on offer from a model span.
+
+    Agents send the same tools with each model call. Reading a text once saves most of the cost of such a span, and
+    the definitions of all calls of a run are then the same objects in memory.
+    """
+
+    def __init__(self) -> None:
+        self._known = KnownTools(_MAX_KNOWN)
+
+    def read(self, attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
+        """Return the tools on offer; empty when the span does not tell."""
+        flat = tuple(tool for fields in _flattened(attributes) for tool in self._from_fields(fields))
+        return flat or self._from_text(attributes.get(INVOCATION_PARAMETERS), _invoked) or self._requested(attributes)
+
+    def _requested(self, attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
+        """Read the whole request, for producers that tell the tools nowhere else."""
+        request = attributes.get(_INPUT)
+        if not isinstance(request, str) or _REQUESTED.search(request) is None:
+            return ()
+        return tuple(_invoked(_decoded(request)))
+
+    def _from_fields(self, fields: Mapping[str, Value]) -> Iterator[ToolDefinition]:
+        written = fields.get("json_schema")
+        told = self._from_text(written, _definitions)
+        name = fields.get("name")
+        if not isinstance(name, str) or not name:
+            yield from told
+            return
+        described = fields.get("description")
+        description = described if isinstance(described, str) else None
+        if told:
+            yield ToolDefinition(
+                name=name, description=description or told[0].description, parameters=told[0].parameters
+            )
+            return
+        bare = as_object(_decoded(written))
+        yield ToolDefinition(name=name, description=description, parameters=_schema(bare) if bare else None)
+
+    def _from_text(self, value: Value, read: _Reader) -> tuple[ToolDefinition, ...]:
+        if not isinstance(value, str) or len(value) > _MAX_KNOWN_TEXT:
+            return tuple(read(_decoded(value)))
+        known = self._known.get((read, value))
+        if known is None:
+            known = tuple(read(_decoded(value)))
+            self._known.keep((read, value), value, known)
+        return known
+
+
+def _decoded(value: Value) -> Json:
+    read = content(value)
+    return read.value if isinstance(read, Recorded) else None
+
+
+def _flattened(attributes: Mapping[str, Value]) -> list[dict[str, Value]]:
+    grouped: dict[int, dict[str, Value]] = {}
+    for key in attributes:
+        if key.startswith(TOOLS):
+            index, _, name = key[len(TOOLS) :].partition(".")
+            if index.isascii() and index.isdigit() and len(index) < _MAX_INDEX_DIGITS:
+                grouped.setdefault(int(index), {})[name.removeprefix("tool.")] = attributes[key]
+    return [grouped[index] for index in sorted(grouped)]
+
+
+def _invoked(told: Json) -> Iterator[ToolDefinition]:
+    request = as_object(told)
+    # Portkey keeps what its signature does not name apart.
+    for source in (request, as_object(request.get("kwargs"))):
+        for key in ("tools", "functions"):
+            for item in as_list(source.get(key)):
+                yield from _definitions(item)
+
+
+def _definitions(value: Json) -> Iterator[ToolDefinition]:
+    """Read one item of a provider's list; a Gemini item holds several tools."""
+    item = as_object(value)
+    for several in ("function_declarations", "functionDeclarations"):
+        for inner in as_list(item.get(several)):
+            yield from _definitions(inner)
+    for wrapper in ("function", "toolSpec"):
+        if isinstance(inner := item.get(wrapper), dict):
+            item = inner
+    name = as_str(item.get("name"))
+    if name is None:
+        return
+    schema = next((item[key] for key in _SCHEMA_KEYS if item.get(key) is not None), None)
+    if isinstance(schema, dict) and isinstance(inner := schema.get("json"), dict):  # Bedrock
+        schema = inner
+    yield ToolDefinition(name=name, description=as_str(item.get("description")), parameters=_schema(schema))
+
+
+def _schema(value: Json) -> JsonObject | None:
+    if not isinstance(value, dict):
+        return None
+    if value.get("type") in _CAPITAL_TYPES:
+        return as_object(_with_small_types(value))
+    return value
+
+
+def _with_small_types(value: Json) -> Json:
+    match value:
+        case dict():
+            return {
+                key: item.lower()
+                if key == "type" and isinstance(item, str) and item in _CAPITAL_TYPES
+                else _with_small_types(item)
+                for key, item in value.items()
+            }
+        case list():
+            return [_with_small_types(item) for item in value]
+        case _:
+            return value

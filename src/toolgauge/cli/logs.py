@@ -7,7 +7,9 @@ from warnings up, and of an exception the kind and the places are shown, never i
 
 import json
 import logging
+import queue
 import sys
+import threading
 from datetime import UTC, datetime
 from traceback import extract_tb
 from typing import Literal
@@ -22,11 +24,11 @@ _NAMES = frozenset(("time", "level", "logger", "message", "exception"))
 _MAX_PLACES = 20
 
 
-def log_to_stderr(section: Log) -> None:
-    """Set level and form; may be called again when they change."""
+def log_to_stderr(section: Log, handler: logging.Handler | None = None) -> None:
+    """Set level and form; may be called again when they change. `handler` writes the lines, by default at once."""
     # A line that cannot be written (a full disk, a reader that is gone) is no reason to write another one.
     logging.raiseExceptions = False
-    handler = logging.StreamHandler(sys.stderr)
+    handler = handler or logging.StreamHandler(sys.stderr)
     handler.setFormatter(_FORMS[section.format]())
     root = logging.getLogger()
     for old in tuple(root.handlers):
@@ -34,6 +36,54 @@ def log_to_stderr(section: Log) -> None:
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.getLogger(_OURS).setLevel(section.level.upper())
+
+
+class LogThread(logging.Handler):
+    """Writes lines on a thread of its own: a pipe that nobody reads must stop neither telemetry nor the process.
+
+    Lines beyond `max_lines` that wait are dropped and counted in `dropped`.
+    """
+
+    def __init__(self, max_lines: int = 1000) -> None:
+        super().__init__()
+        self._records: queue.Queue[logging.LogRecord | None] = queue.Queue(max_lines)
+        self._thread = threading.Thread(target=self._run, name="toolgauge-log", daemon=True)
+        self._thread.start()
+        self.dropped = 0
+        self._announced = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Have the line written soon."""
+        try:
+            self._records.put_nowait(record)
+        except queue.Full:
+            self.dropped += 1
+
+    def end(self, timeout_s: float) -> bool:
+        """Write what waits, for as long at most; False when lines are left. Works once."""
+        try:
+            self._records.put(None, timeout=timeout_s)
+        except queue.Full:
+            return False
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while (record := self._records.get()) is not None:
+            self._write(record)
+            if self.dropped > self._announced and self._records.empty():
+                dropped, self._announced = self.dropped - self._announced, self.dropped
+                text = f"{dropped} lines of this log were dropped: nobody read it as fast as it was written"
+                self._write(logging.LogRecord(_OURS, logging.WARNING, __file__, 0, text, None, None))
+
+    def _write(self, record: logging.LogRecord) -> None:
+        try:
+            sys.stderr.write(self.format(record) + "\n")
+            sys.stderr.flush()
+        except (OSError, ValueError):
+            # A full disk, or a reader that is gone.
+            self.dropped += 1
+            self._announced += 1
 
 
 class TextForm(logging.Formatter):

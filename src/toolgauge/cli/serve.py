@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import click
 
-from toolgauge.cli.logs import log_to_stderr
+from toolgauge.cli.logs import LogThread, log_to_stderr
 from toolgauge.cli.options import configuration_options
 from toolgauge.config.model import Config
 from toolgauge.score.criterion import Criterion
@@ -25,6 +25,9 @@ from toolgauge.service.service import Service
 from toolgauge.settings import redacted_url
 
 _LOG = logging.getLogger("toolgauge")
+# How long the worker may keep the event loop waiting: senders' answers and health have to come in between.
+_SWITCH_INTERVAL_S = 0.0005
+_LOG_GRACE_S = 1.0
 # Young garbage is looked for as often as ever: a request that is refused may hang in it, with all its bytes.
 # A look at everything waits for a quiet moment, which the service finds.
 _GARBAGE_THRESHOLDS = (700, 10, 1_000_000)
@@ -49,20 +52,30 @@ def command(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
     # Who hangs up before we can reload is answered when we can, and who does at the very end ends nothing.
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
     config, criteria = load()
-    log_to_stderr(config.log)
+    log = LogThread()
+    log_to_stderr(config.log, log)
     raise_descriptor_limit()
     keep_freed_memory(config.memory.limit)
-    sys.exit(asyncio.run(_serve(config, criteria, load)))
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    code = 1
+    try:
+        code = asyncio.run(_serve(config, criteria, load, log))
+    finally:
+        if not log.end(_LOG_GRACE_S):
+            # Python would wait for the thread that writes the log, and nobody reads it.
+            os._exit(code)
+    sys.exit(code)
 
 
-async def _serve(config: Config, criteria: Sequence[Criterion], load: Load) -> int:
+async def _serve(config: Config, criteria: Sequence[Criterion], load: Load, log: LogThread) -> int:
     for unusable in unusable_files(config):
         raise unusable
     service = make_service(config, criteria)
+    service.metrics.log_dropped.observe = lambda: {(): log.dropped}
     # What is there now stays: walking over it at every collection of garbage would keep senders waiting.
     gc.freeze()
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
-    reloader = Reloader(service, config, criteria, load=load, adopt_log=lambda reloaded: log_to_stderr(reloaded.log))
+    reloader = Reloader(service, config, criteria, load=load, adopt_log=lambda new: log_to_stderr(new.log, log))
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
 

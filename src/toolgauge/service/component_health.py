@@ -9,9 +9,12 @@ from toolgauge.service.exporters import Exporters
 from toolgauge.service.health import ComponentHealth, ErrorPolicy, Health
 from toolgauge.service.listeners import guard, server_tls
 from toolgauge.service.memory import MemoryGuard
+from toolgauge.service.worker import Worker
 
 
-def make_health(config: Config, outbox: Exporters, memory: MemoryGuard, *, clock: Callable[[], int]) -> Health:
+def make_health(
+    config: Config, outbox: Exporters, memory: MemoryGuard, worker: Worker, *, clock: Callable[[], int]
+) -> Health:
     """Make what knows the phase and asks the destinations; receivers are well as long as the process takes requests.
 
     Memory that is short is told like a destination that is away: it passes, and a restart would only lose what waits.
@@ -23,6 +26,7 @@ def make_health(config: Config, outbox: Exporters, memory: MemoryGuard, *, clock
         receiver = ComponentHealth(status="StatusOK", since_ns=started_ns)
         parts = {"receiver:otlp/grpc": receiver, "receiver:otlp/http": receiver}
         parts["processor:memory_limiter"] = _of_memory(memory, started_ns)
+        parts["processor:scoring"] = _of_worker(worker, started_ns)
         for destination in outbox.destinations:
             parts[f"exporter:{destination.name}"] = _of(destination, started_ns, clock())
         return parts
@@ -43,6 +47,16 @@ def _of_memory(memory: MemoryGuard, started_ns: int) -> ComponentHealth:
     if since_ns is None:
         return ComponentHealth(status="StatusOK", since_ns=started_ns)
     error = "memory is short (`memory.limit`): senders are told to come back"
+    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
+
+
+def _of_worker(worker: Worker, started_ns: int) -> ComponentHealth:
+    since_ns = worker.stuck_since_ns
+    if since_ns is None:
+        return ComponentHealth(status="StatusOK", since_ns=started_ns)
+    error = (
+        "the worker does not come back from an evaluator or a trajectory: requests go on unread when the inbox is full"
+    )
     return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
 
 

@@ -69,7 +69,7 @@ def make_service(
     intake = Intake(pipeline, inbox, clock)
     evaluation_limit = EvaluationLimit()
     worker = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics))
-    health = make_health(config, outbox, memory, clock=clock)
+    health = make_health(config, outbox, memory, worker, clock=clock)
     return Service(
         pipeline=pipeline,
         inbox=inbox,

@@ -42,8 +42,6 @@ _JUDGING_DEADLINE_S = 7.0
 _DRAIN_TIMEOUT_S = 8.0
 # Between two looks whether the queues have room for what was held.
 _ROOM_WAIT_S = 0.02
-# A trace of a hundred thousand spans takes a few seconds.
-_STUCK_NS = 15_000_000_000
 _WORKER_GRACE_S = 1.0
 
 

@@ -20,6 +20,8 @@ from toolgauge.service.inbox import Inbox
 _T = TypeVar("_T")
 _TICK_NS = 100_000_000
 _LOOK_S = 0.01
+# A trace of a hundred thousand spans takes a few seconds.
+_STUCK_AFTER_NS = 15_000_000_000
 # Each request to a destination costs as much as a few spans.
 _FLUSH_EVERY_NS = 500_000_000
 
@@ -39,6 +41,7 @@ class Worker:
         self._finishing: asyncio.Future[None] | None = None
         # Since when the worker has been at what it does; `None` while it waits.
         self.busy_since_ns: int | None = None
+        self.stuck_after_ns = _STUCK_AFTER_NS
 
     @property
     def thread_id(self) -> int | None:
@@ -49,6 +52,12 @@ class Worker:
     def is_idle(self) -> bool:
         """Tell whether nothing waits to be read."""
         return self._inbox.is_empty and self.busy_since_ns is None
+
+    @property
+    def stuck_since_ns(self) -> int | None:
+        """Since when the worker has been at one piece of work, when that is too long; else `None`."""
+        since_ns = self.busy_since_ns
+        return since_ns if since_ns is not None and self._clock() - since_ns > self.stuck_after_ns else None
 
     def start(self) -> None:
         """Begin to work."""

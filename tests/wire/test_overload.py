@@ -1,0 +1,154 @@
+"""A worker that cannot keep up costs scores, never spans, and never a false score."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from typing import ClassVar
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
+
+from tests.walk.support import key_value
+from tests.wire.support import IN_TEST, LISTEN, SOON, get, post
+from toolgauge.config.load import load
+from toolgauge.model.expected import Expected
+from toolgauge.model.outcomes import Level, Scored
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.criterion import Criterion
+from toolgauge.service.serve import make_service
+from toolgauge.service.service import Service
+
+
+class Waits:
+    """Waits inside `evaluate` while `gate` is closed, as a library without an end would."""
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.began = threading.Event()
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        del trajectory, expected
+        self.began.set()
+        self.gate.wait()
+        yield None, Scored(value=1.0, explanation="at last")
+
+
+def run_of_an_agent(number: int) -> bytes:
+    """One whole run of an agent with one tool call, and 2 KB of something else."""
+    trace = number.to_bytes(16)
+    root = Span(
+        trace_id=trace, span_id=(1).to_bytes(8), name="invoke_agent", start_time_unix_nano=1, end_time_unix_nano=9
+    )
+    root.attributes.append(key_value("gen_ai.operation.name", "invoke_agent"))
+    tool = Span(trace_id=trace, span_id=(2).to_bytes(8), parent_span_id=(1).to_bytes(8), name="execute_tool look")
+    tool.attributes.append(key_value("gen_ai.operation.name", "execute_tool"))
+    tool.attributes.append(key_value("gen_ai.tool.name", "look"))
+    tool.attributes.append(key_value("other", "x" * 2000))
+    groups = [ResourceSpans(scope_spans=[ScopeSpans(spans=[root, tool])])]
+    return ExportTraceServiceRequest(resource_spans=groups).SerializeToString()
+
+
+@asynccontextmanager
+async def running(evaluator: Waits, *settings: str) -> AsyncGenerator[Service]:
+    criterion = Criterion(name="waits", evaluator_name="waits", evaluator=evaluator, revision="0" * 12)
+    config = load((), (*LISTEN, *SOON, *IN_TEST, "inbox.max_bytes=16KiB", "hold.timeout=1s", *settings), {})
+    service = make_service(config, (criterion,))
+    await service.start()
+    try:
+        yield service
+    finally:
+        evaluator.gate.set()
+        await service.stop()
+
+
+async def send(service: Service, *numbers: int) -> float:
+    """Send runs at once; return after how many seconds the last was answered."""
+    began = time.monotonic()
+    answers = await asyncio.gather(
+        *(asyncio.to_thread(post, service.receivers[1].port, run_of_an_agent(number)) for number in numbers)
+    )
+    assert {status for status, _ in answers} == {200}
+    return time.monotonic() - began
+
+
+def results(service: Service) -> dict[tuple[str, str], float]:
+    """Evaluations by outcome and reason."""
+    (metric,) = (metric for metric in service.emitter.snapshot() if metric.name == "toolgauge.evaluations")
+    counted: dict[tuple[str, str], float] = {}
+    for labels, value in metric.cells.items():
+        if isinstance(value, int | float):
+            counted[labels[-2:][0], labels[-1]] = counted.get((labels[-2:][0], labels[-1]), 0) + value
+    return counted
+
+
+async def until(service: Service, wanted: dict[tuple[str, str], float]) -> None:
+    deadline = time.monotonic() + 15
+    while results(service) != wanted:
+        assert time.monotonic() < deadline, results(service)
+        await asyncio.sleep(0.02)
+
+
+async def stuck(service: Service, evaluator: Waits) -> None:
+    await send(service, 1)
+    assert await asyncio.to_thread(evaluator.began.wait, 10)
+
+
+async def test_while_the_worker_is_stuck_every_request_is_taken_and_goes_on_unread():
+    evaluator = Waits()
+    async with running(evaluator) as service:
+        await stuck(service, evaluator)
+        took_s = await send(service, *range(2, 62))
+        # Half a second each, side by side, on a busy machine.
+        assert took_s < 10
+        unread = service.metrics.spans_unread.value()
+        assert unread > 60
+        consumed = service.metrics.spans.value(("consumed", "", ""))
+        assert consumed >= unread
+        assert service.metrics.spans.value(("refused", "queue_full", "")) == 0
+
+
+async def test_what_was_open_meanwhile_is_not_scored_and_scoring_comes_back_by_itself():
+    evaluator = Waits()
+    async with running(evaluator) as service:
+        await stuck(service, evaluator)
+        await send(service, *range(2, 42))
+        evaluator.gate.set()
+        read = 40 - service.metrics.requests_unread.value(("traces",))
+        await until(service, {("pass", ""): 1, ("not_evaluated", "overload"): read})
+        # What begins within `run_end_grace` may lack what passed unread.
+        await asyncio.sleep(0.5)
+        await send(service, 100)
+        await until(service, {("pass", ""): 2, ("not_evaluated", "overload"): read})
+
+
+async def test_health_and_metrics_answer_while_the_worker_is_stuck_and_say_so():
+    evaluator = Waits()
+    async with running(evaluator) as service:
+        service.worker.stuck_after_ns = 200_000_000
+        await stuck(service, evaluator)
+        await asyncio.sleep(0.3)
+        _, body = service.health.detailed(verbose=True)
+        assert "the worker does not come back" in str(body["error"])
+        assert await asyncio.to_thread(get, service.endpoint.port if service.endpoint else 0, "/metrics")
+        evaluator.gate.set()
+
+
+async def test_a_stuck_worker_does_not_keep_the_process_from_its_end_and_no_span_is_lost():
+    evaluator = Waits()
+    service_ = None
+    async with running(evaluator) as service:
+        service_ = service
+        await stuck(service, evaluator)
+        await send(service, 2, 3, 4)
+        began = time.monotonic()
+        await service.stop()
+        assert time.monotonic() - began < 20
+        assert service.pipeline.spans_held == 0
+        assert service.metrics.spans.value(("consumed", "", "")) == 8
+    assert service_.pipeline.spans_held == 0

@@ -122,6 +122,13 @@ class SelfMetrics:
             "By",
             "Bytes of requests that were acknowledged and wait to be read; at `inbox.max_bytes` requests go on unread.",
         )
+        self.criteria_switched_off = registry.counter(
+            "toolgauge.criteria.switched_off",
+            "{criterion}",
+            "How often a criterion was switched off for a service for 10 minutes because its evaluator did not end three "
+            "times in a row: look at the evaluator; a reload of the configuration switches it on.",
+            ("gen_ai.evaluation.name",),
+        )
         self.log_dropped = registry.counter(
             "toolgauge.log.dropped",
             "{record}",

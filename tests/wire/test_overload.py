@@ -54,8 +54,24 @@ def run_of_an_agent(number: int) -> bytes:
     return ExportTraceServiceRequest(resource_spans=groups).SerializeToString()
 
 
+class Computes:
+    """Computes for ever."""
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        del trajectory, expected
+        while not self.gate.is_set():
+            pass
+        yield None, Scored(value=1.0, explanation="at last")
+
+
 @asynccontextmanager
-async def running(evaluator: Waits, *settings: str) -> AsyncGenerator[Service]:
+async def running(evaluator: Waits | Computes, *settings: str) -> AsyncGenerator[Service]:
     criterion = Criterion(name="waits", evaluator_name="waits", evaluator=evaluator, revision="0" * 12)
     config = load((), (*LISTEN, *SOON, *IN_TEST, "inbox.max_bytes=16KiB", "hold.timeout=1s", *settings), {})
     service = make_service(config, (criterion,))
@@ -152,3 +168,14 @@ async def test_a_stuck_worker_does_not_keep_the_process_from_its_end_and_no_span
         assert service.pipeline.spans_held == 0
         assert service.metrics.spans.value(("consumed", "", "")) == 8
     assert service_.pipeline.spans_held == 0
+
+
+async def test_an_evaluator_that_never_ends_is_an_error_and_after_three_of_them_it_is_asked_no_more():
+    evaluator = Computes()
+    async with running(evaluator) as service:
+        service.evaluation_limit.limit_ns = 100_000_000
+        for number in range(1, 6):
+            await send(service, number)
+        await until(service, {("error", ""): 3, ("not_evaluated", "overload"): 2})
+        assert service.metrics.criteria_switched_off.value(("waits",)) == 1
+        assert service.metrics.spans_unread.value() == 0

@@ -18,11 +18,15 @@ class EvaluationTimeout(BaseException):
     """Raised inside an evaluator that was cut off."""
 
 
+class GivenUp(BaseException):
+    """Ends the worker's thread when the event loop has taken over its work."""
+
+
 class EvaluationLimit(AbstractContextManager[None]):
     """Entered by the worker around each evaluation; raises `TimeoutError` there. `watch` belongs to another thread."""
 
     def __init__(self, limit_ns: int = _LIMIT_NS) -> None:
-        self._limit_ns = limit_ns
+        self.limit_ns = limit_ns
         self._thread_id = 0
         self._clock_id: int | None = None
         self._began_ns = 0
@@ -52,14 +56,14 @@ class EvaluationLimit(AbstractContextManager[None]):
             except EvaluationTimeout:
                 is_cut = True
         if self._is_given_up:
-            # The event loop has taken over what this thread was working on.
-            threading.Event().wait()
+            # The event loop has taken over what this thread was working on: end the thread, and touch nothing more.
+            raise GivenUp
         if is_cut:
             raise TimeoutError from None
 
     def watch(self) -> None:
         """Cut the evaluation off that has used up its time."""
-        self._cut_off(self._limit_ns)
+        self._cut_off(self.limit_ns)
 
     def cut_off(self) -> None:
         """Cut off what is being evaluated, whatever it has used."""

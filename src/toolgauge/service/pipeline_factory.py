@@ -1,5 +1,6 @@
 """Config -> one pipeline. The same stages for live traffic, for replays and for inspection."""
 
+import logging
 import time
 from collections.abc import Callable, Collection, Sequence
 from importlib.metadata import version
@@ -21,10 +22,11 @@ from toolgauge.pipeline.hold import Hold
 from toolgauge.pipeline.pipeline import Pipeline, PipelineSettings, Rules, ScorecardSink
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion, ToolKinds
-from toolgauge.score.scorer import Scorer
+from toolgauge.score.scorer import Deadline, Scorer, no_deadline
 from toolgauge.selfmetrics import SelfMetrics
 
 VERSION = version("toolgauge")
+_LOG = logging.getLogger("toolgauge")
 
 # How a recognizer is made; a replay may put one in its place that tells what it reads.
 MakeRecognizer: TypeAlias = Callable[[Sequence[Dialect], SelfMetrics, Collection[str]], Recognizer]
@@ -41,9 +43,10 @@ def make_pipeline(
     has_memory: Callable[[int], bool] = lambda _size_bytes: True,
     make_recognizer: MakeRecognizer = Recognizer,
     clock: Callable[[], int] = time.monotonic_ns,
+    deadline: Deadline = no_deadline,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`."""
-    scorer = _scorer(config, criteria)
+    scorer = _scorer(config, criteria, metrics, deadline)
     recognizer = make_recognizer(plugins.dialects(), metrics, scorer.wanted)
     return Pipeline(
         decoder=Decoder(recognizer.marks, recognizer.scopes, scorer.wanted),
@@ -61,9 +64,16 @@ def make_pipeline(
     )
 
 
-def make_rules(config: Config, criteria: Sequence[Criterion], metrics: SelfMetrics, *, read: Collection[str]) -> Rules:
+def make_rules(
+    config: Config,
+    criteria: Sequence[Criterion],
+    metrics: SelfMetrics,
+    *,
+    read: Collection[str],
+    deadline: Deadline = no_deadline,
+) -> Rules:
     """Make what a running pipeline may go on by; `read` are the attributes that it looks for by now."""
-    scorer = _scorer(config, criteria)
+    scorer = _scorer(config, criteria, metrics, deadline)
     reading = None
     if scorer.wanted != frozenset(read):
         recognizer = Recognizer(plugins.dialects(), metrics, scorer.wanted)
@@ -78,8 +88,18 @@ def make_rules(config: Config, criteria: Sequence[Criterion], metrics: SelfMetri
     )
 
 
-def _scorer(config: Config, criteria: Sequence[Criterion]) -> Scorer:
-    return Scorer(criteria, ToolKinds(read_only=config.tools.read_only, writes=config.tools.writes))
+def _scorer(config: Config, criteria: Sequence[Criterion], metrics: SelfMetrics, deadline: Deadline) -> Scorer:
+    def switched_off(criterion: Criterion, service: str | None) -> None:
+        metrics.criteria_switched_off.add(1, (criterion.name,))
+        _LOG.error(
+            "criterion %s is switched off for service %s for 10 minutes: its evaluator ran out of time three times in a row",
+            criterion.name,
+            service or "unknown",
+            extra={"criterion": criterion.name, "service": service or ""},
+        )
+
+    kinds = ToolKinds(read_only=config.tools.read_only, writes=config.tools.writes)
+    return Scorer(criteria, kinds, deadline=deadline, on_switched_off=switched_off)
 
 
 def offline_pipeline(

@@ -130,7 +130,13 @@ class Reloader:
         """Make what can be made beside the running service. Raises `ConfigError`."""
         config, criteria = self._load()
         service = self._service
-        rules = make_rules(config, criteria, service.metrics, read=service.pipeline.wanted)
+        rules = make_rules(
+            config,
+            criteria,
+            service.metrics,
+            read=service.pipeline.wanted,
+            deadline=lambda _criterion: service.evaluation_limit,
+        )
         wanted = config.judge if asks_judge(criteria) else None
         changed = (config.judge, config.redact) != (self._config.judge, self._config.redact)
         opens = wanted is not None and (changed or not service.judges.has_judges)

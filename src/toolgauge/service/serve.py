@@ -55,6 +55,7 @@ def make_service(
     sink = emitter if watching is None else watching(emitter)
     judges = JudgePool(_judges(config, criteria, metrics), metrics.judge)
     memory = MemoryGuard(config.memory.limit, metrics)
+    evaluation_limit = EvaluationLimit()
     pipeline = make_pipeline(
         config,
         criteria,
@@ -63,11 +64,11 @@ def make_service(
         metrics=metrics,
         judging=judges,
         has_memory=memory.admits,
+        deadline=lambda _criterion: evaluation_limit,
     )
     inbox = Inbox(config.inbox.max_bytes)
     metrics.inbox_bytes.observe = lambda: {(): inbox.size_bytes}
     intake = Intake(pipeline, inbox, clock)
-    evaluation_limit = EvaluationLimit()
     worker = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics))
     health = make_health(config, outbox, memory, worker, clock=clock)
     return Service(

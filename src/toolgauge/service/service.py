@@ -84,7 +84,7 @@ class Service:
         self.hop_id = hop_id
         self.worker = worker
         self._inbox = inbox
-        self._evaluation_limit = evaluation_limit
+        self.evaluation_limit = evaluation_limit
         self._faults = Faults(metrics)
         self._garbage = GarbageRounds()
         self._push_interval_s = push_interval_s
@@ -188,11 +188,11 @@ class Service:
     async def _interrupt(self) -> None:
         """Have the worker score no more; take over when it does not come back."""
         self.pipeline.interrupt()
-        self._evaluation_limit.cut_off()
+        self.evaluation_limit.cut_off()
         try:
             await self.worker.finished(_CLOSING_DEADLINE_S)
         except TimeoutError:
-            self._evaluation_limit.give_up()
+            self.evaluation_limit.give_up()
             self.worker.give_up()
             self._pass_inbox_unread()
 
@@ -235,7 +235,7 @@ class Service:
         while True:
             now = self.clock()
             with self._faults.survived():
-                self._evaluation_limit.watch()
+                self.evaluation_limit.watch()
             with self._faults.survived():
                 self.judges.collect()
             with self._faults.survived():

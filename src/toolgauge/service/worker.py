@@ -6,6 +6,7 @@ and at the end lets go of what the pipeline holds in its place.
 """
 
 import asyncio
+import contextlib
 import queue
 import threading
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import TypeVar
 
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.pipeline import Pipeline
+from toolgauge.service.evaluation_limit import GivenUp
 from toolgauge.service.faults import Faults
 from toolgauge.service.inbox import Inbox
 
@@ -119,6 +121,10 @@ class Worker:
             thread.join(timeout_s)
 
     def _run(self) -> None:
+        with contextlib.suppress(GivenUp):
+            self._work_until_the_end()
+
+    def _work_until_the_end(self) -> None:
         next_tick = next_flush = self._clock()
         is_due = False
         while not self._is_ending:

@@ -24,7 +24,7 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Errored
 from toolgauge.model.records import Record
 from toolgauge.offline.cases.case import Case, Line, parse
-from toolgauge.offline.cases.run import Cases
+from toolgauge.offline.cases.scoring import Cases
 from toolgauge.offline.replay.recordings import read
 from toolgauge.otlp.annotate import annotate
 from toolgauge.otlp.decoder import Decoder

@@ -8,7 +8,7 @@ from typing import cast
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, NotEvaluated, Scored
 from toolgauge.offline.cases.case import Case, Line, parse
-from toolgauge.offline.cases.run import CaseResult
+from toolgauge.offline.cases.scoring import CaseResult
 
 _CLOSE = 1e-9
 # What an original says besides its score; an evaluator says the same under the same names in `original`.

@@ -7,8 +7,8 @@ from typing import ClassVar, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict
 
 from tests.score.support import tool_call, trajectory
-from toolgauge.judge.asker import Asker
 from toolgauge.judge.client import Reply, Request
+from toolgauge.judge.judge_model import JudgeModel
 from toolgauge.judge.judges import Judges
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.expected import Expected
@@ -148,7 +148,7 @@ class Bench:
         self.metrics = JudgeMetrics(self.registry)
         self.client = Script(*answers)
         self.time = Time()
-        self.asker = Asker(
+        self.asker = JudgeModel(
             self.client,
             settings,
             self.metrics,

@@ -10,9 +10,8 @@ from tests.judge.support import MAYBE, NO, YES, Bench, RightTool, Script, WholeR
 from tests.score.support import tool_call, trajectory
 from toolgauge.export.redact import Redactor
 from toolgauge.judge.client import Reply, Request
-from toolgauge.judge.judges import Judges
+from toolgauge.judge.judges import Judges, weight
 from toolgauge.judge.settings import JudgeSettings, Prices
-from toolgauge.judge.weight import weight
 from toolgauge.model.errors import JudgeCallError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json

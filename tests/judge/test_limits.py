@@ -2,18 +2,18 @@
 
 import pytest
 
-from toolgauge.judge.limits import Budget, Pace
+from toolgauge.judge.judge_model import Budget, RateLimit
 from toolgauge.judge.settings import JudgeSettings, Prices
 
 
 def test_the_call_after_the_last_of_a_minute_waits_until_the_first_is_a_minute_old():
-    pace = Pace(2)
+    pace = RateLimit(2)
     assert [pace.wait_s(0.0), pace.wait_s(10.0), pace.wait_s(15.0)] == [0.0, 0.0, 45.0]
     assert [pace.wait_s(60.0), pace.wait_s(60.0), pace.wait_s(70.0)] == [0.0, 10.0, 0.0]
 
 
 def test_without_a_bound_no_call_waits():
-    pace = Pace(None)
+    pace = RateLimit(None)
     assert [pace.wait_s(0.0) for _ in range(1000)] == [0.0] * 1000
 
 

@@ -10,7 +10,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tests.walk.support import SECOND, START_NS, Walk, attributes, key_value
 from toolgauge.model.outcomes import Scored
 from toolgauge.offline.cases.case import Case, Line, parse
-from toolgauge.offline.cases.run import Cases
+from toolgauge.offline.cases.scoring import Cases
 from toolgauge.service.criteria import load_for_replay
 
 TRACE = bytes(range(1, 17))

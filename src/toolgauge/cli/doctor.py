@@ -8,8 +8,8 @@ from toolgauge.cli.main import EXIT_CODES
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.model import Config
 from toolgauge.offline.replay.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
-from toolgauge.offline.replay.needs import Needs
-from toolgauge.offline.replay.run import scorecards
+from toolgauge.offline.replay.replay import scorecards
+from toolgauge.offline.replay.requirements import Requirements
 from toolgauge.offline.replay.stats import Tally
 from toolgauge.service.pipeline_factory import offline_pipeline
 
@@ -28,7 +28,7 @@ def command(files: tuple[str, ...], *, as_json: bool) -> int:
     recognised at all is a problem too.
     """
     tally = Tally()
-    doctor = Doctor(tally, Needs())
+    doctor = Doctor(tally, Requirements())
     with reading_progress(files) as recording:
         for scorecard in scorecards(tally.counted(recording), offline_pipeline(Config(), (), tally.recognizer)):
             doctor.add(scorecard.trajectory)

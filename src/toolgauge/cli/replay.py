@@ -10,7 +10,7 @@ from toolgauge.cli.options import configuration_options
 from toolgauge.cli.output import reading_progress
 from toolgauge.model.outcomes import outcome_word
 from toolgauge.offline.replay.descriptions import result_line, result_objects, trajectory_head
-from toolgauge.offline.replay.run import scorecards
+from toolgauge.offline.replay.replay import scorecards
 from toolgauge.service.criteria import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline
 

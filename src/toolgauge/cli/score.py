@@ -14,8 +14,7 @@ from toolgauge.cli.output import terminal_style
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Errored, outcome_word
 from toolgauge.offline.cases.case import Case, Unreadable, check_files, lines, parse
-from toolgauge.offline.cases.describe import explanation, result_object, value_and_reason
-from toolgauge.offline.cases.run import CaseResult, Cases
+from toolgauge.offline.cases.scoring import CaseResult, Cases, explanation, result_object, value_and_reason
 from toolgauge.offline.replay.recordings import STDIN
 from toolgauge.offline.terminal import Style, printable
 

@@ -11,7 +11,7 @@ from toolgauge.model.judging import Question
 class Reply(Struct, frozen=True, kw_only=True):
     """What a judge answered. `problem` says why there is no verdict in it at all; `verdict` is then `None`.
 
-    Tokens are `None` where the provider did not tell. `said` is the client's own memory of its reply, for the next
+    Tokens are `None` where the provider did not report them. `raw` is the reply as the client knows it, for the next
     request of the same conversation.
     """
 
@@ -19,7 +19,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     problem: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
-    said: object = None
+    raw: object = None
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class Client(Protocol):
     """One way to a judge model; used by one event loop."""
 
     async def ask(self, request: Request) -> Reply:
-        """Send the request once. Raises `JudgeCallError`; anything else it raises is told by its type alone."""
+        """Send the request once. Raises `JudgeCallError`; anything else it raises is reported by its type alone."""
         ...
 
     async def close(self) -> None:

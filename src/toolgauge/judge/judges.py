@@ -1,32 +1,37 @@
-"""The stage beside `score`: inquiries come in, sets of outcomes go out when the judges have answered.
+"""The stage beside `score`: inquiries come in, sets of outcomes go out when the judge model has answered.
 
-Bounded: trajectories that wait or are being judged, calls in flight. A question is built only when a call is free,
-so prompts in memory are as few as calls. Whatever comes in comes out
-with exactly one set of outcomes, also when the process ends before the judges have answered.
+Bounded: trajectories that wait or are being judged, and calls in flight. A question is built only when a call is free,
+so prompts in memory are as few as calls. Whatever comes in comes out with exactly one set of outcomes, also when the
+process ends before the model has answered.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Sequence
 
-from toolgauge.judge.asker import Asker
 from toolgauge.judge.client import Client, Preparing
 from toolgauge.judge.disabled import settled
-from toolgauge.judge.inquest import asked, concluded
+from toolgauge.judge.inquiry import outcomes_of, questions
+from toolgauge.judge.judge_model import JudgeModel
 from toolgauge.judge.settings import JudgeSettings
-from toolgauge.judge.weight import weight
+from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.json import Json
 from toolgauge.model.judging import Answers, Inquiry, Judged, Question
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.selfmetrics import JudgeMetrics
 
+_ENTRY_BYTES = 64
+_CALL_BYTES = 1024
+# Values beyond these count as heavy as the average of them: weighing runs on the event loop.
+_MAX_ENTRIES = 5000
 _FULL = NotEvaluated(reason="overload", explanation="the queue of the judges was full")
 _ENDED = NotEvaluated(reason="incomplete", explanation="judging was ended before it was done")
 _CANCELLED = Errored(error_type="cancelled", message="the call to the judge was cancelled")
 _CANCEL_S = 2.0
 
 
-class _Inquest:
+class _OpenInquiry:
     """One inquiry and what has come of it, in the order of asking; what is still open counts as ended."""
 
     def __init__(self, inquiry: Inquiry) -> None:
@@ -55,45 +60,45 @@ class _Inquest:
             return ((None, self.inquiry.settled),)
         outcomes = tuple(zip(self._calls, map(_ended_if_open, self._outcomes), strict=True))
         if self.is_done:
-            return concluded(self.inquiry, outcomes)
+            return outcomes_of(self.inquiry, outcomes)
         if self.inquiry.evaluator.level == "trajectory":
             return ((None, _ENDED),)
-        return outcomes if self._is_asked else (*(said for said in outcomes if said[0] is not None), (None, _ENDED))
+        return outcomes if self._is_asked else (*(asked for asked in outcomes if asked[0] is not None), (None, _ENDED))
 
 
-class _Case:
+class _Entry:
     """All inquiries about one trajectory."""
 
     def __init__(self, trajectory: Trajectory, inquiries: Sequence[Inquiry], weight: int) -> None:
         self.trajectory = trajectory
         self.weight = weight
-        self.inquests = [_Inquest(inquiry) for inquiry in inquiries]
+        self.inquiries = [_OpenInquiry(inquiry) for inquiry in inquiries]
 
     @property
     def is_done(self) -> bool:
-        return all(inquest.is_done for inquest in self.inquests)
+        return all(open_inquiry.is_done for open_inquiry in self.inquiries)
 
     def answers(self) -> Answers:
         return Answers(
             trajectory=self.trajectory,
-            answers=tuple((inquest.inquiry, inquest.judged()) for inquest in self.inquests),
+            answers=tuple((open_inquiry.inquiry, open_inquiry.judged()) for open_inquiry in self.inquiries),
         )
 
 
 class Judges:
     """Judges on the event loop it is started on; implements `model.judging.Judging`."""
 
-    def __init__(self, client: Client, asker: Asker, settings: JudgeSettings, metrics: JudgeMetrics) -> None:
+    def __init__(self, client: Client, model: JudgeModel, settings: JudgeSettings, metrics: JudgeMetrics) -> None:
         self._client = client
-        self._asker = asker
+        self._model = model
         self._metrics = metrics
         self._max_queue = settings.max_queue
         self._max_bytes = settings.max_queue_bytes
         self._bytes = 0
         self._free = asyncio.Semaphore(settings.max_concurrent)
-        self._waiting: deque[_Case] = deque()
+        self._waiting: deque[_Entry] = deque()
         # In order of arrival: what is cut off at the end comes out as it came in.
-        self._open: dict[_Case, None] = {}
+        self._open: dict[_Entry, None] = {}
         self._done: list[Answers] = []
         self._changed = asyncio.Event()
         self._feeding: asyncio.Task[None] | None = None
@@ -114,15 +119,15 @@ class Judges:
 
     def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
         """Take the inquiries; without room, or at the end, say so at once."""
-        case = _Case(trajectory, inquiries, weight(trajectory))
-        has_room = len(self._open) < self._max_queue and self._bytes + case.weight <= self._max_bytes
+        entry = _Entry(trajectory, inquiries, weight(trajectory))
+        has_room = len(self._open) < self._max_queue and self._bytes + entry.weight <= self._max_bytes
         if self._is_closed or not has_room:
             refused = _ENDED if self._is_closed else _FULL
             self._done.append(settled(trajectory, inquiries, refused))
             return
-        self._open[case] = None
-        self._bytes += case.weight
-        self._waiting.append(case)
+        self._open[entry] = None
+        self._bytes += entry.weight
+        self._waiting.append(entry)
         self._changed.set()
 
     def take(self) -> list[Answers]:
@@ -163,8 +168,8 @@ class Judges:
         if tasks:
             await asyncio.wait(tasks, timeout=_CANCEL_S)
         self._waiting.clear()
-        for case in tuple(self._open):
-            self._finish(case)
+        for entry in tuple(self._open):
+            self._finish(entry)
         await self._client.close()
 
     async def _feed(self) -> None:
@@ -172,42 +177,43 @@ class Judges:
             while not self._waiting:
                 self._changed.clear()
                 await self._changed.wait()
-            case = self._waiting.popleft()
+            entry = self._waiting.popleft()
             try:
-                for inquest in case.inquests:
-                    await self._inquire(case, inquest)
-                self._finish_if_done(case)
-            except Exception as error:  # noqa: BLE001 (one case that trips over a fault would end judging for all)
+                for open_inquiry in entry.inquiries:
+                    await self._inquire(entry, open_inquiry)
+                self._finish_if_done(entry)
+            except Exception as error:  # noqa: BLE001 (a fault in one trajectory would end judging for all)
                 self._metrics.failures.add(1, (type(error).__name__,))
-                if case in self._open:
-                    self._finish(case)
+                if entry in self._open:
+                    self._finish(entry)
 
-    async def _inquire(self, case: _Case, inquest: _Inquest) -> None:
-        steps = asked(inquest.inquiry)
+    async def _inquire(self, entry: _Entry, open_inquiry: _OpenInquiry) -> None:
+        steps = questions(open_inquiry.inquiry)
         while True:
             # Before the question is built: prompts are large, and this is what bounds them.
             await self._free.acquire()
             found: tuple[ToolCall | None, Question | Outcome] | None = None
             try:
-                found = next(steps, None)
+                # On a thread: a question about a long trajectory takes long to build, and the loop goes on meanwhile.
+                found = await asyncio.to_thread(next, steps, None)
             finally:
                 if found is None or not isinstance(found[1], Question):
                     self._free.release()
-            # The loop has its turn between questions.
-            await asyncio.sleep(0)
             if found is None:
                 break
-            self._begin(case, inquest, *found)
-        inquest.end_of_questions()
+            self._begin(entry, open_inquiry, *found)
+        open_inquiry.end_of_questions()
 
-    def _begin(self, case: _Case, inquest: _Inquest, call: ToolCall | None, said: Question | Outcome) -> None:
-        place = inquest.open(call)
-        if not isinstance(said, Question):
-            inquest.settle(place, said)
-            if isinstance(said, Scored) and said.parts.get("prechecked"):
+    def _begin(
+        self, entry: _Entry, open_inquiry: _OpenInquiry, call: ToolCall | None, asked: Question | Outcome
+    ) -> None:
+        place = open_inquiry.open(call)
+        if not isinstance(asked, Question):
+            open_inquiry.settle(place, asked)
+            if isinstance(asked, Scored) and asked.parts.get("prechecked"):
                 self._metrics.saved.add()
             return
-        task = asyncio.create_task(self._ask(case, inquest, place, said))
+        task = asyncio.create_task(self._ask(entry, open_inquiry, place, asked))
         self._calls.add(task)
         task.add_done_callback(self._over)
 
@@ -215,27 +221,62 @@ class Judges:
         self._calls.discard(task)
         self._free.release()
 
-    async def _ask(self, case: _Case, inquest: _Inquest, place: int, question: Question) -> None:
+    async def _ask(self, entry: _Entry, open_inquiry: _OpenInquiry, place: int, question: Question) -> None:
         try:
-            outcome = await self._asker.ask(inquest.inquiry.evaluator, question)
+            outcome = await self._model.ask(open_inquiry.inquiry.evaluator, question)
         except asyncio.CancelledError:
             if self._is_closed:
                 raise
-            # A library that cancels itself must not leave the case open for ever.
+            # A library that cancels itself must not leave the entry open for ever.
             outcome = _CANCELLED
-        inquest.settle(place, outcome)
-        self._finish_if_done(case)
+        open_inquiry.settle(place, outcome)
+        self._finish_if_done(entry)
 
-    def _finish_if_done(self, case: _Case) -> None:
-        if case in self._open and case.is_done:
-            self._finish(case)
+    def _finish_if_done(self, entry: _Entry) -> None:
+        if entry in self._open and entry.is_done:
+            self._finish(entry)
 
-    def _finish(self, case: _Case) -> None:
-        del self._open[case]
-        self._bytes -= case.weight
-        self._done.append(case.answers())
+    def _finish(self, entry: _Entry) -> None:
+        del self._open[entry]
+        self._bytes -= entry.weight
+        self._done.append(entry.answers())
         self._changed.set()
 
 
 def _ended_if_open(outcome: Outcome | None) -> Outcome:
     return _ENDED if outcome is None else outcome
+
+
+def weight(trajectory: Trajectory) -> int:
+    """Estimate the bytes that the texts, arguments and results of a trajectory take."""
+    texts = sum(len(message.text) for message in trajectory.messages)
+    values: list[Json] = []
+    for call in trajectory.calls:
+        for content in (call.arguments, call.result):
+            match content:
+                case Recorded(value=value):
+                    values.append(value)
+                case Unparsed(text=text):
+                    texts += len(text)
+                case _:
+                    pass
+    return texts + len(trajectory.calls) * _CALL_BYTES + _weight(values)
+
+
+def _weight(values: list[Json]) -> int:
+    size = looked_at = 0
+    while values and looked_at < _MAX_ENTRIES:
+        value = values.pop()
+        looked_at += 1
+        size += _ENTRY_BYTES
+        match value:
+            case str():
+                size += len(value)
+            case list():
+                values.extend(value)
+            case dict():
+                size += sum(map(len, value))
+                values.extend(value.values())
+            case _:
+                pass
+    return size + len(values) * size // max(1, looked_at)

@@ -42,7 +42,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from toolgauge.judge.client import Exchange, Reply, Request
-from toolgauge.judge.inquest import MAX_REASKS
+from toolgauge.judge.inquiry import MAX_REASKS
 from toolgauge.model.errors import ConfigError, JudgeCallError
 from toolgauge.model.json import Json
 from toolgauge.model.judging import Question
@@ -208,15 +208,15 @@ def _messages(request: Request) -> Iterator[ModelMessage]:
     question = request.question
     yield ModelRequest(parts=[UserPromptPart(question.prompt)], instructions=question.instructions)
     for number, exchange in enumerate(request.exchanges, 1):
-        said = exchange.reply.said
-        if isinstance(said, ModelResponse) and said.parts:
-            yield said
+        response = exchange.reply.raw
+        if isinstance(response, ModelResponse) and response.parts:
+            yield response
         yield ModelRequest(parts=list(_objections(exchange, number)), instructions=question.instructions)
 
 
 def _objections(exchange: Exchange, number: int) -> Iterator[ToolReturnPart | RetryFeedbackPart]:
-    said = exchange.reply.said
-    calls = said.tool_calls if isinstance(said, ModelResponse) else ()
+    response = exchange.reply.raw
+    calls = response.tool_calls if isinstance(response, ModelResponse) else ()
     for call in calls:
         # Every call wants its answer, or the next request is refused.
         yield ToolReturnPart(call.tool_name, exchange.problem, call.tool_call_id, outcome="retried")
@@ -228,13 +228,13 @@ def _objections(exchange: Exchange, number: int) -> Iterator[ToolReturnPart | Re
 def _reply(form_name: str, response: ModelResponse) -> Reply:
     verdict, problem = _verdict(form_name, response)
     usage = response.usage
-    told = usage.input_tokens > 0
+    is_known = usage.input_tokens > 0
     return Reply(
         verdict=verdict,
         problem=problem,
-        input_tokens=usage.input_tokens if told else None,
-        output_tokens=max(0, usage.output_tokens) if told else None,
-        said=response,
+        input_tokens=usage.input_tokens if is_known else None,
+        output_tokens=max(0, usage.output_tokens) if is_known else None,
+        raw=response,
     )
 
 

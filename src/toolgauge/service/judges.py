@@ -9,9 +9,9 @@ from toolgauge import plugins
 from toolgauge.config.criteria import CriterionConfig, criterion_problem
 from toolgauge.config.model import Config
 from toolgauge.config.problems import Problem, config_error
-from toolgauge.judge.apart import Apart
-from toolgauge.judge.asker import Asker
 from toolgauge.judge.client import Client
+from toolgauge.judge.client_thread import ClientThread
+from toolgauge.judge.judge_model import JudgeModel
 from toolgauge.judge.judges import Judges
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.judging import JudgeEvaluator
@@ -82,6 +82,6 @@ def open_client(settings: JudgeSettings) -> Client:
 
 def make_judges(settings: JudgeSettings, client: Client, metrics: JudgeMetrics, redact: Callable[[str], str]) -> Judges:
     """Put the stage together."""
-    client = Apart(client)
-    asker = Asker(client, settings, metrics, redact=redact, clock=time.monotonic)
+    client = ClientThread(client)
+    asker = JudgeModel(client, settings, metrics, redact=redact, clock=time.monotonic)
     return Judges(client, asker, settings, metrics)

@@ -12,9 +12,7 @@ from toolgauge.model.outcomes import Errored, Level, Outcome, Scored
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.cases.actual import trajectory_of
 from toolgauge.offline.cases.case import Case
-from toolgauge.offline.cases.describe import result_object
-from toolgauge.offline.cases.judged import Judged
-from toolgauge.offline.cases.run import Cases
+from toolgauge.offline.cases.scoring import Cases, ScriptedEvaluator, result_object
 
 
 def case(
@@ -165,7 +163,7 @@ class Asks(BaseModel):
 
 
 def asked(answer: JsonObject | Errored) -> list[Outcome]:
-    evaluations = Judged(Asks(), lambda _: answer).evaluate(trajectory_of(CALLS), None)
+    evaluations = ScriptedEvaluator(Asks(), lambda _: answer).evaluate(trajectory_of(CALLS), None)
     return [evaluation[1] for evaluation in evaluations if evaluation is not None]
 
 

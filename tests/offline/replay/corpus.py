@@ -4,9 +4,9 @@ from pathlib import Path
 
 from toolgauge.config.model import Config
 from toolgauge.offline.replay.doctor import Diagnosis, Doctor
-from toolgauge.offline.replay.needs import Needs
 from toolgauge.offline.replay.recordings import find_files, read
-from toolgauge.offline.replay.run import scorecards
+from toolgauge.offline.replay.replay import scorecards
+from toolgauge.offline.replay.requirements import Requirements
 from toolgauge.offline.replay.stats import Stats, Tally
 from toolgauge.service.pipeline_factory import offline_pipeline
 
@@ -23,7 +23,7 @@ def recordings(folder: str, scenario: str = "*") -> list[str]:
 def diagnosed(paths: list[str]) -> list[Diagnosis]:
     """Diagnose the producers of a recording."""
     tally = Tally()
-    doctor = Doctor(tally, Needs())
+    doctor = Doctor(tally, Requirements())
     recording = tally.counted(read(find_files(paths), lambda _size: None))
     for scorecard in scorecards(recording, offline_pipeline(Config(), (), tally.recognizer)):
         doctor.add(scorecard.trajectory)

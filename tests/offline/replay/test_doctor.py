@@ -10,8 +10,8 @@ from tests.offline.replay.corpus import CORPUS, diagnosed, recordings
 from toolgauge import plugins
 from toolgauge.model.json import Json
 from toolgauge.offline.replay.doctor import Diagnosis, diagnosis_lines, diagnosis_object
-from toolgauge.offline.replay.needs import Needs
 from toolgauge.offline.replay.remedies import ROWS, Fact, remedy
+from toolgauge.offline.replay.requirements import Requirements
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 TRACE = "5b8efff798038103d269b633813fc60c"
@@ -137,7 +137,7 @@ def test_one_capture_without_content_is_seen_among_healthy_ones_of_the_same_prod
 
 
 def test_what_cannot_be_evaluated_is_found_by_trying():
-    needs = Needs()
+    needs = Requirements()
     assert {"tool_call_args"} <= set(needs.of("arguments"))
     assert "tool_success" not in needs.of("arguments")
     assert needs.of("tool_definitions") == ("known_tool",)
@@ -147,7 +147,7 @@ def test_what_cannot_be_evaluated_is_found_by_trying():
 
 
 def test_a_judge_that_cannot_be_asked_is_told_from_one_that_is_shown_less():
-    needs = Needs()
+    needs = Requirements()
     judges = {"tool_parameter_accuracy", "tool_selection_accuracy", "trajectory_judge", "faithfulness"}
     assert judges <= set(needs.of("calls"))
     assert judges & set(needs.of("arguments")) == {"tool_parameter_accuracy"}

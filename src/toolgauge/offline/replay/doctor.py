@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.offline.replay.needs import Needs
 from toolgauge.offline.replay.remedies import CONTENT_IS_ON, RECORDED_ELSEWHERE, Fact, Remedy, remedy
+from toolgauge.offline.replay.requirements import Requirements
 from toolgauge.offline.replay.stats import Producer, ProducerCounts, Tally, TraceCounts
 from toolgauge.offline.terminal import PLAIN, Style, shortened
 
@@ -103,17 +103,17 @@ class _Counts:
 
 
 class Doctor:
-    """Takes the trajectories of a recording and tells, at its end, what ails its producers."""
+    """Takes the trajectories of a recording, and diagnoses its producers at the end."""
 
-    def __init__(self, tally: Tally, needs: Needs) -> None:
+    def __init__(self, tally: Tally, requirements: Requirements) -> None:
         self._tally = tally
-        self._needs = needs
+        self._requirements = requirements
         self._counts: dict[Producer, _Counts] = {}
         # Services with tool spans: where they show none, none was called.
         self._executing: set[str] = set()
 
     def add(self, trajectory: Trajectory) -> None:
-        """Take one trajectory, once what its trace says has been read."""
+        """Take one trajectory, once the spans of its trace have been read."""
         trace = self._tally.take(trajectory.trace_id)
         if not trajectory.calls:
             self._add_trace_without_calls(trace, trajectory)
@@ -177,8 +177,8 @@ class Doctor:
             of=counts.places[fact],
             unit=_unit(fact, sent, counts),
             remedy=_remedy(fact, producer, sent, counts),
-            not_evaluated=self._needs.of(fact),
-            shown_less=self._needs.shown_less(fact),
+            not_evaluated=self._requirements.of(fact),
+            shown_less=self._requirements.shown_less(fact),
         )
 
 
@@ -289,7 +289,7 @@ def _missing_lines(grade: str, remedy: Remedy, group: Sequence[Missing], style: 
     word = style.bad("problem") if grade == "problem" else style.doubtful("note")
     never = "; never recorded by this producer" if remedy.never else ""
     yield f"  {word}: {', '.join(missing.what for missing in group)}{never}"
-    # Where no call is seen, what is missing of it needs no words of its own.
+    # Where no call is seen, what is missing of it is not listed.
     for missing in group[:1] if group[0].fact == "calls" else group:
         lost = f"; not evaluated: {_named(missing.not_evaluated)}" if missing.not_evaluated else ""
         less = f"; the judge is shown less: {_named(missing.shown_less)}" if missing.shown_less else ""

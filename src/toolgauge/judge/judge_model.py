@@ -1,16 +1,18 @@
-"""Asks one question, within every bound: time, calls a minute, money an hour, asking again. Never raises.
+"""The judge model: asks one question within every bound (time, calls a minute, money an hour, retries). Never raises.
 
-What fails becomes an outcome that names the kind of failure and quotes nothing: prompts and keys stay out of it.
+What fails becomes an outcome that names the kind of failure and quotes nothing: prompts and keys stay out of it. Time
+comes in as `now_s`, of a clock that never goes back. The cost of a call is known when it has ended, so a call reserves
+what it may cost at most, and is charged what it did cost.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
 from toolgauge.judge.client import Client, Reply, Request
-from toolgauge.judge.inquest import conversation, meaning
-from toolgauge.judge.limits import Budget, Pace
+from toolgauge.judge.inquiry import dialogue, outcome_of
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.errors import JudgeCallError
 from toolgauge.model.json import JsonObject
@@ -19,7 +21,71 @@ from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome
 from toolgauge.selfmetrics import JudgeMetrics
 from toolgauge.settings import SECOND
 
-# A provider that asks for longer than this is told to be down instead of being waited for.
+_MINUTE_S = 60.0
+_HOUR_S = 3600.0
+# Costs are kept by the tenth of a minute: an hour has 600 of them, however many calls there were.
+_STEP_S = 6.0
+
+
+class RateLimit:
+    """At most `per_minute` calls in any minute; `None` is no bound."""
+
+    def __init__(self, per_minute: int | None) -> None:
+        self._per_minute = per_minute
+        self._begun: deque[float] = deque()
+
+    def wait_s(self, now_s: float) -> float:
+        """Return how long to wait for the next call; 0 takes the place."""
+        if self._per_minute is None:
+            return 0.0
+        while self._begun and now_s - self._begun[0] >= _MINUTE_S:
+            self._begun.popleft()
+        if len(self._begun) < self._per_minute:
+            self._begun.append(now_s)
+            return 0.0
+        return self._begun[0] + _MINUTE_S - now_s
+
+
+class Budget:
+    """At most `per_hour` in any hour, reservations included; `None` is no bound."""
+
+    def __init__(self, per_hour: float | None) -> None:
+        self._per_hour = per_hour
+        self._reserved = 0.0
+        self._spent = 0.0
+        self._steps: deque[tuple[float, float]] = deque()
+
+    def reserve(self, cost: float, now_s: float) -> bool:
+        """Take hold of what a call may cost at most; False when that would be too much."""
+        if self._per_hour is None:
+            return True
+        self._forget(now_s)
+        if self._spent + self._reserved + cost > self._per_hour:
+            return False
+        self._reserved += cost
+        return True
+
+    def charge(self, reserved: float, cost: float, now_s: float) -> None:
+        """Replace what a call had reserved by what it cost."""
+        if self._per_hour is None:
+            return
+        self._reserved = max(0.0, self._reserved - reserved)
+        if cost <= 0:
+            return
+        self._spent += cost
+        step = now_s - now_s % _STEP_S
+        if self._steps and self._steps[-1][0] == step:
+            cost += self._steps.pop()[1]
+        self._steps.append((step, cost))
+
+    def _forget(self, now_s: float) -> None:
+        while self._steps and now_s - self._steps[0][0] >= _HOUR_S + _STEP_S:
+            self._steps.popleft()
+        # Summed anew: the rounding of years of additions would not be forgotten otherwise.
+        self._spent = sum(cost for _, cost in self._steps)
+
+
+# A provider that asks for longer than this is reported as down instead of being waited for.
 _LONGEST_RETRY_AFTER_S = 60.0
 _MAX_RETRIES = 2
 # Longer texts are masked in another thread, because the loop would notice.
@@ -28,7 +94,7 @@ _CHARACTERS_PER_TOKEN = 3
 _OVER_BUDGET = NotEvaluated(reason="judge_budget", explanation="the money for judges is spent for this hour")
 
 
-class Asker:
+class JudgeModel:
     """Asks questions, any number at a time. `redact` masks what leaves; `clock` never goes back, in seconds."""
 
     def __init__(
@@ -47,30 +113,30 @@ class Asker:
         self._redact = redact
         self._clock = clock
         self._sleep = sleep
-        self._pace = Pace(settings.calls_per_minute)
+        self._rate_limit = RateLimit(settings.calls_per_minute)
         self._budget = Budget(settings.max_cost_per_hour)
         self._resume_s = 0.0
 
     async def ask(self, evaluator: JudgeEvaluator, question: Question) -> Outcome:
-        """Ask until there is a verdict, or say why there is none."""
+        """Ask until there is a verdict; without one, return the reason as an outcome."""
         try:
             shown = await self._masked(question)
         except Exception as error:  # noqa: BLE001 (what cannot be masked is not sent; the question says so)
             return Errored(error_type=type(error).__name__, message="the question could not be masked")
-        talk = conversation(question)
+        exchange = dialogue(question)
         try:
-            request = next(talk)
+            request = next(exchange)
             while True:
                 reply = await self._replied(replace(request, question=shown))
                 if not isinstance(reply, Reply):
                     return reply
-                request = talk.send(reply)
+                request = exchange.send(reply)
                 self._metrics.reasked.add()
         except StopIteration as ended:
             verdict: JsonObject | Errored = ended.value
-            return verdict if isinstance(verdict, Errored) else meaning(evaluator, question, verdict)
+            return verdict if isinstance(verdict, Errored) else outcome_of(evaluator, question, verdict)
         finally:
-            talk.close()
+            exchange.close()
 
     async def _masked(self, question: Question) -> Question:
         if len(question.prompt) <= _LONG_TEXT:
@@ -98,7 +164,7 @@ class Asker:
                 self._resume_s = max(self._resume_s, self._clock() + wait_s)
 
     async def _wait_for_turn(self) -> None:
-        while (wait_s := self._resume_s - self._clock()) > 0 or (wait_s := self._pace.wait_s(self._clock())) > 0:
+        while (wait_s := self._resume_s - self._clock()) > 0 or (wait_s := self._rate_limit.wait_s(self._clock())) > 0:
             await self._sleep(wait_s)
 
     async def _called(self, request: Request) -> Reply | Outcome:
@@ -137,7 +203,7 @@ class Asker:
         return reply
 
     def _counted(self, reply: Reply, estimated: int) -> float:
-        # Some endpoints do not tell: then what was sent is counted, and what came back is not known.
+        # Some endpoints do not report usage: then what was sent is counted, and what came back is not known.
         read = reply.input_tokens if reply.input_tokens is not None else estimated
         written = reply.output_tokens or 0
         self._metrics.tokens.add(read, ("input",))

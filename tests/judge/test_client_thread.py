@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from tests.judge.support import YES, Script, question
-from toolgauge.judge.apart import Apart
 from toolgauge.judge.client import Reply, Request
+from toolgauge.judge.client_thread import ClientThread
 from toolgauge.model.errors import JudgeCallError
 
 ASKED = Request(question=question())
@@ -29,7 +29,7 @@ class Blocks(Script):
 
 async def test_a_client_that_blocks_its_thread_blocks_nobody_here():
     client = Blocks()
-    apart = Apart(client)
+    apart = ClientThread(client)
     asking = asyncio.create_task(apart.ask(ASKED))
     for _ in range(100):
         await asyncio.sleep(0)
@@ -44,7 +44,7 @@ async def test_a_client_that_blocks_its_thread_blocks_nobody_here():
 
 
 async def test_what_the_client_raises_is_raised_here():
-    apart = Apart(Script(JudgeCallError("connection", "gone")))
+    apart = ClientThread(Script(JudgeCallError("connection", "gone")))
     with pytest.raises(JudgeCallError) as raised:
         await apart.ask(ASKED)
     assert raised.value.error_type == "connection"
@@ -53,7 +53,7 @@ async def test_what_the_client_raises_is_raised_here():
 
 async def test_giving_up_here_gives_up_there():
     client = Script("hang")
-    apart = Apart(client)
+    apart = ClientThread(client)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
             await apart.ask(ASKED)
@@ -65,7 +65,7 @@ async def test_giving_up_here_gives_up_there():
 
 async def test_closing_while_a_call_hangs_ends_the_call_and_the_thread():
     client = Script("hang")
-    apart = Apart(client)
+    apart = ClientThread(client)
     asking = asyncio.create_task(apart.ask(ASKED))
     async with asyncio.timeout(5):
         while not client.in_flight:
@@ -78,7 +78,7 @@ async def test_closing_while_a_call_hangs_ends_the_call_and_the_thread():
 
 async def test_a_client_that_was_never_asked_is_closed_without_a_thread():
     client = Script(YES)
-    await Apart(client).close()
+    await ClientThread(client).close()
     assert client.is_closed
 
 
@@ -95,7 +95,7 @@ class Prepares(Script):
 
 async def test_a_client_prepares_itself_in_its_own_thread():
     client = Prepares()
-    apart = Apart(client)
+    apart = ClientThread(client)
     await apart.prepare()
     assert client.prepared_in == "toolgauge-judges"
     assert (await apart.ask(ASKED)).verdict == YES
@@ -104,7 +104,7 @@ async def test_a_client_prepares_itself_in_its_own_thread():
 
 async def test_a_client_that_needs_no_preparation_is_left_alone():
     client = Script(YES)
-    apart = Apart(client)
+    apart = ClientThread(client)
     await apart.prepare()
     assert "toolgauge-judges" not in {thread.name for thread in threading.enumerate()}
     await apart.close()

@@ -1,31 +1,79 @@
-"""Scores cases with the scorer that scores live traffic, so that the same evaluator says the same in both places.
+"""Scores cases with the scorer that scores live traffic, so that an evaluator gives the same outcome in both places.
 
-Arrives: a case. Leaves: its result. An evaluator that breaks, a parameter that does not exist and a case of an unknown
-shape are the result `error` of that one case.
+Arrives: a case. Leaves: its result, also as a JSON object: offline, nothing is hidden, so values are shown. An evaluator
+that breaks, a parameter that does not exist and a case of an unknown shape are the result `error` of that one case. The
+questions of evaluators that ask a judge are answered by the verdicts in the case.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, cast
+from typing import ClassVar, TypeAlias, cast
 
-from toolgauge.judge.scripted import scripted
+from toolgauge.judge.inquiry import scripted
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.judging import JudgeEvaluator
+from toolgauge.model.judging import JudgeEvaluator, Question
 from toolgauge.model.offline import CaseEvaluator
-from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Result, Scored
+from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Result, Scored, outcome_word
 from toolgauge.model.ports import Evaluation, Evaluator
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.cases.actual import trajectory_of
 from toolgauge.offline.cases.case import Case, CaseError
 from toolgauge.offline.cases.expected import expected_of
-from toolgauge.offline.cases.judged import Judge, Judged, answers
 from toolgauge.offline.cases.trajectory_builder import TrajectoryBuilder
 from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
 from toolgauge.score.scorer import Scorer
 from toolgauge.service.evaluators import make_evaluator
+
+# A verdict that fits the question's form, or why there is none.
+Answer: TypeAlias = Callable[[Question], JsonObject | Errored]
+# Makes whoever answers the questions of one case from the verdicts that stand in it.
+Judge: TypeAlias = Callable[[Sequence[Json]], Answer]
+
+
+class ScriptedEvaluator:
+    """Stands in for a judge evaluator where an evaluator is wanted that yields outcomes itself."""
+
+    def __init__(self, evaluator: JudgeEvaluator, answer: Answer) -> None:
+        self._evaluator = evaluator
+        self._answer = answer
+        self.version: str = evaluator.version
+        self.level: Level = evaluator.level
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Ask and yield what the answers mean."""
+        outcomes: list[Outcome] = []
+        for asking in self._evaluator.questions(trajectory, expected):
+            if asking is None:
+                continue
+            call, asked = asking
+            outcome = self._ask(asked) if isinstance(asked, Question) else asked
+            if self.level == "call":
+                yield call, outcome
+            else:
+                outcomes.append(outcome)
+        if self.level == "trajectory":
+            yield None, self._evaluator.joined(outcomes)
+
+    def original(self, outcome: Outcome) -> JsonObject:
+        """Return the output of the original besides the score, where the evaluator knows it."""
+        original: Callable[[Scored], JsonObject] | None = getattr(self._evaluator, "original", None)
+        return original(outcome) if original is not None and isinstance(outcome, Scored) else {}
+
+    def _ask(self, question: Question) -> Outcome:
+        verdict = self._answer(question)
+        return verdict if isinstance(verdict, Errored) else self._evaluator.outcome(question, verdict)
+
+
+def answers(verdicts: Sequence[Json]) -> Sequence[Json]:
+    """Return what the judge answers; bare words are the verdicts of one answer, as DeepEval asks for them."""
+    if not verdicts or not all(isinstance(verdict, str) for verdict in verdicts):
+        return verdicts
+    return ({"verdicts": [{"verdict": verdict} for verdict in verdicts]},)
+
 
 _ROUNDING = 1e-9
 _KINDS = ToolKinds()
@@ -48,7 +96,7 @@ class Cases:
     def __init__(self, judge: Judge = scripted) -> None:
         self._judge = judge
         self._evaluators: dict[tuple[str, str], Evaluator | JudgeEvaluator] = {}
-        self._as_written: dict[tuple[str, str, float], _AsWritten] = {}
+        self._written: dict[tuple[str, str, float], _WrittenCaseEvaluator] = {}
 
     def score(self, case: Case) -> CaseResult:
         """Score one case; whatever is wrong with it becomes its outcome."""
@@ -62,10 +110,10 @@ class Cases:
             return _broken(case, "invalid_config", f"{error.message}{hint}")
         except CaseError as error:
             return _broken(case, error.error_type, error.message)
-        between = self._as_written.get((*key, case.pass_at))
+        between = self._written.get((*key, case.pass_at))
         if between is None:
             # `_is_for_cases` has looked at what the evaluator is.
-            between = self._as_written[*key, case.pass_at] = _AsWritten(cast("CaseEvaluator", evaluator), case)
+            between = self._written[*key, case.pass_at] = _WrittenCaseEvaluator(cast("CaseEvaluator", evaluator), case)
         return between.score(case)
 
     def _evaluator(self, case: Case, key: tuple[str, str]) -> Evaluator | JudgeEvaluator:
@@ -79,20 +127,20 @@ class Cases:
             return cast("Evaluator", evaluator)  # of the two kinds it is the other one
         asking = cast("JudgeEvaluator", evaluator)  # what has `questions` is of this kind
         return cast(
-            "Evaluator", Judged(asking, self._judge(answers(case.verdicts)))
+            "Evaluator", ScriptedEvaluator(asking, self._judge(answers(case.verdicts)))
         )  # its version and level are its own
 
     def _on_trajectory(self, case: Case, evaluator: Evaluator) -> CaseResult:
         results = _score(case, evaluator, trajectory_of(case.actual), expected_of(case.expected))
         if evaluator.level == "trajectory":
             outcome = results[-1].outcome
-            original = evaluator.original(outcome) if isinstance(evaluator, Judged) else {}
+            original = evaluator.original(outcome) if isinstance(evaluator, ScriptedEvaluator) else {}
             return CaseResult(case=case, outcome=outcome, original=original)
         calls = tuple(result for result in results if result.call is not None)
         return CaseResult(case=case, outcome=_of_calls(results, case.pass_at), calls=calls)
 
 
-class _AsWritten:
+class _WrittenCaseEvaluator:
     """Stands between the scorer and an evaluator that is given the case as it was written, one case after the other."""
 
     level: ClassVar[Level] = "trajectory"
@@ -114,9 +162,9 @@ class _AsWritten:
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield what the evaluator says about the case."""
         del trajectory, expected
-        said = self._evaluator.score_case(self._case.expected, self._case.actual)
-        self._original = said.original
-        yield None, said.outcome
+        scored_case = self._evaluator.score_case(self._case.expected, self._case.actual)
+        self._original = scored_case.original
+        yield None, scored_case.outcome
 
 
 def _is_for_cases(evaluator: object, case: Case) -> bool:
@@ -169,3 +217,76 @@ def _of_calls(results: Sequence[Result], pass_at: float) -> Outcome:
 
 def _broken(case: Case, error_type: str, message: str) -> CaseResult:
     return CaseResult(case=case, outcome=Errored(error_type=error_type, message=message))
+
+
+def result_object(result: CaseResult) -> JsonObject:
+    """Describe one result: `value` is null unless scored, `reason` says why it is not."""
+    details = _details(result.outcome)
+    if result.calls:
+        details["calls"] = [
+            {"name": "" if judged.call is None else judged.call.name, **_outcome_object(judged.outcome)}
+            for judged in result.calls
+        ]
+    if result.original:
+        details["original"] = sendable(result.original)
+    value, reason = value_and_reason(result.outcome)
+    return {
+        "id": result.case.name,
+        "outcome": outcome_word(result.outcome),
+        "value": value,
+        "reason": reason,
+        "details": details,
+    }
+
+
+def value_and_reason(outcome: Outcome) -> tuple[float | None, str | None]:
+    """Return the score, or why there is none."""
+    match outcome:
+        case Scored(value=value):
+            return float(value), None
+        case NotEvaluated(reason=reason):
+            return None, reason
+        case Errored(error_type=error_type):
+            return None, error_type
+
+
+def explanation(outcome: Outcome) -> str:
+    """Return what the outcome says in words."""
+    match outcome:
+        case Scored(explanation=text) | NotEvaluated(explanation=text) | Errored(message=text):
+            return text
+
+
+def sendable(value: Json) -> Json:
+    """Write NaN and infinities, which JSON does not have, as text."""
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case dict():
+            return {key: sendable(entry) for key, entry in value.items()}
+        case list():
+            return [sendable(entry) for entry in value]
+        case _:
+            return value
+
+
+def _outcome_object(outcome: Outcome) -> JsonObject:
+    value, reason = value_and_reason(outcome)
+    return {"outcome": outcome_word(outcome), "value": value, "reason": reason, **_details(outcome)}
+
+
+def _details(outcome: Outcome) -> JsonObject:
+    details: JsonObject = {"explanation": explanation(outcome)}
+    if isinstance(outcome, Scored):
+        details["parts"] = dict(outcome.parts)
+        details["differences"] = [_difference(difference) for difference in outcome.differences]
+    return details
+
+
+def _difference(difference: Difference) -> Json:
+    written: JsonObject = {"where": difference.where, "rule": difference.rule}
+    if difference.expected is not None:
+        written["expected"] = sendable(difference.expected.value)
+    if difference.actual is not None:
+        written["actual"] = sendable(difference.actual.value)
+    return written

@@ -1,7 +1,7 @@
-"""Which evaluators cannot judge when something is missing: found out by trying, so it holds for anybody's evaluators.
+"""Which facts evaluators require: found by trying, so it holds for any evaluator.
 
 Each evaluator, with its default parameters, is put in front of a made-up run with everything recorded, and of the same
-run without the fact. What it could score before and not after, it needs; one that asks a judge could if it asked. A
+run without the fact. What it could score before and not after, it requires; one that asks a judge could if it asked. A
 judge that is asked something else without the fact is shown less. A text that has no default is any text; evaluators
 that want more than that are left out.
 """
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
 from toolgauge import plugins
-from toolgauge.judge.inquest import asked
+from toolgauge.judge.inquiry import questions
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.judging import JudgeEvaluator, Question
@@ -116,49 +116,51 @@ _EXPECTED = Expected(
 )
 
 
-class Needs:
-    """Tells what the installed evaluators make of a run that lacks a fact."""
+class Requirements:
+    """What the installed evaluators make of a run that lacks a fact."""
 
     def __init__(self) -> None:
         self._scorers = {name: scorer for name in plugins.names(plugins.EVALUATORS) for scorer in _scorer(name)}
-        self._said = {name: _said(scorer, _WHOLE) for name, scorer in self._scorers.items()}
-        self._known: dict[Fact, dict[str, tuple[_Said, ...]]] = {}
+        self._complete = {name: _findings(scorer, _WHOLE) for name, scorer in self._scorers.items()}
+        self._known: dict[Fact, dict[str, tuple[_Finding, ...]]] = {}
 
     def of(self, fact: Fact) -> tuple[str, ...]:
         """Name the evaluators that score, or ask a judge, with the fact and not without it."""
         return tuple(
-            name for name, said in self._without(fact).items() if _can_judge(self._said[name]) and not _can_judge(said)
+            name
+            for name, found in self._without(fact).items()
+            if _can_judge(self._complete[name]) and not _can_judge(found)
         )
 
     def shown_less(self, fact: Fact) -> tuple[str, ...]:
         """Name the evaluators that ask a judge with and without the fact, and not the same."""
         return tuple(
             name
-            for name, said in self._without(fact).items()
-            if any(isinstance(one, Question) for one in said) and said != self._said[name]
+            for name, found in self._without(fact).items()
+            if any(isinstance(one, Question) for one in found) and found != self._complete[name]
         )
 
-    def _without(self, fact: Fact) -> dict[str, tuple["_Said", ...]]:
+    def _without(self, fact: Fact) -> dict[str, tuple["_Finding", ...]]:
         if fact not in self._known:
             lacking = _without(fact)
             self._known[fact] = {
-                name: () if lacking is None else _said(scorer, lacking) for name, scorer in self._scorers.items()
+                name: () if lacking is None else _findings(scorer, lacking) for name, scorer in self._scorers.items()
             }
         return self._known[fact]
 
 
 # An outcome, or what is asked before there is one.
-_Said: TypeAlias = Outcome | Question
+_Finding: TypeAlias = Outcome | Question
 
 
-def _said(scorer: Scorer, trajectory: Trajectory) -> tuple[_Said, ...]:
+def _findings(scorer: Scorer, trajectory: Trajectory) -> tuple[_Finding, ...]:
     scored = tuple(result.outcome for result in scorer.score(trajectory, trajectory.end_ns))
-    asking = (asking for inquiry in scorer.inquiries(trajectory) for asking in asked(inquiry))
-    return (*scored, *(said for _, said in asking))
+    asking = (asking for inquiry in scorer.inquiries(trajectory) for asking in questions(inquiry))
+    return (*scored, *(found for _, found in asking))
 
 
-def _can_judge(said: Sequence[_Said]) -> bool:
-    return any(isinstance(one, Scored | Question) for one in said)
+def _can_judge(found: Sequence[_Finding]) -> bool:
+    return any(isinstance(one, Scored | Question) for one in found)
 
 
 def _without(fact: Fact) -> Trajectory | None:
@@ -177,8 +179,8 @@ def _without(fact: Fact) -> Trajectory | None:
         case "conversation_id":
             return replace(_WHOLE, conversation_id=None)
         case "user_text":
-            said = tuple(message for message in _WHOLE.messages if message.role != "user")
-            return replace(_WHOLE, messages=said, runs=(replace(_RUN, prompt=None),))
+            found = tuple(message for message in _WHOLE.messages if message.role != "user")
+            return replace(_WHOLE, messages=found, runs=(replace(_RUN, prompt=None),))
 
 
 def _scorer(name: str) -> Iterator[Scorer]:
@@ -193,7 +195,7 @@ def _scorer(name: str) -> Iterator[Scorer]:
         evaluator = cast("Evaluator | JudgeEvaluator", loaded.model_validate(texts))
     except ValidationError:
         return
-    # Its own word for it: one that needs no reference might judge something else with one.
+    # Declared by the evaluator: one that needs no reference might judge something else with one.
     reference = Inline(_EXPECTED) if getattr(evaluator, "needs_reference", False) else NoReference()
     criterion = Criterion(name=name, evaluator_name=name, evaluator=evaluator, revision="", reference=reference)
     yield Scorer((criterion,), ToolKinds())

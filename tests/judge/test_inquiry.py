@@ -6,9 +6,7 @@ import pytest
 
 from tests.judge.support import FORM, MAYBE, NO, YES, RightTool, WholeRun, inquiry, question, run
 from toolgauge.judge.client import Reply
-from toolgauge.judge.form import Form
-from toolgauge.judge.inquest import asked, concluded, conversation, meaning
-from toolgauge.judge.scripted import scripted
+from toolgauge.judge.inquiry import Form, dialogue, outcome_of, outcomes_of, questions, scripted
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Asking, Question
@@ -82,7 +80,7 @@ def test_what_is_told_of_a_huge_verdict_is_short():
 
 
 def test_a_form_never_fetches_what_it_refers_to():
-    talk = conversation(
+    talk = dialogue(
         Question(instructions="", prompt="", form_name="v", form={"$ref": "http://127.0.0.1:1/schema.json"})
     )
     next(talk)
@@ -93,19 +91,19 @@ def test_a_form_never_fetches_what_it_refers_to():
 
 def test_notes_of_a_question_stand_in_the_explanation_once():
     asked_with_notes = question("?", "history was cut", "the judge said Yes")
-    outcome = meaning(RightTool(), asked_with_notes, YES)
+    outcome = outcome_of(RightTool(), asked_with_notes, YES)
     assert outcome == Scored(value=1.0, explanation="the judge said Yes; history was cut")
 
 
 def test_a_settled_inquiry_asks_nothing():
     settled = NotEvaluated(reason="sampled_out")
-    assert list(asked(inquiry(RightTool(), run("find"), settled))) == [(None, settled)]
+    assert list(questions(inquiry(RightTool(), run("find"), settled))) == [(None, settled)]
 
 
 def test_questions_of_a_trajectory_make_one_outcome():
     of = inquiry(WholeRun(), run("find", "buy"))
-    judged = [(call, meaning(of.evaluator, question(), verdict)) for call, verdict in ((None, YES), (None, NO))]
-    assert concluded(of, judged) == ((None, Scored(value=0.5, explanation="2 questions")),)
+    judged = [(call, outcome_of(of.evaluator, question(), verdict)) for call, verdict in ((None, YES), (None, NO))]
+    assert outcomes_of(of, judged) == ((None, Scored(value=0.5, explanation="2 questions")),)
 
 
 class Faulty(RightTool):
@@ -148,7 +146,7 @@ class Faulty(RightTool):
     ],
 )
 def test_what_an_evaluator_asked_before_it_broke_stays(how: str, error: str):
-    (_, first), (target, last) = asked(inquiry(Faulty(how=how), run("find")), max_pauses=10)
+    (_, first), (target, last) = questions(inquiry(Faulty(how=how), run("find")), max_empty=10)
     assert isinstance(first, Question)
     assert target is None
     assert isinstance(last, Errored)
@@ -157,5 +155,5 @@ def test_what_an_evaluator_asked_before_it_broke_stays(how: str, error: str):
 
 
 def test_an_evaluator_that_cannot_read_a_verdict_costs_that_outcome():
-    outcome = meaning(Faulty(how="raises"), question(), YES)
+    outcome = outcome_of(Faulty(how="raises"), question(), YES)
     assert outcome == Errored(error_type="KeyError", message="the evaluator raised an exception")

@@ -12,7 +12,7 @@ from toolgauge.judge.client import Client, Preparing, Reply, Request
 _CLOSE_S = 2.0
 
 
-class Apart:
+class ClientThread:
     """Implements `judge.client.Client`; the thread begins with the first request, or before it with `prepare`, and ends with `close`."""
 
     def __init__(self, client: Client) -> None:

@@ -1,0 +1,214 @@
+"""From an inquiry to outcomes, without I/O: the questions, when one is asked again, and the outcome of a verdict.
+
+The stage that asks a live judge and the one that reads its answers from a script run this same code. Evaluators are
+plug-ins and trusted with nothing: what they raise becomes `Errored`, and one that never ends is cut off. What comes from
+a judge is as little to be trusted as what comes in a span: it may be of any type, size and depth.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# The validator's stubs leave out what its generators yield.
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+from msgspec.structs import replace
+from referencing.jsonschema import EMPTY_REGISTRY
+
+from toolgauge.judge.client import Exchange, Reply, Request
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.judging import Inquiry, Judged, JudgeEvaluator, Question
+from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
+from toolgauge.model.trajectory import ToolCall
+
+_MAX_DEPTH = 32
+_MAX_PROBLEM = 500
+
+
+class Form:
+    """The form of one question; raises what the validator raises when the form itself is wrong."""
+
+    def __init__(self, schema: JsonObject) -> None:
+        Draft202012Validator.check_schema(schema)
+        # Its own registry: without one, the validator would fetch what a form refers to.
+        self._validator = Draft202012Validator(schema, registry=EMPTY_REGISTRY)
+
+    def problem(self, verdict: Json) -> str | None:
+        """Return what is wrong with a verdict, for the judge to read; `None` when it fits."""
+        if not isinstance(verdict, dict):
+            return "the verdict must be an object"
+        if _is_deeper(verdict, _MAX_DEPTH):
+            return "the verdict is nested too deeply"
+        errors: Iterable[ValidationError] = self._validator.iter_errors(verdict)
+        worst = best_match(errors)
+        return None if worst is None else _problem_text(worst)
+
+
+def _problem_text(error: ValidationError) -> str:
+    path: Sequence[str | int] = list(error.absolute_path)
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+    return f"{where or 'the verdict'}: {error.message}"[:_MAX_PROBLEM]
+
+
+def _is_deeper(value: Json, depth: int) -> bool:
+    layer: list[Json] = [value]
+    for _ in range(depth):
+        layer = [member for entry in layer for member in _members(entry)]
+        if not layer:
+            return False
+    return True
+
+
+def _members(value: Json) -> Iterable[Json]:
+    match value:
+        case dict():
+            return value.values()
+        case list():
+            return value
+        case _:
+            return ()
+
+
+MAX_REASKS = 2
+_MAX_EMPTY = 20_000
+# At level `trajectory` any number of questions may make one outcome; each costs money.
+_MAX_QUESTIONS = 1000
+_INVALID = Errored(error_type="invalid_verdict", message="the judge gave no verdict of the form that was asked for")
+
+
+def questions(inquiry: Inquiry, max_empty: int = _MAX_EMPTY) -> Iterator[tuple[ToolCall | None, Question | Outcome]]:
+    """Yield what the evaluator yields as far as it keeps its contract.
+
+    Evaluators from the days of empty yield `None` between questions; one that yields nothing else is cut off.
+    """
+    if inquiry.settled is not None:
+        yield None, inquiry.settled
+        return
+    targets = _Targets(inquiry)
+    empty = 0
+    try:
+        for asking in inquiry.evaluator.questions(inquiry.trajectory, inquiry.expected):
+            if asking is None:
+                empty += 1
+                if empty > max_empty:
+                    yield _errored("timeout", "the evaluator did not end and was cut off")
+                    return
+                continue
+            call, asked = asking
+            problem = targets.problem(call, asked)
+            if problem is not None:
+                yield _errored("invalid_outcome", problem)
+                return
+            yield call, asked
+    except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
+        yield _errored(type(error).__name__, "the evaluator raised an exception")
+
+
+def dialogue(question: Question) -> Generator[Request, Reply, JsonObject | Errored]:
+    """Yield what to send and take the reply, until a verdict fits its form or too many did not."""
+    try:
+        form = Form(question.form)
+        exchanges: tuple[Exchange, ...] = ()
+        while True:
+            reply = yield Request(question=question, exchanges=exchanges)
+            problem = reply.problem or form.problem(reply.verdict)
+            if problem is None and isinstance(reply.verdict, dict):
+                return reply.verdict
+            if len(exchanges) == MAX_REASKS:
+                return _INVALID
+            exchanges += (Exchange(reply=reply, problem=problem or "the verdict must be an object"),)
+    except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
+        return Errored(error_type=type(error).__name__, message="the question asks for a form that cannot be checked")
+
+
+def outcome_of(evaluator: JudgeEvaluator, question: Question, verdict: JsonObject) -> Outcome:
+    """Return the outcome of a verdict; an exception of the evaluator becomes an outcome, too."""
+    try:
+        return _with_notes(evaluator.outcome(question, verdict), question)
+    except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
+        return _errored(type(error).__name__, "the evaluator raised an exception")[1]
+
+
+def outcomes_of(inquiry: Inquiry, judged: Sequence[Judged]) -> tuple[Judged, ...]:
+    """Make the outcomes of an inquiry from those of its questions."""
+    if inquiry.evaluator.level == "call" or inquiry.settled is not None or not judged:
+        return tuple(judged)
+    try:
+        return ((None, inquiry.evaluator.joined([outcome for _, outcome in judged])),)
+    except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
+        return (_errored(type(error).__name__, "the evaluator raised an exception"),)
+
+
+class _Targets:
+    """Sees that each call is judged once, so that a never-ending evaluator runs out of calls."""
+
+    def __init__(self, inquiry: Inquiry) -> None:
+        self._is_by_call = inquiry.evaluator.level == "call"
+        self._calls = {id(call) for call in inquiry.trajectory.calls}
+        self._left = _MAX_QUESTIONS
+        self._is_open = True
+
+    def problem(self, call: ToolCall | None, asked: object) -> str | None:
+        if not isinstance(asked, Question | Scored | NotEvaluated | Errored):
+            return "the evaluator yielded something that is neither a question nor an outcome"
+        if not self._is_by_call:
+            self._left -= 1
+            return None if self._left >= 0 else f"the evaluator asked more than {_MAX_QUESTIONS} questions"
+        if call is None:
+            return self._problem_without_call(asked)
+        if id(call) not in self._calls:
+            return "the evaluator judged a call twice or one that is not there"
+        self._calls.discard(id(call))
+        return None
+
+    def _problem_without_call(self, asked: object) -> str | None:
+        if isinstance(asked, Question | Scored) or not self._is_open:
+            return "the evaluator judged the trajectory where it declares to judge calls"
+        self._is_open = False
+        return None
+
+
+def _errored(error_type: str, message: str) -> Judged:
+    # The message of an exception may quote argument values, so only its type is kept.
+    return None, Errored(error_type=error_type, message=message)
+
+
+def _with_notes(outcome: Outcome, question: Question) -> Outcome:
+    """Add the notes of the question to the explanation, where the evaluator has not."""
+    if not isinstance(outcome, Scored):
+        return outcome
+    missing = [note for note in question.notes if note not in outcome.explanation]
+    return replace(outcome, explanation="; ".join((outcome.explanation, *missing))) if missing else outcome
+
+
+_NO_VERDICT = Errored(error_type="no_verdict", message="there are no verdicts left to answer with")
+
+
+def scripted(verdicts: Sequence[Json]) -> Callable[[Question], JsonObject | Errored]:
+    """Answer questions with the verdicts, in order; each question takes as many as it is asked."""
+    left = enumerate(verdicts, 1)
+
+    def answer(question: Question) -> JsonObject | Errored:
+        exchange = dialogue(question)
+        unfit: Errored | None = None
+        try:
+            next(exchange)
+            for number, verdict in left:
+                unfit = _unfit(question, number, verdict)
+                exchange.send(Reply(verdict=verdict))
+        except StopIteration as ended:
+            answered: JsonObject | Errored = ended.value
+            return unfit or answered
+        exchange.close()
+        return unfit or _NO_VERDICT
+
+    return answer
+
+
+def _unfit(question: Question, number: int, verdict: Json) -> Errored | None:
+    """Return which verdict does not fit and why; it may be quoted here: its reader has written it."""
+    problem = Form(question.form).problem(verdict)
+    if problem is None:
+        return None
+    message = f"verdict {number} has not the form that was asked for: {problem}"
+    return Errored(error_type="invalid_verdict", message=message)

@@ -106,6 +106,7 @@ class Annotations:
     """
 
     def __init__(self) -> None:
+        # Without it: 4 % of all CPU.
         self._written: BoundedCache[Hashable, bytes] = BoundedCache()
 
     def collect(self, scorecard: Scorecard) -> dict[str, dict[str, bytes]]:
@@ -160,6 +161,7 @@ class ResultWriter:
         self._redactor = redactor
         self._records = {word: _begin_record(word) for word in _EVENT_OUTCOMES[settings.events]}
         self._writes_spans = settings.annotate in {"both", "scorecard"}
+        # Without it: 20 % of all CPU.
         self._written: BoundedCache[Hashable, ResultParts] = BoundedCache()
 
     def parts(self, result: Result) -> ResultParts:

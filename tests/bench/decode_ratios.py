@@ -22,14 +22,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from toolgauge.model import records
 from toolgauge.model.json import Value
-from toolgauge.otlp.annotate import annotate
 from toolgauge.otlp.decoder import Decoder
+from toolgauge.otlp.encode import annotate
 from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.heads import read_head
 from toolgauge.otlp.marks import span_marks
 from toolgauge.otlp.messages import SPAN
-from toolgauge.otlp.values import Attributes, Values
-from toolgauge.otlp.views import Views
+from toolgauge.otlp.views import Attributes, Values, Views
 
 MARKS = (
     "gen_ai.", "openinference.", "llm.", "tool.name", "tool.parameters", "traceloop.", "ai.toolCall", "ai.prompt",

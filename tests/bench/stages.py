@@ -16,7 +16,7 @@ from toolgauge.export.emitter import Emitter
 from toolgauge.otlp.decoder import DecodedTraces, Decoder
 from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.messages import SPAN
-from toolgauge.otlp.values import value
+from toolgauge.otlp.views import value
 from toolgauge.pipeline import pipeline
 from toolgauge.pipeline.egress import Egress
 from toolgauge.pipeline.hold import Hold

@@ -26,13 +26,13 @@ from toolgauge.model.records import Record
 from toolgauge.offline.cases.case import Case, Line, parse
 from toolgauge.offline.cases.scoring import Cases
 from toolgauge.offline.replay.recordings import read
-from toolgauge.otlp.annotate import annotate
 from toolgauge.otlp.decoder import Decoder
+from toolgauge.otlp.encode import annotate
 from toolgauge.otlp.envelope import count_items, encode_spans
 from toolgauge.otlp.heads import read_head
 from toolgauge.otlp.otlp_json import request_from_json, requests_from_json
-from toolgauge.otlp.recorded_time import newest_time_ns
-from toolgauge.otlp.values import value as decode_value
+from toolgauge.otlp.request import newest_time_ns
+from toolgauge.otlp.views import value as decode_value
 from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate
 from toolgauge.recognize import values
 from toolgauge.recognize.literals import parse_fields, parse_literal, parse_repr

@@ -4,7 +4,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from tests.otlp import stock
-from toolgauge.otlp.annotate import annotate
+from toolgauge.otlp.encode import annotate
 
 SCORE = KeyValue(key="toolgauge.eval.x.score", value=AnyValue(double_value=0.5))
 OUTCOME = stock.key_value("toolgauge.outcome", "pass")

@@ -12,7 +12,7 @@ from tests.otlp import stock
 from tests.otlp.stock import field
 from toolgauge.model.errors import DecodeError
 from toolgauge.otlp.decoder import Decoder
-from toolgauge.otlp.values import value
+from toolgauge.otlp.views import value
 
 SPAN = stock.span(stock.key_value("gen_ai.tool.name")).SerializeToString()
 LOG_RECORD = field(6, stock.key_value("gen_ai.tool.name").SerializeToString())

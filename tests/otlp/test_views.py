@@ -12,8 +12,7 @@ from toolgauge.model.json import Value
 from toolgauge.model.records import Resource, Scope, Span
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.otlp.messages import ANY_VALUE
-from toolgauge.otlp.values import Attributes, Values, value
-from toolgauge.otlp.views import Views
+from toolgauge.otlp.views import Attributes, Values, Views, value
 
 KINDS = ["unspecified", "internal", "server", "client", "producer", "consumer"]
 STATUS_CODES = ["unset", "ok", "error"]

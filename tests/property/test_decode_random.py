@@ -12,13 +12,13 @@ from tests.otlp import stock
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Value
 from toolgauge.model.records import SpanHead
-from toolgauge.otlp.annotate import annotate
 from toolgauge.otlp.decoder import Decoder
+from toolgauge.otlp.encode import annotate
 from toolgauge.otlp.envelope import count_items, encode_spans
 from toolgauge.otlp.heads import read_head
 from toolgauge.otlp.marks import log_marks, span_marks
-from toolgauge.otlp.values import Values
-from toolgauge.otlp.values import value as decode_value
+from toolgauge.otlp.views import Values
+from toolgauge.otlp.views import value as decode_value
 
 MARKS = ("gen_ai.", "a", "名")
 WANTED = ("session.id", "k" * 128)

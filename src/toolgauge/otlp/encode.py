@@ -5,8 +5,6 @@ and times from spans are made fit for the wire here: a lone surrogate makes prot
 the whole request.
 """
 
-# pyright: reportUnknownMemberType=false
-
 import re
 import struct
 from collections.abc import Iterable, Sequence
@@ -15,6 +13,13 @@ from typing import TypeAlias
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+
+from toolgauge.model.errors import DecodeError
+from toolgauge.otlp.marks import span_marks
+from toolgauge.otlp.messages import KEY, SPAN_ATTRIBUTES, parse
+
+# pyright: reportUnknownMemberType=false
+
 
 AttributeValue: TypeAlias = str | bool | int | float
 
@@ -26,6 +31,10 @@ _REPLACEMENT = "\ufffd"
 _UNFIT_FOR_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _pack_double = struct.Struct("<d").pack
 _pack_fixed64 = struct.Struct("<Q").pack
+
+_OURS = "toolgauge."
+_OUR_TEXT = _OURS.encode()
+_OUR_MARKS = span_marks((_OURS,))
 
 
 def varint(number: int) -> bytes:
@@ -146,3 +155,41 @@ def raw_id(hex_id: str, size: int) -> bytes:
     except ValueError:
         return b""
     return raw if len(raw) == size else b""
+
+
+# Adds attributes to a raw span by appending bytes: nothing of the sender's span is rebuilt from decoded fields.
+#
+# Parsers merge repeated fields, so a serialised `Span{attributes}` behind a span is the span with these attributes.
+# A key must not occur twice, though: what another toolgauge left on the span goes first.
+
+
+def annotate(raw: bytes, written: bytes) -> bytes:
+    """Append attributes (keys under `toolgauge.`) to a raw span, in place of those under `toolgauge.` that it has.
+
+    `written` is a serialised span that has nothing else.
+    """
+    # The plain test settles it for nearly all, at a tenth of what the pattern costs.
+    # (`in` first tries to read it as a number, and fails at length.)
+    if raw.find(_OUR_TEXT) >= 0:
+        raw = _without_ours(raw)
+    return raw + written
+
+
+def _without_ours(raw: bytes) -> bytes:
+    if not _OUR_MARKS.found_in(raw):
+        return raw
+    try:
+        message = parse(SPAN_ATTRIBUTES, raw)
+    except DecodeError:
+        return raw
+    kept = [entry for entry in message.attributes if not _is_ours(entry)]
+    del message.attributes[:]
+    message.attributes.extend(kept)
+    return message.SerializeToString()
+
+
+def _is_ours(entry: bytes) -> bool:
+    try:
+        return parse(KEY, entry).key.startswith(_OUR_TEXT)
+    except DecodeError:
+        return False

@@ -16,9 +16,9 @@ from toolgauge.otlp.messages import (
     ResourceGroupMessage,
     ScopeGroupMessage,
     Wire,
+    joined,
     parse,
 )
-from toolgauge.otlp.pieces import joined
 
 # Taking items out one by one copies none of them, but moves all that stand behind: beyond this it takes milliseconds.
 _MOVED_AT_MOST = 1_000_000

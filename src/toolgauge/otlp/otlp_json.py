@@ -3,32 +3,439 @@
 OTLP's JSON differs from protobuf's own mapping (OTLP specification, "JSON Protobuf Encoding"): ids are hex in
 either case, enums are integers, keys are lowerCamelCase only, unknown keys are ignored. protobuf's `json_format`
 would read hex ids as base64 without a word, takes names of enums and snake_case, and is slow.
+
+One writer a field is made once from the message's descriptor: looking at descriptors for each value costs more than
+writing it. The path to a wrong value is put together only when there is one: each writer on the way out adds its piece.
 """
 
-from collections.abc import Generator
+import base64
+import binascii
+import math
+import struct
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import msgspec
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import DecodeError
+from toolgauge.model.json import Json
 from toolgauge.otlp.bounds import check_json
-from toolgauge.otlp.json_writers import MessagePlans, SplitPlan, WrongValueError, split_object
+from toolgauge.otlp.encode import varint
+from toolgauge.otlp.messages import AT_ONCE, joined
+
+# Adds a field to the parts of a message. The last argument is the depth of that message; raises `_WrongValueError`.
+_Writer: TypeAlias = Callable[[list[bytes], Json, int], None]
+# Makes the bytes of one value, without its tag.
+_Encode: TypeAlias = Callable[[Json], bytes]
+
+# protobuf itself refuses messages nested deeper than 100.
+_MAX_DEPTH = 90
+_MAX_PATH = 200
+_ID_BYTES = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
+_SPECIAL_DOUBLES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
+_SHORT = tuple(bytes([number]) for number in range(128))
+
+
+class _WrongValueError(Exception):
+    """A value that its field cannot hold. `pieces` name the way to it, the innermost first."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.pieces: list[str] = []
+
+    def message(self) -> str:
+        """Return the path and the problem; a long path is cut."""
+        if not self.pieces:
+            return f"the document {self.problem}"
+        path = "".join(reversed(self.pieces)).removeprefix(".")
+        shown = path if len(path) <= _MAX_PATH else f"{path[:_MAX_PATH]}..."
+        return f"`{shown}` {self.problem}"
+
+
+class _MessagePlan:
+    """How one kind of message is written."""
+
+    def __init__(self, descriptor: Descriptor) -> None:
+        self._descriptor = descriptor
+        self._writers: dict[str, _Writer] = {}
+
+    def fill(self, plans: "_MessagePlans") -> None:
+        """Make the writers; apart from the constructor, because messages hold messages of their own kind."""
+        for field in self._descriptor.fields:
+            self._writers[field.camelcase_name] = _writer(field, plans)
+
+    def has_field(self, key: str) -> bool:
+        """Tell whether a key of the JSON object has a field."""
+        return key in self._writers
+
+    def encode(self, values: Json, depth: int) -> bytes:
+        """Write a message; keys without a field are left out, and null is the same as an absent key."""
+        if not isinstance(values, dict):
+            raise _WrongValueError("must be an object")
+        if depth > _MAX_DEPTH:
+            raise _WrongValueError("is nested too deep")
+        writers = self._writers
+        parts: list[bytes] = []
+        for key, value in values.items():
+            writer = writers.get(key)
+            if writer is None or value is None:
+                continue
+            try:
+                writer(parts, value, depth)
+            except _WrongValueError as error:
+                error.pieces.append(f".{key}")
+                raise
+        return b"".join(parts) if len(parts) <= AT_ONCE else joined(parts)
+
+
+class _MessagePlans:
+    """The plans of messages, each made when it is first needed."""
+
+    def __init__(self) -> None:
+        self._plans: dict[str, _MessagePlan] = {}
+
+    def of(self, descriptor: Descriptor) -> _MessagePlan:
+        """Find the plan of a kind of message, or make it and all that it needs."""
+        plan = self._plans.get(descriptor.full_name)
+        if plan is None:
+            plan = self._plans[descriptor.full_name] = _MessagePlan(descriptor)
+            plan.fill(self)
+        return plan
+
+
+class _SplitPlan:
+    """How a request or one of its groups is written from its JSON text.
+
+    `split` names the fields down to the items, which are decoded one at a time: objects that stand for a whole request
+    take nine times its size.
+    """
+
+    def __init__(self, descriptor: Descriptor, split: tuple[str, ...], plans: _MessagePlans) -> None:
+        field = next(field for field in descriptor.fields if field.camelcase_name == split[0])
+        assert field.message_type is not None  # noqa: S101 - for the type checker
+        self._plan = plans.of(descriptor)
+        self._key = split[0]
+        self._tag = _tag(field.number, _DELIMITED)
+        self._item = plans.of(field.message_type)
+        self._group = _SplitPlan(field.message_type, split[1:], plans) if len(split) > 1 else None
+
+    def encode(self, text: bytes | msgspec.Raw) -> bytes:
+        """Write the message; raise `WrongValueError`, or `msgspec.DecodeError` where the text is no JSON."""
+        parts: list[bytes] = []
+        for key, value in _split_object(text).items():
+            if key == self._key and bytes(value) != b"null":
+                try:
+                    self._encode_each(value, parts)
+                except _WrongValueError as error:
+                    error.pieces.append(f".{key}")
+                    raise
+            elif self._plan.has_field(key):
+                parts.append(self._plan.encode({key: msgspec.json.decode(value)}, 0))
+        return joined(parts)
+
+    def _encode_each(self, items: msgspec.Raw, parts: list[bytes]) -> None:
+        for index, item in enumerate(_split_array(items)):
+            try:
+                if self._group is not None:
+                    body = self._group.encode(item)
+                else:
+                    body = self._item.encode(msgspec.json.decode(item), 0)
+            except _WrongValueError as error:
+                error.pieces.append(f"[{index}]")
+                raise
+            parts += (self._tag, varint(len(body)), body)
+
+
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def _split_object(text: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
+    """Split the JSON text of an object into its values."""
+    try:
+        return _OBJECT.decode(text)
+    except msgspec.ValidationError:
+        raise _WrongValueError("must be an object") from None
+
+
+def _split_array(text: msgspec.Raw) -> list[msgspec.Raw]:
+    try:
+        return _ARRAY.decode(text)
+    except msgspec.ValidationError:
+        raise _WrongValueError("must be an array") from None
+
+
+def _writer(field: FieldDescriptor, plans: _MessagePlans) -> _Writer:
+    if field.message_type is not None:
+        plan = plans.of(field.message_type)
+        tag = _tag(field.number, _DELIMITED)
+        return _messages(tag, plan) if field.is_repeated else _message(tag, plan)
+    wire, encode = _scalar(field)
+    tag = _tag(field.number, wire)
+    if not field.is_repeated:
+        return (
+            _text(tag, skips_empty=not field.has_presence)
+            if field.type == FieldDescriptor.TYPE_STRING
+            else _single(tag, encode, None if field.has_presence else encode(_DEFAULTS[field.cpp_type]))
+        )
+    return _repeated(tag, encode) if wire == _DELIMITED else _packed(_tag(field.number, _DELIMITED), encode)
+
+
+_DEFAULTS: dict[int, Json] = {
+    FieldDescriptor.CPPTYPE_STRING: "",
+    FieldDescriptor.CPPTYPE_BOOL: False,
+    FieldDescriptor.CPPTYPE_DOUBLE: 0.0,
+    FieldDescriptor.CPPTYPE_FLOAT: 0.0,
+    FieldDescriptor.CPPTYPE_INT32: 0,
+    FieldDescriptor.CPPTYPE_INT64: 0,
+    FieldDescriptor.CPPTYPE_UINT32: 0,
+    FieldDescriptor.CPPTYPE_UINT64: 0,
+    FieldDescriptor.CPPTYPE_ENUM: 0,
+}
+
+
+def _message(tag: bytes, plan: _MessagePlan) -> _Writer:
+    def write(parts: list[bytes], value: Json, depth: int) -> None:
+        # An empty object is present all the same: `{"stringValue": ""}` and `{}` differ from a missing value.
+        body = plan.encode(value, depth + 1)
+        size = len(body)
+        parts += (tag, _SHORT[size] if size < 128 else varint(size), body)
+
+    return write
+
+
+def _messages(tag: bytes, plan: _MessagePlan) -> _Writer:
+    def write(parts: list[bytes], value: Json, depth: int) -> None:
+        encode = plan.encode
+        inner = depth + 1
+        index = 0
+        try:
+            for item in _array(value):
+                body = encode(item, inner)
+                size = len(body)
+                parts += (tag, _SHORT[size] if size < 128 else varint(size), body)
+                index += 1
+        except _WrongValueError as error:
+            if isinstance(value, list):
+                error.pieces.append(f"[{index}]")
+            raise
+
+    return write
+
+
+def _text(tag: bytes, *, skips_empty: bool) -> _Writer:
+    def write(parts: list[bytes], value: Json, depth: int) -> None:  # noqa: ARG001 - as all writers
+        if not isinstance(value, str):
+            raise _WrongValueError("has the wrong type")
+        body = value.encode()
+        size = len(body)
+        if size or not skips_empty:
+            parts += (tag, _SHORT[size] if size < 128 else varint(size), body)
+
+    return write
+
+
+def _single(tag: bytes, encode: _Encode, default: bytes | None) -> _Writer:
+    def write(parts: list[bytes], value: Json, depth: int) -> None:  # noqa: ARG001 - as all writers
+        body = encode(value)
+        if body != default:
+            parts += (tag, body)
+
+    return write
+
+
+def _repeated(tag: bytes, encode: _Encode) -> _Writer:
+    def write(parts: list[bytes], value: Json, depth: int) -> None:  # noqa: ARG001 - as all writers
+        for body in _each(value, encode):
+            parts += (tag, body)
+
+    return write
+
+
+def _packed(tag: bytes, encode: _Encode) -> _Writer:
+    def write(parts: list[bytes], value: Json, depth: int) -> None:  # noqa: ARG001 - as all writers
+        body = joined(_each(value, encode))
+        if body:
+            parts += (tag, varint(len(body)), body)
+
+    return write
+
+
+def _each(value: Json, encode: _Encode) -> list[bytes]:
+    bodies: list[bytes] = []
+    for item in _array(value):
+        try:
+            bodies.append(encode(item))
+        except _WrongValueError as error:
+            error.pieces.append(f"[{len(bodies)}]")
+            raise
+    return bodies
+
+
+def _array(value: Json) -> list[Json]:
+    if not isinstance(value, list):
+        raise _WrongValueError("must be an array")
+    return value
+
+
+def _tag(number: int, wire: int) -> bytes:
+    return varint(number << 3 | wire)
+
+
+def _scalar(field: FieldDescriptor) -> tuple[int, _Encode]:
+    """Choose the wire type of a field, and what writes one value of it."""
+    integer = _INTEGERS.get(field.type)
+    if integer is not None:
+        return integer
+    if field.type == FieldDescriptor.TYPE_STRING:
+        return _DELIMITED, _string
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        size = _ID_BYTES.get(field.name)
+        return _DELIMITED, _base64 if size is None else _id_writer(size)
+    if field.type == FieldDescriptor.TYPE_BOOL:
+        return _VARINT, _bool
+    if field.type == FieldDescriptor.TYPE_DOUBLE:
+        return _FIXED64, lambda value: struct.pack("<d", _double(value))
+    raise NotImplementedError(f"OTLP has no fields such as `{field.full_name}`")
+
+
+def _delimited(body: bytes) -> bytes:
+    return varint(len(body)) + body
+
+
+def _string(value: Json) -> bytes:
+    if not isinstance(value, str):
+        raise _WrongValueError("has the wrong type")
+    return _delimited(value.encode())
+
+
+def _bool(value: Json) -> bytes:
+    if not isinstance(value, bool):
+        raise _WrongValueError("has the wrong type")
+    return b"\x01" if value else b"\x00"
+
+
+def _base64(value: Json) -> bytes:
+    if not isinstance(value, str):
+        raise _WrongValueError("has the wrong type")
+    # Either alphabet, with padding or without (protobuf, "JSON Mapping"): writers differ.
+    padded = value + "=" * (-len(value) % 4)
+    try:
+        return _delimited(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (ValueError, binascii.Error):
+        raise _WrongValueError("must be base64") from None
+
+
+def _id_writer(size: int) -> _Encode:
+    prefix = _SHORT[size]
+    digits = 2 * size
+
+    def encode(value: Json) -> bytes:
+        if not isinstance(value, str):
+            raise _WrongValueError("has the wrong type")
+        if not value:
+            return b"\x00"
+        try:
+            raw = bytes.fromhex(value)
+        except ValueError:
+            raise _WrongValueError("must be hex") from None
+        # `fromhex` skips white space.
+        if len(raw) != size or len(value) != digits:
+            raise _WrongValueError(f"must be {digits} hex digits")
+        return prefix + raw
+
+    return encode
+
+
+def _double(value: Json) -> float:
+    if isinstance(value, str):
+        special = _SPECIAL_DOUBLES.get(value)
+        if special is not None:
+            return special
+        try:
+            # `float` reads `1_0` and ` 1` too, which no JSON number is.
+            return float(value if value.isascii() and value.strip("0123456789+-.eE") == "" else "")
+        except ValueError:
+            raise _WrongValueError("must be a number") from None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _WrongValueError("must be a number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise _WrongValueError("is out of range") from None
+
+
+def _integer(value: Json) -> int:
+    if isinstance(value, str):
+        digits = value.removeprefix("-")
+        # `int` reads `1_0`, ` 1` and the digits of other scripts too.
+        if not (digits.isascii() and digits.isdecimal() and len(digits) <= 20):
+            raise _WrongValueError("must be an integer")
+        return int(value)
+    return _number(value)
+
+
+def _number(value: Json) -> int:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _WrongValueError("must be an integer")
+    return value
+
+
+def _within(read: Callable[[Json], int], low: int, high: int, write: Callable[[int], bytes]) -> _Encode:
+    def encode(value: Json) -> bytes:
+        number = read(value)
+        if not low <= number <= high:
+            raise _WrongValueError("is out of range")
+        return write(number)
+
+    return encode
+
+
+def _signed(number: int) -> bytes:
+    return varint(number & (1 << 64) - 1)
+
+
+def _zigzag(number: int) -> bytes:
+    return varint(number * 2 if number >= 0 else -number * 2 - 1)
+
+
+_LOW_32, _HIGH_32, _HIGH_U32 = -(1 << 31), (1 << 31) - 1, (1 << 32) - 1
+_LOW_64, _HIGH_64, _HIGH_U64 = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
+_INTEGERS: dict[int, tuple[int, _Encode]] = {
+    FieldDescriptor.TYPE_INT32: (_VARINT, _within(_integer, _LOW_32, _HIGH_32, _signed)),
+    FieldDescriptor.TYPE_INT64: (_VARINT, _within(_integer, _LOW_64, _HIGH_64, _signed)),
+    FieldDescriptor.TYPE_UINT32: (_VARINT, _within(_integer, 0, _HIGH_U32, varint)),
+    FieldDescriptor.TYPE_UINT64: (_VARINT, _within(_integer, 0, _HIGH_U64, varint)),
+    FieldDescriptor.TYPE_SINT32: (_VARINT, _within(_integer, _LOW_32, _HIGH_32, _zigzag)),
+    FieldDescriptor.TYPE_FIXED32: (_FIXED32, _within(_integer, 0, _HIGH_U32, struct.Struct("<I").pack)),
+    FieldDescriptor.TYPE_FIXED64: (_FIXED64, _within(_integer, 0, _HIGH_U64, struct.Struct("<Q").pack)),
+    FieldDescriptor.TYPE_SFIXED64: (_FIXED64, _within(_integer, _LOW_64, _HIGH_64, struct.Struct("<q").pack)),
+    # Names of enums are not legal in OTLP, nor are numbers as text.
+    FieldDescriptor.TYPE_ENUM: (_VARINT, _within(_number, _LOW_32, _HIGH_32, _signed)),
+}
+
 
 _SPANS = ("resourceSpans", "scopeSpans", "spans")
 _LOG_RECORDS = ("resourceLogs", "scopeLogs", "logRecords")
 _METRICS = ("resourceMetrics", "scopeMetrics", "metrics")
 
 
-def _made_plans() -> dict[Signal, SplitPlan]:
-    plans = MessagePlans()
+def _made_plans() -> dict[Signal, _SplitPlan]:
+    plans = _MessagePlans()
     return {
-        "traces": SplitPlan(ExportTraceServiceRequest.DESCRIPTOR, _SPANS, plans),
-        "logs": SplitPlan(ExportLogsServiceRequest.DESCRIPTOR, _LOG_RECORDS, plans),
-        "metrics": SplitPlan(ExportMetricsServiceRequest.DESCRIPTOR, _METRICS, plans),
+        "traces": _SplitPlan(ExportTraceServiceRequest.DESCRIPTOR, _SPANS, plans),
+        "logs": _SplitPlan(ExportLogsServiceRequest.DESCRIPTOR, _LOG_RECORDS, plans),
+        "metrics": _SplitPlan(ExportMetricsServiceRequest.DESCRIPTOR, _METRICS, plans),
     }
 
 
@@ -42,7 +449,7 @@ def requests_from_json(text: bytes) -> list[tuple[Signal, bytes]]:
     """
     with _as_decode_errors():
         check_json(text)
-        fields = split_object(text)
+        fields = _split_object(text)
         requests: list[tuple[Signal, bytes]] = []
         if "resourceSpans" in fields:
             requests.append(("traces", _PLANS["traces"].encode(text)))
@@ -64,7 +471,7 @@ def request_from_json(signal: Signal, text: bytes) -> bytes:
 def _as_decode_errors() -> Generator[None]:
     try:
         yield
-    except WrongValueError as error:
+    except _WrongValueError as error:
         raise DecodeError(error.message()) from None
     except (msgspec.DecodeError, UnicodeError) as error:
         raise DecodeError(f"not JSON: {error}") from error

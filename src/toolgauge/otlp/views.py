@@ -1,21 +1,61 @@
 """Views of one raw span or log record, with its resource and scope; remembers what senders repeat.
 
 Each is parsed alone: a part of a parsed request would keep the whole request alive for as long as its span waits.
+Attribute values stay bytes until somebody looks them up. Short cuts answer only for forms they checked exactly; every
+other form goes through the message class. A value that cannot be decoded (nested too deep, cut off) reads as `None` and
+is counted: a look-up must never raise into a dialect.
 """
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.records import LogRecord, Resource, Scope, Span, SpanKind, SpanRef, StatusCode, remote_flag
-from toolgauge.otlp.bounds import check_events, check_name, check_record, check_span
+from toolgauge.model.json import Value
+from toolgauge.model.records import (
+    LogRecord,
+    Resource,
+    Scope,
+    Span,
+    SpanEvent,
+    SpanKind,
+    SpanRef,
+    StatusCode,
+    remote_flag,
+)
+from toolgauge.otlp.bounds import check_events, check_name, check_record, check_span, check_value
 from toolgauge.otlp.heads import are_ids, is_span_id
-from toolgauge.otlp.messages import LOG_RECORD, RESOURCE, SCOPE, SPAN, Repeated, parse
-from toolgauge.otlp.pieces import joined
-from toolgauge.otlp.values import Attributes, Events, Values, text
+from toolgauge.otlp.messages import (
+    ANY_VALUE,
+    EVENT,
+    LOG_RECORD,
+    RESOURCE,
+    SCOPE,
+    SPAN,
+    AnyValueMessage,
+    EventMessage,
+    Repeated,
+    joined,
+    parse,
+)
 
-Known = TypeVar("Known")
+_TEXT, _BOOL, _INT, _DOUBLE, _ARRAY = 0x0A, 0x10, 0x18, 0x21, 0x2A
+_ARRAY_TAG = bytes((_ARRAY,))
+_TEXT_OR_BYTES = bytes((_TEXT, 0x3A))
+# Tag of `ArrayValue.values`.
+_ELEMENT = 0x0A
+# What is nested and more than this is not read: no producer writes it.
+_LARGEST_NESTED = 4 << 20
+_MEMO_VALUE_BYTES = 64
+_MEMO_ENTRIES = 4096
+# Tools on offer and instructions come again with each model call and are long: to compare the bytes takes a twentieth of
+# the time in which they are decoded, and what is one object has its hash at hand.
+_SHORTEST_LONG = 512
+_LONGEST = 65_536
+_MOST_LONG = 256
+_MOST_LONG_BYTES = 4 << 20
+_read_double = struct.Struct("<d").unpack_from
 
 _OWN_SCOPE = "toolgauge"
 # What is not among these says nothing.
@@ -23,8 +63,263 @@ _KINDS: dict[int, SpanKind] = {1: "internal", 2: "server", 3: "client", 4: "prod
 _STATUS_CODES: dict[int, StatusCode] = {1: "ok", 2: "error"}
 _SERVICE_NAME = "service.name"
 _EVENT_NAME = "event.name"
-_MEMO_ENTRIES = 512
-_MEMO_KEY_BYTES = 4096
+_MOST_GROUPS = 512
+_LONGEST_GROUP = 4096
+
+
+Default = TypeVar("Default")
+Known = TypeVar("Known")
+
+
+def text(raw: bytes) -> str:
+    """Decode text; bytes that are not UTF-8 become U+FFFD."""
+    return raw.decode("utf-8", "replace")
+
+
+def value(raw: bytes) -> Value:
+    """Decode the bytes of one AnyValue; raise `DecodeError` when they are not one."""
+    size = len(raw)
+    if size < 2:
+        return _slow_value(raw)
+    tag, first = raw[0], raw[1]
+    if tag == _TEXT:
+        if first < 0x80:
+            if first == size - 2:
+                return raw[2:].decode("utf-8", "replace")
+        elif size > 3 and raw[2] < 0x80 and (first & 0x7F | raw[2] << 7) == size - 3:
+            return raw[3:].decode("utf-8", "replace")
+    elif size == 2 and first < 0x80:
+        if tag == _INT:
+            return first
+        if tag == _BOOL and first < 2:
+            return first == 1
+    elif size == 9 and tag == _DOUBLE:
+        number: float = _read_double(raw, 1)[0]
+        return number
+    return _slow_value(raw)
+
+
+def _slow_value(raw: bytes) -> Value:
+    size = len(raw)
+    if 5 < size < 0x80 and raw[:6] == bytes((_ARRAY, size - 2, _ELEMENT, size - 4, _TEXT, size - 6)):
+        # Finish reasons: a list of one short text on every model span.
+        return [raw[6:].decode("utf-8", "replace")]
+    if not raw:
+        return None
+    if size > _LARGEST_NESTED and raw[0] not in _TEXT_OR_BYTES:
+        raise DecodeError("the value is too large")
+    if raw[0] not in _TEXT_OR_BYTES:
+        check_value(raw)
+    return _from_message(parse(ANY_VALUE, raw))
+
+
+def _from_message(message: AnyValueMessage) -> Value:
+    match message.WhichOneof("value"):
+        case "string_value":
+            return text(message.string_value)
+        case "bool_value":
+            return message.bool_value
+        case "int_value":
+            return message.int_value
+        case "double_value":
+            return message.double_value
+        case "bytes_value":
+            return message.bytes_value
+        case "array_value":
+            return [_from_message(element) for element in message.array_value.values]
+        case "kvlist_value":
+            return {text(entry.key): _from_message(entry.value) for entry in message.kvlist_value.values}
+        case None:
+            return None
+
+
+class Values:
+    """Decodes values and remembers short ones: operation names, tool names and models repeat in every span.
+
+    Of long texts it remembers the newest. `undecodable` counts the values that could not be decoded when they were
+    looked up. Of `memo`, what is not `None` is the value of these bytes.
+    """
+
+    __slots__ = ("_lists", "_long", "_long_bytes", "memo", "undecodable")
+
+    def __init__(self) -> None:
+        self.memo: dict[bytes, Value] = {}
+        self._lists: dict[bytes, tuple[str, ...]] = {}
+        # The newest of each length: unequal texts seldom have one length, and to find it nothing is hashed.
+        self._long: dict[int, tuple[bytes, str]] = {}
+        self._long_bytes = 0
+        self.undecodable = 0
+
+    @property
+    def remembered(self) -> int:
+        """Number of values in memory."""
+        return len(self.memo) + len(self._lists) + len(self._long)
+
+    def decode(self, raw: bytes) -> Value:
+        """Decode one AnyValue; `None` when that cannot be done."""
+        if len(raw) >= _MEMO_VALUE_BYTES:  # hashing is linear
+            return self.decode_long(raw)
+        decoded = self.memo.get(raw)
+        return decoded if decoded is not None else self.decode_new(raw)
+
+    def decode_new(self, raw: bytes) -> Value:
+        """Decode one AnyValue of few bytes that is not in `memo`; `None` when that cannot be done."""
+        # Most of them are ids, each in one or two spans.
+        if len(raw) > 1 and raw[0] == _TEXT and raw[1] == len(raw) - 2:
+            decoded = raw[2:].decode("utf-8", "replace")
+        elif raw[:1] == _ARRAY_TAG:
+            return self._list(raw)
+        else:
+            decoded = self.decode_once(raw)
+            if isinstance(decoded, (list, dict)):  # somebody might change them
+                return decoded
+        _remember(self.memo, raw, decoded)
+        return decoded
+
+    def decode_long(self, raw: bytes) -> Value:
+        """Decode one AnyValue of many bytes; `None` when that cannot be done."""
+        size = len(raw)
+        known = self._long.get(size)
+        if known is not None and known[0] == raw:
+            return known[1]
+        decoded = self.decode_once(raw)
+        if _SHORTEST_LONG <= size <= _LONGEST and isinstance(decoded, str):
+            self._remember_long(raw, decoded)
+        return decoded
+
+    def _remember_long(self, raw: bytes, decoded: str) -> None:
+        size = len(raw)
+        if self._long.pop(size, None) is None:
+            self._long_bytes += size
+        self._long[size] = (raw, decoded)
+        while self._long_bytes > _MOST_LONG_BYTES or len(self._long) > _MOST_LONG:
+            oldest = next(iter(self._long))
+            del self._long[oldest]
+            self._long_bytes -= oldest
+
+    def _list(self, raw: bytes) -> Value:
+        """Decode a list; of texts, as finish reasons are, it is remembered, and each who asks gets a list of their own."""
+        known = self._lists.get(raw)
+        if known is not None:
+            return [*known]
+        decoded = self.decode_once(raw)
+        if isinstance(decoded, list):
+            texts = tuple(element for element in decoded if isinstance(element, str))
+            if len(texts) == len(decoded):
+                _remember(self._lists, raw, texts)
+        return decoded
+
+    def decode_once(self, raw: bytes) -> Value:
+        """Decode one AnyValue that is not to be remembered; `None` when that cannot be done."""
+        try:
+            return value(raw)
+        except DecodeError:
+            self.undecodable += 1
+            return None
+
+
+def _remember(memo: dict[bytes, Known], raw: bytes, known: Known) -> None:
+    if len(memo) >= _MEMO_ENTRIES:
+        memo.clear()
+    memo[raw] = known
+
+
+class Attributes(Mapping[str, Value]):
+    """A read-only view of attributes. Iterates in the order of the keys: the sender's order is not kept.
+
+    `unordered` are the keys as they come, for whoever asks which they are and no more.
+    """
+
+    __slots__ = ("_keys", "_raw", "_values", "unordered")
+
+    def __init__(self, raw: Mapping[str, bytes], values: Values) -> None:
+        self._raw = raw
+        self.unordered: Collection[str] = raw
+        self._values = values
+        self._keys: list[str] | None = None
+
+    # Never `self._raw[key]` alone: a protobuf map inserts a missing key.
+    def __getitem__(self, key: str) -> Value:
+        if key not in self._raw:
+            raise KeyError(key)
+        return self._values.decode(self._raw[key])
+
+    @overload
+    def get(self, key: str, default: None = None, /) -> Value: ...
+    @overload
+    def get(self, key: str, default: Value | Default, /) -> Value | Default: ...
+    def get(self, key: str, default: Value | Default | None = None, /) -> Value | Default:
+        """Look up a value; written out because the inherited one raises and catches for each missing key."""
+        if key not in self._raw:
+            return default
+        raw, values = self._raw[key], self._values
+        if len(raw) >= _MEMO_VALUE_BYTES:
+            return values.decode_once(raw) if len(raw) < _SHORTEST_LONG else values.decode_long(raw)
+        # Looked into here too: it is asked for ten times a span, and a call more costs as much as the memo itself.
+        known = values.memo.get(raw)
+        return known if known is not None else values.decode_new(raw)
+
+    def __contains__(self, key: object) -> bool:
+        try:
+            return key in self._raw
+        except TypeError:  # no text, which protobuf refuses
+            return False
+
+    def __iter__(self) -> Iterator[str]:
+        # Dialects of flattened messages walk over the keys several times.
+        if self._keys is None:
+            self._keys = sorted(self._raw)
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+
+def _parse_event(raw: bytes) -> EventMessage:
+    """Parse an event; raise `DecodeError` when it cannot be parsed or is beyond the bounds."""
+    check_record(raw)
+    message = parse(EVENT, raw)
+    check_name(message.name)
+    return message
+
+
+class Events(Sequence[SpanEvent]):
+    """The events of a span, parsed when the first of them is asked for; one that cannot be parsed is left out."""
+
+    __slots__ = ("_parsed", "_raw", "_values")
+
+    def __init__(self, raw: Repeated[bytes], values: Values) -> None:
+        self._raw = raw
+        self._values = values
+        self._parsed: tuple[SpanEvent, ...] | None = None
+
+    @overload
+    def __getitem__(self, index: int) -> SpanEvent: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[SpanEvent]: ...
+    def __getitem__(self, index: int | slice) -> SpanEvent | Sequence[SpanEvent]:
+        return self._all()[index]
+
+    def __iter__(self) -> Iterator[SpanEvent]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> tuple[SpanEvent, ...]:
+        if self._parsed is None:
+            self._parsed = tuple(self._parse())
+        return self._parsed
+
+    def _parse(self) -> Iterator[SpanEvent]:
+        for raw in self._raw:
+            try:
+                message = _parse_event(raw)
+            except DecodeError:
+                self._values.undecodable += 1
+                continue
+            attributes = Attributes(message.attributes, self._values)
+            yield SpanEvent(name=text(message.name), time_ns=message.time_unix_nano, attributes=attributes)
 
 
 @dataclass(slots=True, eq=False)
@@ -101,21 +396,21 @@ class Views:
     def resource(self, parts: Repeated[bytes]) -> Resource:
         """View a resource; joining what the sender wrote is merging it. A broken one reads as empty."""
         raw = joined(parts)
-        known = self._resources.get(raw) if len(raw) <= _MEMO_KEY_BYTES else None
+        known = self._resources.get(raw) if len(raw) <= _LONGEST_GROUP else None
         if known is None:
             known = self._parse_resource(raw)
-            if len(raw) <= _MEMO_KEY_BYTES:
-                _remember(self._resources, raw, known)
+            if len(raw) <= _LONGEST_GROUP:
+                _remember_group(self._resources, raw, known)
         return known
 
     def scope(self, parts: Repeated[bytes]) -> KnownScope:
         """View a scope. The answer holds for the scope alone: any span in it may still bear a mark."""
         raw = joined(parts)
-        known = self._scopes.get(raw) if len(raw) <= _MEMO_KEY_BYTES else None
+        known = self._scopes.get(raw) if len(raw) <= _LONGEST_GROUP else None
         if known is None:
             known = self._parse_scope(raw)
-            if len(raw) <= _MEMO_KEY_BYTES:
-                _remember(self._scopes, raw, known)
+            if len(raw) <= _LONGEST_GROUP:
+                _remember_group(self._scopes, raw, known)
         return known
 
     def _parse_resource(self, raw: bytes) -> Resource:
@@ -141,7 +436,7 @@ class Views:
         )
 
 
-def _remember(memo: dict[bytes, Known], raw: bytes, known: Known) -> None:
-    if len(memo) >= _MEMO_ENTRIES:
+def _remember_group(memo: dict[bytes, Known], raw: bytes, known: Known) -> None:
+    if len(memo) >= _MOST_GROUPS:
         memo.clear()
     memo[raw] = known

@@ -10,8 +10,8 @@ from typing import TypeAlias
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import SpanRef
-from toolgauge.otlp.annotate import annotate
 from toolgauge.otlp.decoder import Container
+from toolgauge.otlp.encode import annotate
 from toolgauge.otlp.envelope import encode_spans
 from toolgauge.pipeline.admission import Admission
 from toolgauge.pipeline.hold import HeldSpan

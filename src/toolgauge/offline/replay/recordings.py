@@ -19,7 +19,7 @@ from pathlib import Path
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import DecodeError, RecordingError
 from toolgauge.otlp.otlp_json import requests_from_json
-from toolgauge.otlp.recorded_time import newest_time_ns
+from toolgauge.otlp.request import newest_time_ns
 
 STDIN = "-"
 # What reading may raise.

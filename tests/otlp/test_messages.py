@@ -2,8 +2,7 @@
 
 import pytest
 
-from toolgauge.otlp.messages import REQUEST
-from toolgauge.otlp.pieces import AT_ONCE, joined
+from toolgauge.otlp.messages import AT_ONCE, REQUEST, joined
 
 
 @pytest.mark.parametrize("count", [0, 1, AT_ONCE, AT_ONCE + 1, 3 * AT_ONCE])

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.score import greedy, monotone, partial_order, pinned, plainly
+from toolgauge.score import greedy, monotone, partial_order, pinned
 from toolgauge.score.assignment import assign
 from toolgauge.score.monotone import Pairs
 from toolgauge.score.pinned import Pins
@@ -25,8 +25,6 @@ MAX_PAIRS = 250_000
 _MAX_KINDS_OF_MAX_PAIRS = 4
 # Going once through the calls for each set of arguments that expected ones pin down is done for so many sets at least.
 _LEAST_SHAPES = 4
-# So many calls on both sides together are first tried in the way that suffices for runs that are nearly as expected.
-_FEW = 100
 
 
 class Pair(Struct, frozen=True, kw_only=True):
@@ -75,10 +73,6 @@ def align(
     `pins` tell where to look for whole pairs of unequal keys where there are more than `max_pairs` of one kind.
     """
     table = Weights(expected, actual, weigh)
-    if len(expected) + len(actual) <= _FEW and len(expected) * len(actual) <= max_pairs:
-        plain = _plainly(table, order, peel=peel)
-        if plain is not None:
-            return _report(table, plain, order, is_greedy=False)
     aligner = _Aligner(table, max_pairs, pins)
     match order:
         case "any":
@@ -277,15 +271,6 @@ class _Aligner:
             [row for stage in stages for row in sorted(stage, key=lambda row: column_of.get(row, last[0]))],
             [column for turn in turns for column in sorted(turn, key=lambda column: row_of.get(column, last[1]))],
         )
-
-
-def _plainly(table: Weights, order: Order, *, peel: bool) -> Pairs | None:
-    """Pair runs that are nearly as expected, as the solvers would; `None` where there is more to decide."""
-    if any(item.optional for item in table.expected):
-        return None
-    if order == "any":
-        return plainly.by_keys(table) if peel else None
-    return plainly.in_step(table) if order == "ordered" or _stand_alone(table, order) else None
 
 
 def _stand_alone(table: Weights, order: Order) -> bool:

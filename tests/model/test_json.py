@@ -6,8 +6,7 @@ import pytest
 
 from toolgauge.assemble.canonical import value_key
 from toolgauge.model.json import Json, is_large, spelled
-from toolgauge.score.identities import Identities, canonical
-from toolgauge.score.python_equality import PythonEquality
+from toolgauge.score.equality import Identities, PythonEquality, canonical
 
 # Its multiples have the hash 0.
 PRIME = 2**61 - 1

@@ -6,8 +6,7 @@ from itertools import permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgauge.score.align import Alignment, Order, align
-from toolgauge.score.weights import Item, Weigh
+from toolgauge.score.align import Alignment, Item, Order, Weigh, align
 
 # Few distinct values, so that ties are common; sixths and tenths do not add up exactly as floats.
 VALUES = st.sampled_from([None, 0.0, 1 / 6, 0.3, 1 / 3, 0.5, 2 / 3, 0.9, 1.0])

@@ -6,8 +6,7 @@ from itertools import pairwise, permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgauge.score.align import Alignment, align
-from toolgauge.score.weights import Item
+from toolgauge.score.align import Alignment, Item, align
 
 VALUES = st.sampled_from([None, 0.0, 1 / 6, 0.3, 1 / 3, 0.5, 2 / 3, 0.9, 1.0])
 MATRICES = st.integers(1, 5).flatmap(

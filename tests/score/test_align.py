@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from toolgauge.score.align import Alignment, Order, align
-from toolgauge.score.weights import Item, Weigh
+from toolgauge.score.align import Alignment, Item, Order, Weigh, align
 
 
 def items(names: Sequence[str], groups: Sequence[int] = ()) -> list[Item]:

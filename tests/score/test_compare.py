@@ -9,7 +9,7 @@ from tests.score.support import sides
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
 from toolgauge.score.compare import Comparison, compare, describe
-from toolgauge.score.identities import canonical
+from toolgauge.score.equality import canonical
 from toolgauge.score.patterns import Pattern
 from toolgauge.score.rules import (
     Casefold,

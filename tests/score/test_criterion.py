@@ -4,7 +4,7 @@ import pytest
 
 from toolgauge.model.json import JsonObject
 from toolgauge.score.criterion import ToolKinds, revision
-from toolgauge.score.globs import Globs
+from toolgauge.score.patterns import Globs
 
 
 def test_the_revision_does_not_depend_on_the_order_of_keys():

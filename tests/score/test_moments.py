@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolgauge.score.moments import moment, offset
+from toolgauge.score.leaves import moment, offset
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 import time
 from collections.abc import Sequence
 
-from toolgauge.score.align import Alignment, align
-from toolgauge.score.weights import Item
+from toolgauge.score.align import Alignment, Item, align
 
 
 def never(expected: int, actual: int) -> float | None:

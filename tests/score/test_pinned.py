@@ -17,9 +17,8 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.offline.cases.actual import trajectory_of
-from toolgauge.score.align import align
+from toolgauge.score.align import Item, align
 from toolgauge.score.argument_rules import ArgumentRules
-from toolgauge.score.weights import Item
 
 CALLS = 1_500
 FREE_NOTE = ArgumentRules.model_validate({"*.note": "ignore"})

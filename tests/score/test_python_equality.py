@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgauge.model.json import Json
-from toolgauge.score.python_equality import PythonEquality
+from toolgauge.score.equality import PythonEquality
 
 LEAVES = st.sampled_from(
     [None, True, False, 0, 1, 1.0, -0.0, "", "1", "nan", "{", 2**53 + 1, float(2**53), 2**70, 2.0**70, 2**70 + 1]

@@ -7,10 +7,10 @@ from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment
-from toolgauge.score.argument_report import report
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
 from toolgauge.score.rules import Exact, Similarity
 from toolgauge.score.sides import NOTHING_MADE, not_observable, nothing_expected
+from toolgauge.score.summary import report
 
 
 class ToolCallArgs(ArgumentComparison):

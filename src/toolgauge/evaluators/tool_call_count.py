@@ -13,7 +13,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.globs import Globs
+from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import CallSelection, hidden_calls, shown
 
 _WRITTEN = re.compile(r"\s*+(>=|<=|==|!=|=|>|<|)\s*+(\d{1,9})\s*+")

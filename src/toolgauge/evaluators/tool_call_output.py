@@ -1,25 +1,101 @@
 """`tool_call_output`: did the expected calls give back what they should?"""
 
+import json
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.expected import ExpectedCall
+from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.expected import ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.align import Alignment, Pair, align
+from toolgauge.score.align import Alignment, Item, Pair, align
 from toolgauge.score.compare import Comparison, compare, describe
-from toolgauge.score.comparison import CallComparison
-from toolgauge.score.identities import Identities
-from toolgauge.score.outputs import Failed, Output, Returned, Unseen, expected_error, opened, output_of
+from toolgauge.score.equality import Identities
 from toolgauge.score.rules import Exact, Rule, Similarity
-from toolgauge.score.selection import shown
-from toolgauge.score.sides import Sides, make_sides
+from toolgauge.score.selection import has_failed, shown
+from toolgauge.score.sides import CallComparison, Sides, make_sides
 from toolgauge.score.summary import counts, greedy_note, leftovers
-from toolgauge.score.weights import Item
+
+_ENVELOPE = "content"
+_ERROR = "error"
+_MAX_TEXT = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The call gave this back."""
+
+    value: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The call failed; `texts` are what is known of the error: its kind and its message."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """What the call gave back was not recorded, or not in full."""
+
+    reason: Literal["results_not_recorded", "redacted", "truncated"]
+
+
+Output: TypeAlias = Returned | Failed | Unseen
+
+
+def output_of(call: ToolCall) -> Output:
+    """Say what became of a call; a failed one has an error, whatever else was recorded of it."""
+    if has_failed(call):
+        error = call.error
+        return Failed(() if error is None else tuple(text for text in (error.kind, error.message) if text))
+    match call.result:
+        case Recorded(value=value):
+            return Returned(opened(value))
+        case Unparsed(reason="truncated"):
+            return Unseen("truncated")
+        case Unparsed(text=text):
+            return Returned(opened(text))
+        case NotRecorded(reason="redacted"):
+            return Unseen("redacted")
+        case NotRecorded():
+            return Unseen("results_not_recorded")
+
+
+def expected_error(output: ExpectedOutput) -> str | bool | None:
+    """Return what error is expected: its kind or message, True for any; `None` where none is.
+
+    It is written `{"error": "..."}` or `{"error": true}`.
+    """
+    value = opened(output.value)
+    if not isinstance(value, dict) or list(value) != [_ERROR]:
+        return None
+    error = value[_ERROR]
+    return error if isinstance(error, str) or error is True else None
+
+
+def opened(value: Json) -> Json:
+    """Open `{"content": ...}`, and read a text that is JSON."""
+    value = _read(value)
+    if isinstance(value, dict) and list(value) == [_ENVELOPE]:
+        return _read(value[_ENVELOPE])
+    return value
+
+
+def _read(value: Json) -> Json:
+    if not isinstance(value, str) or len(value) > _MAX_TEXT:
+        return value
+    try:
+        return cast("Json", json.loads(value))  # typed Any by json; JSON by its contract
+    except (ValueError, RecursionError):
+        return value
+
 
 _MAX_DIFFERENCES = 20
 _DESCRIBED = 4

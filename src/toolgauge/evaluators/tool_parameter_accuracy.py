@@ -3,16 +3,109 @@
 A call whose every value stands verbatim in what the user said or tools returned needs no judge.
 """
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import ClassVar
 
 from toolgauge.model.content import Recorded
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score import prompts
-from toolgauge.score.judge_view import JudgeView
+from toolgauge.score.judge_view import JudgeView, Said
 from toolgauge.score.judged import JudgedCalls, unreadable_arguments
 from toolgauge.score.prompts import Prompt
-from toolgauge.score.traced import is_traced
+from toolgauge.score.seen import content_leaves, leaves, occurs_alone, written
+
+# Calls with more values than this, and longer conversations, go to the judge.
+_MAX_VALUES = 100
+_MAX_TEXTS = 20_000
+_MAX_CHARACTERS = 2_000_000
+
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
+
+
+def is_traced(arguments: JsonObject, view: JudgeView, name: str) -> bool:
+    """Tell whether every value of the arguments was told verbatim, and they fit the schema as far as it is known."""
+    tool = next((tool for tool in view.tools if tool.name == name), None)
+    values = _values(arguments)
+    if values is None or not _fits(arguments, tool):
+        return False
+    texts = _told(view)
+    if texts is None:
+        return not values
+    told = "\n".join(texts)
+    return all(occurs_alone(value, told) for value in values)
+
+
+def _values(arguments: JsonObject) -> list[str] | None:
+    """Return the values as text; `None` when one of them could never be found (true, null, "", an empty list)."""
+    values = list(dict.fromkeys(written(leaf) for leaf in islice(_single_values(arguments), _MAX_VALUES + 1)))
+    return None if len(values) > _MAX_VALUES or "" in values else values
+
+
+def _single_values(arguments: JsonObject) -> Iterable[Json]:
+    for value in arguments.values():
+        yield from leaves(value)
+        if _has_empty(value):
+            yield ""
+
+
+def _has_empty(value: Json) -> bool:
+    stack: list[Json] = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict | list):
+            if not node:
+                return True
+            stack += node.values() if isinstance(node, dict) else node
+    return False
+
+
+def _told(view: JudgeView) -> list[str] | None:
+    """Return what the agent was told; `None` when that is too much to look through."""
+    texts: list[str] = []
+    size = 0
+    for entry in view.history:
+        if isinstance(entry, Said):
+            found: Iterable[str] = (entry.text,) if entry.role == "user" else ()
+        else:
+            found = (written(leaf) for call in entry for leaf in content_leaves(call.result))
+        for text in found:
+            texts.append(text)
+            size += len(text)
+            if size > _MAX_CHARACTERS or len(texts) > _MAX_TEXTS:
+                return None
+    return texts
+
+
+def _fits(arguments: JsonObject, tool: ToolDefinition | None) -> bool:
+    """Tell whether nothing in the schema's first level speaks against the arguments."""
+    schema = tool.parameters if tool is not None else None
+    if schema is None:
+        return True
+    required, properties = schema.get("required"), schema.get("properties")
+    if isinstance(required, list) and not all(isinstance(name, str) and name in arguments for name in required):
+        return False
+    if not isinstance(properties, dict):
+        return True
+    return all(name in properties and _is_kind(value, properties[name]) for name, value in arguments.items())
+
+
+def _is_kind(value: Json, schema: Json) -> bool:
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    if not isinstance(kind, str) or kind not in _KINDS:
+        return True
+    return isinstance(value, _KINDS[kind]) and (kind == "boolean" or not isinstance(value, bool))
+
 
 _PRECHECKED = Scored(
     value=1.0, explanation="every value stands verbatim in what the agent had been told", parts={"prechecked": 1}

@@ -16,9 +16,9 @@ from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.equality import PythonEquality
 from toolgauge.score.plain_calls import Looked, NotCallsError, PlainCalls, plain_calls, plain_expected, written_calls
-from toolgauge.score.python_equality import PythonEquality
-from toolgauge.score.turns import calls_by_turn
+from toolgauge.score.selection import calls_by_turn
 
 _Status: TypeAlias = Literal["PASSED", "FAILED", "NOT_EVALUATED"]
 _MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]

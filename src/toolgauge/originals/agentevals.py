@@ -21,13 +21,10 @@ from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.first_fit import first_without
-from toolgauge.score.identities import Key
-from toolgauge.score.plain_calls import plain_expected
-from toolgauge.score.python_equality import PythonEquality
-from toolgauge.score.selection import hidden_calls, shown
+from toolgauge.score.equality import Key, PythonEquality
+from toolgauge.score.plain_calls import first_without, plain_expected
+from toolgauge.score.selection import calls_by_turn, hidden_calls, shown
 from toolgauge.score.sides import not_observable, readable_arguments
-from toolgauge.score.turns import calls_by_turn
 
 # Wart: a mode that agentevals does not know means that arguments are ignored.
 _UNKNOWN_MODE = "ignore"

@@ -16,10 +16,18 @@ from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Scored, Side
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.accepted_values import Checker, Fault, Function, NamedCall, as_items, as_object, as_text, entry
-from toolgauge.score.declared_types import described
-from toolgauge.score.first_fit import first_without
-from toolgauge.score.plain_calls import plain_expected
+from toolgauge.score.accepted_values import (
+    Checker,
+    Fault,
+    Function,
+    NamedCall,
+    as_items,
+    as_object,
+    as_text,
+    described,
+    entry,
+)
+from toolgauge.score.plain_calls import first_without, plain_expected
 from toolgauge.score.selection import hidden_calls, shown, unseen_arguments
 
 

@@ -9,11 +9,9 @@ from pydantic import field_validator
 from toolgauge.model.json import JsonObject
 from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Errored, Outcome, Scored
-from toolgauge.score.align import align
-from toolgauge.score.identities import Key
+from toolgauge.score.align import Item, align
+from toolgauge.score.equality import Key, PythonEquality
 from toolgauge.score.plain_calls import Looked, NotCallsError, PlainCalls, PlainComparison, written_calls
-from toolgauge.score.python_equality import PythonEquality
-from toolgauge.score.weights import Item
 
 _TYPES = ("FUNCTION", "MCP")
 

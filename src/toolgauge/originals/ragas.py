@@ -6,9 +6,8 @@ from typing import ClassVar
 
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Outcome, Scored
-from toolgauge.score.identities import Key
+from toolgauge.score.equality import Key, PythonEquality
 from toolgauge.score.plain_calls import Looked, PlainCalls, PlainComparison
-from toolgauge.score.python_equality import PythonEquality
 
 _DECIMALS = 4
 

@@ -15,9 +15,8 @@ from toolgauge.model.offline import CaseOutcome
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.identities import Key
+from toolgauge.score.equality import Key, PythonEquality
 from toolgauge.score.plain_calls import plain_expected
-from toolgauge.score.python_equality import PythonEquality
 from toolgauge.score.selection import hidden_calls, shown
 
 # Wart: steps that are expected twice count once above the line and twice below it.

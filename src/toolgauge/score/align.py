@@ -6,18 +6,85 @@ counts, then with more required, then with more pairs at all.
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import groupby, pairwise
 from math import fsum
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.score import greedy, monotone, partial_order, pinned
+from toolgauge.score import greedy, monotone
 from toolgauge.score.assignment import assign
+from toolgauge.score.greedy import Pins
 from toolgauge.score.monotone import Pairs
-from toolgauge.score.pinned import Pins
-from toolgauge.score.weights import Item, Weigh, Weights
+
+# The value of pairing an expected with an actual call (by index); `None` if the two may not be paired.
+Weigh: TypeAlias = Callable[[int, int], float | None]
+
+# Values are counted in units that thirds, sevenths, ... sixteenths fit into: their sums stay exact.
+_UNITS = 720_720_000
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    """One call on either side.
+
+    Only items of one `kind` can be paired, and items of one kind with equal keys are a whole pair (value 1).
+    Items of one side with equal kind and key must have the same values with everything. `group` is the turn of an
+    actual call: calls of one turn have no order among themselves. Likewise neighbours of one group on the expected
+    side, where order is `partial`; elsewhere their groups are not looked at. An `optional` expected item is not missed.
+    """
+
+    kind: str
+    key: Hashable
+    group: int = 0
+    optional: bool = False
+
+
+class Weights:
+    """Values as integers, each worked out once."""
+
+    __slots__ = ("_required_bonus", "_value_unit", "_weigh", "_whole_bonus", "actual", "expected", "values")
+
+    def __init__(self, expected: Sequence[Item], actual: Sequence[Item], weigh: Weigh) -> None:
+        self.expected = expected
+        self.actual = actual
+        self.values: list[dict[int, float | None]] = [{} for _ in expected]
+        self._weigh = weigh
+        most = min(len(expected), len(actual)) + 1
+        # Each place outweighs everything that all pairs together can hold in the places below it.
+        self._required_bonus = most
+        self._whole_bonus = most * (self._required_bonus + 1)
+        self._value_unit = most * (self._whole_bonus + self._required_bonus + 1)
+
+    def of(self, row: int, columns: Iterable[int]) -> list[int]:
+        """Work out the weights of a row's pairs: 0 for those that may not be, more for all others."""
+        weights: list[int] = []
+        values, expected = self.values[row], self.expected[row]
+        for column in columns:
+            if column not in values:
+                actual = self.actual[column]
+                if expected.kind != actual.kind:
+                    values[column] = None
+                elif expected.key == actual.key:
+                    values[column] = 1.0
+                else:
+                    values[column] = self._weigh(row, column)
+            value = values[column]
+            weights.append(0 if value is None else self.in_units(value, optional=expected.optional))
+        return weights
+
+    def of_column(self, rows: Iterable[int], column: int) -> list[int]:
+        """Work out the weights of a column's pairs."""
+        weights: list[int] = []
+        for row in rows:
+            weights += self.of(row, (column,))
+        return weights
+
+    def in_units(self, value: float, *, optional: bool) -> int:
+        """Turn a value into an integer that also ranks equal totals."""
+        bonus = 1 + (0 if optional else self._required_bonus) + (self._whole_bonus if value == 1.0 else 0)
+        return round(value * _UNITS) * self._value_unit + bonus
+
 
 Order: TypeAlias = Literal["any", "ordered", "parallel", "partial"]
 
@@ -145,13 +212,13 @@ class _Aligner:
         table, pairs = self._table, Pairs()
         required = [row for row in rows if not table.expected[row].optional]
         optional = [row for row in rows if table.expected[row].optional]
-        shapes = pinned.shapes(required, pins) + pinned.shapes(optional, pins)
+        shapes = greedy.shapes(required, pins) + greedy.shapes(optional, pins)
         # The rest of this kind and the kinds that follow need something to look at as well.
         kept = max(self._left - self._max_pairs, 0)
         self._left -= kept
         for names, alike in shapes[: max(_LEAST_SHAPES, self._max_pairs // len(columns))]:
             whole: Pairs = []
-            for block in pinned.blocks(names, alike, columns, pins):
+            for block in greedy.blocks(names, alike, columns, pins):
                 found = self._weighed(*block)
                 whole += [(row, column) for row, column in found if table.values[row][column] == 1.0]
             pairs += whole
@@ -219,7 +286,7 @@ class _Aligner:
             if self._pins is not None:
                 kinds = [(row, table.expected[row].kind) for row in rows]
                 made = [(column, table.actual[column].kind) for column in columns]
-                keys.append(pinned.keys(kinds, made, self._pins))
+                keys.append(greedy.keys(kinds, made, self._pins))
             pairs = greedy.in_order(keys, weights)
         else:
             pairs = monotone.in_order(expected, actual, weights)
@@ -256,8 +323,8 @@ class _Aligner:
             [_classes(table.actual, turn) for turn in turns],
         )
         is_small = len(table.expected) * len(table.actual) <= self._max_pairs
-        if is_small and partial_order.is_affordable(*classes):
-            return partial_order.in_stages(*classes, self._row)
+        if is_small and monotone.are_stages_affordable(*classes):
+            return monotone.in_stages(*classes, self._row)
         # Without regard to order no total is greater; it often keeps the order by itself. Where it does not, it is but
         # the beginning of the work.
         self._left = self._max_pairs
@@ -271,12 +338,6 @@ class _Aligner:
             [row for stage in stages for row in sorted(stage, key=lambda row: column_of.get(row, last[0]))],
             [column for turn in turns for column in sorted(turn, key=lambda column: row_of.get(column, last[1]))],
         )
-
-
-def _stand_alone(table: Weights, order: Order) -> bool:
-    """Tell whether each call has a turn of its own, and each expected one a group where groups are looked at."""
-    sides = (table.actual, table.expected) if order == "partial" else (table.actual,)
-    return all(before.group != item.group for side in sides for before, item in pairwise(side))
 
 
 def _runs(items: Sequence[Item]) -> list[list[int]]:

@@ -25,9 +25,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, f
 
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
-from toolgauge.score.globs import Globs
-from toolgauge.score.moments import offset
-from toolgauge.score.patterns import Pattern
+from toolgauge.score.leaves import offset
+from toolgauge.score.patterns import Globs, Pattern
 from toolgauge.score.rules import (
     ABSENT,
     Casefold,

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Difference, Side
-from toolgauge.score.identities import Key, canonical
+from toolgauge.score.equality import Key, canonical
 from toolgauge.score.leaves import agreement, same
 from toolgauge.score.rules import (
     ABSENT,

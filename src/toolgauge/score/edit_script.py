@@ -10,11 +10,10 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.score.align import Alignment, Pair, align
+from toolgauge.score.align import Alignment, Pair, Weigh, align
 from toolgauge.score.selection import shown
 from toolgauge.score.sides import Sides
 from toolgauge.score.summary import listed
-from toolgauge.score.weights import Weigh
 
 Action: TypeAlias = Literal["keep", "leave", "change", "insert", "delete", "move", "swap"]
 

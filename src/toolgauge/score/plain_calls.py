@@ -5,7 +5,7 @@ the outcome that says so, never as a call that looks different.
 """
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -175,3 +175,25 @@ def _written_call(written: Json, types: tuple[str, ...]) -> PlainCall:
     if not isinstance(kind, str) or kind not in types:
         raise NotCallsError(f"`type` of {shown(name)} must be one of {', '.join(types)}")
     return PlainCall(name=name, args=args, output=written.get("output"), type=kind)
+
+
+Fits: TypeAlias = Callable[[int, int], bool]
+
+
+def first_without(wanted: Sequence[Hashable], offered: Sequence[Hashable], fits: Fits) -> int | None:
+    """Return the first of `wanted` (kinds, by index) that finds no free one of its kind; `None` when all do.
+
+    `fits` is asked about (wanted, offered) until it agrees, and no further than the first that finds none.
+    """
+    free: dict[Hashable, list[int]] = {}
+    for place, kind in enumerate(offered):
+        free.setdefault(kind, []).append(place)
+    for index, kind in enumerate(wanted):
+        left = free.get(kind, [])
+        for position, place in enumerate(left):
+            if fits(index, place):
+                del left[position]
+                break
+        else:
+            return index
+    return None

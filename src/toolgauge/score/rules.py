@@ -9,8 +9,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from toolgauge.model.json import Json
-from toolgauge.score.globs import Globs
-from toolgauge.score.patterns import Pattern
+from toolgauge.score.patterns import Globs, Pattern
 
 
 class Absent(Enum):
@@ -44,7 +43,7 @@ class Numeric(Struct, frozen=True, kw_only=True):
 
 
 class DateTime(Struct, frozen=True, kw_only=True):
-    """Texts that name the same date, time of day or point in time (forms: `moments`); all else has to be the same.
+    """Texts that name the same date, time of day or point in time (forms: `leaves`); all else has to be the same.
 
     Clocks with and without a zone differ, unless `zone` (seconds from universal time) says where those without are.
     """

@@ -15,9 +15,11 @@ from toolgauge.model.judging import Answers, Inquiry, Judged, JudgeEvaluator
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Reason, Result, Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.applying import (
+from toolgauge.score.criterion import (
+    Criterion,
     Registered,
     Seen,
+    ToolKinds,
     applies,
     attribute_keys,
     outside_sample,
@@ -25,7 +27,6 @@ from toolgauge.score.applying import (
     seen_by,
     with_writing_tools,
 )
-from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.seen import Conversation, ExpectedValues
 from toolgauge.score.verdicts import Checker, Marks, broken
 

@@ -1,20 +1,23 @@
 """Both sides of a comparison made ready for `align`: expected calls as slots, actual calls with readable arguments."""
 
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from functools import cached_property
 from itertools import zip_longest
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from msgspec import Struct
 
 from toolgauge.model.content import Recorded
-from toolgauge.model.expected import ExpectedCall
+from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.outcomes import NotEvaluated
-from toolgauge.model.trajectory import ToolCall
-from toolgauge.score.identities import Identities
-from toolgauge.score.selection import unseen_arguments
-from toolgauge.score.weights import Item
+from toolgauge.model.outcomes import Level, NotEvaluated, Outcome
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.align import Item
+from toolgauge.score.equality import Identities
+from toolgauge.score.selection import CallSelection, score_turns, unseen_arguments
 
 NOTHING_MADE = NotEvaluated(reason="nothing_expected", explanation="all expected calls are optional; none was made")
 
@@ -253,3 +256,30 @@ def _key_of_call(call: ToolCall, arguments: Arguments, *, names_only: bool) -> H
         return ("any",)
     # What cannot be read equals nothing, not even itself in another call.
     return ("unread", call.order) if arguments is None else _whole(arguments)
+
+
+class CallComparison(CallSelection):
+    """Compares the calls that count with the expected calls that count and says one thing about the trajectory."""
+
+    level: ClassVar[Level] = "trajectory"
+    needs_reference: ClassVar[bool] = True
+
+    @cached_property
+    def _kept(self) -> KeptSlots:
+        return KeptSlots()
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Yield one outcome for the trajectory."""
+        if expected is None or not expected.names_calls:
+            yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
+            return
+
+        def score(wanted: Sequence[ExpectedCall], made: Sequence[ToolCall]) -> Outcome:
+            return self.compared(self.expected_calls(wanted, trajectory), made, trajectory)
+
+        yield None, score_turns(trajectory, expected, self.calls(trajectory), score)
+
+    @abstractmethod
+    def compared(self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory) -> Outcome:
+        """Compare the calls of one user turn, or of the whole trajectory where turns are not told apart."""
+        ...

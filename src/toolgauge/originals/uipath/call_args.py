@@ -11,14 +11,19 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.originals.uipath.evaluator import (
     Criteria,
     Judging,
+    LiveCall,
+    ToolCall,
     UiPathEvaluator,
     Verdict,
+    attempt,
     both_or_one_empty,
+    explained,
+    hidden_from,
     known_ids,
+    made_calls,
     unsupported,
+    written_calls,
 )
-from toolgauge.originals.uipath.first_fit import attempt, explained
-from toolgauge.originals.uipath.spans import LiveCall, ToolCall, hidden_from, made_calls, written_calls
 from toolgauge.score.selection import shown
 
 _EXPLAINED = "explained_tool_calls_args"

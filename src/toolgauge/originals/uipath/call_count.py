@@ -9,14 +9,18 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Difference, Errored, Side
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.originals.uipath.evaluator import (
+    AnyCall,
     Criteria,
     Judging,
     UiPathEvaluator,
     Verdict,
     both_or_one_empty,
+    key_of,
     known_ids,
+    made_calls,
+    sanitised,
+    written_calls,
 )
-from toolgauge.originals.uipath.spans import AnyCall, key_of, made_calls, sanitised, written_calls
 from toolgauge.score.selection import shown
 
 _EXPLAINED = "explained_tool_calls_count"

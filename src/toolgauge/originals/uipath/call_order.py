@@ -7,15 +7,19 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Difference, Errored, Side
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.originals.uipath.evaluator import (
+    AnyCall,
     Criteria,
     Judging,
     UiPathEvaluator,
     Verdict,
     both_or_one_empty,
+    is_key_of,
+    key_of,
     known_ids,
+    made_calls,
     unsupported,
+    written_calls,
 )
-from toolgauge.originals.uipath.spans import AnyCall, is_key_of, key_of, made_calls, written_calls
 from toolgauge.score.selection import shown
 
 _MAX_CELLS = 4_000_000

@@ -9,16 +9,22 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Side
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.originals.uipath.evaluator import (
+    Attempts,
     Criteria,
     Judging,
+    LiveCall,
+    ToolOutput,
     UiPathEvaluator,
     Verdict,
+    attempt,
     both_or_one_empty,
+    explained,
+    hidden_from,
     known_ids,
+    made_outputs,
     unsupported,
+    written_outputs,
 )
-from toolgauge.originals.uipath.first_fit import Attempts, attempt, explained
-from toolgauge.originals.uipath.spans import LiveCall, ToolOutput, hidden_from, made_outputs, written_outputs
 from toolgauge.score.selection import shown
 
 _EXPLAINED = "explained_tool_calls_outputs"

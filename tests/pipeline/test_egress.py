@@ -67,7 +67,7 @@ def test_spans_that_find_no_room_turn_traces_away_and_nothing_else():
 def test_a_request_that_finds_no_room_turns_its_own_signal_away_until_it_has_left():
     leaving, admission, outbox = egress()
     outbox.requests = 0
-    leaving.pass_on(Outgoing(signal="logs", body=b"\n\0", spans=0, own=False))
+    leaving.pass_on(Outgoing(signal="logs", body=b"\n\0", spans=0, own=False), None)
     outbox.requests = 5
     assert not admits(admission, "logs")
     assert admits(admission, "traces")
@@ -118,5 +118,25 @@ def test_a_few_spans_may_wait_for_others_and_many_may_not():
 def test_nothing_waits_for_others_that_senders_wait_for():
     leaving, _, outbox = egress()
     outbox.requests = 0
-    leaving.pass_on(Outgoing(signal="traces", body=SPAN, spans=1, own=False))
+    leaving.pass_on(Outgoing(signal="traces", body=SPAN, spans=1, own=False), None)
     assert leaving.is_pressing
+
+
+def test_requests_of_one_connection_leave_together_and_never_with_others():
+    leaving, _, outbox = egress()
+    bodies = [bytes([10, 2, 18, 0]) + b"\x0a\x00" * number for number in range(4)]
+    for body, sender in zip(bodies, ("a", "b", "a", None), strict=True):
+        leaving.pass_on(Outgoing(signal="traces", body=body, spans=1, own=False), sender)
+    assert [taken.body for taken in outbox.taken] == [bodies[3]]
+    leaving.forward()
+    assert [taken.body for taken in outbox.taken] == [bodies[3], bodies[0] + bodies[2], bodies[1]]
+    assert [taken.spans for taken in outbox.taken] == [1, 2, 1]
+
+
+def test_requests_of_one_connection_that_are_large_together_leave_in_several():
+    leaving, _, outbox = egress()
+    body = b"\x0a\x80\x80\x40" + b"\x12\x00" * 524_288
+    for _ in range(5):
+        leaving.pass_on(Outgoing(signal="logs", body=body, spans=0, own=False), "a")
+    leaving.forward()
+    assert [len(taken.body) // len(body) for taken in outbox.taken] == [1, 1, 1, 1, 1]

@@ -26,6 +26,24 @@ _MANY = 500
 Encode: TypeAlias = Callable[[Sequence[Scorecard]], Iterable[Outgoing]]
 
 
+class _Joined:
+    """Requests that leave as one: written one after the other, protobuf messages are merged."""
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+        self._bodies: list[bytes] = []
+        self._spans = 0
+
+    def add(self, outgoing: Outgoing) -> None:
+        self.size_bytes += len(outgoing.body)
+        self._bodies.append(outgoing.body)
+        self._spans += outgoing.spans
+
+    def request(self, signal: Signal) -> Outgoing:
+        body = self._bodies[0] if len(self._bodies) == 1 else b"".join(self._bodies)
+        return Outgoing(signal=signal, body=body, spans=self._spans, own=False)
+
+
 class Egress:
     """Hands over to the outbox what there is room for."""
 
@@ -38,6 +56,8 @@ class Egress:
         self._released: dict[object, list[tuple[Container, bytes]]] = {}
         self._released_count = 0
         self._waiting: list[Outgoing] = []
+        # By signal and sender, until `forward`.
+        self._passing: dict[tuple[Signal, str], _Joined] = {}
         self._scorecards: list[Scorecard] = []
 
     @property
@@ -50,11 +70,25 @@ class Egress:
         """Tell whether something had better leave at once: senders are refused for it, or it is much."""
         return bool(self._waiting) or self._released_count + len(self._scorecards) > _MANY
 
-    def pass_on(self, outgoing: Outgoing) -> None:
-        """Hand over a senders' request; without room it waits for the next `flush`."""
-        if not self._admission.hand_over(outgoing):
-            self._waiting.append(outgoing)
-            self._admission.backed_up = self._admission.backed_up.union((outgoing.signal,))
+    def pass_on(self, outgoing: Outgoing, sender: str | None) -> None:
+        """Have a senders' request leave with the next `forward`, together with others of the same connection."""
+        if sender is None:
+            self._hand_over(outgoing)
+            return
+        key = (outgoing.signal, sender)
+        joined = self._passing.get(key)
+        if joined is not None and joined.size_bytes + len(outgoing.body) > _REQUEST_BYTES:
+            self._hand_over(joined.request(outgoing.signal))
+            joined = None
+        if joined is None:
+            joined = self._passing[key] = _Joined()
+        joined.add(outgoing)
+
+    def forward(self) -> None:
+        """Hand over the requests that were passed on; without room they wait for the next `flush`."""
+        passing, self._passing = self._passing, {}
+        for (signal, _), joined in passing.items():
+            self._hand_over(joined.request(signal))
 
     def release(self, spans: Iterable[tuple[Container, bytes]]) -> None:
         """Have spans leave with the next `flush`."""
@@ -94,7 +128,13 @@ class Egress:
         self._admission.backed_up = frozenset(backed_up)
         self._flush_scorecards()
 
+    def _hand_over(self, outgoing: Outgoing) -> None:
+        if not self._admission.hand_over(outgoing):
+            self._waiting.append(outgoing)
+            self._admission.backed_up = self._admission.backed_up.union((outgoing.signal,))
+
     def _flush_requests(self) -> None:
+        self.forward()
         waiting, self._waiting = self._waiting, []
         self._waiting = [outgoing for outgoing in waiting if not self._admission.hand_over(outgoing)]
 

@@ -160,10 +160,11 @@ class Pipeline:
         answer = self.admission.admit(request)
         if isinstance(answer, Accepted):
             self.process(request)
+            self.forward()
         return answer
 
     def process(self, request: Request) -> None:
-        """Read a request that was admitted; what is not held of it goes on."""
+        """Read a request that was admitted; what is not held of it goes on with the next `forward`."""
         try:
             match request.signal:
                 case "traces":
@@ -175,6 +176,10 @@ class Pipeline:
                         self._pass_on(request, request.body, 0)
         finally:
             self.admission.read(request)
+
+    def forward(self) -> None:
+        """Hand on what was processed: requests of one connection leave together."""
+        self._egress.forward()
 
     def process_unread(self, request: Request) -> None:
         """Have an admitted request leave without reading it, as soon as there is room."""
@@ -238,7 +243,8 @@ class Pipeline:
                 self._pass_on(request, request.body, 0)
 
     def _pass_on(self, request: Request, body: bytes, spans: int) -> None:
-        self._egress.pass_on(Outgoing(signal=request.signal, body=body, spans=spans, own=False))
+        outgoing = Outgoing(signal=request.signal, body=body, spans=spans, own=False)
+        self._egress.pass_on(outgoing, request.sender)
 
     # -- time -------------------------------------------------------------------------------------------------------
 

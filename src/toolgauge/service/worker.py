@@ -136,6 +136,9 @@ class Worker:
                 return
             if request is not None:
                 self._process(request)
+            if self._inbox.is_empty or now >= next_tick:
+                with self._faults.survived():
+                    self._pipeline.forward()
             if now >= next_tick or (is_due and request is None):
                 # What waits in the inbox came in time: nothing closes as if it had not.
                 is_due = self._tick(now if request is None else request.received_ns)

@@ -9,11 +9,10 @@ from typing import TypeAlias
 from toolgauge import plugins
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.config.model import Config
-from toolgauge.export.fan_out import FanOut
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
 from toolgauge.judge.disabled import DisabledJudges
-from toolgauge.model.delivery import Outbox
+from toolgauge.model.delivery import Outbox, Outgoing, Signal
 from toolgauge.model.judging import Judging
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.ports import Dialect
@@ -102,6 +101,22 @@ def _scorer(config: Config, criteria: Sequence[Criterion], metrics: SelfMetrics,
     return Scorer(criteria, kinds, deadline=deadline, on_switched_off=switched_off)
 
 
+class _NoOutbox:
+    """Implements `Outbox` where nothing leaves. Not the fan-out without destinations: that one loads every sender."""
+
+    def forwards(self, signal: Signal) -> bool:
+        del signal
+        return False
+
+    def has_room(self, signal: Signal, size_bytes: int) -> bool:
+        del signal, size_bytes
+        return True
+
+    def put(self, outgoing: Outgoing) -> bool:
+        del outgoing
+        return True
+
+
 def offline_pipeline(
     config: Config, criteria: Sequence[Criterion], make_recognizer: MakeRecognizer = Recognizer
 ) -> Callable[[ScorecardSink], Pipeline]:
@@ -111,7 +126,7 @@ def offline_pipeline(
     def make(sink: ScorecardSink) -> Pipeline:
         metrics = SelfMetrics(MetricRegistry())
         return make_pipeline(
-            offline, criteria, sink=sink, outbox=FanOut((), metrics), metrics=metrics, make_recognizer=make_recognizer
+            offline, criteria, sink=sink, outbox=_NoOutbox(), metrics=metrics, make_recognizer=make_recognizer
         )
 
     return make

@@ -116,7 +116,8 @@ def assembled(batches: list[list[Arrival]], limits: AssembleSettings | None = No
                 box.add(arrival, number)
             else:
                 box.add_heads([arrival], number)
-    return list(box.closed(SECOND_NS * 3600))
+    # When it opened is the one thing that arrival decides.
+    return [replace(trajectory, opened_ns=0) for trajectory in box.closed(SECOND_NS * 3600)]
 
 
 @st.composite

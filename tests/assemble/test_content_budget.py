@@ -1,10 +1,10 @@
 """Text of an open trace is bounded: repetitions are kept once, long texts lose their middle."""
 
 import itertools
+from collections.abc import Hashable
 
 from tests.assemble.support import agent, answered, args, assembler, executed, log, model, only_call, reading, requested
-from toolgauge.assemble.content_budget import ContentBudget
-from toolgauge.assemble.cutting import cut, cut_text
+from toolgauge.assemble.cutting import Cutter, cut, cut_text
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json
@@ -112,23 +112,17 @@ def test_memory_follows_what_is_kept_and_not_what_was_sent():
     box, _ = assembler(AssembleSettings(max_content_bytes=10_000))
     for number in range(100):
         box.add(reading(f"t{number}", executed("f", result=Recorded("r" * 5000)), parent="run", size=5100), number)
-    assert box.open_bytes < 110_000
+    assert box.open_bytes < 130_000
 
 
-def test_what_cannot_be_cut_further_is_not_looked_at_again():
-    budget = ContentBudget(1000)
-
-    def put(numbers: range) -> None:
-        for number in numbers:
-            budget.put(
-                number, reading(f"t{number}", executed("f", args(n=number), result=Recorded("r" * 60)), size=200)
-            )
-        budget.trim()
-
-    put(range(100))
-    kept = list(budget.readings.values())
-    put(range(100, 200))
-    assert all(now is then for now, then in zip(budget.readings.values(), kept, strict=False))
+def test_what_cannot_be_cut_further_stays_as_it_is():
+    cutter = Cutter(1000)
+    readings: dict[Hashable, Reading] = {
+        number: reading(f"t{number}", executed("f", args(n=number), result=Recorded("r" * 60))) for number in range(100)
+    }
+    kept = list(readings.values())
+    cutter.fit(readings)
+    assert all(now is then for now, then in zip(readings.values(), kept, strict=True))
 
 
 def test_cutting_twice_is_cutting_once():

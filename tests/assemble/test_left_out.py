@@ -7,9 +7,7 @@ import tracemalloc
 import pytest
 
 from tests.assemble.support import agent, args, assembler, conversation, executed, model, only_call, reading, requested
-from toolgauge.assemble.content_budget import ContentBudget
-from toolgauge.assemble.cutting import cut_text
-from toolgauge.assemble.left_out import LeftOutIndex, merged
+from toolgauge.assemble.cutting import Cutter, TruncatedIndex, cut_text, merged
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut, is_cut
@@ -28,7 +26,7 @@ def closed(*readings: Reading, max_content_bytes: int = 1000) -> Trajectory:
 
 
 def index(*texts: str, max_content_size: int = 1 << 20) -> LeftOut:
-    collected = LeftOutIndex(max_content_size)
+    collected = TruncatedIndex(max_content_size)
     for text in texts:
         collected.add(text)
     return collected.left_out(len(texts))
@@ -151,12 +149,10 @@ def test_a_text_is_known_to_be_cut_by_its_form():
 
 
 def test_a_number_that_was_cut_in_two_is_not_held_in_parts():
-    budget = ContentBudget(1000)
-    for number in range(30):
-        budget.put(number, reading(f"t{number}", executed("f", result=Recorded("9" * 3000)), size=3000))
-    budget.trim()
-    assert budget.left_out.hashes == b""
-    assert budget.left_out.texts == 30
+    cutter = Cutter(1000)
+    cutter.fit({number: reading(f"t{number}", executed("f", result=Recorded("9" * 3000))) for number in range(30)})
+    assert cutter.left_out.hashes == b""
+    assert cutter.left_out.texts == 30
 
 
 @pytest.mark.parametrize(
@@ -165,7 +161,7 @@ def test_a_number_that_was_cut_in_two_is_not_held_in_parts():
     ids=["numbers", "joints", "joined", "one number", "one word"],
 )
 def test_a_hostile_text_of_10_megabytes_costs_little_time_and_memory(text: str):
-    collected = LeftOutIndex(1 << 20)
+    collected = TruncatedIndex(1 << 20)
     started = time.process_time()
     collected.add(text)
     assert time.process_time() - started < 10
@@ -173,7 +169,7 @@ def test_a_hostile_text_of_10_megabytes_costs_little_time_and_memory(text: str):
 
 
 def test_memory_for_many_distinct_numbers_is_bounded():
-    collected = LeftOutIndex(1 << 20)
+    collected = TruncatedIndex(1 << 20)
     tracemalloc.start()
     for block in range(30):
         collected.add(" ".join(f"n{block}x{number}" for number in range(1000)))

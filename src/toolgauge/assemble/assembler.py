@@ -17,7 +17,7 @@ from toolgauge.assemble.open_trace import OpenTrace
 from toolgauge.assemble.recent_spans import RecentSpans
 from toolgauge.assemble.schedule import Schedule
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.assemble.weight import OfferedTools
+from toolgauge.assemble.weight import Scale
 from toolgauge.model.observations import ConversationSeen, Reading
 from toolgauge.model.records import PackedHead, SpanHead
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
@@ -53,7 +53,7 @@ class Assembler:
         self._conversations = Conversations(settings, self._open_until_ns) if conversations else None
         self._open_by_conversation: dict[str, set[str]] = {}
         self._loose = LooseAnswers()
-        self._offered = OfferedTools()
+        self._scale = Scale()
         # With the time when they were: that is since when they are due.
         self._evicted: deque[tuple[OpenTrace | OpenConversation, ClosedBecause, int]] = deque()
         self._evicted_bytes = 0
@@ -212,7 +212,7 @@ class Assembler:
         return True
 
     def _open_trace(self, trace_id: str, now_ns: int) -> OpenTrace:
-        trace = self._open[trace_id] = OpenTrace(trace_id, self._settings, now_ns, self._offered)
+        trace = self._open[trace_id] = OpenTrace(trace_id, self._settings, now_ns, self._scale)
         raw_id = _raw(trace_id)
         self._open_by_id[raw_id] = trace
         self._trace_bytes += trace.size_bytes

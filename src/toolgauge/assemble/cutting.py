@@ -1,16 +1,19 @@
-"""Measures and cuts the text that observations carry: messages, arguments, results, error messages.
+"""Bounds the text kept of one trace: messages, arguments, results, error messages.
 
-Cutting twice gives what cutting once at the lower level gives, so that what is left of a text does not
-depend on what arrived before it. Levels are powers of two for that reason.
+Every model input repeats the history before it: repeated observations are kept once. If that is not enough, the longest
+texts are cut in the middle, to the highest level (a power of two) at which all together fit. The level depends on what
+came and not on its order: cutting twice gives what cutting once at the lower level gives. Ids and numbers of what is cut
+go to an index.
 """
 
 import json
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from heapq import nsmallest
 
 from msgspec.structs import replace
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.left_out import MARK
+from toolgauge.model.left_out import HASH_BYTES, MARK, NOTHING_LEFT_OUT, LeftOut, is_cut, token_hash, tokens
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -21,8 +24,78 @@ from toolgauge.model.observations import (
     MessageSeen,
     ModelCall,
     Observation,
+    Reading,
     ToolsOffered,
 )
+
+_LOWEST_LEVEL = 64
+_REPEATED = frozenset((MessageSeen, CallAnswered))
+# About what one hash costs while it is collected: a number and its place in a set.
+_ENTRY_SIZE = 100
+_FEWEST = 1024
+_CONTENT_PER_TOKEN = 256
+_MOST_MERGED = 16_384
+# So many characters of one text are looked at.
+_MAX_LOOKED_AT = 1 << 17
+
+
+class Cutter:
+    """Cuts the texts of one trace to what fits, as often as there is more of them."""
+
+    def __init__(self, max_size: int) -> None:
+        self._max = max_size
+        self._level = max(_LOWEST_LEVEL, 1 << max_size.bit_length())
+        self._index = TruncatedIndex(max_size)
+        self.left_out = NOTHING_LEFT_OUT
+
+    @property
+    def index_bytes(self) -> int:
+        """About how much memory the index of what was cut takes."""
+        return self._index.size_bytes
+
+    def fit(self, readings: dict[Hashable, Reading]) -> None:
+        """Cut the readings in their places."""
+        while True:
+            counted = list(self._shared(readings))
+            longest = max(counted, default=0)
+            if sum(counted) <= self._max or longest <= _LOWEST_LEVEL:
+                break
+            # Higher levels cut nothing.
+            self._level = max(_LOWEST_LEVEL, 1 << (longest - 1).bit_length() - 1)
+        texts_cut = self._texts_cut(readings)
+        self.left_out = self._index.left_out(texts_cut) if texts_cut else NOTHING_LEFT_OUT
+
+    def _shared(self, readings: dict[Hashable, Reading]) -> Iterator[int]:
+        """Cut to the level, keep repetitions once, and yield the sizes of all texts, each once."""
+        known: dict[Hashable, Observation] = {}
+        for key, reading in readings.items():
+            kept: list[Observation] = []
+            for seen in reading.observations:
+                repeated = identity(seen) if type(seen) in _REPEATED else None
+                one = known.get(repeated) if repeated is not None else None
+                if one is None:
+                    shortened = self._cut(seen)
+                    # One that was cut earlier is what a whole one is cut to.
+                    one = shortened if repeated is None else known.setdefault(identity(shortened), shortened)
+                    if repeated is not None:
+                        known[repeated] = one
+                    if one is shortened:
+                        yield from sizes(one)
+                kept.append(one)
+            if any(now is not before for now, before in zip(kept, reading.observations, strict=True)):
+                readings[key] = replace(reading, observations=tuple(kept))
+
+    def _texts_cut(self, readings: dict[Hashable, Reading]) -> int:
+        distinct = {id(seen): seen for reading in readings.values() for seen in reading.observations}
+        return sum([len(text) == self._level and is_cut(text) for seen in distinct.values() for text in texts(seen)])
+
+    def _cut(self, observation: Observation) -> Observation:
+        shortened = cut(observation, self._level)
+        if shortened is not observation:
+            for text in texts(observation):
+                if len(text) > self._level and not is_cut(text):
+                    self._index.add(text)
+        return shortened
 
 
 def texts(observation: Observation) -> Iterator[str]:
@@ -147,3 +220,63 @@ def _as_json(value: object) -> str:
     except RecursionError:
         # Deeper than anything a tool takes or returns; its bytes count against the limit of all traces.
         return ""
+
+
+class TruncatedIndex:
+    """The ids and numbers of the cut texts of one trace; as many as suit the text that is kept of it."""
+
+    def __init__(self, max_content_size: int) -> None:
+        self._max = max(_FEWEST, max_content_size // _CONTENT_PER_TOKEN)
+        self._hashes: set[int] = set()
+        # Larger hashes than this are not kept: enough smaller ones are known.
+        self._limit = 1 << 64
+        self._is_complete = True
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory the index takes."""
+        return _ENTRY_SIZE * len(self._hashes)
+
+    def add(self, text: str) -> None:
+        """Take the ids and numbers of a text."""
+        for token in tokens(text[:_MAX_LOOKED_AT]):
+            hashed = token_hash(token)
+            if hashed < self._limit:
+                self._hashes.add(hashed)
+                if len(self._hashes) > 2 * self._max:
+                    self._drop_largest()
+        if len(text) > _MAX_LOOKED_AT:
+            self._is_complete = False
+
+    def left_out(self, texts: int) -> LeftOut:
+        """Return the index of so many texts."""
+        if len(self._hashes) > self._max:
+            self._drop_largest()
+        return LeftOut(hashes=_packed(self._hashes), texts=texts, is_complete=self._is_complete)
+
+    def _drop_largest(self) -> None:
+        self._hashes = set(nsmallest(self._max, self._hashes))
+        self._limit = max(self._hashes) + 1
+        self._is_complete = False
+
+
+def merged(parts: Iterable[LeftOut]) -> LeftOut:
+    """Return one index of several traces."""
+    parts = [part for part in parts if part.texts]
+    if len(parts) <= 1:
+        return parts[0] if parts else NOTHING_LEFT_OUT
+    hashes = sorted({hashed for part in parts for hashed in _unpacked(part)})
+    return LeftOut(
+        hashes=_packed(hashes[:_MOST_MERGED]),
+        texts=sum(part.texts for part in parts),
+        is_complete=len(hashes) <= _MOST_MERGED and all(part.is_complete for part in parts),
+    )
+
+
+def _packed(hashes: Iterable[int]) -> bytes:
+    return b"".join(hashed.to_bytes(HASH_BYTES, "big") for hashed in sorted(hashes))
+
+
+def _unpacked(part: LeftOut) -> list[int]:
+    raw = part.hashes
+    return [int.from_bytes(raw[at : at + HASH_BYTES], "big") for at in range(0, len(raw), HASH_BYTES)]

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.calls import Surroundings, in_turns, tool_calls
+from toolgauge.assemble.cutting import merged
 from toolgauge.assemble.executions import executed_calls
-from toolgauge.assemble.left_out import merged
 from toolgauge.assemble.messages import messages_of
 from toolgauge.assemble.node import Node, order, take_apart
 from toolgauge.assemble.pairing import Pair, asked, pair

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from toolgauge.assemble.cutting import cut
-from toolgauge.assemble.weight import weight_of
+from toolgauge.assemble.weight import contents_of, memory_of
 from toolgauge.model.observations import CallAnswered, CallRequested, Reading
 
 _MAX_ANSWERS = 10_000
 # Most answers take one or two thousand; names may be anything.
 _MAX_BYTES = 32 * 1024 * 1024
 # What an answer takes beside its texts: its place in the table, with its key and the trace's id.
-_ENTRY_BYTES = 500
+_ENTRY_BYTES = 650
 # So many characters of a result are kept of each.
 _MAX_TEXT = 1024
 # No id is longer: some carry a model's thoughts along, a few thousand characters of them.
@@ -105,6 +105,7 @@ def _is_short(*names: str | None) -> bool:
 
 
 def _size_bytes(service: str | None, answer: CallAnswered) -> int:
-    kind = answer.error.kind if answer.error is not None else None
-    names = (service, answer.call_id, answer.name, kind)
-    return _ENTRY_BYTES + weight_of(answer) + sum([name.__sizeof__() for name in names if name is not None])
+    names = (service, answer.name)
+    return (
+        _ENTRY_BYTES + memory_of(contents_of(answer)) + sum([name.__sizeof__() for name in names if name is not None])
+    )

@@ -4,20 +4,22 @@ The end of a sub-agent looks like the end of the run; only a chain of parents th
 without a parent tells them apart.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from msgspec.structs import replace
 
-from toolgauge.assemble.content_budget import ContentBudget
-from toolgauge.assemble.cutting import fingerprint
+from toolgauge.assemble.cutting import Cutter, fingerprint
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.assemble.weight import LOG_KEY_BYTES, OfferedTools
+from toolgauge.assemble.weight import LOG_KEY_BYTES, Scale, weight_together
+from toolgauge.model.left_out import NOTHING_LEFT_OUT
 from toolgauge.model.observations import AgentRun, ConversationSeen, Reading
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
 # What a trace takes by itself, the tables in which it is looked up included.
 _TRACE_BYTES = 900
+# A trace that is cut is cut anew when it has grown by such a part.
+_SHARE = 4
 # What the ids of one span take: two texts and an entry in a table.
 _HEAD_BYTES = 210
 
@@ -30,11 +32,16 @@ class OpenTrace:
 
     __slots__ = (
         "_awaited",
-        "_content",
+        "_cut_above",
+        "_cutter",
         "_ended_ns",
         "_missing",
         "_parents",
         "_passed",
+        "_readings",
+        "_readings_bytes",
+        "_received",
+        "_scale",
         "_settings",
         "active_ns",
         "conversation",
@@ -43,7 +50,7 @@ class OpenTrace:
         "trace_id",
     )
 
-    def __init__(self, trace_id: str, settings: AssembleSettings, now_ns: int, offered: OfferedTools) -> None:
+    def __init__(self, trace_id: str, settings: AssembleSettings, now_ns: int, scale: Scale) -> None:
         self.trace_id = trace_id
         self.opened_ns = now_ns
         self.active_ns = now_ns
@@ -52,7 +59,14 @@ class OpenTrace:
         self.size_bytes = _TRACE_BYTES
         self._settings = settings
         self._ended_ns: int | None = None
-        self._content = ContentBudget(settings.max_content_bytes, offered)
+        self._scale = scale
+        # By span, and for log records by what they say.
+        self._readings: dict[Hashable, Reading] = {}
+        self._readings_bytes = 0
+        # Bytes of what was read; above this the text is cut to what may be kept.
+        self._received = 0
+        self._cut_above = settings.max_content_bytes
+        self._cutter: Cutter | None = None
         # The spans that have arrived, with their parents; where the ids came first, they stay what they were.
         self._parents: dict[str, str | None] = {}
         # Parents of this service, and spans of log records, that have not arrived.
@@ -64,7 +78,7 @@ class OpenTrace:
     @property
     def readings(self) -> Sequence[Reading]:
         """What was read so far."""
-        return tuple(self._content.readings.values())
+        return tuple(self._readings.values())
 
     def add(self, reading: Reading, now_ns: int) -> None:
         """Take a reading, unless it was here before."""
@@ -101,12 +115,13 @@ class OpenTrace:
 
     def gathered(self) -> GatheredTrace:
         """Return what has come so far."""
-        self.size_bytes += self._content.trim()
+        if self._received > self._settings.max_content_bytes:
+            self._cut()
         return GatheredTrace(
             trace_id=self.trace_id,
             readings=self.readings,
             parents=self._parents,
-            left_out=self._content.left_out,
+            left_out=NOTHING_LEFT_OUT if self._cutter is None else self._cutter.left_out,
         )
 
     def trajectory(self, because: ClosedBecause, told: Sequence[Reading] = ()) -> Trajectory | None:
@@ -118,10 +133,10 @@ class OpenTrace:
 
     def _add_span(self, reading: Reading, now_ns: int) -> None:
         span_id = reading.ref.span_id
-        if span_id in self._content.readings:
+        if span_id in self._readings:
             return
         self.active_ns = now_ns
-        self.size_bytes += self._content.put(span_id, reading)
+        self._keep(span_id, reading)
         if span_id not in self._parents:
             self._parents[span_id] = parent = reading.parent_span_id
             self._arrive(span_id, None if reading.parent_is_remote else parent, now_ns)
@@ -135,13 +150,34 @@ class OpenTrace:
         # As a number: written out it would take as much as the reading itself.
         words = hash(tuple([fingerprint(seen) for seen in reading.observations]))
         said = (span_id, reading.start_ns, reading.scope, reading.size_bytes, words)
-        if said in self._content.readings:
+        if said in self._readings:
             return
         self.active_ns = now_ns
-        self.size_bytes += LOG_KEY_BYTES + self._content.put(said, reading)
+        self.size_bytes += LOG_KEY_BYTES
+        self._keep(said, reading)
         if span_id not in self._parents:
             self._miss(span_id)
         self._note(reading, now_ns)
+
+    def _keep(self, key: Hashable, reading: Reading) -> None:
+        self._readings[key] = reading
+        self._received += reading.size_bytes
+        weight, offered = self._scale.weights(reading)
+        self._readings_bytes += weight
+        self.size_bytes += weight + offered
+        if self._received > self._cut_above:
+            self._cut()
+
+    def _cut(self) -> None:
+        """Keep no more text than may be kept."""
+        if self._cutter is None:
+            self._cutter = Cutter(self._settings.max_content_bytes)
+        self._cutter.fit(self._readings)
+        before_bytes = self._readings_bytes
+        self._readings_bytes = weight_together(self._readings.values()) + self._cutter.index_bytes
+        self.size_bytes += self._readings_bytes - before_bytes
+        # A long trace is looked at again and again: each time when it has grown by a share of what it is.
+        self._cut_above = self._received + max(self._settings.max_content_bytes, self._readings_bytes // _SHARE)
 
     def _note(self, reading: Reading, now_ns: int) -> None:
         """Note what decides when the trace closes, and where it belongs."""

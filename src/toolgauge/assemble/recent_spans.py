@@ -9,7 +9,7 @@ their own would take the time of every garbage collection.
 from collections import deque
 from collections.abc import Sequence
 
-from toolgauge.assemble.weight import READING_BYTES, Scale
+from toolgauge.assemble.weight import READING_BYTES
 from toolgauge.model.observations import Reading
 from toolgauge.model.records import PackedHead, SpanHead
 
@@ -91,4 +91,4 @@ class RecentSpans:
 
 def _spans_worth(reading: Reading) -> int:
     # A session's id, which is all that most of them hold, may be anything.
-    return Scale().weight(reading) // READING_BYTES
+    return 1 + reading.size_bytes // READING_BYTES

@@ -130,36 +130,8 @@ def test_remembered_values_of_equal_number_keep_their_types():
         assert [type(each) for each in found] == [int, bool, float]
 
 
-def test_memory_of_values_is_bounded_and_stays_right():
-    values = Values()
-    for number in range(10_000):
-        assert values.decode(AnyValue(string_value=f"call-{number}").SerializeToString()) == f"call-{number}"
-    assert values.remembered <= 4096
-
-
 def long_text(number: int, size: int = 2000) -> bytes:
     return AnyValue(string_value=f"{number}".ljust(size, "é")).SerializeToString()
-
-
-def test_a_long_text_that_comes_again_is_one_object():
-    values = Values()
-    first, other = long_text(1), long_text(2)
-    assert values.decode(first) is values.decode(bytes(bytearray(first)))
-    assert values.decode(other) == "2".ljust(2000, "é")
-    assert values.decode(first) == "1".ljust(2000, "é")
-
-
-def test_memory_of_long_texts_is_bounded_in_number_and_bytes():
-    values = Values()
-    for size in range(600, 5600):
-        values.decode(long_text(1, size))
-    assert 0 < values.remembered <= 256
-    for size in range(29_000, 30_000):
-        values.decode(long_text(1, size))
-    assert 0 < values.remembered * 58_000 <= 4 << 20
-    before = values.remembered
-    values.decode(long_text(1, 100_000))
-    assert values.remembered == before
 
 
 def test_a_list_of_texts_that_comes_again_belongs_to_who_asks():
@@ -170,14 +142,6 @@ def test_a_list_of_texts_that_comes_again_belongs_to_who_asks():
         assert found == ["tool_calls", "stop"]
         assert isinstance(found, list)
         found.append("mine")
-
-
-def test_memory_of_lists_is_bounded():
-    values = Values()
-    for number in range(10_000):
-        raw = AnyValue(array_value=ArrayValue(values=[AnyValue(string_value=f"reason {number}")])).SerializeToString()
-        assert values.decode(raw) == [f"reason {number}"]
-    assert values.remembered <= 4096
 
 
 def test_value_nested_too_deep_reads_as_none_and_is_counted():

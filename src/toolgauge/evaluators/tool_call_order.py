@@ -41,7 +41,7 @@ class ToolCallOrder(CallComparison):
         trajectory: Trajectory,  # noqa: ARG002 (only calls count)
     ) -> Outcome:
         """Compare the calls of one turn."""
-        sides = make_sides(expected, calls, names_only=True, kept=self._kept)
+        sides = make_sides(expected, calls, names_only=True)
 
         def weigh(slot: int, call: int) -> float | None:
             return 1.0 if sides.may_pair(slot, call) else None

@@ -142,7 +142,7 @@ class ToolCallOutput(CallComparison):
             return NotEvaluated(reason="nothing_expected", explanation="no output is expected")
         # Where no arguments are expected, calls with equal outputs are equal, and paired without looking at all pairs.
         names_only = all(call.args is None for call in expected)
-        sides = make_sides(expected, calls, names_only=names_only, kept=self._kept)
+        sides = make_sides(expected, calls, names_only=names_only)
         weighing = _weighing(sides, Similarity() if self.similarity == "json" else Exact())
         alignment = align(
             weighing.slot_items,

@@ -119,9 +119,7 @@ class ArgumentComparison(CallComparison):
         self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], terms: "Terms", *, names_only: bool = False
     ) -> "ArgumentComparer":
         """Make both sides ready to be compared on these terms; with `names_only` all calls of a tool are equal."""
-        sides = make_sides(
-            expected, calls, names_only=names_only, equals_meet=names_only or terms.equals_meet, kept=self._kept
-        )
+        sides = make_sides(expected, calls, names_only=names_only, equals_meet=names_only or terms.equals_meet)
         return ArgumentComparer(sides, terms)
 
 

@@ -39,16 +39,6 @@ class Identities:
         self._texts: dict[str, int] = {}
         self._figures: dict[float, int] = {}
 
-    def __len__(self) -> int:
-        """Return how many values have a number."""
-        return len(self._numbers) + len(self._texts) + len(self._figures)
-
-    def copy(self) -> "Identities":
-        """Return others that know the same values and go on by themselves."""
-        copied = Identities()
-        copied._numbers, copied._texts, copied._figures = self._numbers.copy(), self._texts.copy(), self._figures.copy()
-        return copied
-
     def of_leaf(self, value: Leaf) -> int:
         """Return the number of a single value."""
         if isinstance(value, str):
@@ -58,23 +48,13 @@ class Identities:
             return self._figures.setdefault(value, -2 - 2 * len(self._figures))
         return self._number(tuple(tagged(value)))
 
-    def of_leaves(self, values: JsonObject) -> dict[str, int] | None:
-        """Return the number of each value; `None` where any is a container."""
-        texts, figures, found = self._texts, self._figures, dict[str, int]()
-        for name, value in values.items():
-            if isinstance(value, str):
-                found[name] = texts.setdefault(value, -1 - 2 * len(texts))
-            elif type(value) is int and not is_large(value):
-                found[name] = figures.setdefault(value, -2 - 2 * len(figures))
-            elif isinstance(value, _CONTAINERS):
-                return None
-            else:
-                found[name] = self.of_leaf(value)
-        return found
+    def of_members(self, values: JsonObject) -> dict[str, int]:
+        """Return the number of each value."""
+        return {name: self.of(value) for name, value in values.items()}
 
     def of(self, value: Json) -> int:
         """Return the number of a value."""
-        return self._number(canonical(value)) if isinstance(value, list | dict) else self.of_leaf(value)
+        return self._number(canonical(value)) if isinstance(value, _CONTAINERS) else self.of_leaf(value)
 
     def _number(self, key: Key) -> int:
         return self._numbers.setdefault(key, len(self._numbers) + 1)

@@ -3,15 +3,13 @@
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from functools import cached_property
-from itertools import zip_longest
 from typing import ClassVar, TypeAlias
 
 from msgspec import Struct
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.expected import Expected, ExpectedCall
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -27,9 +25,6 @@ Arguments: TypeAlias = dict[str, int] | None
 
 # A call that must occur more often than this was not meant.
 _MAX_REPEATS = 10_000
-_MAX_PLAIN = 50
-# So many expected sides are kept, and none of more calls or values: these are copied for each trajectory.
-_MAX_KEPT, _MAX_KEPT_CALLS, _MAX_KEPT_VALUES = 64, 200, 2000
 
 
 class Sides(Struct, frozen=True, kw_only=True):
@@ -56,10 +51,6 @@ class Sides(Struct, frozen=True, kw_only=True):
         return wanted is None or found is None or wanted == found
 
 
-# Arguments, the numbers of their values, and the key of both.
-_Plain: TypeAlias = tuple[JsonObject, dict[str, int], Hashable]
-
-
 class _Slots(Struct, frozen=True, kw_only=True):
     """The expected side, and the numbers of its values."""
 
@@ -68,34 +59,6 @@ class _Slots(Struct, frozen=True, kw_only=True):
     arguments: tuple[Arguments, ...]
     identities: Identities
     by_id: bool
-    # What the call at the same place has where all is as expected, if Python's equality can tell that.
-    plain: tuple["_Plain | None", ...]
-
-
-class KeptSlots:
-    """Expected sides of one evaluator that were made ready: mostly the same is expected of trajectory after trajectory.
-
-    They go by the identity of the expected calls, which they hold, so that no others can take their place in memory.
-    """
-
-    __slots__ = ("_kept",)
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[int, bool, bool], tuple[Sequence[ExpectedCall], _Slots]] = {}
-
-    def find(self, expected: Sequence[ExpectedCall], *, names_only: bool, equals_meet: bool) -> _Slots | None:
-        """Return the side that was made of just these calls."""
-        kept = self._kept.get((id(expected), names_only, equals_meet))
-        return None if kept is None else kept[1]
-
-    def keep(self, expected: Sequence[ExpectedCall], slots: _Slots, *, names_only: bool, equals_meet: bool) -> None:
-        """Keep a side that depends on nothing but the expected calls, unless it is large."""
-        is_large = len(expected) > _MAX_KEPT_CALLS or len(slots.identities) > _MAX_KEPT_VALUES
-        if is_large or not isinstance(expected, tuple) or any(map(_is_open, expected)):
-            return
-        if len(self._kept) >= _MAX_KEPT:
-            self._kept.clear()
-        self._kept[id(expected), names_only, equals_meet] = (expected, slots)
 
 
 def make_sides(
@@ -104,31 +67,19 @@ def make_sides(
     *,
     names_only: bool,
     equals_meet: bool = True,
-    kept: KeptSlots | None = None,
 ) -> Sides:
     """Make both sides ready. An expected call that may repeat becomes several slots, those beyond the least optional.
 
     Slots of one group of expected calls share a group, all others have one of their own.
     `equals_meet` is False where rules decide that even an equal call may not be what is expected.
     """
-    slots = None if kept is None else kept.find(expected, names_only=names_only, equals_meet=equals_meet)
-    if slots is None:
-        slots = _slots(expected, calls, names_only=names_only, equals_meet=equals_meet)
-        if kept is not None:
-            kept.keep(expected, slots, names_only=names_only, equals_meet=equals_meet)
-    # What is kept must not grow with the values of the calls that it is compared with.
-    identities = slots.identities if kept is None else slots.identities.copy()
+    slots = _slots(expected, calls, names_only=names_only, equals_meet=equals_meet)
     call_items: list[Item] = []
     call_arguments: list[Arguments] = []
-    for call, plain in zip_longest(calls, slots.plain[: len(calls)]):
+    for call in calls:
         readable = None if names_only else readable_arguments(call)
-        if plain is not None and readable == plain[0]:
-            arguments, key = plain[1], plain[2]
-        else:
-            arguments = None if readable is None else identities.of_leaves(readable)
-            if arguments is None and readable is not None:
-                arguments = _keyed(readable, identities)
-            key = _key_of_call(call, arguments, names_only=names_only)
+        arguments = None if readable is None else slots.identities.of_members(readable)
+        key = _key_of_call(call, arguments, names_only=names_only)
         call_items.append(Item(kind=call.name, key=(key, call.call_id) if slots.by_id else key, group=call.turn))
         call_arguments.append(arguments)
     return Sides(
@@ -148,21 +99,17 @@ def _slots(
     slots: list[ExpectedCall] = []
     slot_items: list[Item] = []
     slot_arguments: list[Arguments] = []
-    plain: list[_Plain | None] = []
     by_id = any(call.call_id is not None for call in expected)
     made: Counter[str] | None = None
     stage, group = 0, None
     for call in expected:
         stage += call.group is None or call.group != group
         group = call.group
-        arguments = None if names_only or call.args is None else identities.of_leaves(call.args)
-        if arguments is None and call.args is not None and not names_only:
-            arguments = _keyed(call.args, identities)
+        arguments = None if names_only or call.args is None else identities.of_members(call.args)
         key: Hashable = ("any",) if arguments is None else _whole(arguments)
         if by_id or not equals_meet:
             # Ids bind beyond names and arguments, so no call equals the slot outright: all are weighed.
             key = ("expected", call.call_id, key)
-        as_it_is = _plain(call, arguments)
         required, most = 1, 1
         if _is_open(call):
             made = Counter([call.name for call in calls]) if made is None else made
@@ -172,27 +119,13 @@ def _slots(
             stage += group is None and number > 0
             slot_items.append(Item(kind=call.name, key=key, optional=number >= required, group=stage))
             slot_arguments.append(arguments)
-            plain.append(as_it_is)
     return _Slots(
         calls=tuple(slots),
         items=tuple(slot_items),
         arguments=tuple(slot_arguments),
         identities=identities,
         by_id=by_id,
-        plain=tuple(plain),
     )
-
-
-def _plain(call: ExpectedCall, numbered: Arguments) -> _Plain | None:
-    """Return arguments that equal for Python only what is the same: nothing that true or false could be taken for."""
-    if call.args is None or numbered is None or len(numbered) > _MAX_PLAIN:
-        return None
-    is_plain = all(isinstance(value, str) or _is_plain(value) for value in call.args.values())
-    return (call.args, numbered, _whole(numbered)) if is_plain else None
-
-
-def _is_plain(value: Json) -> bool:
-    return value is None or (type(value) is int and value not in (0, 1))
 
 
 def _is_open(call: ExpectedCall) -> bool:
@@ -237,16 +170,6 @@ def _repeats(call: ExpectedCall, calls: int) -> tuple[int, int]:
     return required, max(required, min(most, calls))
 
 
-def _keyed(arguments: JsonObject, identities: Identities) -> dict[str, int]:
-    keyed = dict[str, int]()
-    for name, value in arguments.items():
-        if isinstance(value, list | dict):
-            keyed[name] = identities.of(value)
-            continue
-        keyed[name] = identities.of_leaf(value)
-    return keyed
-
-
 def _whole(arguments: dict[str, int]) -> Hashable:
     return frozenset(arguments.items())
 
@@ -263,10 +186,6 @@ class CallComparison(CallSelection):
 
     level: ClassVar[Level] = "trajectory"
     needs_reference: ClassVar[bool] = True
-
-    @cached_property
-    def _kept(self) -> KeptSlots:
-        return KeptSlots()
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""

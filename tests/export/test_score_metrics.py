@@ -23,6 +23,7 @@ from tests.export.scorecards import (
 )
 from toolgauge.export import bounded_cache
 from toolgauge.export.results import EmitSettings
+from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, Labels, MetricRegistry
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Errored, NotEvaluated
@@ -78,7 +79,7 @@ def test_a_score_is_counted_under_its_stream():
 
 def test_only_the_criteria_that_are_kept_keep_their_cells_and_their_room_under_the_cap():
     registry = MetricRegistry()
-    recorder = emitter(EmitSettings(max_label_sets=5), registry=registry)
+    recorder = emitter(EmitSettings(metrics=MetricsSettings(max_label_sets=5)), registry=registry)
     for number in range(50):
         old = replace(call_result(failed(0.25)), revision=f"revision-{number}")
         recorder.record(scorecard(old))
@@ -148,7 +149,7 @@ def test_a_conversation_does_not_count_its_calls_a_second_time():
 
 def test_tools_over_the_cap_become_other_and_are_counted():
     registry = MetricRegistry()
-    counter = emitter(EmitSettings(max_tools=2), registry)
+    counter = emitter(EmitSettings(metrics=MetricsSettings(max_tools=2)), registry)
     for name in ("a", "b", "c", "d", "a"):
         counter.record(scorecard(call_result(passed(), call(name)), of=trajectory()))
     assert {labels[2]: cell.count for labels, cell in scores(registry).cells.items()} == {"a": 2, "b": 1, "_other": 2}
@@ -157,7 +158,7 @@ def test_tools_over_the_cap_become_other_and_are_counted():
 
 def test_services_and_agents_are_capped_too():
     registry = MetricRegistry()
-    counter = emitter(EmitSettings(max_services=1, max_agents=1), registry)
+    counter = emitter(EmitSettings(metrics=MetricsSettings(max_services=1, max_agents=1)), registry)
     for name in ("a", "b"):
         of = replace(trajectory(), service=f"service-{name}")
         counter.record(scorecard(call_result(passed(), replace(call(), agent=f"agent-{name}")), of=of))
@@ -167,7 +168,7 @@ def test_services_and_agents_are_capped_too():
 
 def test_label_sets_are_capped_and_all_outcomes_of_a_stream_stay_together():
     registry = MetricRegistry()
-    counter = emitter(EmitSettings(max_label_sets=2), registry)
+    counter = emitter(EmitSettings(metrics=MetricsSettings(max_label_sets=2)), registry)
     for name in ("a", "b", "c"):
         results = (call_result(passed(), call(name)), call_result(failed(), call(name)))
         counter.record(scorecard(*results, of=trajectory()))
@@ -208,7 +209,7 @@ def test_label_values_are_short_and_without_control_characters():
 
 def test_each_measurement_over_a_cap_is_counted_however_often_it_comes():
     registry = MetricRegistry()
-    counter = emitter(EmitSettings(max_label_sets=1), registry)
+    counter = emitter(EmitSettings(metrics=MetricsSettings(max_label_sets=1)), registry)
     unnamed = scorecard(call_result(passed()), of=replace(trajectory(), service=None))
     nobody = scorecard(call_result(passed(), replace(call(""), agent=None)), of=replace(trajectory(), service=None))
     for card in (unnamed, unnamed, nobody, nobody, nobody):
@@ -219,7 +220,7 @@ def test_each_measurement_over_a_cap_is_counted_however_often_it_comes():
 def test_a_criterion_that_was_dropped_needs_room_under_the_cap_when_it_comes_back():
     registry = MetricRegistry()
     # One for the tool calls, one for a criterion.
-    counter = emitter(EmitSettings(max_label_sets=2), registry)
+    counter = emitter(EmitSettings(metrics=MetricsSettings(max_label_sets=2)), registry)
     one, another = (scorecard(call_result(passed(), criterion=name)) for name in ("one", "another"))
     counter.record(one)
     counter.keep(())
@@ -231,7 +232,7 @@ def test_a_criterion_that_was_dropped_needs_room_under_the_cap_when_it_comes_bac
 @pytest.mark.parametrize("length", [1, 10_000])
 def test_names_of_many_tools_take_no_more_memory_than_their_cells(length: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bounded_cache, "_MAX_ENTRIES", 10)
-    counter = emitter(EmitSettings(max_services=2000))
+    counter = emitter(EmitSettings(metrics=MetricsSettings(max_services=2000)))
     tracemalloc.start()
     for first, second in product(range(32), repeat=2):
         # Cleaned, all these services have the same label.
@@ -247,9 +248,9 @@ def test_names_of_many_tools_take_no_more_memory_than_their_cells(length: int, m
 def test_a_name_that_is_not_known_is_an_absent_label_and_never_capped():
     registry = MetricRegistry()
     of = replace(trajectory(), service=None)
-    emitter(EmitSettings(max_services=0, max_agents=0, max_label_sets=0), registry).record(
-        scorecard(call_result(passed(), replace(call(), agent=None)), of=of)
-    )
+    emitter(
+        EmitSettings(metrics=MetricsSettings.model_construct(max_services=0, max_agents=0, max_label_sets=0)), registry
+    ).record(scorecard(call_result(passed(), replace(call(), agent=None)), of=of))
     (labels,) = scores(registry).cells
     assert labels[:3] == ("", "", "_other")
 

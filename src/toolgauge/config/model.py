@@ -18,9 +18,10 @@ from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.config.destinations import Destinations
 from toolgauge.config.listeners import GrpcListener, HttpListener, Listener
 from toolgauge.config.nodes import Node, Place, nearest, plain, written
+from toolgauge.export.settings import AnnotateMode, EventsMode, MetricsSettings, RedactSettings
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.pipeline.settings import HoldSettings, InboxSettings
-from toolgauge.settings import MIB, MINUTE, SECOND, Address, Count, PositiveDuration, Section, Size
+from toolgauge.settings import MIB, MINUTE, Address, PositiveDuration, Section, Size
 
 
 class Protocols(Section):
@@ -66,23 +67,6 @@ class Tools(Section):
 
     read_only: tuple[str, ...] | None = None
     writes: tuple[str, ...] | None = None
-
-
-class Metrics(Section):
-    """Bounds on label values, and how often metrics are pushed."""
-
-    max_services: Count = 50
-    max_agents: Count = 50
-    max_tools: Count = 200
-    max_label_sets: Count = 2000
-    interval: PositiveDuration = 15 * SECOND
-
-
-class Redact(Section):
-    """What of a span's values may be shown in events and scorecards."""
-
-    values: Literal["hide", "show"] = "hide"
-    patterns: tuple[str, ...] = ("default",)
 
 
 class Watch(Section):
@@ -164,11 +148,11 @@ class Config(Section):
     defaults: Defaults = Defaults()
     tools: Tools = Tools()
     assemble: AssembleSettings = AssembleSettings()
-    annotate: Literal["both", "hold", "scorecard", "off"] = "both"
+    annotate: AnnotateMode = "both"
     hold: HoldSettings = HoldSettings()
-    events: Literal["scored", "failed", "all"] = "scored"
-    metrics: Metrics = Metrics()
-    redact: Redact = Redact()
+    events: EventsMode = "scored"
+    metrics: MetricsSettings = MetricsSettings()
+    redact: RedactSettings = RedactSettings()
     watch: Watch = Watch()
     judge: JudgeSettings | None = None
     web: Web = Web()

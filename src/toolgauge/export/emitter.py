@@ -50,7 +50,7 @@ class Emitter:
         self._start_ns = start_ns
         self._registry = registry
         self._selfmetrics = selfmetrics
-        self._scores = ScoreMetrics(settings, registry)
+        self._scores = ScoreMetrics(settings.metrics, registry)
         self.adopt(settings, redactor)
 
     def adopt(self, settings: EmitSettings, redactor: Redactor) -> None:

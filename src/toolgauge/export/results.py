@@ -7,14 +7,15 @@ judges (tool, agent, ids, times) is written elsewhere.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from msgspec import Struct
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from toolgauge.export.bounded_cache import BoundedCache
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
+from toolgauge.export.settings import AnnotateMode, EventsMode, MetricsSettings
 from toolgauge.model.outcomes import (
     Errored,
     NotEvaluated,
@@ -26,9 +27,6 @@ from toolgauge.model.outcomes import (
     outcome_word,
 )
 from toolgauge.otlp.encode import MAX_IDENTIFIER, AttributeValue, attribute, elements, fit_text, tag
-
-EventsMode: TypeAlias = Literal["scored", "failed", "all"]
-AnnotateMode: TypeAlias = Literal["both", "hold", "scorecard", "off"]
 
 # Names under `gen_ai.`, `error.`, `session.` and `openinference.` are defined by their conventions.
 EVENT_NAME = "gen_ai.evaluation.result"
@@ -65,15 +63,11 @@ _Attribute: TypeAlias = tuple[str, AttributeValue]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitSettings:
-    """`events`: which results become log records. `annotate`: how scores reach the trace. The rest caps labels."""
+    """`events`: which results become log records. `annotate`: how scores reach the trace. `metrics` caps labels."""
 
     events: EventsMode = "scored"
     annotate: AnnotateMode = "both"
-    show_values: bool = False
-    max_services: int = 50
-    max_agents: int = 50
-    max_tools: int = 200
-    max_label_sets: int = 2000
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
 
 
 def sound(outcome: Outcome) -> Outcome:

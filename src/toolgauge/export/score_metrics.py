@@ -21,9 +21,9 @@ from toolgauge.export.results import (
     REVISION,
     SERVICE,
     TOOL,
-    EmitSettings,
     sound,
 )
+from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import Counter, Exemplar, Labels, MetricRegistry
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Scorecard, Scored, outcome_word
 from toolgauge.model.records import SpanRef
@@ -74,7 +74,7 @@ class CappedNames:
 class LabelCaps:
     """Decides under which service, agent and tool something is counted."""
 
-    def __init__(self, settings: EmitSettings, registry: MetricRegistry) -> None:
+    def __init__(self, settings: MetricsSettings, registry: MetricRegistry) -> None:
         self._capped = registry.counter(
             "toolgauge.labels.capped",
             "{measurement}",
@@ -143,7 +143,7 @@ _CHARACTER_BYTES = 4
 class ScoreMetrics:
     """The cells that every scorecard moves. Belongs to the thread that records scorecards; any thread may read the cells."""
 
-    def __init__(self, settings: EmitSettings, registry: MetricRegistry) -> None:
+    def __init__(self, settings: MetricsSettings, registry: MetricRegistry) -> None:
         self._scores = registry.histogram(
             "toolgauge.evaluation.score", "1", "Scores from 0 to 1, by criterion.", SCORE_BOUNDS, _STREAM_LABELS
         )

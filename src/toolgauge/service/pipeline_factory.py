@@ -139,15 +139,7 @@ def _pipeline_settings(config: Config) -> PipelineSettings:
 
 def emit_settings(config: Config) -> EmitSettings:
     """Read what the configuration says about emission."""
-    return EmitSettings(
-        events=config.events,
-        annotate=config.annotate,
-        show_values=config.redact.values == "show",
-        max_services=config.metrics.max_services,
-        max_agents=config.metrics.max_agents,
-        max_tools=config.metrics.max_tools,
-        max_label_sets=config.metrics.max_label_sets,
-    )
+    return EmitSettings(events=config.events, annotate=config.annotate, metrics=config.metrics)
 
 
 def redactor(config: Config) -> Redactor:

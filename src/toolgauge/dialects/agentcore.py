@@ -47,8 +47,8 @@ class AgentCore:
         yield from conventions.conversation(record.attributes)
         if isinstance(record, LogRecord):
             body = values.content(record.body)
-            told = values.as_object(body.value) if isinstance(body, Recorded) else {}
-            given, written = (_messages(told.get(side)) for side in _SIDES)
+            recorded = values.as_object(body.value) if isinstance(body, Recorded) else {}
+            given, written = (_messages(recorded.get(side)) for side in _SIDES)
             is_strands = record.event_name.startswith(_STRANDS)
             yield from _read_strands(given, written) if is_strands else _read_others(given, written)
 
@@ -81,12 +81,12 @@ def _executed(given: list[JsonObject], written: list[JsonObject]) -> CallExecute
     """Read a tool's record: arguments in a message of role `tool`, which on a model's record holds result blocks."""
     if len(given) != 1 or given[0].get("role") != "tool":
         return None
-    told = values.as_object(given[0].get("content"))
-    arguments = values.arguments(told.get("content"))
+    recorded = values.as_object(given[0].get("content"))
+    arguments = values.arguments(recorded.get("content"))
     if arguments == NOT_RECORDED or _is_answer(arguments):
         return None
     answered = values.as_object(written[0].get("content")) if written else {}
-    call_id = values.identifier(told.get("id")) or values.identifier(answered.get("id"))
+    call_id = values.identifier(recorded.get("id")) or values.identifier(answered.get("id"))
     result = strands_blocks.opened(values.content(answered.get("message")))
     return CallExecuted(name="", call_id=call_id, arguments=arguments, result=result)
 
@@ -96,10 +96,10 @@ def _is_answer(arguments: Content) -> bool:
 
 
 def _blocks(message: JsonObject, default_role: str) -> Message:
-    told = message.get("content")
-    if isinstance(told, dict):
-        told = told.get("content", told.get("message"))
-    return strands_blocks.message(values.as_str(message.get("role")) or default_role, told)
+    recorded = message.get("content")
+    if isinstance(recorded, dict):
+        recorded = recorded.get("content", recorded.get("message"))
+    return strands_blocks.message(values.as_str(message.get("role")) or default_role, recorded)
 
 
 def _is_told(message: JsonObject) -> bool:
@@ -119,11 +119,11 @@ def _read_others(given: list[JsonObject], written: list[JsonObject]) -> Iterator
     yield from conventions.newest_user_text(spoken)
 
 
-def _answered(told: Json) -> Iterator[CallAnswered]:
-    answer = tool_answer(told)
+def _answered(recorded: Json) -> Iterator[CallAnswered]:
+    answer = tool_answer(recorded)
     if answer.call_id is not None:
         yield CallAnswered(call_id=answer.call_id, result=answer.result, error=answer.error)
 
 
-def _is_text(told: Json) -> bool:
-    return isinstance(told, str) and told.lstrip()[:1] not in ("{", "[")
+def _is_text(recorded: Json) -> bool:
+    return isinstance(recorded, str) and recorded.lstrip()[:1] not in ("{", "[")

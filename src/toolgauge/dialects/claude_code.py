@@ -104,13 +104,13 @@ def _tool(span: Span) -> Iterator[CallExecuted]:
     name = _tool_name(attributes)
     if name is None:
         return
-    told = next((event.attributes for event in span.events if event.name == _OUTPUT_EVENT), dict[str, Value]())
+    recorded = next((event.attributes for event in span.events if event.name == _OUTPUT_EVENT), dict[str, Value]())
     arguments = _arguments(attributes)
     yield CallExecuted(
         name=name,
         call_id=_call_id(attributes),
-        arguments=values.arguments(_first(told, _INPUTS)) if arguments == NOT_RECORDED else arguments,
-        result=_result(told),
+        arguments=values.arguments(_first(recorded, _INPUTS)) if arguments == NOT_RECORDED else arguments,
+        result=_result(recorded),
         error=_failure(attributes) or conventions.call_error(span),
     )
 
@@ -122,8 +122,8 @@ def _execution(span: Span) -> Iterator[CallExecuted]:
         yield CallExecuted(name="", call_id=call_id, error=error)
 
 
-def _result(told: Mapping[str, Value]) -> Content:
-    return values.result(_first(told, _RESULTS))
+def _result(recorded: Mapping[str, Value]) -> Content:
+    return values.result(_first(recorded, _RESULTS))
 
 
 def _call_id(attributes: Mapping[str, Value]) -> str | None:
@@ -197,12 +197,12 @@ def _failure(attributes: Mapping[str, Value]) -> CallError | None:
     """Read why a tool failed; `None` when it did not."""
     if str(attributes.get("success")).lower() != "false":
         return None
-    told = values.as_str(attributes.get("error")) or ""
+    recorded = values.as_str(attributes.get("error")) or ""
     kind = values.as_str(attributes.get("error_type"))
-    if kind is None and len(told) <= _MAX_CATEGORY and " " not in told:
+    if kind is None and len(recorded) <= _MAX_CATEGORY and " " not in recorded:
         # Spans have one attribute for both: the message if the user asked for it, else the category.
-        kind = told
-    return CallError(kind=kind or "_OTHER", message=told)
+        kind = recorded
+    return CallError(kind=kind or "_OTHER", message=recorded)
 
 
 def _executed(attributes: Mapping[str, Value]) -> Iterator[CallExecuted]:

@@ -103,11 +103,11 @@ class GoogleAdk:
     def _read_log(self, record: LogRecord) -> Iterator[Observation]:
         """Read a log record; the per-message events hold Google's contents where others hold messages."""
         body = values.content(record.body)
-        told = values.as_object(body.value) if isinstance(body, Recorded) else {}
-        if record.event_name not in conventions.MESSAGE_EVENTS or not _is_content(told.get("content")):
+        recorded = values.as_object(body.value) if isinstance(body, Recorded) else {}
+        if record.event_name not in conventions.MESSAGE_EVENTS or not _is_content(recorded.get("content")):
             yield from self._conventions.read_log(record)
             return
-        message = Message(_message(told["content"]), "user")
+        message = Message(_message(recorded["content"]), "user")
         if record.event_name == conventions.CHOICE:
             yield from conventions.written([message], values.as_str(record.attributes.get(conventions.AGENT)))
         else:

@@ -140,18 +140,18 @@ def _tool(span: Span) -> Iterator[Observation]:
         # One span for all calls of a step: the calls themselves are the model's.
         yield from _answers_to_calls(_decoded_messages(output).get("tool_messages"))
         return
-    told = values.result(output)
+    recorded = values.result(output)
     yield CallExecuted(
         name=name,
         call_id=values.identifier(attributes.get(CALL_ID)),
         arguments=values.arguments(attributes.get(TOOL_SPANS[0] + ".input")),
-        result=told,
-        error=call_error(span) or _told_error(told),
+        result=recorded,
+        error=call_error(span) or _told_error(recorded),
     )
 
 
-def _told_error(told: Content) -> CallError | None:
-    opened = values.as_object(told.value) if isinstance(told, Recorded) else {}
+def _told_error(recorded: Content) -> CallError | None:
+    opened = values.as_object(recorded.value) if isinstance(recorded, Recorded) else {}
     message = opened.get("error")
     if len(opened) == 1 and isinstance(message, str):
         return CallError(kind=OTHER_ERROR, message=message)
@@ -224,19 +224,21 @@ def _answers_to_calls(messages: Json) -> Iterator[CallAnswered]:
 
 def _answers(message: JsonObject) -> Iterator[CallAnswered]:
     for part in _parts(message):
-        told = part.get("tool_call_result")
-        if not isinstance(told, dict):
+        recorded = part.get("tool_call_result")
+        if not isinstance(recorded, dict):
             continue
-        origin = as_object(told.get("origin"))
-        call_id, name, said = as_str(origin.get("id")), as_str(origin.get("tool_name")), told.get("result")
+        origin = as_object(recorded.get("origin"))
+        call_id, name, returned = as_str(origin.get("id")), as_str(origin.get("tool_name")), recorded.get("result")
         if call_id is None and name is None:
             continue
-        failed = told.get("error") is True
+        failed = recorded.get("error") is True
         yield CallAnswered(
             call_id=call_id,
             name=name,
-            result=result(said) if isinstance(said, str) else Recorded(said),
-            error=CallError(kind=OTHER_ERROR, message=said if isinstance(said, str) else "") if failed else None,
+            result=result(returned) if isinstance(returned, str) else Recorded(returned),
+            error=CallError(kind=OTHER_ERROR, message=returned if isinstance(returned, str) else "")
+            if failed
+            else None,
         )
 
 
@@ -244,15 +246,15 @@ def _request(call: JsonObject, position: int) -> CallRequested | None:
     name = as_str(call.get("tool_name"))
     if name is None:
         return None
-    told = call.get("arguments")
-    written_arguments: Content = NOT_RECORDED if told is None else arguments(told)
+    recorded = call.get("arguments")
+    written_arguments: Content = NOT_RECORDED if recorded is None else arguments(recorded)
     return CallRequested(position=position, name=name, call_id=as_str(call.get("id")), arguments=written_arguments)
 
 
 def _role(message: JsonObject) -> str:
-    told = as_str(message.get("role", message.get("_role"))) or ""
+    recorded = as_str(message.get("role", message.get("_role"))) or ""
     # An enumeration's member keeps its class's name where it was written as text.
-    role = told.rpartition(".")[2].lower()
+    role = recorded.rpartition(".")[2].lower()
     return role if role in _ROLES else ""
 
 
@@ -264,7 +266,7 @@ def _parts(message: JsonObject) -> Iterator[JsonObject]:
 
 
 def _text(message: JsonObject) -> str:
-    said = message.get("content", message.get("_content"))
-    if isinstance(said, str):
-        return said
+    returned = message.get("content", message.get("_content"))
+    if isinstance(returned, str):
+        return returned
     return "\n".join(text for part in _parts(message) if (text := as_str(part.get("text"))))

@@ -175,10 +175,10 @@ def _decoded(value: Value) -> Json:
 
 def _given(value: Json) -> tuple[list[Json], list[Json]]:
     """Take a generation's input apart: messages, and tools on offer."""
-    told = values.as_object(value)
-    tools = [*values.as_list(told.get("tools")), *values.as_list(told.get("functions"))]
+    recorded = values.as_object(value)
+    tools = [*values.as_list(recorded.get("tools")), *values.as_list(recorded.get("functions"))]
     given: list[Json] = []
-    for item in langchain.batch(told.get("messages", told.get("input", value))) or _text_message(value):
+    for item in langchain.batch(recorded.get("messages", recorded.get("input", value))) or _text_message(value):
         definition = _definition(item)
         if definition is None:
             given.append(item)
@@ -207,8 +207,8 @@ def _output(value: Value) -> Sequence[JsonObject]:
         return [{"role": "assistant", "content": found}]
     if isinstance(found, list):
         return [values.as_object(item) for item in found]
-    told = values.as_object(found)
-    return langchain.generated(told) or ([told] if told else [])
+    recorded = values.as_object(found)
+    return langchain.generated(recorded) or ([recorded] if recorded else [])
 
 
 # --- agents, chains and the rest

@@ -123,9 +123,9 @@ def _tool(span: Span) -> CallExecuted:
 def _arguments(value: Value) -> Content:
     """Read the inputs; what LangChain has only as text is the one member `input`."""
     read = values.arguments(value)
-    told = values.as_object(read.value) if isinstance(read, Recorded) else {}
-    text = told.get("input")
-    if len(told) == 1 and isinstance(text, str) and text.lstrip().startswith("{"):
+    recorded = values.as_object(read.value) if isinstance(read, Recorded) else {}
+    text = recorded.get("input")
+    if len(recorded) == 1 and isinstance(text, str) and text.lstrip().startswith("{"):
         inner = values.arguments(text)
         return inner if isinstance(inner, Recorded) else read
     return read
@@ -134,28 +134,30 @@ def _arguments(value: Value) -> Content:
 def _answer(value: Value) -> Answer:
     """Read the outputs, whose one member is `output`."""
     read = values.content(value)
-    told = values.as_object(read.value) if isinstance(read, Recorded) else {}
-    if len(told) != 1 or "output" not in told or isinstance(told["output"], str):
+    recorded = values.as_object(read.value) if isinstance(read, Recorded) else {}
+    if len(recorded) != 1 or "output" not in recorded or isinstance(recorded["output"], str):
         return tool_answer(value)
-    inner = told["output"]
+    inner = recorded["output"]
     return Answer(result=Recorded(None)) if inner is None else tool_answer(inner)
 
 
 def _error(span: Span) -> CallError | None:
-    told = next((event.attributes for event in span.events if event.name == "exception"), None)
-    if told is None:
+    recorded = next((event.attributes for event in span.events if event.name == "exception"), None)
+    if recorded is None:
         failed = span.status == "error"
         return CallError(kind=OTHER_ERROR, message=span.status_message) if failed else None
     # The event's own type is always `Exception`.
-    text = (values.as_str(told.get("exception.message")) or span.status_message)[:_MAX_ERROR]
+    text = (values.as_str(recorded.get("exception.message")) or span.status_message)[:_MAX_ERROR]
     found = _ERROR.match(text)
     if found is None:
         return CallError(kind=OTHER_ERROR, message=text.partition(_STACK)[0])
     if is_control_flow(found[1]):
         return None
-    said = values.parse_text(found[2])
-    spoken = isinstance(said, Recorded) and isinstance(said.value, str)
-    return CallError(kind=found[1], message=str(said.value) if isinstance(said, Recorded) and spoken else found[2])
+    returned = values.parse_text(found[2])
+    spoken = isinstance(returned, Recorded) and isinstance(returned.value, str)
+    return CallError(
+        kind=found[1], message=str(returned.value) if isinstance(returned, Recorded) and spoken else found[2]
+    )
 
 
 # --- chains and the rest

@@ -221,19 +221,22 @@ def _question(span: Span) -> Iterator[Observation]:
 def _read_call(span: Span) -> _Call:
     """Read the call that the span is."""
     given = _decoded(span.attributes.get(_INPUTS))
-    told = as_object(given)
-    if span.name.startswith(_MANAGER) and (call := _managed(told)):
+    recorded = as_object(given)
+    if span.name.startswith(_MANAGER) and (call := _managed(recorded)):
         return _Call(
             name=as_str(call.get("tool_name")) or span.name,
             call_id=as_str(call.get("tool_call_id")),
             arguments=arguments(call.get("args")),
             answer=tool_answer(span.attributes.get(_OUTPUTS)),
         )
-    if span.name.endswith(_METHODS) and (call := _of_llamaindex(span, told)):
+    if span.name.endswith(_METHODS) and (call := _of_llamaindex(span, recorded)):
         return call
-    if set(told) == {"tool_name", "tool_args"} and told["tool_name"] == span.name:  # CrewAI
+    if set(recorded) == {"tool_name", "tool_args"} and recorded["tool_name"] == span.name:  # CrewAI
         return _Call(
-            name=span.name, call_id=None, arguments=arguments(told["tool_args"]), answer=_in_result(span, wrapped=True)
+            name=span.name,
+            call_id=None,
+            arguments=arguments(recorded["tool_args"]),
+            answer=_in_result(span, wrapped=True),
         )
     named = _first(span, _NAMES)
     return _Call(
@@ -262,9 +265,9 @@ def _first(span: Span, keys: tuple[str, ...]) -> str | None:
     return next((found for key in keys if (found := _text(span.attributes.get(key)))), None)
 
 
-def _managed(told: JsonObject) -> JsonObject:
-    validated = as_object(told.get("validated"))
-    return as_object(told.get("call")) or as_object(validated.get("call"))
+def _managed(recorded: JsonObject) -> JsonObject:
+    validated = as_object(recorded.get("validated"))
+    return as_object(recorded.get("call")) or as_object(validated.get("call"))
 
 
 def _llamaindex_step(span: Span) -> _Call | None:
@@ -280,13 +283,13 @@ def _llamaindex_step(span: Span) -> _Call | None:
     return _Call(name=name, call_id=call_id, arguments=given, answer=_llamaindex_answer(output))
 
 
-def _of_llamaindex(span: Span, told: JsonObject) -> _Call | None:
+def _of_llamaindex(span: Span, recorded: JsonObject) -> _Call | None:
     """Read the tool itself, whose output repeats name and arguments; without one only its step can name it."""
     output = as_object(_decoded(span.attributes.get(_OUTPUTS)))
     is_output = "raw_input" in output
-    if not is_output and not (set(told) == {"kwargs"} and span.status == "error"):
+    if not is_output and not (set(recorded) == {"kwargs"} and span.status == "error"):
         return None
-    given = as_object(output.get("raw_input")).get("kwargs") if is_output else told["kwargs"]
+    given = as_object(output.get("raw_input")).get("kwargs") if is_output else recorded["kwargs"]
     return _Call(
         name=as_str(output.get("tool_name")) or "",
         call_id=None,
@@ -298,21 +301,23 @@ def _of_llamaindex(span: Span, told: JsonObject) -> _Call | None:
 def _llamaindex_answer(output: JsonObject) -> Answer:
     if not output:
         return Answer()
-    said = "\n".join(filter(None, (as_str(as_object(block).get("text")) for block in as_list(output.get("blocks")))))
+    returned = "\n".join(
+        filter(None, (as_str(as_object(block).get("text")) for block in as_list(output.get("blocks"))))
+    )
     if output.get("is_error") is True:
-        return Answer(result=result(said), error=CallError(kind=OTHER_ERROR, message=said))
+        return Answer(result=result(returned), error=CallError(kind=OTHER_ERROR, message=returned))
     raw = output.get("raw_output")
-    value = said if raw is None else raw
+    value = returned if raw is None else raw
     return Answer(result=result(value) if isinstance(value, str) else Recorded(value))
 
 
 def _in_result(span: Span, *, wrapped: bool) -> Answer:
     """Read the result, of two integrations from inside `{"result": ...}`."""
     value = span.attributes.get(_OUTPUTS)
-    told = as_object(_decoded(value)) if wrapped else {}
-    if list(told) != ["result"]:
+    recorded = as_object(_decoded(value)) if wrapped else {}
+    if list(recorded) != ["result"]:
         return tool_answer(value)
-    inner = told["result"]
+    inner = recorded["result"]
     return Answer(result=result(inner) if isinstance(inner, str) else Recorded(inner))
 
 

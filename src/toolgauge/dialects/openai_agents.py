@@ -104,7 +104,7 @@ def _opened(message: JsonObject) -> JsonObject:
     parts = message.get("parts")
     if not isinstance(parts, list):
         return message
-    return {**message, "parts": [part for told in parts for part in _parts(told)]}
+    return {**message, "parts": [part for recorded in parts for part in _parts(recorded)]}
 
 
 def _parts(part: Json) -> Iterator[Json]:
@@ -121,8 +121,8 @@ def _parts(part: Json) -> Iterator[Json]:
         yield {**found, "type": "tool_call"}
     elif "role" in found and isinstance(found.get("tool_calls"), list):
         # The message of the chat completions interface.
-        if isinstance(said := found.get("content"), str):
-            yield {"type": "text", "content": said}
+        if isinstance(returned := found.get("content"), str):
+            yield {"type": "text", "content": returned}
         yield from ({**values.as_object(call), "type": "function"} for call in values.as_list(found["tool_calls"]))
     else:
         yield part

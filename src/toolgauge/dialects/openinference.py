@@ -202,15 +202,15 @@ def _handoff(span: Span) -> Iterator[Observation]:
 def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation]:
     agent = agent_name(metadata) if source == "langchain" else None
     messages = read_messages(span.attributes)
-    told = span.attributes.get(OUTPUT)
+    recorded = span.attributes.get(OUTPUT)
     if openinference_messages.is_shared_by_agent(span, source):
         yield from openinference_messages.requested_in_run(messages, span.attributes)
-    elif source == "google_genai" and (made := list(made_by_itself(told))):
+    elif source == "google_genai" and (made := list(made_by_itself(recorded))):
         yield from made
     else:
         yield ModelCall(agent=agent)
         found = requests(messages.output)
-        found = with_raw_output(found, told) if source == "langchain" else with_response(found, told)
+        found = with_raw_output(found, recorded) if source == "langchain" else with_response(found, recorded)
         yield from observed(found, agent)
     yield from answers(messages.input)
     yield from texts(messages)

@@ -125,12 +125,12 @@ def _executed(span: Span) -> CallExecuted | None:
     value = _first(attributes, RESULTS)
     if not span.scope.name.startswith(_LANGCHAIN_SCOPES):
         return replace(call, result=values.result(value))
-    told = tool_answer(value)
+    recorded = tool_answer(value)
     return replace(
         call,
-        call_id=told.call_id or _without_run_id(call, told.result),
-        result=told.result,
-        error=call.error or told.error,
+        call_id=recorded.call_id or _without_run_id(call, recorded.result),
+        result=recorded.result,
+        error=call.error or recorded.error,
     )
 
 
@@ -151,8 +151,8 @@ def _without_run_id(call: CallExecuted, result: Content) -> str | None:
 
     Without any content the result cannot tell, and the id is the call's own unless the call failed.
     """
-    told = call.error is not None or result != NOT_RECORDED
-    return None if told and call.call_id is not None and _UUID.fullmatch(call.call_id) else call.call_id
+    recorded = call.error is not None or result != NOT_RECORDED
+    return None if recorded and call.call_id is not None and _UUID.fullmatch(call.call_id) else call.call_id
 
 
 # -- model calls
@@ -181,13 +181,13 @@ def _named_calls(attributes: Mapping[str, Value]) -> Iterator[CallRequested]:
         return
     called = named.split(_LIST)
     found = ids.split(_LIST) if isinstance(ids, str) else []
-    told = attributes.get(conventions.ARGUMENTS) if len(called) == 1 else None
+    recorded = attributes.get(conventions.ARGUMENTS) if len(called) == 1 else None
     for position, name in enumerate(called):
         yield CallRequested(
             position=position,
             name=name,
             call_id=found[position] if len(found) == len(called) and found[position] else None,
-            arguments=values.arguments(told),
+            arguments=values.arguments(recorded),
         )
 
 
@@ -234,7 +234,7 @@ def _fields(message: Json) -> JsonObject:
 
 
 def _answer(message: JsonObject) -> Iterator[CallAnswered]:
-    told = message_answer(message)
+    recorded = message_answer(message)
     name = values.as_str(message.get("name"))
-    if told.call_id is not None or name is not None:
-        yield CallAnswered(call_id=told.call_id, name=name, result=told.result, error=told.error)
+    if recorded.call_id is not None or name is not None:
+        yield CallAnswered(call_id=recorded.call_id, name=name, result=recorded.result, error=recorded.error)

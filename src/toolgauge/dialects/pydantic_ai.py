@@ -92,22 +92,22 @@ class PydanticAI:
             return
         agent = values.as_str(attributes.get(conventions.AGENT))
         read = values.content(attributes.get(_EVENTS))
-        for told in values.as_list(read.value)[-_MAX_EVENTS:] if isinstance(read, Recorded) else []:
-            event = values.as_object(told)
+        for recorded in values.as_list(read.value)[-_MAX_EVENTS:] if isinstance(read, Recorded) else []:
+            event = values.as_object(recorded)
             name = values.as_str(event.get("event.name")) or ""
             yield from map(_with_refusal, conventions.message_event(name, event, agent))
 
 
-def _with_refusal(said: Observation) -> Observation:
-    return replace(said, error=_refused(said)) if isinstance(said, CallAnswered) else said
+def _with_refusal(returned: Observation) -> Observation:
+    return replace(returned, error=_refused(returned)) if isinstance(returned, CallAnswered) else returned
 
 
 def _refused(answer: CallAnswered) -> CallError | None:
     """Read the failure that the model was told to repair: the span of the tool says nothing of it."""
-    said = answer.result.value if isinstance(answer.result, Recorded) else None
-    if answer.error is not None or not isinstance(said, str) or not said.endswith(_REPAIR):
+    returned = answer.result.value if isinstance(answer.result, Recorded) else None
+    if answer.error is not None or not isinstance(returned, str) or not returned.endswith(_REPAIR):
         return answer.error
-    return CallError(kind=_INVALID if _VALIDATED.match(said) else _OTHER, message=said)
+    return CallError(kind=_INVALID if _VALIDATED.match(returned) else _OTHER, message=returned)
 
 
 def _executed(span: Span) -> Iterator[Observation]:

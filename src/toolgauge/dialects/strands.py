@@ -85,10 +85,10 @@ class Strands:
     def _agent_run(self, span: Span) -> Iterator[Observation]:
         yield AgentRun(agent=values.as_str(span.attributes.get(conventions.AGENT)))
         yield from self._offered(span.attributes)
-        for said in _said(span, None):
+        for returned in _said(span, None):
             # Calls and answers among an agent's messages repeat what its model calls say.
-            if isinstance(said, MessageSeen):
-                yield said
+            if isinstance(returned, MessageSeen):
+                yield returned
 
     def _model_call(self, span: Span) -> Iterator[Observation]:
         agent = values.as_str(span.attributes.get(conventions.AGENT))
@@ -103,8 +103,8 @@ class Strands:
                 yield ToolsOffered(tools=tuple(map(_unwrapped, offer.tools)))
             return
         read = values.content(attributes.get(_AGENT_TOOLS))
-        told = values.as_list(read.value) if isinstance(read, Recorded) else []
-        offered = tuple(ToolDefinition(name=name) for name in told if isinstance(name, str) and name)
+        recorded = values.as_list(read.value) if isinstance(read, Recorded) else []
+        offered = tuple(ToolDefinition(name=name) for name in recorded if isinstance(name, str) and name)
         if offered:
             yield ToolsOffered(tools=offered)
 
@@ -127,8 +127,8 @@ def _said(span: Span, agent: str | None) -> Iterator[Observation]:
         _gather(event, received, written)
         if event.name == conventions.DETAILS:
             yield from conventions.system(event.attributes.get(conventions.SYSTEM))
-    for said in conventions.received(received):
-        yield replace(said, result=opened(said.result)) if isinstance(said, CallAnswered) else said
+    for returned in conventions.received(received):
+        yield replace(returned, result=opened(returned.result)) if isinstance(returned, CallAnswered) else returned
     yield from conventions.written(written, agent)
 
 
@@ -168,8 +168,8 @@ def _arguments(event: SpanEvent) -> Content:
     if event.name == conventions.TOOL_MESSAGE:
         return values.arguments(event.attributes.get("content"))
     if event.name == conventions.DETAILS:
-        for told in read_messages(event.attributes.get(conventions.INPUT), "tool"):
-            for call in told.calls():
+        for recorded in read_messages(event.attributes.get(conventions.INPUT), "tool"):
+            for call in recorded.calls():
                 return call.arguments
     return NOT_RECORDED
 
@@ -178,8 +178,8 @@ def _result(event: SpanEvent) -> Content:
     if event.name == conventions.CHOICE:
         return opened(values.content(event.attributes.get("message")))
     if event.name == conventions.DETAILS:
-        for told in read_messages(event.attributes.get(conventions.OUTPUT), "tool"):
-            for answer in told.answers():
+        for recorded in read_messages(event.attributes.get(conventions.OUTPUT), "tool"):
+            for answer in recorded.answers():
                 return opened(answer.result)
     return NOT_RECORDED
 
@@ -188,5 +188,5 @@ def _error(span: Span, result: Content) -> CallError | None:
     """Read the failure of a tool that told it in its answer; the span then went well."""
     if span.attributes.get(_STATUS) != "error":
         return None
-    said = result.value if isinstance(result, Recorded) else None
-    return CallError(kind="_OTHER", message=said if isinstance(said, str) else "")
+    returned = result.value if isinstance(result, Recorded) else None
+    return CallError(kind="_OTHER", message=returned if isinstance(returned, str) else "")

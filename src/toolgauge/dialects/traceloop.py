@@ -366,7 +366,7 @@ def _told(messages: list[JsonObject]) -> Iterator[Observation]:
 
 
 def _answer(message: JsonObject) -> Iterator[CallAnswered]:
-    told = message_answer(message)
+    recorded = message_answer(message)
     name = values.as_str(message.get("name"))
-    if told.call_id is not None or name is not None:
-        yield CallAnswered(call_id=told.call_id, name=name, result=told.result, error=told.error)
+    if recorded.call_id is not None or name is not None:
+        yield CallAnswered(call_id=recorded.call_id, name=name, result=recorded.result, error=recorded.error)

@@ -119,8 +119,10 @@ class Vercel:
 
 def _operation(span: Span) -> str:
     attributes = span.attributes
-    told = values.as_str(attributes.get(_OPERATION)) or values.as_str(attributes.get(_NAME_AND_FUNCTION)) or span.name
-    return told.partition(" ")[0]
+    recorded = (
+        values.as_str(attributes.get(_OPERATION)) or values.as_str(attributes.get(_NAME_AND_FUNCTION)) or span.name
+    )
+    return recorded.partition(" ")[0]
 
 
 def _conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:
@@ -195,13 +197,13 @@ def _received(value: Value) -> Iterator[Observation]:
 def _prompt(value: Value) -> Iterator[Observation]:
     """Read the prompt of a run: an object with `system`, and `prompt` or `messages`."""
     read = values.content(value)
-    told = values.as_object(read.value) if isinstance(read, Recorded) else {}
-    yield from conventions.system(values.as_str(told.get("system")))
-    asked = told.get("prompt")
+    recorded = values.as_object(read.value) if isinstance(read, Recorded) else {}
+    yield from conventions.system(values.as_str(recorded.get("system")))
+    asked = recorded.get("prompt")
     if isinstance(asked, str):
         yield from _newest_user_text([{"role": "user", "content": asked}])
         return
-    messages = values.as_list(told.get("messages")) or values.as_list(asked)
+    messages = values.as_list(recorded.get("messages")) or values.as_list(asked)
     yield from _newest_user_text([values.as_object(message) for message in messages[-_MAX_MESSAGES:]])
 
 

@@ -102,10 +102,10 @@ def call_error(span: Span) -> CallError | None:
     exception = _exception(span) if span.events else None
     if span.status != "error" and error_type is None and exception is None:
         return None
-    told: Mapping[str, Value] = exception if exception is not None else {}
+    recorded: Mapping[str, Value] = exception if exception is not None else {}
     return CallError(
-        kind=error_type or values.as_str(told.get("exception.type")) or "_OTHER",
-        message=span.status_message or values.as_str(told.get("exception.message")) or "",
+        kind=error_type or values.as_str(recorded.get("exception.type")) or "_OTHER",
+        message=span.status_message or values.as_str(recorded.get("exception.message")) or "",
     )
 
 
@@ -166,10 +166,10 @@ class InstructionsReader:
 
 def received(messages: list[Message]) -> list[Observation]:
     """Read a model's input: instructions, the newest user text, and answers to calls; nothing else of the history."""
-    return [*told_before(messages), *newest_user_text(messages)]
+    return [*instructions_and_answers(messages), *newest_user_text(messages)]
 
 
-def told_before(messages: list[Message]) -> list[Observation]:
+def instructions_and_answers(messages: list[Message]) -> list[Observation]:
     """Read the instructions and the answers to calls, message by message."""
     seen: list[Observation] = []
     for message in messages:
@@ -234,7 +234,7 @@ def message_event(name: str, body: Value, agent: str | None) -> Iterable[Observa
         choice = index if isinstance(index, int) and 0 < index < _POSITIONS_A_CHOICE else 0
         return written(read_messages(message, "assistant"), agent, choice * _POSITIONS_A_CHOICE)
     if name == TOOL_MESSAGE:
-        return [answer for told in read_messages(message, "tool") for answer in told.answers()]
+        return [answer for recorded in read_messages(message, "tool") for answer in recorded.answers()]
     if name == SYSTEM_MESSAGE:
         return system(message.get("content"))
     if name == USER_MESSAGE:

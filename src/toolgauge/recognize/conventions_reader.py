@@ -66,9 +66,9 @@ class ConventionsReader:
 
     def read(self, record: Record) -> list[Observation]:
         """Read one span or log record."""
-        told = conventions.conversation(record.attributes)
-        whose = told[0].conversation_id if told else _trace(record)
-        seen: list[Observation] = [*told]
+        recorded = conventions.conversation(record.attributes)
+        whose = recorded[0].conversation_id if recorded else _trace(record)
+        seen: list[Observation] = [*recorded]
         seen += self._log(record, whose) if isinstance(record, LogRecord) else self._span(record, whose)
         return seen
 
@@ -187,7 +187,7 @@ class _Known(Struct, frozen=True):
 
     begun: str
     count: int
-    told: list[Observation]
+    recorded: list[Observation]
     user: list[MessageSeen]
     kept: int
 
@@ -215,7 +215,7 @@ class HistoryReader:
     def received(self, value: Value, owner: Owner) -> list[Observation]:
         """Read what `content.received` reads."""
         known = self._read(value, owner) if isinstance(value, str) and len(value) >= _SHORTEST else None
-        return conventions.received(read_messages(value, "user")) if known is None else [*known.told, *known.user]
+        return conventions.received(read_messages(value, "user")) if known is None else [*known.recorded, *known.user]
 
     def _read(self, value: str, owner: Owner) -> _Known | None:
         if owner[0] is None or values.is_too_large(value):
@@ -236,13 +236,13 @@ class HistoryReader:
     def _remember(self, owner: Owner, text: str, before: _Known, items: list[Json]) -> _Known:
         """Read the messages `items`, with which the text ends, after what came before; keep all if there is room."""
         messages = messages_of(items, "user")
-        told = conventions.told_before(messages)
+        recorded = conventions.instructions_and_answers(messages)
         known = _Known(
             text[:-1].rstrip(_JSON_SPACES),
             before.count + len(items),
-            [*before.told, *told] if told else before.told,
+            [*before.recorded, *recorded] if recorded else before.recorded,
             conventions.newest_user_text(messages) or before.user,
-            before.kept + _texts(text[len(before.begun) :]) + _kept(told),
+            before.kept + _texts(text[len(before.begun) :]) + _kept(recorded),
         )
         self._forget(owner)
         size = _size(owner, known)
@@ -269,10 +269,10 @@ def _texts(new: str) -> int:
     return new.__sizeof__() * (_WIDEST if "\\u" in new else 1)
 
 
-def _kept(told: list[Observation]) -> int:
+def _kept(recorded: list[Observation]) -> int:
     """Tell what all but texts takes."""
-    size = len(told) * _OBSERVATION_BYTES
-    for seen in told:
+    size = len(recorded) * _OBSERVATION_BYTES
+    for seen in recorded:
         if type(seen) is CallAnswered and type(seen.result) is Recorded:
             level = [seen.result.value]
             while level:

@@ -115,12 +115,12 @@ def message_fields(message: Json) -> JsonObject:
 
 def message_answer(data: JsonObject) -> Answer:
     """Read the fields of a tool message."""
-    said = data.get("content")
+    returned = data.get("content")
     failed = data.get("status") == "error"
     return Answer(
-        result=result(said) if isinstance(said, (str, list, dict)) else Recorded(said),
+        result=result(returned) if isinstance(returned, (str, list, dict)) else Recorded(returned),
         call_id=as_str(data.get("tool_call_id")),
-        error=CallError(kind=OTHER_ERROR, message=said if isinstance(said, str) else "") if failed else None,
+        error=CallError(kind=OTHER_ERROR, message=returned if isinstance(returned, str) else "") if failed else None,
     )
 
 
@@ -132,8 +132,8 @@ def repr_answer(text: str) -> Answer:
     found = _MESSAGE_REPR.fullmatch(text.strip())
     if found is None:
         return Answer(result=result(text))
-    said = parse_text(found["content"])
-    value: Json = said.value if isinstance(said, Recorded) else found["content"]
+    returned = parse_text(found["content"])
+    value: Json = returned.value if isinstance(returned, Recorded) else found["content"]
     call_id = _CALL_ID.search(found["rest"])
     failed = _STATUS_ERROR.search(found["rest"])
     return Answer(
@@ -159,8 +159,8 @@ def node_answers(given: Value, output: Value) -> Iterator[CallAnswered]:
     called = parse_text(given)
     if not _are_calls(called.value if isinstance(called, Recorded) else None):
         return
-    said = content(output)
-    for message in _messages(said.value) if isinstance(said, Recorded) else []:
+    returned = content(output)
+    for message in _messages(returned.value) if isinstance(returned, Recorded) else []:
         data = message_fields(message)
         if "tool_call_id" in data:
             answer = message_answer(data)
@@ -175,8 +175,8 @@ def _are_calls(given: Json) -> bool:
     return all(as_object(call).get("type") == "tool_call" for call in calls)
 
 
-def _messages(said: Json) -> list[Json]:
-    opened = as_object(said)
+def _messages(returned: Json) -> list[Json]:
+    opened = as_object(returned)
     output = opened.get("output")
     return as_list(opened.get("messages")) or as_list(as_object(output).get("messages")) or as_list(output)
 
@@ -349,6 +349,6 @@ def as_requested(call: CallExecuted) -> CallExecuted:
     requested = as_str(given.get(_REQUESTED))
     if requested is None or given.keys() != _ARGUMENTS:
         return call
-    said = call.result.value if isinstance(call.result, Recorded) else None
-    error = call.error or CallError(kind=OTHER_ERROR, message=said if isinstance(said, str) else "")
+    returned = call.result.value if isinstance(call.result, Recorded) else None
+    error = call.error or CallError(kind=OTHER_ERROR, message=returned if isinstance(returned, str) else "")
     return replace(call, name=requested, arguments=NOT_RECORDED, error=error)

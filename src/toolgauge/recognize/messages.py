@@ -263,8 +263,8 @@ def _body(source: JsonObject, inner: Json) -> Json:
 
 
 def _answer(part: JsonObject) -> CallAnswered:
-    told = _first_present(part, _RESULTS)
-    result = _result(told[0]) if told is not None else NOT_RECORDED
+    recorded = _first_present(part, _RESULTS)
+    result = _result(recorded[0]) if recorded is not None else NOT_RECORDED
     name = _first_text(part, _NAMES)
     return CallAnswered(call_id=_call_id(part), name=name, result=result, error=_failure(part, result))
 
@@ -273,8 +273,8 @@ def _failure(source: JsonObject, result: Content) -> CallError | None:
     """Read a producer's own sign that the call failed; what a tool returned is not searched for one."""
     if source.get("status") != "error" and source.get("is_error") is not True and source.get("isError") is not True:
         return None
-    said = result.value if isinstance(result, Recorded) else None
-    return CallError(kind="_OTHER", message=said if isinstance(said, str) else "")
+    returned = result.value if isinstance(result, Recorded) else None
+    return CallError(kind="_OTHER", message=returned if isinstance(returned, str) else "")
 
 
 def _arguments(value: Json) -> Content:

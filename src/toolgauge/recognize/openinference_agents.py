@@ -216,13 +216,13 @@ def _haystack_call(part: JsonObject, *, position: int, output: int) -> Iterator[
 
 def _haystack_answer(part: JsonObject) -> Iterator[CallAnswered]:
     origin = as_object(part.get("origin"))
-    said = part.get("result")
+    returned = part.get("result")
     failed = part.get("error") is True
     yield CallAnswered(
         call_id=as_str(origin.get("id")),
         name=as_str(origin.get("tool_name")),
-        result=result(said) if isinstance(said, str) else Recorded(said),
-        error=CallError(kind=OTHER_ERROR, message=said if isinstance(said, str) else "") if failed else None,
+        result=result(returned) if isinstance(returned, str) else Recorded(returned),
+        error=CallError(kind=OTHER_ERROR, message=returned if isinstance(returned, str) else "") if failed else None,
     )
 
 
@@ -231,9 +231,9 @@ def _haystack_answer(part: JsonObject) -> Iterator[CallAnswered]:
 
 def called_name(title: str, description: Value) -> str:
     """Return the name by which a model calls the tool that a span shows by its title."""
-    told = _DESCRIBED_NAME.match(description) if isinstance(description, str) else None
-    if told is not None:
-        return told[1]
+    recorded = _DESCRIBED_NAME.match(description) if isinstance(description, str) else None
+    if recorded is not None:
+        return recorded[1]
     return model_name(title) if " " in title else title
 
 

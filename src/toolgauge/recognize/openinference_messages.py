@@ -179,8 +179,8 @@ def with_raw_output(found: list[Request], raw: Value) -> list[Request]:
         invalid.extend(as_object(call) for call in as_list(message.get("invalid_tool_calls")))
     rejected = [_rejected(call) for call in invalid if as_str(call.get("name"))]
     # Old releases show a call that could not be parsed among the others, without its id.
-    told = [request for request in found if not any(_is_same(request, other) for other in rejected)]
-    return _with_ids(told, valid) + rejected
+    recorded = [request for request in found if not any(_is_same(request, other) for other in rejected)]
+    return _with_ids(recorded, valid) + rejected
 
 
 def _is_same(request: Request, rejected: Request) -> bool:
@@ -246,10 +246,10 @@ def answers(messages: list[Message]) -> Iterator[CallAnswered]:
 
 
 def _is_unnamed_answer(message: Message) -> bool:
-    told = message.fields.get("tool_call_id") or message.fields.get("name") or message.functions
+    recorded = message.fields.get("tool_call_id") or message.fields.get("name") or message.functions
     return (
         message.role in ("tool", "function")
-        and not told
+        and not recorded
         and not any("message.tool_call_id" in part for part in message.contents.values())
     )
 
@@ -266,16 +266,16 @@ def _part_answers(message: Message) -> Iterator[CallAnswered]:
 def _function_answer(value: Value) -> Iterator[CallAnswered]:
     """Read autogen's answer: JSON of name, content, call_id, is_error."""
     read = content(value)
-    told = as_object(read.value) if isinstance(read, Recorded) else {}
-    if "call_id" not in told and "name" not in told:
+    recorded = as_object(read.value) if isinstance(read, Recorded) else {}
+    if "call_id" not in recorded and "name" not in recorded:
         return
-    said = told.get("content")
-    failed = told.get("is_error") is True
+    returned = recorded.get("content")
+    failed = recorded.get("is_error") is True
     yield CallAnswered(
-        call_id=as_str(told.get("call_id")),
-        name=as_str(told.get("name")),
-        result=result(said) if isinstance(said, str) else Recorded(said),
-        error=CallError(kind=OTHER_ERROR, message=said if isinstance(said, str) else "") if failed else None,
+        call_id=as_str(recorded.get("call_id")),
+        name=as_str(recorded.get("name")),
+        result=result(returned) if isinstance(returned, str) else Recorded(returned),
+        error=CallError(kind=OTHER_ERROR, message=returned if isinstance(returned, str) else "") if failed else None,
     )
 
 
@@ -328,14 +328,14 @@ def with_response(found: list[Request], raw: Value) -> list[Request]:
     if not any(mark in raw for mark in _MARKS):
         return found
     read = parse_text(raw)
-    told = list(_response_calls(as_object(read.value))) if isinstance(read, Recorded) else []
+    recorded = list(_response_calls(as_object(read.value))) if isinstance(read, Recorded) else []
     if not found:
-        return told
-    if [request.name for request in found] != [request.name for request in told]:
+        return recorded
+    if [request.name for request in found] != [request.name for request in recorded]:
         return found
     return [
         Request(name=request.name, call_id=request.call_id or other.call_id, arguments=request.arguments)
-        for request, other in zip(found, told, strict=True)
+        for request, other in zip(found, recorded, strict=True)
     ]
 
 
@@ -353,8 +353,8 @@ def _response_calls(response: JsonObject) -> Iterator[Request]:
 
 def _response_request(name: Json, call_id: Json, given: Json) -> Iterator[Request]:
     if isinstance(name, str) and name:
-        told = Recorded({}) if given is None or given == "" else arguments(given)
-        yield Request(name=name, call_id=as_str(call_id), arguments=told)
+        recorded = Recorded({}) if given is None or given == "" else arguments(given)
+        yield Request(name=name, call_id=as_str(call_id), arguments=recorded)
 
 
 # Reads the model span that Google's ADK shares with the agent's run.
@@ -403,6 +403,6 @@ def _last_output(attributes: Mapping[str, Value]) -> list[Request]:
         name = as_str(call.get("name"))
         if name is not None:
             given = call.get("args")
-            told = Recorded({}) if given is None else arguments(given)
-            found.append(Request(name=name, call_id=as_str(call.get("id")), arguments=told))
+            recorded = Recorded({}) if given is None else arguments(given)
+            found.append(Request(name=name, call_id=as_str(call.get("id")), arguments=recorded))
     return found

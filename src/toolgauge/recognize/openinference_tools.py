@@ -157,13 +157,13 @@ def _llama_index_answer(value: Value) -> Answer:
         return _plain_answer(value)
     if "raw_output" in opened:
         raw = opened["raw_output"]
-        told = result(raw) if isinstance(raw, str) else Recorded(raw)
+        recorded = result(raw) if isinstance(raw, str) else Recorded(raw)
     else:
-        told = result(as_str(opened.get("content")) or _blocks_text(opened.get("blocks")))
+        recorded = result(as_str(opened.get("content")) or _blocks_text(opened.get("blocks")))
     if opened.get("is_error") is not True:
-        return Answer(result=told)
-    message = as_str(opened.get("content")) or _blocks_text(opened.get("blocks")) or _shown(told)
-    return Answer(result=told, error=CallError(kind=OTHER_ERROR, message=message))
+        return Answer(result=recorded)
+    message = as_str(opened.get("content")) or _blocks_text(opened.get("blocks")) or _shown(recorded)
+    return Answer(result=recorded, error=CallError(kind=OTHER_ERROR, message=message))
 
 
 def _blocks_text(blocks: Json) -> str | None:
@@ -171,16 +171,16 @@ def _blocks_text(blocks: Json) -> str | None:
     return "\n".join(text for text in texts if text) or None
 
 
-def _shown(told: Content) -> str:
-    return told.value if isinstance(told, Recorded) and isinstance(told.value, str) else ""
+def _shown(recorded: Content) -> str:
+    return recorded.value if isinstance(recorded, Recorded) and isinstance(recorded.value, str) else ""
 
 
 def _autogen_answer(value: Value) -> Answer:
     """Read the text that the model got; a failed call shows only there, behind status OK."""
-    told = result(value)
+    recorded = result(value)
     if isinstance(value, str) and value.startswith("Error:"):
-        return Answer(result=told, error=CallError(kind=OTHER_ERROR, message=value))
-    return Answer(result=told)
+        return Answer(result=recorded, error=CallError(kind=OTHER_ERROR, message=value))
+    return Answer(result=recorded)
 
 
 def _google_adk_answer(value: Value) -> Answer:
@@ -191,8 +191,10 @@ def _google_adk_answer(value: Value) -> Answer:
     if not isinstance(response, dict) or "name" not in opened:
         return _plain_answer(value)
     # The framework wraps whatever is not an object.
-    told = response["result"] if list(response) == ["result"] else response
-    return Answer(result=result(told) if isinstance(told, str) else Recorded(told), call_id=as_str(opened.get("id")))
+    recorded = response["result"] if list(response) == ["result"] else response
+    return Answer(
+        result=result(recorded) if isinstance(recorded, str) else Recorded(recorded), call_id=as_str(opened.get("id"))
+    )
 
 
 _ANSWERS: Mapping[str, Callable[[Value], Answer]] = {
@@ -223,8 +225,8 @@ def made_by_itself(raw: Value) -> Iterator[CallRequested | CallAnswered]:
             if name := as_str(call.get("name")):
                 yield _request(call, name, position=position, output=output)
                 position += 1
-            elif told := as_object(part.get("function_response")):
-                yield _answer(told)
+            elif recorded := as_object(part.get("function_response")):
+                yield _answer(recorded)
 
 
 def _since_user(history: list[Json]) -> list[Json]:
@@ -249,15 +251,15 @@ def _request(call: JsonObject, name: str, *, position: int, output: int) -> Call
     )
 
 
-def _answer(told: JsonObject) -> CallAnswered:
-    response = as_object(told.get("response"))
+def _answer(recorded: JsonObject) -> CallAnswered:
+    response = as_object(recorded.get("response"))
     # The SDK wraps whatever a function returns, and what it raises.
-    said = response["result"] if list(response) == ["result"] else response
+    returned = response["result"] if list(response) == ["result"] else response
     failed = response["error"] if list(response) == ["error"] else None
     return CallAnswered(
-        call_id=as_str(told.get("id")),
-        name=as_str(told.get("name")),
-        result=result(said) if isinstance(said, str) else Recorded(said),
+        call_id=as_str(recorded.get("id")),
+        name=as_str(recorded.get("name")),
+        result=result(returned) if isinstance(returned, str) else Recorded(returned),
         error=CallError(kind=OTHER_ERROR, message=failed) if isinstance(failed, str) else None,
     )
 
@@ -293,16 +295,16 @@ class DefinitionReader:
 
     def _from_fields(self, fields: Mapping[str, Value]) -> Iterator[ToolDefinition]:
         written = fields.get("json_schema")
-        told = self._from_text(written, _definitions)
+        recorded = self._from_text(written, _definitions)
         name = fields.get("name")
         if not isinstance(name, str) or not name:
-            yield from told
+            yield from recorded
             return
         described = fields.get("description")
         description = described if isinstance(described, str) else None
-        if told:
+        if recorded:
             yield ToolDefinition(
-                name=name, description=description or told[0].description, parameters=told[0].parameters
+                name=name, description=description or recorded[0].description, parameters=recorded[0].parameters
             )
             return
         bare = as_object(_decoded(written))
@@ -333,8 +335,8 @@ def _flattened(attributes: Mapping[str, Value]) -> list[dict[str, Value]]:
     return [grouped[index] for index in sorted(grouped)]
 
 
-def _invoked(told: Json) -> Iterator[ToolDefinition]:
-    request = as_object(told)
+def _invoked(recorded: Json) -> Iterator[ToolDefinition]:
+    request = as_object(recorded)
     # Portkey keeps what its signature does not name apart.
     for source in (request, as_object(request.get("kwargs"))):
         for key in ("tools", "functions"):

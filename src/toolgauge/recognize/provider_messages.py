@@ -14,12 +14,12 @@ _CONVERSATION_KEYS = ("messages", "input", "contents", "prompt", "prompts")
 
 def given(inputs: Json) -> list[Json]:
     """Return the messages of a request."""
-    told = as_object(inputs)
-    found = next((told[key] for key in _CONVERSATION_KEYS if told.get(key) is not None), inputs)
+    recorded = as_object(inputs)
+    found = next((recorded[key] for key in _CONVERSATION_KEYS if recorded.get(key) is not None), inputs)
     if isinstance(found, str):
         return [{"role": "user", "content": found}]
     messages = [_message(item) for item in batch(found)]
-    instructions = as_str(told.get("system")) or as_str(told.get("instructions"))
+    instructions = as_str(recorded.get("system")) or as_str(recorded.get("instructions"))
     return [{"role": "system", "content": instructions}, *messages] if instructions else [*messages]
 
 
@@ -29,20 +29,20 @@ def written(outputs: Json) -> list[JsonObject]:
         return [{"role": "assistant", "content": outputs}]
     if isinstance(outputs, list):
         return [_message(item) for item in outputs]
-    told = as_object(outputs)
-    choices = as_list(told.get("choices")) or as_list(told.get("candidates"))
+    recorded = as_object(outputs)
+    choices = as_list(recorded.get("choices")) or as_list(recorded.get("candidates"))
     if choices:
         first = as_object(choices[0])
         return [_message(first.get("message", first.get("content")))]
-    inner = as_object(told.get("message"))
+    inner = as_object(recorded.get("message"))
     if "blocks" in inner:
         return [_message(inner)]
-    output = told.get("output")
+    output = recorded.get("output")
     if isinstance(output, dict):
         return written(output)
     if isinstance(output, list):
         return [_message(item) for item in output]
-    return generated(told) or ([_message(told)] if told else [])
+    return generated(recorded) or ([_message(recorded)] if recorded else [])
 
 
 def _message(item: Json) -> JsonObject:

@@ -45,9 +45,13 @@ def _part(block: JsonObject) -> JsonObject:
         call: JsonObject = {"type": "tool_call", "id": use.get("toolUseId"), "name": use.get("name")}
         return {**call, "arguments": use["input"]} if "input" in use else call
     if "toolResult" in block:
-        told = values.as_object(block["toolResult"])
-        answer: JsonObject = {"type": "tool_call_response", "id": told.get("toolUseId"), "status": told.get("status")}
-        result = opened(Recorded(told["content"])) if "content" in told else None
+        recorded = values.as_object(block["toolResult"])
+        answer: JsonObject = {
+            "type": "tool_call_response",
+            "id": recorded.get("toolUseId"),
+            "status": recorded.get("status"),
+        }
+        result = opened(Recorded(recorded["content"])) if "content" in recorded else None
         return {**answer, "response": result.value} if isinstance(result, Recorded) else answer
     text = block.get("text")
     return {"type": "text", "content": text} if isinstance(text, str) else {"type": "block"}

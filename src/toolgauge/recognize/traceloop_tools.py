@@ -37,14 +37,14 @@ def executed(span: Span, integration: str) -> CallExecuted | None:
     if not name:
         return None
     arguments, call_id = _arguments(_first(attributes, conventions.ARGUMENTS, ENTITY_INPUT), integration)
-    told = _RESULTS.get(integration, _plain)(_first(attributes, conventions.RESULT, ENTITY_OUTPUT))
+    recorded = _RESULTS.get(integration, _plain)(_first(attributes, conventions.RESULT, ENTITY_OUTPUT))
     agent = _first(attributes, conventions.AGENT, LANGCHAIN_AGENT)
     return CallExecuted(
         name=name,
-        call_id=conventions.call_id(attributes) or call_id or told.call_id,
+        call_id=conventions.call_id(attributes) or call_id or recorded.call_id,
         arguments=arguments,
-        result=told.result,
-        error=_error(span) or told.error,
+        result=recorded.result,
+        error=_error(span) or recorded.error,
         agent=values.as_str(agent),
         protocol="mcp" if integration == "mcp" else None,
     )
@@ -131,10 +131,10 @@ def _mcp_result(value: Value) -> Answer:
     opened = values.as_object(read.value) if isinstance(read, Recorded) else {}
     if "result" not in opened or not opened.keys() <= {"result", "is_error"}:
         return _plain(value)
-    said = opened["result"]
-    message = said if isinstance(said, str) else ""
+    returned = opened["result"]
+    message = returned if isinstance(returned, str) else ""
     error = CallError(kind=OTHER_ERROR, message=message) if opened.get("is_error") is True else None
-    return Answer(result=values.result(said) if said is not None else NOT_RECORDED, error=error)
+    return Answer(result=values.result(returned) if returned is not None else NOT_RECORDED, error=error)
 
 
 _RESULTS: Mapping[str, Callable[[Value], Answer]] = {"langchain": _langchain_result, "mcp": _mcp_result}
@@ -151,16 +151,16 @@ def llamaindex_call(span: Span) -> CallExecuted | None:
     named = values.as_str(attributes.get(TOOL_NAME))
     output = _object(attributes, ENTITY_OUTPUT) if named or _may_be_tool(attributes.get(ENTITY_OUTPUT)) else {}
     inner = values.as_object(output.get("tool_output"))
-    told = inner or output
+    recorded = inner or output
     name = named or values.as_str(output.get("tool_name"))
     if name is None or not (named or inner or "raw_input" in output):
         return None
     return CallExecuted(
         name=name,
         call_id=values.as_str(output.get("tool_id")),
-        arguments=_llamaindex_arguments(attributes, output, told),
-        result=_llamaindex_result(told),
-        error=conventions.call_error(span) or _llamaindex_error(told),
+        arguments=_llamaindex_arguments(attributes, output, recorded),
+        result=_llamaindex_result(recorded),
+        error=conventions.call_error(span) or _llamaindex_error(recorded),
     )
 
 
@@ -173,29 +173,29 @@ def _object(attributes: Mapping[str, Value], key: str) -> JsonObject:
     return values.as_object(read.value) if isinstance(read, Recorded) else {}
 
 
-def _llamaindex_arguments(attributes: Mapping[str, Value], output: JsonObject, told: JsonObject) -> Content:
+def _llamaindex_arguments(attributes: Mapping[str, Value], output: JsonObject, recorded: JsonObject) -> Content:
     if ARGUMENTS in attributes:
         return values.arguments(attributes[ARGUMENTS])
     given = (
         output.get("tool_kwargs"),
-        values.as_object(told.get("raw_input")).get("kwargs"),
+        values.as_object(recorded.get("raw_input")).get("kwargs"),
         _object(attributes, ENTITY_INPUT).get("kwargs"),
     )
     return next((Recorded(value) for value in given if isinstance(value, dict)), NOT_RECORDED)
 
 
-def _llamaindex_result(told: JsonObject) -> Content:
-    if told.get("raw_output") is not None:
-        raw = told["raw_output"]
+def _llamaindex_result(recorded: JsonObject) -> Content:
+    if recorded.get("raw_output") is not None:
+        raw = recorded["raw_output"]
         return values.result(raw) if isinstance(raw, str) else Recorded(raw)
-    text = _llamaindex_text(told)
+    text = _llamaindex_text(recorded)
     return values.result(text) if text else NOT_RECORDED
 
 
-def _llamaindex_error(told: JsonObject) -> CallError | None:
-    return CallError(kind=OTHER_ERROR, message=_llamaindex_text(told)) if told.get("is_error") is True else None
+def _llamaindex_error(recorded: JsonObject) -> CallError | None:
+    return CallError(kind=OTHER_ERROR, message=_llamaindex_text(recorded)) if recorded.get("is_error") is True else None
 
 
-def _llamaindex_text(told: JsonObject) -> str:
-    texts = [values.as_str(values.as_object(block).get("text")) for block in values.as_list(told.get("blocks"))]
-    return "\n".join(text for text in texts if text) or values.as_str(told.get("content")) or ""
+def _llamaindex_text(recorded: JsonObject) -> str:
+    texts = [values.as_str(values.as_object(block).get("text")) for block in values.as_list(recorded.get("blocks"))]
+    return "\n".join(text for text in texts if text) or values.as_str(recorded.get("content")) or ""

@@ -1,7 +1,8 @@
 """Run every check: `python3 tests` from the project's root, with nothing installed but Python and pip.
 
 Makes an environment of its own (`.venv-test`) from the pinned file in `deploy/`, then runs format check, lint,
-import contracts, types and tests. Words after the command go to pytest (`python3 tests -k align`).
+import contracts, types and tests beside each other and shows their output in this order. Words after the command go to
+pytest (`python3 tests -k align`); `python3 tests --long` also runs what takes long.
 """
 
 import hashlib
@@ -14,14 +15,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv-test"
 PINS = ROOT / "deploy" / "requirements-test.txt"
+# One more than there are processors, since many tests wait for timers and sockets; each takes half a gigabyte.
+WORKERS = min((os.cpu_count() or 1) + 1, 8)
 
 
 def main() -> int:
     """Prepare the environment and run the checks; the exit code is 1 when any of them failed."""
     os.chdir(ROOT)
     prepare()
-    words = sys.argv[1:]
-    failed = [name for name, command in checks(words).items() if not passes(name, command)]
+    started = {name: start(command) for name, command in checks(sys.argv[1:]).items()}
+    failed = [name for name, check in started.items() if not passes(name, check)]
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
         return 1
@@ -29,21 +32,32 @@ def main() -> int:
 
 
 def checks(pytest_words: list[str]) -> dict[str, list[str]]:
-    """Name the checks in the order in which they run: the cheap ones first."""
+    """Name the checks in the order in which their output is shown: the quick ones first."""
     binaries = ENVIRONMENT / "bin"
+    workers = ["-n", str(WORKERS), "--dist", "worksteal"]
     return {
         "format": [str(binaries / "ruff"), "format", "--check", "."],
         "lint": [str(binaries / "ruff"), "check", "."],
         "contracts": [str(binaries / "lint-imports")],
         "types": [str(binaries / "basedpyright"), "--pythonpath", str(binaries / "python")],
-        "tests": [str(binaries / "python"), "-m", "pytest", *pytest_words],
+        "tests": [str(binaries / "python"), "-m", "pytest", *workers, *pytest_words],
     }
 
 
-def passes(name: str, command: list[str]) -> bool:
-    """Run one check with its output on ours."""
+def start(command: list[str]) -> subprocess.Popen[bytes]:
+    """Start one check; a pipe keeps its output until its turn."""
+    environment = {**os.environ, "NO_COLOR": "1"}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def passes(name: str, check: subprocess.Popen[bytes]) -> bool:
+    """Show the output of one check while it comes, until the check ends."""
     print(f"== {name}", flush=True)
-    return subprocess.run(command, env={**os.environ, "NO_COLOR": "1"}, check=False).returncode == 0
+    assert check.stdout
+    while output := os.read(check.stdout.fileno(), 1 << 16):
+        sys.stdout.buffer.write(output)
+        sys.stdout.buffer.flush()
+    return check.wait() == 0
 
 
 def prepare() -> None:

@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.leaks import grpc_keeps_its_sockets, leaves_no_socket_and_no_thread, leaves_no_task
 
 __all__ = ["grpc_keeps_its_sockets", "leaves_no_socket_and_no_thread", "leaves_no_task"]
+
+hypothesis.settings.register_profile("quick", max_examples=50, deadline=None)
+hypothesis.settings.register_profile("long", max_examples=500, deadline=None)
 
 
 def pytest_addoption(parser: pytest.Parser):
@@ -17,4 +21,12 @@ def pytest_addoption(parser: pytest.Parser):
         metavar="DIR",
         help="the folder of golden cases that `tests/golden` compares with",
     )
-    parser.addoption("--long", action="store_true", help="build a Collector for `tests/deploy` where there is none yet")
+    parser.addoption(
+        "--long",
+        action="store_true",
+        help="more examples and random bytes, and a Collector built for `tests/deploy` where there is none yet",
+    )
+
+
+def pytest_configure(config: pytest.Config):
+    hypothesis.settings.load_profile("long" if config.getoption("--long") else "quick")

@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import fcntl
 import functools
 import hashlib
 import os
@@ -47,6 +48,14 @@ def built(*, may_build: bool = False) -> Path:
 @functools.cache
 def _attempt() -> Path | str:
     binary = cached()
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    # Tests run in several processes: one of them builds, the others wait for it.
+    with binary.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _build(binary)
+
+
+def _build(binary: Path) -> Path | str:
     if binary.exists():
         return binary
     if _GO is None:
@@ -55,7 +64,6 @@ def _attempt() -> Path | str:
     fetched = _go("list", "-deps", "-f", "{{.ImportPath}}", ".")
     if fetched.returncode:
         return f"its modules cannot be had here: {fetched.stderr.strip()[-300:]}"
-    binary.parent.mkdir(parents=True, exist_ok=True)
     unfinished = binary.with_suffix(f".{os.getpid()}")
     done = _go("build", "-ldflags=-s -w", "-o", str(unfinished), ".")
     assert done.returncode == 0, done.stderr

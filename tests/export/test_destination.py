@@ -2,7 +2,6 @@ import asyncio
 import gzip
 import logging
 import random
-import socket
 from pathlib import Path
 
 import grpc
@@ -14,6 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from tests.export.fakes import OK, OWN_HOP, Said, always, first, grpc_sink, request, sending, sink, until
+from tests.wire.support import free_port
 from toolgauge.export.destination import Destination
 from toolgauge.export.sender import Compression, DestinationSettings, RetrySettings, Transport
 from toolgauge.model.delivery import Signal
@@ -25,11 +25,6 @@ RECORDED = sorted(Path("tests/corpus/openai-agents").glob("**/*.otlp.pb"))[0].re
 Code = grpc.StatusCode
 both = pytest.mark.parametrize("protocol", ["grpc", "http"])
 SLOW = RetrySettings(initial_interval_s=600, max_interval_s=600, max_elapsed_time_s=0)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 @both

@@ -3,7 +3,7 @@
 
 import tracemalloc
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -46,7 +46,6 @@ def any_outcome(draw: st.DrawFn) -> Outcome:
     )
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     name=ANY_TEXT, agent=ANY_TEXT, call_id=ANY_TEXT, service=ANY_TEXT, conversation=ANY_TEXT, span_id=ANY_TEXT,
     end_ns=ANY_TIME, scored_at_ns=ANY_TIME, outcome=any_outcome(), show_values=st.booleans(),

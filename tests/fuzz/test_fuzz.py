@@ -1,6 +1,6 @@
 """No bytes make a reader fail, hang or run out of stack: what was once found, and a short run of chance.
 
-`python -m tests.fuzz --minutes 10` looks longer.
+`python3 tests --long` looks longer, `python -m tests.fuzz --minutes 10` as long as it is asked to.
 """
 
 import random
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
@@ -60,16 +60,16 @@ def test_what_exhausts_parsers_does_no_harm(name: str, targets: dict[str, Target
 
 @pytest.mark.parametrize("name", NAMES)
 def test_sound_inputs_changed_by_chance_do_no_harm(
-    name: str, targets: dict[str, Target], inputs: dict[str, list[bytes]]
+    name: str, targets: dict[str, Target], inputs: dict[str, list[bytes]], pytestconfig: pytest.Config
 ):
     chance = random.Random(f"{name} 1")  # noqa: S311 - the same bytes in every run
-    for _ in range(10 if name == "pipeline" else 60):
+    rounds = 10 if name == "pipeline" else 60
+    for _ in range(rounds * 20 if pytestconfig.getoption("--long") else rounds):
         data = mutated(chance, name, chance.choice(inputs[name]), chance.choice(inputs[name]))
         assert faults_of(targets[name], data) is None, data
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("recording", "pipeline")])
-@settings(max_examples=100, deadline=None)
 @given(data=st.binary(max_size=300))
 def test_any_bytes_do_no_harm(name: str, targets: dict[str, Target], data: bytes):
     assert faults_of(targets[name], data) is None

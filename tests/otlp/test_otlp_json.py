@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from google.protobuf.json_format import MessageToDict
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -191,7 +191,6 @@ def test_items_are_decoded_one_at_a_time():
         tracemalloc.stop()
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["resourceSpans", "scopeSpans", "spans", "attributes", "key", "value", "stringValue", "kind"]), inner), max_leaves=20))  # fmt: skip
 def test_any_json_is_encoded_or_refused(value: object):
     try:

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -97,7 +97,6 @@ def _for_stock(value: Json) -> Json:
 
 
 @pytest.mark.parametrize("signal", ["traces", "logs", "metrics"])
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_valid_document_becomes_what_the_stock_parser_makes_of_it(signal: Signal, data: st.DataObject):
     document = data.draw(_documents(signal))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgauge.score.align import Alignment, Item, Order, Weigh, align
@@ -68,7 +68,6 @@ def assert_sound(alignment: Alignment, matrix: Matrix, columns: int) -> None:
     assert not alignment.is_greedy
 
 
-@settings(max_examples=300, deadline=None)
 @given(MATRICES)
 def test_any_order_finds_the_greatest_total(matrix: Matrix):
     columns = len(matrix[0])
@@ -77,7 +76,6 @@ def test_any_order_finds_the_greatest_total(matrix: Matrix):
     assert abs(alignment.total - best_total(matrix, columns, None)) < 1e-8
 
 
-@settings(max_examples=300, deadline=None)
 @given(MATRICES)
 def test_ordered_finds_the_greatest_total_without_crossing(matrix: Matrix):
     columns = len(matrix[0])
@@ -87,7 +85,6 @@ def test_ordered_finds_the_greatest_total_without_crossing(matrix: Matrix):
     assert abs(alignment.total - best_total(matrix, columns, range(columns))) < 1e-8
 
 
-@settings(max_examples=300, deadline=None)
 @given(MATRICES, st.lists(st.booleans(), min_size=5, max_size=5))
 def test_parallel_finds_the_greatest_total_in_the_order_of_turns(matrix: Matrix, ends: list[bool]):
     columns = len(matrix[0])
@@ -122,7 +119,6 @@ def align_calls(expected: Sequence[Call], actual: Sequence[Call], *, peel: bool,
     return align(sides[0], sides[1], weigh, peel=peel, order=order)
 
 
-@settings(max_examples=300, deadline=None)
 @given(CALLS, CALLS)
 def test_peeling_equal_calls_does_not_lower_the_total(expected: list[Call], actual: list[Call]):
     peeled = align_calls(expected, actual, peel=True)
@@ -130,7 +126,6 @@ def test_peeling_equal_calls_does_not_lower_the_total(expected: list[Call], actu
     assert len(peeled.pairs) == len(align_calls(expected, actual, peel=False).pairs)
 
 
-@settings(max_examples=200, deadline=None)
 @given(CALLS, CALLS)
 def test_the_order_of_calls_does_not_change_the_total_where_order_does_not_bind(
     expected: list[Call], actual: list[Call]
@@ -139,7 +134,6 @@ def test_the_order_of_calls_does_not_change_the_total_where_order_does_not_bind(
     assert abs(align_calls(expected[::-1], actual[::-1], peel=True).total - total) < 1e-8
 
 
-@settings(max_examples=200, deadline=None)
 @given(CALLS, CALLS, st.booleans())
 def test_equal_calls_are_paired_in_order_and_the_later_ones_are_the_repeats(
     expected: list[Call],
@@ -158,7 +152,6 @@ def test_equal_calls_are_paired_in_order_and_the_later_ones_are_the_repeats(
     assert list(alignment.repeated) == repeats
 
 
-@settings(max_examples=200, deadline=None)
 @given(CALLS, CALLS)
 def test_ordered_is_never_better_than_parallel_and_parallel_never_better_than_any(
     expected: list[Call], actual: list[Call]

@@ -1,6 +1,6 @@
 """Any order and batching of arrival before closing gives the same trajectory, and each call once."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -25,8 +25,6 @@ from toolgauge.model.records import SpanHead
 from toolgauge.model.trajectory import Trajectory
 
 Arrival = Reading | SpanHead
-
-FEW_HUNDRED = settings(max_examples=300, deadline=None)
 
 
 @st.composite
@@ -129,7 +127,6 @@ def arrived(draw: st.DrawFn, arrivals: list[Arrival]) -> list[list[Arrival]]:
     return [order[start:end] for start, end in zip([0, *cuts], [*cuts, len(order)], strict=True)]
 
 
-@FEW_HUNDRED
 @given(st.data())
 def test_order_batches_and_duplicates_change_nothing(data: st.DataObject):
     arrivals, calls = data.draw(runs())
@@ -140,7 +137,6 @@ def test_order_batches_and_duplicates_change_nothing(data: st.DataObject):
     assert assembled(data.draw(arrived(arrivals))) == [expected]
 
 
-@FEW_HUNDRED
 @given(st.data())
 def test_a_small_content_budget_cuts_the_same_in_any_order(data: st.DataObject):
     arrivals, _ = data.draw(runs())
@@ -157,7 +153,6 @@ def _grown(arrival: Arrival, size: int) -> Arrival:
     return replace(arrival, observations=(*arrival.observations, text), size_bytes=arrival.size_bytes + size)
 
 
-@FEW_HUNDRED
 @given(st.data(), st.integers(2, 1000))
 def test_stretched_time_changes_no_order(data: st.DataObject, factor: int):
     arrivals, _ = data.draw(runs())
@@ -179,7 +174,6 @@ def _order(trajectories: list[Trajectory]) -> list[tuple[int, int, str, object, 
     ]
 
 
-@FEW_HUNDRED
 @given(st.data(), st.integers(-10_000_000, 10_000_000))
 def test_a_service_with_another_clock_changes_no_call(data: st.DataObject, skew_ms: int):
     arrivals, _ = data.draw(runs())
@@ -196,7 +190,6 @@ def _skewed(arrival: Arrival, skew_ms: int) -> Arrival:
     )
 
 
-@FEW_HUNDRED
 @given(st.data())
 def test_memory_stays_within_its_bounds_and_nothing_is_closed_twice(data: st.DataObject):
     limits = AssembleSettings(max_open=3, max_open_bytes=5000)

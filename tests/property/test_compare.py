@@ -3,7 +3,7 @@
 import math
 from datetime import UTC, datetime
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgauge.model.json import Json
@@ -68,7 +68,6 @@ def compared(rule: Rule, expected: Json, actual: Json) -> Comparison:
     return compare(rule, expected, actual, where="x")
 
 
-@settings(max_examples=400, deadline=None)
 @given(RULES, VALUES, VALUES)
 def test_the_value_is_a_share_and_one_exactly_when_nothing_differs(rule: Rule, expected: Json, actual: Json):
     comparison = compared(rule, expected, actual)
@@ -78,13 +77,11 @@ def test_the_value_is_a_share_and_one_exactly_when_nothing_differs(rule: Rule, e
     assert all(describe(difference) for difference in comparison.differences)
 
 
-@settings(max_examples=300, deadline=None)
 @given(RULES, VALUES)
 def test_every_value_meets_itself_under_every_rule(rule: Rule, value: Json):
     assert compared(rule, value, value).value == 1
 
 
-@settings(max_examples=400, deadline=None)
 @given(VALUES, VALUES)
 def test_exact_and_canonical_keys_agree_and_do_not_depend_on_sides(first: Json, second: Json):
     same = canonical(first) == canonical(second)
@@ -93,7 +90,6 @@ def test_exact_and_canonical_keys_agree_and_do_not_depend_on_sides(first: Json, 
     assert same == (compared(Similarity(), first, second).value == 1)
 
 
-@settings(max_examples=400, deadline=None)
 @given(VALUES, VALUES)
 def test_similarity_is_symmetric(first: Json, second: Json):
     there, back = compared(Similarity(), first, second).value, compared(Similarity(), second, first).value
@@ -106,7 +102,6 @@ def turned(value: Json) -> Json:
     return [turned(item) for item in value] if isinstance(value, list) else value
 
 
-@settings(max_examples=300, deadline=None)
 @given(VALUES)
 def test_the_order_of_keys_does_not_matter(value: Json):
     assert canonical(value) == canonical(turned(value))
@@ -122,7 +117,6 @@ def scopes(draw: st.DrawFn) -> Scope:
     return Scope(draw(RULES), tuple(Deeper(tuple(steps), rule, rank) for rank, (steps, rule) in enumerate(places)))
 
 
-@settings(max_examples=400, deadline=None)
 @given(scopes(), VALUES, VALUES)
 def test_rules_of_places_never_break_a_comparison(scope: Scope, expected: Json, actual: Json):
     comparison = compare(scope, expected, actual, where="x")
@@ -130,7 +124,6 @@ def test_rules_of_places_never_break_a_comparison(scope: Scope, expected: Json, 
     assert (comparison.value == 1) == (not comparison.differences)
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.lists(VALUES, max_size=5))
 def test_numbers_of_values_are_equal_for_equal_values_only(values: list[Json]):
     identities = Identities()
@@ -141,7 +134,6 @@ def test_numbers_of_values_are_equal_for_equal_values_only(values: list[Json]):
     ]
 
 
-@settings(max_examples=300, deadline=None)
 @given(VALUES, VALUES)
 def test_equal_values_are_a_subset_and_a_subset_stays_one_with_more_keys(value: Json, more: Json):
     assert compared(Subset(), value, value).value == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgauge.config.criteria import load_criteria, load_criteria_files
@@ -95,19 +95,16 @@ def load_all(content: bytes) -> None:
         assert shown(load([again], (), {})) == shown(config)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=200))
 def test_bytes_never_break_the_loading(content: bytes):
     load_all(content)
 
 
-@settings(max_examples=300, deadline=None)
 @given(_SECTIONS)
 def test_values_of_any_kind_never_break_the_loading(sections: dict[str, object]):
     load_all(yaml.safe_dump(sections, allow_unicode=True).encode("utf-8", "surrogatepass"))
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(_VALUES, max_size=3) | st.lists(st.dictionaries(_WORDS, _VALUES, max_size=8), max_size=3))
 def test_criteria_of_any_kind_never_break_the_loading(criteria: list[object]):
     with TemporaryDirectory() as folder:
@@ -118,14 +115,12 @@ def test_criteria_of_any_kind_never_break_the_loading(criteria: list[object]):
                 assert criterion.canonical()["name"] == criterion.name
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=200) | st.lists(_SECTIONS | _VALUES).map(_json_lines))
 def test_references_of_any_kind_never_break_the_reading(content: bytes):
     cases, problems = read_references(content, "cases.jsonl")
     assert len(cases) + len(problems) >= sum(1 for line in content.lstrip(b"\xef\xbb\xbf").split(b"\n") if line.strip())
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_overrides_of_any_kind_never_break_the_loading(key: str, value: str):
     with suppress(ConfigError):

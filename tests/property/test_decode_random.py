@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from google.protobuf.message import DecodeError as ProtobufError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -62,7 +62,6 @@ spans = st.builds(
     events=st.lists(st.builds(Span.Event, name=texts, attributes=attribute_lists), max_size=2),
     flags=st.sampled_from([0, 1, 0x100, 0x301]),
 )
-several = settings(max_examples=300, deadline=None)
 
 
 def same_types(found: Value, expected: Value) -> bool:
@@ -76,7 +75,6 @@ def same_types(found: Value, expected: Value) -> bool:
 either_order = st.sampled_from([Span.SerializeToString, stock.back_to_front])
 
 
-@several
 @given(spans, either_order)
 def test_view_of_any_span_equals_the_stock_class(span: Span, written: Callable[[Span], bytes]):
     raw = written(span)
@@ -91,7 +89,6 @@ def test_view_of_any_span_equals_the_stock_class(span: Span, written: Callable[[
     assert (head.trace_id, head.span_id, head.parent_span_id) == (span.trace_id, span.span_id, span.parent_span_id)
 
 
-@several
 @given(spans, either_order)
 def test_filter_finds_every_mark_and_both_engines_agree(span: Span, written: Callable[[Span], bytes]):
     raw = written(span)
@@ -103,7 +100,6 @@ def test_filter_finds_every_mark_and_both_engines_agree(span: Span, written: Cal
     assert marks.found_in_request(raw, [raw]) is found
 
 
-@several
 @given(
     st.lists(
         st.sampled_from([b"J", b"2", b"b", b"\n", b"\x80", b"\x05", b"\xff", b"gen_ai.", b"a", b"\x12"]), max_size=60
@@ -115,7 +111,6 @@ def test_both_engines_agree_on_bytes_made_of_pieces_of_the_pattern(pieces: list[
         assert marks.found_in_request(raw, [raw]) is marks.found_in(raw)
 
 
-@several
 @given(spans, attribute_lists)
 def test_annotated_span_is_the_original_without_our_keys_and_with_new_ones(span: Span, added: list[KeyValue]):
     new = [KeyValue(key=f"toolgauge.{entry.key}", value=entry.value) for entry in added]
@@ -127,7 +122,6 @@ def test_annotated_span_is_the_original_without_our_keys_and_with_new_ones(span:
     assert annotated == span
 
 
-@several
 @given(st.lists(spans, max_size=8), st.data())
 def test_taken_and_left_spans_are_together_all_spans(given_spans: list[Span], data: st.DataObject):
     body = stock.request_of([span.SerializeToString() for span in given_spans])
@@ -155,7 +149,6 @@ def read_all(body: bytes) -> None:
     assert count_items(body) == decoded.span_count
 
 
-@several
 @given(st.binary(max_size=300))
 def test_random_bytes_as_a_request_are_read_or_are_a_decode_error(body: bytes):
     try:
@@ -164,13 +157,11 @@ def test_random_bytes_as_a_request_are_read_or_are_a_decode_error(body: bytes):
         return
 
 
-@several
 @given(st.binary(max_size=300))
 def test_random_bytes_as_a_span_never_raise(raw: bytes):
     read_all(stock.request_of([raw, stock.span().SerializeToString() + raw, b"J\x09\x0a\x07gen_ai." + raw]))
 
 
-@several
 @given(spans, st.integers(0, 10_000), st.binary(min_size=1, max_size=3))
 def test_damaged_spans_never_raise(span: Span, position: int, damage: bytes):
     raw = span.SerializeToString()
@@ -178,7 +169,6 @@ def test_damaged_spans_never_raise(span: Span, position: int, damage: bytes):
     read_all(stock.request_of([raw[:position] + damage + raw[position + 1 :], raw[:position]]))
 
 
-@several
 @given(st.binary(max_size=80))
 def test_short_cuts_for_values_agree_with_the_stock_class(raw: bytes):
     values = Values()
@@ -191,7 +181,6 @@ def test_short_cuts_for_values_agree_with_the_stock_class(raw: bytes):
     assert repr(values.decode(raw)) == repr(values.decode(raw)) == repr(expected)
 
 
-@several
 @given(any_values)
 def test_any_value_is_read_as_the_stock_class_reads_it(message: AnyValue):
     assert same_types(decode_value(message.SerializeToString()), stock.plain_value(message))

@@ -4,7 +4,7 @@
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -83,7 +83,6 @@ def result_of(draw: st.DrawFn, of: Trajectory, judged: ToolCall | None) -> Resul
 EMITTER = emitter(EmitSettings(events="all"))
 
 
-@settings(max_examples=200, deadline=None)
 @given(cards=st.lists(scorecards(), max_size=3))
 def test_scorecards_read_as_the_stock_classes_write_them(cards: list[Scorecard]):
     records, spans = emitted(EMITTER, cards)

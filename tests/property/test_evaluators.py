@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.score.support import expect, expected, judge, tool_call, trajectory
@@ -78,7 +78,6 @@ EVALUATORS: list[Evaluator] = [
 
 
 @pytest.mark.parametrize("evaluator", EVALUATORS, ids=repr)
-@settings(max_examples=100, deadline=None)
 @given(st.lists(any_call(), max_size=5), st.lists(any_expected_call(), max_size=4))
 def test_outcomes_are_shares_stable_and_without_values(
     evaluator: Evaluator, calls: list[ToolCall], wanted: list[ExpectedCall]
@@ -110,7 +109,6 @@ def best_mean(wanted: Sequence[JsonObject], made: Sequence[JsonObject], *, subse
 
 
 @pytest.mark.parametrize("subset", [True, False])
-@settings(max_examples=200, deadline=None)
 @given(st.lists(ARGS, min_size=1, max_size=4), st.lists(ARGS, max_size=4))
 def test_arguments_are_paired_for_the_greatest_sum(
     subset: bool,  # noqa: FBT001 (a table)
@@ -141,7 +139,6 @@ def pair_value(evaluator: Evaluator, wanted: JsonObject, made: JsonObject) -> fl
     ],
     ids=repr,
 )
-@settings(max_examples=100, deadline=None)
 @given(st.lists(ARGS, min_size=1, max_size=3), st.lists(ARGS, max_size=4))
 def test_whatever_the_rules_calls_are_paired_for_the_greatest_sum(
     evaluator: Evaluator, wanted: list[JsonObject], made: list[JsonObject]

@@ -1,7 +1,7 @@
 import json
 from collections.abc import Sequence
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolgauge.model.json import Json
@@ -9,7 +9,6 @@ from toolgauge.recognize import conventions
 from toolgauge.recognize.conventions_reader import HistoryReader
 from toolgauge.recognize.messages import read_messages
 
-OFTEN = settings(max_examples=400, deadline=None)
 # Short histories are not remembered.
 OPENING: Json = {"role": "user", "parts": [{"type": "text", "content": "Please. " * 200}]}
 
@@ -95,7 +94,6 @@ def text_of(history: Sequence[Json], step: Step) -> str:
     return before + written[:-1] + ending + after
 
 
-@OFTEN
 @given(st.lists(messages, max_size=12), steps)
 @example(ASKED, [PLAIN, (2, (None, None), ",]", ("", ""), "a")])
 @example(ASKED, [PLAIN, (2, (None, None), "x{}]", ("", ""), "a")])

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -121,7 +121,6 @@ ENDED = replace(
 
 @pytest.mark.parametrize("evaluator", EVALUATORS, ids=lambda evaluator: type(evaluator).__name__)
 @given(run=any_trajectory())
-@settings(max_examples=60, deadline=None)
 def test_no_text_of_a_span_changes_what_is_asked(evaluator: JudgeEvaluator, run: Trajectory):
     harmless, hostile = questions(evaluator, ENDED), questions(evaluator, run)
     assert [(one.instructions, one.form_name, one.form, titles(one.prompt)) for one in hostile] == [

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, permutations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgauge.score.align import Alignment, Item, align
@@ -52,7 +52,6 @@ def made_of(alignment: Alignment) -> list[tuple[int, int]]:
     return [(pair.expected, pair.actual) for pair in alignment.pairs]
 
 
-@settings(max_examples=400, deadline=None)
 @given(MATRICES, ENDS, ENDS)
 def test_a_partial_order_finds_the_greatest_total(matrix: Matrix, stage_ends: list[bool], turn_ends: list[bool]):
     rows, columns = len(matrix), len(matrix[0])
@@ -81,7 +80,6 @@ def by_name(expected: Sequence[Call], actual: Sequence[Call]) -> Alignment:
     return align(slots, calls, weigh, order="partial")
 
 
-@settings(max_examples=400, deadline=None)
 @given(CALLS, CALLS)
 def test_equal_calls_are_paired_as_often_as_can_be_and_required_ones_first(expected: list[Call], actual: list[Call]):
     alignment = by_name(expected, actual)
@@ -97,7 +95,6 @@ def test_equal_calls_are_paired_as_often_as_can_be_and_required_ones_first(expec
     assert keeps_order(made_of(alignment), stages, turns)
 
 
-@settings(max_examples=200, deadline=None)
 @given(CALLS, CALLS)
 def test_equal_calls_of_a_group_are_paired_in_order(expected: list[Call], actual: list[Call]):
     stages = groups_of([end for _, end, _ in expected], len(expected))

@@ -1,6 +1,6 @@
 """Beyond the bound, calls found by what is pinned down are as many as the exact solver finds; below it nothing changes."""
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.score.support import trajectory
@@ -38,7 +38,6 @@ def whole(alignment: Alignment) -> int:
     return sum(pair.value == 1.0 for pair in alignment.pairs)
 
 
-@settings(max_examples=300, deadline=None)
 @given(CALLS, CALLS)
 def test_just_beyond_the_bound_the_total_is_that_of_the_exact_solver(
     expected: list[JsonObject], actual: list[JsonObject]
@@ -52,7 +51,6 @@ def test_just_beyond_the_bound_the_total_is_that_of_the_exact_solver(
     assert abs(bounded.total - exact.total) < 1e-9 or not whole(bounded)
 
 
-@settings(max_examples=300, deadline=None)
 @given(CALLS, CALLS, st.integers(1, 8))
 def test_far_beyond_the_bound_no_call_is_paired_twice_nor_better_than_it_is(
     expected: list[JsonObject], actual: list[JsonObject], max_pairs: int
@@ -66,7 +64,6 @@ def test_far_beyond_the_bound_no_call_is_paired_twice_nor_better_than_it_is(
     assert all(comparer.weigh(pair.expected, pair.actual) == pair.value for pair in alignment.pairs)
 
 
-@settings(max_examples=200, deadline=None)
 @given(CALLS, CALLS, st.sampled_from(["any", "ordered", "partial"]))
 def test_below_the_bound_pins_change_nothing(expected: list[JsonObject], actual: list[JsonObject], order: Order):
     comparer = comparer_of(expected, actual)
@@ -75,7 +72,6 @@ def test_below_the_bound_pins_change_nothing(expected: list[JsonObject], actual:
     assert aligned(expected, actual, order=order) == plain
 
 
-@settings(max_examples=200, deadline=None)
 @given(CALLS, CALLS)
 def test_in_order_pairs_do_not_cross_beyond_the_bound(expected: list[JsonObject], actual: list[JsonObject]):
     alignment = aligned(expected, actual, max_pairs=1, order="ordered")

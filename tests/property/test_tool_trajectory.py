@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.score.support import expected, judge, tool_call, trajectory
@@ -120,7 +120,6 @@ def said(outcomes: Sequence[Outcome]) -> float | str:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@settings(max_examples=120, deadline=None)
 @given(steps(), runs())
 def test_every_mode_scores_what_brute_force_finds(mode: Mode, calls: list[ExpectedCall], run: Trajectory):
     if len(slots_of(calls)) > 5:
@@ -131,7 +130,6 @@ def test_every_mode_scores_what_brute_force_finds(mode: Mode, calls: list[Expect
 
 
 @pytest.mark.parametrize("mode", MODES)
-@settings(max_examples=100, deadline=None)
 @given(steps(), runs())
 @example([ExpectedCall(name="b"), ExpectedCall(name="a", optional=True)], trajectory(tool_call("a"), tool_call("b")))
 def test_the_script_has_a_line_for_every_call_and_every_missing_one(
@@ -155,7 +153,6 @@ def test_the_script_has_a_line_for_every_call_and_every_missing_one(
         assert words.count("insert") <= outcome.parts["missing"]
 
 
-@settings(max_examples=100, deadline=None)
 @given(steps(), runs())
 def test_a_stricter_mode_never_scores_more(calls: list[ExpectedCall], run: Trajectory):
     recall: dict[Mode, float] = {}

@@ -2,14 +2,12 @@ import json
 import math
 from collections.abc import Mapping
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.recognize import values
-
-FEW = settings(max_examples=300, deadline=None)
 
 json_values: st.SearchStrategy[Json] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -24,7 +22,6 @@ attribute_values: st.SearchStrategy[Value] = st.recursive(
 broken_text = st.text(alphabet="[]{}()'\",:\\ \n0123456789eE.+-_aNxuTruFlsJbIinfty", max_size=80) | st.text()
 
 
-@FEW
 @given(json_values)
 def test_json_text_is_read_as_what_was_written(value: Json):
     read = values.parse_text(json.dumps(value))
@@ -34,7 +31,6 @@ def test_json_text_is_read_as_what_was_written(value: Json):
     assert json.dumps(read.value, sort_keys=True) == json.dumps(value, sort_keys=True)
 
 
-@FEW
 @given(st.dictionaries(st.text(), json_values, max_size=5), st.integers(0, 3))
 def test_arguments_survive_being_encoded_again_and_again(value: dict[str, Json], times: int):
     text = json.dumps(value)
@@ -44,7 +40,6 @@ def test_arguments_survive_being_encoded_again_and_again(value: dict[str, Json],
     assert values.arguments(text) == Recorded(value)
 
 
-@FEW
 @given(st.dictionaries(st.text(), json_values, min_size=1, max_size=5))
 def test_a_python_repr_is_read_as_the_value(value: dict[str, Json]):
     read = values.parse_text(repr(value))
@@ -53,7 +48,6 @@ def test_a_python_repr_is_read_as_the_value(value: dict[str, Json]):
     assert json.dumps(read.value, sort_keys=True) == json.dumps(value, sort_keys=True)
 
 
-@FEW
 @given(broken_text)
 @example("{'a': '\\ud800'}")
 @example('{"\\ud800": NaN}')
@@ -63,7 +57,6 @@ def test_any_text_is_read_without_raising_and_can_be_sent_on(text: str):
         assert_sendable(read)
 
 
-@FEW
 @given(attribute_values)
 def test_any_value_is_read_without_raising_and_can_be_sent_on(value: Value):
     for read in (values.content(value), values.arguments(value), values.result(value)):
@@ -71,7 +64,6 @@ def test_any_value_is_read_without_raising_and_can_be_sent_on(value: Value):
     assert_sendable(Recorded(values.plain(value)))
 
 
-@FEW
 @given(attribute_values)
 def test_arguments_are_an_object_whenever_they_are_recorded(value: Value):
     read = values.arguments(value)
@@ -79,7 +71,6 @@ def test_arguments_are_an_object_whenever_they_are_recorded(value: Value):
     assert isinstance(read, NotRecorded | Unparsed) or isinstance(read.value, Mapping)
 
 
-@FEW
 @given(st.from_regex(r"-?(0|[1-9][0-9]{0,400})(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,3})?", fullmatch=True))
 @example("18446744073709551616")
 @example("-9223372036854775809")
@@ -97,7 +88,6 @@ def test_numbers_of_any_size_are_read_as_python_reads_them(number: str):
     assert repr(values.parse_text(f'{{"id": [{number}]}}')) == repr(Recorded({"id": [expected]}))
 
 
-@FEW
 @given(st.lists(st.sampled_from(["\\ud83d", "\\ude00", "\\u0041", "\\n", "a", "ø", "😀"]), max_size=8))
 def test_surrogates_become_a_character_in_pairs_and_are_replaced_alone(pieces: list[str]):
     text = json.dumps("".join(pieces), ensure_ascii=False).replace("\\\\", "\\")

@@ -5,7 +5,7 @@ import gzip
 import zlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgauge.export.http_sender import retry_after_s
@@ -14,10 +14,7 @@ from toolgauge.model.errors import StartError
 from toolgauge.net.listen import split_endpoint
 from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate
 
-few = settings(max_examples=300, deadline=None)
 
-
-@few
 @given(body=st.binary(max_size=5000), spare=st.integers(min_value=0, max_value=10))
 def test_compressed_body_within_the_limit_comes_back(body: bytes, spare: int):
     limit = len(body) + spare
@@ -25,7 +22,6 @@ def test_compressed_body_within_the_limit_comes_back(body: bytes, spare: int):
     assert inflate(zlib.compress(body), limit) == body
 
 
-@few
 @given(body=st.binary(min_size=1, max_size=5000))
 def test_compressed_body_over_the_limit_is_too_large(body: bytes):
     with pytest.raises(TooLargeError):
@@ -34,7 +30,6 @@ def test_compressed_body_over_the_limit_is_too_large(body: bytes):
         inflate(zlib.compress(body), len(body) - 1)
 
 
-@few
 @given(body=st.binary(max_size=300), at=st.integers(min_value=0), byte=st.integers(min_value=0, max_value=255))
 def test_changed_or_random_body_raises_only_what_is_caught(body: bytes, at: int, byte: int):
     changed = bytearray(gzip.compress(body, mtime=0))
@@ -46,21 +41,18 @@ def test_changed_or_random_body_raises_only_what_is_caught(body: bytes, at: int,
             assert len(inflate(broken, 100)) <= 100
 
 
-@few
 @given(response=st.binary(max_size=200))
 def test_random_answer_of_a_destination_never_raises(response: bytes):
     for signal in ("traces", "metrics", "logs"):
         assert delivered(signal, response).rejected >= 0
 
 
-@few
 @given(value=st.text(max_size=40) | st.from_regex(r"\A\w{3}, \d+ \w{3} \d+ \d+:\d+:\d+ (GMT|[+-]\d{1,6})\Z"))
 def test_random_retry_after_never_raises(value: str):
     wait_s = retry_after_s(value, 1_700_000_000.0)
     assert wait_s is None or wait_s >= 0
 
 
-@few
 @given(endpoint=st.text(max_size=30))
 def test_random_endpoint_raises_only_a_start_error(endpoint: str):
     with contextlib.suppress(StartError):

@@ -222,12 +222,12 @@ def test_depth_does_not_stop_a_comparison(rule: Rule):
 
 def test_long_texts_are_compared_by_how_they_begin_and_end():
     text = "word " * 200_000
-    started = time.perf_counter()
+    started = time.process_time()
     comparison = compared(Similarity(), text, text[:600_000] + "X" + text[600_001:])
     assert comparison.value == pytest.approx(1, abs=1e-5)
     assert comparison.value < 1
     assert compared(Similarity(), "a" * 1_000_000, "b" * 1_000_000).value == 0
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_a_path_stays_short_for_a_long_key():

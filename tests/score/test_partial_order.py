@@ -64,18 +64,18 @@ def test_two_thousand_calls_a_side_take_little_time():
     expected = [f"{chr(97 + at % 20)}{chr(97 + at % 19)}" for at in range(1000)]
     actual = [name for pair in expected for name in reversed(pair)]
     actual[7], actual[1400] = actual[1400], actual[7]
-    started = time.perf_counter()
+    started = time.process_time()
     alignment = align(side(expected), side(actual), never, order="partial")
     assert alignment.is_greedy
     assert len(alignment.pairs) > 1900
     # Ten times what was measured, because test machines are shared.
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
 
 
 def test_the_largest_search_that_is_dared_takes_little_time():
     expected = ["abcdef"] * 8
     actual = ["cba", "fed"] * 40
-    started = time.perf_counter()
+    started = time.process_time()
     alignment = aligned(expected, actual)
     assert (len(alignment.pairs), alignment.is_greedy) == (48, False)
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-import socket
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.export.fakes import FAST, OK, OWN_HOP, Said, always, grpc_sink
+from tests.wire.support import free_port
 from toolgauge.export.destination import Destination
 from toolgauge.export.fan_out import FanOut
 from toolgauge.export.sender import DestinationSettings
@@ -30,8 +30,7 @@ def destination(metrics: SelfMetrics, endpoint: str, name: str = "otlp") -> Dest
 
 
 def nowhere() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"127.0.0.1:{server.getsockname()[1]}"
+    return f"127.0.0.1:{free_port()}"
 
 
 async def until(is_so: object) -> None:

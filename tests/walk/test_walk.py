@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
@@ -302,7 +302,6 @@ _BODIES = (
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(_BODIES)
 def test_any_bytes_are_answered_and_harm_nothing(body: bytes):
     walk = Walk()

@@ -8,6 +8,7 @@ Nothing sleeps for a fixed time: `until` asks again until a deadline. Ports are 
 import contextlib
 import gzip
 import http.client
+import itertools
 import os
 import re
 import signal
@@ -46,6 +47,9 @@ SOON = (
     "metrics.interval=500ms",
 )
 _BOOKS = ("received", "forwarded", "consumed", "refused", "dropped", "held", "queued")
+# Tests run in several processes beside each other.
+_FIRST_PORT = 12_000 + os.getpid() % 200 * 100
+_PORTS = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + 100))
 RETRY_SOON = "retry: {initial_interval: 100ms, max_interval: 300ms}"
 
 
@@ -294,8 +298,11 @@ def request(port: int, method: str, path: str, body: bytes | None, headers: Mapp
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    """Find a port that stays free: below those that the system picks, and of a range of this process alone."""
+    for port in _PORTS:
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("endless")
 
 
 def threads_beside_main() -> set[threading.Thread]:

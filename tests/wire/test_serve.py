@@ -175,8 +175,7 @@ def test_a_criteria_file_that_does_not_exist_is_named(tmp_path: Path):
 
 
 def test_a_destination_that_is_its_own_receiver_is_refused(tmp_path: Path):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     grpc = f"receivers.otlp.protocols.grpc.endpoint=localhost:{port}"
     said = refused_to_start(tmp_path, "--set", grpc, "--set", f"exporters.otlp.endpoint=127.0.0.1:{port}")
     assert "which is our own `receivers.otlp.protocols.grpc.endpoint`" in said

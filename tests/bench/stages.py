@@ -11,7 +11,7 @@ import msgspec
 
 from tests.walk.support import Walk
 from toolgauge.assemble.assembler import Assembler
-from toolgauge.assemble.seen_twice import SeenTwice
+from toolgauge.assemble.loop_detector import LoopDetector
 from toolgauge.export.emitter import Emitter
 from toolgauge.otlp.decoder import DecodedTraces, Decoder
 from toolgauge.otlp.envelope import parse_request
@@ -26,7 +26,7 @@ from toolgauge.score.scorer import Scorer
 _FUNCTIONS: tuple[tuple[object, str, str], ...] = (
     (DecodedTraces, "body", "decode: the request without held spans"),
     (Recognizer, "read", "recognize"),
-    (SeenTwice, "add", "assemble: spans seen twice"),
+    (LoopDetector, "add", "assemble: spans seen twice"),
     (Assembler, "add", "assemble: take a reading"),
     (Assembler, "add_heads", "assemble: take ids"),
     (Hold, "add", "pipeline: hold"),

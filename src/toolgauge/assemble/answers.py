@@ -1,4 +1,4 @@
-"""Finds what a model was told about a call, in the history of later model inputs.
+"""Finds the answers to calls, in the history of later model inputs.
 
 Every later input repeats every earlier answer, those of earlier traces included; histories are never calls.
 """
@@ -15,7 +15,7 @@ from toolgauge.assemble.pairing import Pair
 from toolgauge.model.observations import CallAnswered
 
 
-class _Told(Struct, frozen=True, eq=False):
+class _Sighting(Struct, frozen=True, eq=False):
     """The answers with one call id that one span holds, and when they were known."""
 
     node: Node
@@ -30,9 +30,9 @@ class Answers:
         self._asked: dict[str, list[int]] = {}
         # How often its id was asked for before, of a call whose id is used again.
         self._occurrence: dict[int, int] = {}
-        self._told: dict[str, list[_Told]] = {}
+        self._sightings: dict[str, list[_Sighting]] = {}
         # The same by trace, of ids that have several.
-        self._told_in: dict[str, dict[str, list[_Told]]] = {}
+        self._sightings_by_trace: dict[str, dict[str, list[_Sighting]]] = {}
         self._by_order: dict[int, CallAnswered] = {}
 
     def collecting(self, answering: Sequence[Node], pairs: Sequence[Pair]) -> None:
@@ -67,33 +67,33 @@ class Answers:
         index = len(answers) - asked_before + self._occurrence.get(id(pair), 0)
         return answers[min(max(index, 0), len(answers) - 1)]
 
-    def told_ns(self, pair: Pair) -> int:
+    def answered_ns(self, pair: Pair) -> int:
         """Return when the answer to a call was known, at the earliest."""
         first = self._first_after(pair)
         return pair.asking.time_ns if first is None else first.time_ns
 
-    def _first_after(self, pair: Pair) -> _Told | None:
-        told = self._told.get(pair.call_id) if pair.call_id is not None else None
-        if told is None or pair.call_id is None:
+    def _first_after(self, pair: Pair) -> _Sighting | None:
+        sightings = self._sightings.get(pair.call_id) if pair.call_id is not None else None
+        if sightings is None or pair.call_id is None:
             return None
-        first, asked_ns, trace_id = told[0], pair.asking.time_ns, pair.asking.ref.trace_id
+        first, asked_ns, trace_id = sightings[0], pair.asking.time_ns, pair.asking.ref.trace_id
         if first.time_ns > asked_ns and first.node.ref.trace_id == trace_id:
             return first
         # What the asking span itself was told is about an earlier call, unless the provider ran the tool.
         for after in (bisect_right, bisect_left):
-            place = after(told, asked_ns, key=_time)
-            if place < len(told):
+            place = after(sightings, asked_ns, key=_time)
+            if place < len(sightings):
                 own = self._in_trace(pair.call_id, trace_id)
                 own_place = after(own, asked_ns, key=_time)
-                return own[own_place] if own_place < len(own) else told[place]
+                return own[own_place] if own_place < len(own) else sightings[place]
         return None
 
-    def _in_trace(self, call_id: str, trace_id: str) -> Sequence[_Told]:
+    def _in_trace(self, call_id: str, trace_id: str) -> Sequence[_Sighting]:
         """Return what a trace holds: each of thousands of calls with one id asks for it."""
-        by_trace = self._told_in.get(call_id)
+        by_trace = self._sightings_by_trace.get(call_id)
         if by_trace is None:
-            by_trace = self._told_in[call_id] = {}
-            for one in self._told[call_id]:
+            by_trace = self._sightings_by_trace[call_id] = {}
+            for one in self._sightings[call_id]:
                 by_trace.setdefault(one.node.ref.trace_id, []).append(one)
         return by_trace.get(trace_id, ())
 
@@ -104,7 +104,7 @@ class Answers:
         """
         have_ids = True
         moments: list[tuple[int, Node]] = []
-        moments = [(_told_at(node), node) for node in nodes]
+        moments = [(_known_at(node), node) for node in nodes]
         settled: dict[str, set[str]] = {}
         for time_ns, node in sorted(moments, key=_moment):
             settled_here = settled.get(node.ref.trace_id)
@@ -119,29 +119,29 @@ class Answers:
         return have_ids
 
     def _note(self, call_id: str, node: Node, time_ns: int, answer: CallAnswered) -> bool:
-        """Take an answer, unless its call was made later; tell whether no later one of the trace can matter."""
+        """Take an answer, unless its call was made later; return whether no later one of the trace can matter."""
         times = self._asked.get(call_id)
         if times is None or time_ns < times[0]:
             return False
-        known = self._told.get(call_id)
+        known = self._sightings.get(call_id)
         if known is None:
-            self._told[call_id] = [_Told(node, time_ns, [answer])]
+            self._sightings[call_id] = [_Sighting(node, time_ns, [answer])]
         elif known[-1].node is node:
             known[-1].answers.append(answer)
         else:
-            known.append(_Told(node, time_ns, [answer]))
+            known.append(_Sighting(node, time_ns, [answer]))
         return len(times) == 1 and time_ns > times[0]
 
 
 _moment: Callable[[tuple[int, Node]], int] = itemgetter(0)
 
 
-def _time(told: _Told) -> int:
-    return told.time_ns
+def _time(sightings: _Sighting) -> int:
+    return sightings.time_ns
 
 
-def _told_at(node: Node) -> int:
-    """Return when answers were known: a model is given them at its start, other spans tell what happened within."""
+def _known_at(node: Node) -> int:
+    """Return when answers were known: a model is given them at its start, other spans show what happened within."""
     return node.time_ns if node.is_primary else node.until_ns
 
 
@@ -160,7 +160,7 @@ def _without_ids(nodes: Sequence[Node], pairs: Sequence[Pair]) -> dict[int, Call
         asked.setdefault((pair.asking.ref.trace_id, id(pair.run)), []).append(pair)
     found: dict[int, CallAnswered] = {}
     for run, (node, answers) in longest.items():
-        before = [pair for pair in asked.get(run, []) if pair.asking.time_ns <= _told_at(node)]
+        before = [pair for pair in asked.get(run, []) if pair.asking.time_ns <= _known_at(node)]
         found.update(_align(before, answers))
     return found
 

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from toolgauge.assemble.closed_ids import ClosedIds
-from toolgauge.assemble.conversation import OpenConversation
-from toolgauge.assemble.conversations import Conversations
-from toolgauge.assemble.loose_answers import LooseAnswers
-from toolgauge.assemble.open_trace import OpenTrace
+from toolgauge.assemble.conversations import Conversations, OpenConversation
 from toolgauge.assemble.recent_spans import RecentSpans
 from toolgauge.assemble.schedule import Schedule
 from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.assemble.trace import OpenTrace
+from toolgauge.assemble.unmatched_results import UnmatchedResults
 from toolgauge.assemble.weight import Scale
 from toolgauge.model.observations import ConversationSeen, Reading
 from toolgauge.model.records import PackedHead, SpanHead
@@ -52,7 +51,7 @@ class Assembler:
         self._gathers_conversations = conversations
         self._conversations = Conversations(settings, self._open_until_ns) if conversations else None
         self._open_by_conversation: dict[str, set[str]] = {}
-        self._loose = LooseAnswers()
+        self._unmatched = UnmatchedResults()
         self._scale = Scale()
         # With the time when they were: that is since when they are due.
         self._evicted: deque[tuple[OpenTrace | OpenConversation, ClosedBecause, int]] = deque()
@@ -148,7 +147,7 @@ class Assembler:
             return self._evicted[0][2]
         if self._limits is not self._settings:
             return self._adopted_ns
-        self._tell_schedule()
+        self._update_schedule()
         dues = [self._schedule.next_due_ns()]
         if self._conversations is not None:
             dues.append(self._conversations.next_due_ns())
@@ -159,7 +158,7 @@ class Assembler:
         now_ns = self._clock(now_ns)
         yield from self._finish_evicted(now_ns)
         yield from self._finish_what_no_longer_fits(now_ns)
-        self._tell_schedule()
+        self._update_schedule()
         while (trace_id := self._schedule.pop_due(now_ns)) is not None:
             trace = self._open[trace_id]
             self._take_out(trace, now_ns)
@@ -189,7 +188,7 @@ class Assembler:
             self._now_ns = now_ns
         return self._now_ns
 
-    def _tell_schedule(self) -> None:
+    def _update_schedule(self) -> None:
         for trace in self._moved:
             self._schedule.note(trace.trace_id, trace.due()[0])
         self._moved.clear()
@@ -230,7 +229,7 @@ class Assembler:
         self._trace_bytes += trace.size_bytes - before_bytes
         # Asked here as well: hardly any span is a trace of its own.
         if reading.parent_span_id is None:
-            self._loose.note(reading)
+            self._unmatched.note(reading)
         if trace.conversation is not before:
             self._index(trace, before)
 
@@ -327,7 +326,7 @@ class Assembler:
     def _joined(self, ended: OpenTrace | OpenConversation, because: ClosedBecause) -> Trajectory | None:
         if isinstance(ended, OpenConversation):
             return ended.trajectory(because)
-        return ended.trajectory(because, tuple(self._loose.found(ended.readings)))
+        return ended.trajectory(because, tuple(self._unmatched.found(ended.readings)))
 
     def _pass_on(self, trace: OpenTrace, conversation_id: str, now_ns: int) -> None:
         """Hand a closed trace to its conversation."""
@@ -343,7 +342,7 @@ class Assembler:
 
 
 def _opens(reading: Reading) -> bool:
-    """Tell whether a reading is about an agent at all; many spans carry nothing but a session id."""
+    """Return whether a reading is about an agent at all; many spans carry nothing but a session id."""
     return any(not isinstance(seen, ConversationSeen) for seen in reading.observations)
 
 

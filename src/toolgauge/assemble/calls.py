@@ -61,7 +61,7 @@ _place: Callable[[Turn], int] = attrgetter("node.place")
 
 
 def _moment(together: Sequence[Pair]) -> Node:
-    """Return the span that tells when the output was: of a summary only what came of it tells."""
+    """Return the span that shows when the output was: of a summary, the first call that came of it."""
     asking, request = together[0].asking, together[0].request
     if request is None or request.node.is_primary:
         return asking
@@ -70,7 +70,7 @@ def _moment(together: Sequence[Pair]) -> Node:
 
 
 def tool_calls(turns: Sequence[Turn], turns_ns: Sequence[int], around: Surroundings) -> tuple[ToolCall, ...]:
-    """Return the calls in order; `turns_ns` tells when each turn began."""
+    """Return the calls in order; `turns_ns` are the times at which turns began."""
     answers, offers, wholes = around.answers, around.offers, around.wholes
     calls: list[ToolCall] = []
     for number, turn in enumerate(turns):
@@ -80,7 +80,7 @@ def tool_calls(turns: Sequence[Turn], turns_ns: Sequence[int], around: Surroundi
             known_turn: int | None = None
             if became.error is not None or type(became.result) is not NotRecorded:
                 ran = pair.execution
-                known_ns = answers.told_ns(pair) if ran is None else ran.node.until_ns
+                known_ns = answers.answered_ns(pair) if ran is None else ran.node.until_ns
                 # Clocks are rounded: whoever asks is told later all the same.
                 known_turn = bisect_left(turns_ns, known_ns, number + 1)
             place = (len(calls), number, position, known_turn)
@@ -129,7 +129,7 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
 
 
 def _executed_with(request: Request | None, execution: Execution | None) -> Content:
-    """Return the arguments of a call whose request does not tell them."""
+    """Return the arguments of a call whose request does not hold them."""
     if execution is not None and type(execution.arguments) is not NotRecorded:
         return execution.arguments
     # Both say nothing; that something was hidden on purpose says more.

@@ -53,7 +53,7 @@ def arguments_key(arguments: Content) -> Hashable | None:
 
 
 def likeness(requested: Content, executed: Content) -> float:
-    """Tell how alike two views of arguments are, from 0 (nothing shared) to 1.
+    """Return how alike two views of arguments are, from 0 (nothing shared) to 1.
 
     Producers fill in defaults, repair values, or write a single argument bare, without its name.
     """

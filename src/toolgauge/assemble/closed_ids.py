@@ -36,7 +36,7 @@ class ClosedIds:
         self._closed.pop(_compact(closed_id), None)
 
     def holds(self, closed_id: str, now_ns: int) -> bool:
-        """Tell whether it is known to be closed."""
+        """Return whether it is known to be closed."""
         entry = self._closed.get(_compact(closed_id)) if self._closed else None
         return entry is not None and now_ns - _heard_ns(entry) <= self._keep_ns
 

@@ -1,17 +1,52 @@
-"""All open conversations: collects closed traces by conversation id and closes those that went quiet."""
+"""Conversations while their traces close: collects closed traces by conversation id and closes what went quiet.
+
+A turn of a dialogue is often a trace of its own.
+"""
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from toolgauge.assemble.closed_ids import ClosedIds
-from toolgauge.assemble.conversation import OpenConversation
-from toolgauge.assemble.join import GatheredTrace
+from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.schedule import Schedule
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.model.trajectory import ClosedBecause
+from toolgauge.model.trajectory import ClosedBecause, Trajectory
+
+
+class OpenConversation:
+    """A conversation that is not closed yet."""
+
+    def __init__(self, conversation_id: str, settings: AssembleSettings, now_ns: int) -> None:
+        self.conversation_id = conversation_id
+        self.opened_ns = now_ns
+        self.active_ns = now_ns
+        self.size_bytes = 0
+        self.traces: list[GatheredTrace] = []
+        self._settings = settings
+
+    def add(self, trace: GatheredTrace, size_bytes: int, now_ns: int) -> None:
+        """Take a trace that has closed."""
+        self.traces.append(trace)
+        self.size_bytes += size_bytes
+        self.active_ns = now_ns
+
+    def due(self) -> tuple[int, ClosedBecause]:
+        """Return when the conversation closes if no trace of it comes, and why."""
+        idle: tuple[int, ClosedBecause] = (
+            self.active_ns + self._settings.conversation_idle_timeout,
+            "conversation_idle",
+        )
+        return min(idle, (self.opened_ns + self._settings.max_duration, "max_duration"))
+
+    def trajectory(self, because: ClosedBecause) -> Trajectory | None:
+        """Join the traces anew: an answer may be in another trace than its call."""
+        joined = join(self.traces, scope="conversation", closed_because=because)
+        return replace(joined, conversation_id=self.conversation_id) if joined is not None else None
 
 
 class Conversations:
-    """Open conversations by id. `open_until_ns` tells how long one open trace of a conversation may still take."""
+    """Open conversations by id. `open_until_ns` returns how long one open trace of a conversation may still take."""
 
     def __init__(self, settings: AssembleSettings, open_until_ns: Callable[[str], int | None]) -> None:
         self.size_bytes = 0
@@ -26,7 +61,7 @@ class Conversations:
         self._settings = settings
 
     def holds(self, conversation_id: str) -> bool:
-        """Tell whether the conversation is open."""
+        """Return whether the conversation is open."""
         return conversation_id in self._open
 
     def __len__(self) -> int:

@@ -122,7 +122,7 @@ def sizes(observation: Observation) -> Iterator[int]:
 
 
 def identity(observation: Observation) -> Hashable | None:
-    """Return what tells repetitions of an observation; `None` for one that stands for itself."""
+    """Return a key that repetitions of an observation share; `None` for one that stands for itself."""
     match observation:
         case MessageSeen(role=role, text=text):
             return ("message", role, hash(text), len(text))
@@ -136,7 +136,7 @@ def identity(observation: Observation) -> Hashable | None:
 
 
 def fingerprint(observation: Observation) -> Hashable:
-    """Return what tells any two observations apart, without holding on to their texts."""
+    """Return a key that differs between any two observations, without holding on to their texts."""
     match observation:
         case CallRequested(arguments=arguments):
             text = _text(arguments)
@@ -200,7 +200,7 @@ def _cut_error(error: CallError | None, level: int) -> CallError | None:
 
 
 def _kind(content: Content) -> Hashable:
-    """Tell apart what has the same text: a number or an object, and a text that reads like it."""
+    """Distinguish what has the same text: a number or an object, and a text that reads like it."""
     return type(content), type(content.value) if isinstance(content, Recorded) else None
 
 

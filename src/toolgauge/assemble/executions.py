@@ -16,7 +16,7 @@ _MAX_BESIDE = 16
 
 
 def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> list[Execution]:
-    """Return one execution per call in order of time; `requests` tell how often a call id was requested."""
+    """Return one execution per call in order of time; `requests` show how often a call id was requested."""
     inner = [node for node in executing if node.branch.tool_above is not None]
     calls = [execution for node in executing for execution in node.executions]
     if inner:

@@ -14,13 +14,11 @@ from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.calls import Surroundings, in_turns, tool_calls
 from toolgauge.assemble.cutting import merged
 from toolgauge.assemble.executions import executed_calls
-from toolgauge.assemble.messages import messages_of
-from toolgauge.assemble.node import Node, order, take_apart
+from toolgauge.assemble.messages import messages_of, runs_of
+from toolgauge.assemble.node import Node, NodeIndex, order, take_apart
 from toolgauge.assemble.pairing import Pair, asked, pair
 from toolgauge.assemble.requests import requested_calls
-from toolgauge.assemble.runs import runs_of
 from toolgauge.assemble.states import Offers
-from toolgauge.assemble.told import Told
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import Reading, ToolDefinition
@@ -47,20 +45,20 @@ def join(
     planted: list[_Planted] = []
     for trace in traces:
         nodes = plant(trace.readings, trace.parents)
-        told = Told(nodes)
-        if told.of_run:
-            planted.append(_Planted(trace.trace_id, told))
+        index = NodeIndex(nodes)
+        if index.of_run:
+            planted.append(_Planted(trace.trace_id, index))
     planted.sort(key=lambda trace: trace.order)
     if not planted:
         return None
-    told = planted[-1].told
+    index = planted[-1].index
     if len(planted) > 1:
-        together = [node for trace in planted for node in trace.told.nodes]
-        told = Told(sorted(together, key=order))
-    joined = _joined(planted, told)
-    trajectory = _trajectory(traces, planted, told, joined, scope, closed_because)
+        together = [node for trace in planted for node in trace.index.nodes]
+        index = NodeIndex(sorted(together, key=order))
+    joined = _joined(planted, index)
+    trajectory = _trajectory(traces, planted, index, joined, scope, closed_because)
     # Nodes and calls name each other: what is left to the collection of garbage costs more than taking it apart.
-    take_apart(told.nodes)
+    take_apart(index.nodes)
     return trajectory
 
 
@@ -71,7 +69,7 @@ class _Joined(Struct, frozen=True):
     runs: list[Run]
 
 
-def _joined(planted: "Sequence[_Planted]", told: Told) -> _Joined:
+def _joined(planted: "Sequence[_Planted]", index: NodeIndex) -> _Joined:
     pairs: list[Pair] = []
     for trace in planted:
         pairs += _pairs(trace)
@@ -80,21 +78,21 @@ def _joined(planted: "Sequence[_Planted]", told: Told) -> _Joined:
     turns = in_turns(pairs)
     turns_ns = [turn.node.time_ns for turn in turns]
     answers = Answers()
-    answers.collecting(told.answering, pairs)
+    answers.collecting(index.answering, pairs)
     wholes = {trace.trace_id: trace.whole for trace in planted}
     with_tool_spans = {trace.trace_id for trace in planted if trace.has_tool_spans}
-    around = Surroundings(answers, Offers(told.offering), wholes, with_tool_spans)
+    around = Surroundings(answers, Offers(index.offering), wholes, with_tool_spans)
     calls = tool_calls(turns, turns_ns, around)
     runs: list[Run] = []
     for trace in planted:
-        runs += runs_of(trace.whole, trace.told)
+        runs += runs_of(trace.whole, trace.index)
     return _Joined(calls, turns_ns, runs)
 
 
 def _trajectory(
     traces: Sequence[GatheredTrace],
     planted: "Sequence[_Planted]",
-    told: Told,
+    index: NodeIndex,
     joined: _Joined,
     scope: TrajectoryScope,
     closed_because: ClosedBecause,
@@ -102,12 +100,12 @@ def _trajectory(
     calls, turns_ns = joined.calls, joined.turns_ns
     last = planted[-1]
     root = last.root
-    messages = messages_of(told.speaking, turns_ns)
+    messages = messages_of(index.speaking, turns_ns)
     attributes = _attributes(traces, root)
-    start_ns, end_ns = _span_of_time(told.nodes)
-    agents = _agents(told.running, calls)
-    offers = _new_offers(told.offering)
-    service, conversation_id = _service(root, told.nodes), _conversation(last.told.nodes, root)
+    start_ns, end_ns = _span_of_time(index.nodes)
+    agents = _agents(index.running, calls)
+    offers = _new_offers(index.offering)
+    service, conversation_id = _service(root, index.nodes), _conversation(last.index.nodes, root)
     return Trajectory(
         scope=scope,
         trace_id=last.trace_id,
@@ -132,10 +130,10 @@ def _trajectory(
 class _Planted:
     """One trace as a tree."""
 
-    def __init__(self, trace_id: str, told: Told) -> None:
-        nodes = told.nodes
+    def __init__(self, trace_id: str, index: NodeIndex) -> None:
+        nodes = index.nodes
         self.trace_id = trace_id
-        self.told = told
+        self.index = index
         self.order = (nodes[0].time_ns, trace_id)
         self.root = _root(nodes)
         # What stands for the trace as a whole.
@@ -146,10 +144,10 @@ class _Planted:
     @property
     def hidden_turns(self) -> int:
         """Count the model calls that asked for tools without a trace of what they asked for."""
-        if self.told.executing:
+        if self.index.executing:
             return 0
         stopped = [
-            node for node in self.told.nodes if node.model_call is not None and node.model_call.stopped_for_tools
+            node for node in self.index.nodes if node.model_call is not None and node.model_call.stopped_for_tools
         ]
         return len([node for node in stopped if not node.requests])
 
@@ -163,8 +161,8 @@ def _root(nodes: Sequence[Node]) -> Node | None:
 
 
 def _pairs(trace: _Planted) -> list[Pair]:
-    requests = requested_calls(trace.told)
-    executions = executed_calls(trace.told.executing, requests)
+    requests = requested_calls(trace.index)
+    executions = executed_calls(trace.index.executing, requests)
     pairs = pair(requests, executions)
     trace.has_tool_spans = bool(executions) and any(one.execution is not None for one in pairs)
     return pairs
@@ -200,18 +198,18 @@ def _agents(running: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[str, ..
 
 def _new_offers(offering: Sequence[Node]) -> list[_Offer]:
     """Return what was on offer, and when, without the repetitions: every model call of a run has the offer again."""
-    told: list[_Offer] = []
+    index: list[_Offer] = []
     newest: tuple[ToolDefinition, ...] | None = None
     for node in offering:
         for offer in node.offers:
             if offer.tools != newest:
                 newest = offer.tools
-                told.append((node.time_ns, newest))
-    return told
+                index.append((node.time_ns, newest))
+    return index
 
 
 def _tools(offers: Sequence[_Offer]) -> tuple[ToolDefinition, ...] | None:
-    """Return all tools on offer, each once, with the description and schema of whoever told one first."""
+    """Return all tools on offer, each once, with the first description and schema that was recorded."""
     tools: dict[str, ToolDefinition] = {}
     for _, offered in offers:
         for tool in offered:

@@ -1,12 +1,19 @@
-"""Puts the messages of a trajectory in order, each once, with the first turn of calls that could know it."""
+"""The messages of a trajectory and its agent runs: what each was asked and answered, and what it could choose from.
+
+Whoever judges a call needs the conversation as that agent had it, and not what others said at the same time.
+"""
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Literal, TypeAlias
 
-from toolgauge.assemble.node import Node
-from toolgauge.model.trajectory import Message
+from msgspec.structs import replace
+
+from toolgauge.assemble.node import Node, NodeIndex
+from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import Message, Run
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
 # What each role said last in one run.
@@ -36,7 +43,7 @@ def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Mess
 
 
 def _see(nodes: Iterable[Node], by_run: dict[tuple[str, tuple[str, ...]], _Newest], sights: list[_Sight]) -> None:
-    """Add what each role said on each span: what a model reads is there at its start, what it writes at its end."""
+    """Add the messages of each role on each span: what a model reads is there at its start, what it writes at its end."""
     for node in nodes:
         newest = by_run.setdefault((node.ref.trace_id, node.branch.agents), {})
         by_role: dict[Role, list[str]] = {}
@@ -47,3 +54,109 @@ def _see(nodes: Iterable[Node], by_run: dict[tuple[str, tuple[str, ...]], _Newes
             else:
                 by_role[role] = texts = [seen.text]
                 sights.append((node.until_ns if role == "assistant" else node.time_ns, newest, role, texts))
+
+
+def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:
+    """Return the runs of one trace; without agent runs it is one, that of `whole`."""
+    if len(index.running) <= 1:
+        return ((_run(whole, index.speaking, index.offering)),)
+    runs: list[Run] = []
+    for run, together in _by_run(whole, index.nodes):
+        # What was seen outside of all runs is no run where there are others.
+        if run.agent_run is not None:
+            speaking = [node for node in together if node.messages]
+            offering = [node for node in together if node.offers]
+            runs.append(_run(run, speaking, offering))
+    return _with_text(runs)
+
+
+def _by_run(whole: Node, nodes: Sequence[Node]) -> Iterable[tuple[Node, list[Node]]]:
+    """Find out which span is of which run."""
+    # By identity: hashing the names of spans would cost more than everything else here.
+    by_run: dict[int, tuple[Node, list[Node]]] = {}
+    for node in nodes:
+        run = node.branch.outermost or whole
+        known = by_run.get(id(run))
+        if known is None:
+            known = by_run[id(run)] = (run, [])
+        known[1].append(node)
+    return by_run.values()
+
+
+def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
+    outer = run.above.branch.outermost if run.above is not None else None
+    prompt, response = _text(run, "user"), _text(run, "assistant")
+    if prompt is None:
+        prompt = _first_text(speaking, "user")
+    if response is None:
+        response = _first_text((sorted(speaking, key=_latest)), "assistant")
+    return Run(
+        span=run.ref,
+        above=outer.ref if outer is not None else None,
+        agent=run.agent_run.agent if run.agent_run is not None else None,
+        prompt=prompt,
+        response=response,
+        tools_offered=_offered(offering),
+        start_ns=run.start_ns,
+        end_ns=run.end_ns,
+    )
+
+
+def _with_text(runs: Sequence[Run]) -> list[Run]:
+    inner: dict[SpanRef, list[Run]] = {}
+    index: list[Run] = []
+    # The latest first: what a run within another says is known when the other's turn comes.
+    for run in reversed(runs):
+        one = _with_text_of(run, inner.get(run.span, ()))
+        index.append(one)
+        if one.above is not None:
+            inner.setdefault(one.above, []).append(one)
+    return index[::-1]
+
+
+def _with_text_of(run: Run, inner: Sequence[Run]) -> Run:
+    """Give a run without text of its own, a workflow around agents, the prompt and response of those within it."""
+    if run.prompt is not None or run.response is not None or not inner:
+        return run
+    prompt = _first(one.prompt for one in sorted(inner, key=lambda one: one.start_ns))
+    response = _first(one.response for one in sorted(inner, key=lambda one: one.end_ns, reverse=True))
+    return replace(run, prompt=prompt, response=response)
+
+
+def _latest(node: Node) -> int:
+    """Sort what ends last first; among equals the earlier one stays first."""
+    return -node.until_ns
+
+
+def _first_text(nodes: Sequence[Node], role: str) -> str | None:
+    for node in nodes:
+        text = _text(node, role)
+        if text is not None:
+            return text
+    return None
+
+
+def _text(node: Node, role: str) -> str | None:
+    if not node.messages:
+        return None
+    texts = [seen.text for seen in node.messages if seen.role == role and seen.text]
+    if len(texts) > 1:
+        texts = list(dict.fromkeys(texts))
+    return "\n".join(texts) if texts else None
+
+
+def _first(texts: Iterator[str | None]) -> str | None:
+    return next((text for text in texts if text is not None), None)
+
+
+def _offered(nodes: Sequence[Node]) -> tuple[ToolDefinition, ...] | None:
+    tools: dict[str, ToolDefinition] = {}
+    newest: tuple[ToolDefinition, ...] | None = None
+    for node in nodes:
+        for offer in node.offers:
+            # Every model call of a run repeats the offer.
+            if offer.tools != newest:
+                newest = offer.tools
+                for tool in newest:
+                    tools.setdefault(tool.name, tool)
+    return tuple(tools.values()) if newest is not None else None

@@ -1,6 +1,6 @@
 """What joining works on: the spans of a trace as nodes of a tree, and the two views of a call."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -104,13 +104,13 @@ class Node:
 
 
 def order(node: Node) -> tuple[int, int, int, str, str]:
-    """Sort by time, then by what tells spans of equal start apart, the same in every order of arrival."""
+    """Sort by time, then by what differs between spans of equal start, the same in every order of arrival."""
     ref = node.ref
     return (node.time_ns, node.branch.depth, node.end_ns, ref.span_id, ref.trace_id)
 
 
 def take_apart(nodes: Iterable[Node]) -> None:
-    """Let go of all that leads from nodes back to them; they are of no use from then on."""
+    """Delete all that leads from nodes back to them; they are of no use from then on."""
     for node in nodes:
         del node.requests, node.executions, node.branch, node.below
 
@@ -123,7 +123,7 @@ class _Key(Struct, eq=False, kw_only=True):
 
 
 class _View(_Key, eq=False):
-    """What both views of a call tell."""
+    """What both views of a call hold."""
 
     node: Node
     name: str
@@ -183,11 +183,11 @@ class Execution(_View, eq=False):
         return self.node.above.branch.inside if self.node.above is not None else None
 
     def has_name_of(self, other: "Execution") -> bool:
-        """Tell whether both name the same tool; a span of the protocol may name none."""
+        """Return whether both name the same tool; a span of the protocol may name none."""
         return not self.name or not other.name or fold_name(self.name) == fold_name(other.name)
 
     def has_other_id_than(self, other: "Execution") -> bool:
-        """Tell whether both carry an id, and not the same."""
+        """Return whether both carry an id, and not the same."""
         return self.call_id is not None and other.call_id is not None and self.call_id != other.call_id
 
     def absorb(self, other: "Execution") -> None:
@@ -209,3 +209,41 @@ class Execution(_View, eq=False):
         """Take a later attempt at this call for its outcome."""
         self.absorb(attempt)
         self.result, self.error = attempt.result, attempt.error
+
+
+class NodeIndex:
+    """Nodes, and those of them that hold something; each in order of time."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = nodes
+        self.requesting: list[Node] = []
+        self.executing: list[Node] = []
+        self.answering: list[Node] = []
+        self.speaking: list[Node] = []
+        self.offering: list[Node] = []
+        # Those that are runs of agents.
+        self.running: list[Node] = []
+        self._sort()
+
+    @property
+    def of_run(self) -> bool:
+        """Whether any agent, model or tool call was seen."""
+        if self.requesting or self.executing or self.running:
+            return True
+        return any(node.model_call is not None for node in self.nodes)
+
+    def _sort(self) -> None:
+        for place, node in enumerate(self.nodes):
+            node.place = place
+            if node.requests:
+                self.requesting.append(node)
+            if node.executions:
+                self.executing.append(node)
+            if node.answers:
+                self.answering.append(node)
+            if node.messages:
+                self.speaking.append(node)
+            if node.offers:
+                self.offering.append(node)
+            if node.agent_run is not None:
+                self.running.append(node)

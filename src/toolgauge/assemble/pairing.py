@@ -20,7 +20,7 @@ _MAX_COMPARISONS = 1024
 
 
 class Pair(Struct, eq=False):
-    """One call as it was requested, executed, or both; `asking` is the span that says that it was made."""
+    """One call as it was requested, executed, or both; `asking` is the span that shows that it was made."""
 
     request: Request | None
     execution: Execution | None

@@ -63,7 +63,7 @@ class RecentSpans:
         self._count(_spans_worth(reading))
 
     def add_heads(self, heads: Sequence[PackedHead]) -> None:
-        """Remember the ids of spans that nobody reads."""
+        """Remember the ids of spans that no dialect reads."""
         first = 0
         while first < len(heads):
             some = heads[first : first + self._capacity - self._young_count]

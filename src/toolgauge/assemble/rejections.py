@@ -1,4 +1,4 @@
-"""Tells a call that was turned down before its tool ran from one whose tool failed.
+"""Distinguishes a call that was rejected before its tool ran from one whose tool failed.
 
 Frameworks write both as a failed tool span or an error in the answer. Only texts that name this very tool or its
 arguments count: a tool may itself fail with a validation error about something else.
@@ -50,20 +50,20 @@ _KINDS: dict[str, Rejection] = {
 
 
 def rejection(name: str, arguments: Content, error: CallError, result: Content) -> Rejection | None:
-    """Return why the failed call was turned down, `None` when nothing says that its tool never ran."""
+    """Return why the failed call was rejected, `None` when nothing shows that its tool never ran."""
     kind = error.kind.rpartition(".")[2]
     if kind in _KINDS:
         return _KINDS[kind]
     if isinstance(arguments, Unparsed) and arguments.reason == "unparsable":
         return "invalid_arguments"
     for text in (error.message, _text(result)):
-        if text and (found := _told(name, arguments, kind, text[:_MAX_TEXT])) is not None:
+        if text and (found := _reason_in(name, arguments, kind, text[:_MAX_TEXT])) is not None:
             return found
     return None
 
 
 def misfits(arguments: Content, schema: JsonObject | None) -> bool:
-    """Tell whether arguments lack a required member, or have one that the schema does not allow.
+    """Return whether arguments lack a required member, or have one that the schema does not allow.
 
     Values are not looked at: many frameworks convert them.
     """
@@ -79,7 +79,7 @@ def misfits(arguments: Content, schema: JsonObject | None) -> bool:
     return any(key not in properties for key in given)
 
 
-def _told(name: str, arguments: Content, kind: str, text: str) -> Rejection | None:
+def _reason_in(name: str, arguments: Content, kind: str, text: str) -> Rejection | None:
     if name and name in text:
         if _NO_SUCH_TOOL.search(text):
             return "unknown_tool"
@@ -96,14 +96,14 @@ def _told(name: str, arguments: Content, kind: str, text: str) -> Rejection | No
 
 
 def _names_parameter(arguments: Content, text: str) -> bool:
-    """Tell whether the text says that one of these arguments is of the wrong type."""
+    """Return whether the text names one of these arguments is of the wrong type."""
     found = _PARAMETER.search(text)
     given = arguments.value if found is not None and isinstance(arguments, Recorded) else None
     return found is not None and isinstance(given, dict) and found[1] in given
 
 
 def _is_about(arguments: Content, text: str) -> bool:
-    """Tell whether a validation error speaks of these arguments."""
+    """Return whether a validation error speaks of these arguments."""
     if not isinstance(arguments, Recorded) or not isinstance(arguments.value, dict):
         return False
     given = arguments.value
@@ -119,3 +119,42 @@ def _text(content: Content) -> str:
             return text
         case _:
             return ""
+
+
+OTHER = "_OTHER"
+
+_MAX_HEAD = 300
+# A label and the class of an exception: `Error: TimeoutError: no answer`.
+_LABELLED = re.compile(
+    r"\s*(?i:(?:tool )?error(?: [a-z ]{1,40})?)\s*:\s*(?:[A-Za-z_]\w{0,60}\.){0,8}([A-Z]\w{0,80}(?:Error|Exception))\b"
+)
+_FLAGS = ("is_error", "isError")
+_ABOUT_THE_ERROR = frozenset(
+    (*_FLAGS, "code", "detail", "details", "error", "error_type", "message", "ok", "status", "success", "type")
+)
+
+
+def failure_in(result: Content) -> CallError | None:
+    """Return the failure that the answer shows, `None` when it may be what the tool returned."""
+    match result:
+        case Recorded(value=str() as text):
+            labelled = _LABELLED.match(text[:_MAX_HEAD])
+            return CallError(kind=labelled[1], message=text) if labelled is not None else None
+        case Recorded(value=dict() as answer):
+            return _failure_in_object(answer)
+        case _:
+            return None
+
+
+def _failure_in_object(answer: JsonObject) -> CallError | None:
+    if not answer.keys() <= _ABOUT_THE_ERROR:
+        return None
+    written = answer.get("error")
+    if not written and not any(answer.get(flag) is True for flag in _FLAGS):
+        return None
+    inner = written if isinstance(written, dict) else answer
+    texts = (written, inner.get("message"), inner.get("detail"), answer.get("message"))
+    message = next((word for word in texts if word and isinstance(word, str)), "")
+    kinds = (inner.get("type"), answer.get("error_type"))
+    kind = next((kind for kind in kinds if kind and isinstance(kind, str)), OTHER)
+    return CallError(kind=kind, message=message)

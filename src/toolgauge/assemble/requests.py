@@ -4,12 +4,144 @@ A request shows up on the model's span, in log records, on the span of a second 
 beside it, and in summaries on agent spans. The innermost model span decides to which turn it belongs.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from operator import attrgetter
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from operator import attrgetter, itemgetter
 
-from toolgauge.assemble.node import Node, Request
-from toolgauge.assemble.told import Told
-from toolgauge.assemble.twins import Known, Summed, twins
+from toolgauge.assemble.node import Node, NodeIndex, Request
+
+# A request, and which of all known ones it is: those that came first are taken first.
+_Placed = tuple[int, Request]
+_place = itemgetter(0)
+# By so many keys one request may be found.
+_KEYS = 3
+
+
+def same_requests(known: Sequence[Request], arriving: Sequence[Request]) -> Iterator[tuple[Request, Request]]:
+    """Yield pairs of a known and an arriving request that are views of one; each is paired once."""
+    if known and arriving:
+        yield from Known(known).same_requests(arriving)
+
+
+class Known:
+    """Requests that are known, by what they may be found by; it stays true while they absorb what is yielded."""
+
+    def __init__(self, known: Iterable[Request] = ()) -> None:
+        self._by_key: dict[Hashable, list[_Placed]] = {}
+        self._count = 0
+        for request in known:
+            self.add(request)
+
+    def add(self, request: Request) -> None:
+        """Take one more."""
+        for key in _offered_keys(request):
+            self._by_key.setdefault(key, []).append((self._count, request))
+        self._count += 1
+
+    def same_requests(self, arriving: Iterable[Request]) -> Iterator[tuple[Request, Request]]:
+        """Yield what `twins` yields for all that is known."""
+        taken: dict[int, tuple[Hashable, ...]] = {}
+        # How far the requests of a key are taken.
+        passed: dict[Hashable, int] = {}
+        changed: list[_Placed] = []
+        for request in arriving:
+            found = self._untaken(request, taken, passed)
+            if found is not None:
+                place, same = found
+                taken[place] = tuple(_offered_keys(same))
+                yield same, request
+                changed.append(found)
+        for place, same in changed:
+            self._offer_anew(place, same, taken[place])
+
+    def _untaken(
+        self, request: Request, taken: dict[int, tuple[Hashable, ...]], passed: dict[Hashable, int]
+    ) -> _Placed | None:
+        for key in _wanted_keys(request):
+            candidates = self._by_key.get(key, ())
+            at = passed.get(key, 0)
+            while at < len(candidates) and candidates[at][0] in taken:
+                at += 1
+            if at < len(candidates):
+                passed[key] = at + 1
+                return candidates[at]
+            passed[key] = at
+        return None
+
+    def _offer_anew(self, place: int, request: Request, before: tuple[Hashable, ...]) -> None:
+        """Let a request that took an id or arguments be found by these."""
+        keys = tuple(_offered_keys(request))
+        if keys == before:
+            return
+        for key in before:
+            candidates = self._by_key[key]
+            del candidates[bisect_left(candidates, place, key=_place)]
+        for key in keys:
+            candidates = self._by_key.setdefault(key, [])
+            candidates.insert(bisect_left(candidates, place, key=_place), (place, request))
+
+
+class Summed:
+    """Requests of a span that sums up the outputs within it: each of these asks for the few that it may show."""
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self._requests = requests
+        self._by_key: dict[Hashable, deque[_Placed]] = {}
+        for place, request in enumerate(requests):
+            for key in _wanted_keys(request):
+                self._by_key.setdefault(key, deque()).append((place, request))
+
+    def arriving(self, known: Sequence[Request]) -> list[Request]:
+        """Return of those that are alive, in order, at least all that can be twins of known ones."""
+        if _KEYS * len(known) ** 2 >= len(self._requests):
+            return [request for request in self._requests if request.alive]
+        found: dict[int, Request] = {}
+        for request in known:
+            for key in _offered_keys(request):
+                found.update(self._first(key, len(known)))
+        return [found[place] for place in sorted(found)]
+
+    def _first(self, key: Hashable, count: int) -> list[_Placed]:
+        """Return so many: one of them finds nothing only if no known one is left for those behind it."""
+        waiting = self._by_key.get(key)
+        first: list[_Placed] = []
+        while waiting and len(first) < count:
+            placed = waiting.popleft()
+            if placed[1].alive:
+                first.append(placed)
+        if waiting is not None:
+            waiting.extendleft(reversed(first))
+        return first
+
+
+def _offered_keys(request: Request) -> Iterator[Hashable]:
+    has_id = request.call_id is not None
+    arguments = request.arguments_key
+    if has_id:
+        yield ("id", request.call_id)
+    if arguments is None:
+        yield ("unknown arguments", request.name, request.position, has_id)
+    else:
+        yield ("arguments", request.name, arguments, has_id)
+    yield ("position", request.name, request.position, has_id)
+
+
+def _wanted_keys(request: Request) -> Iterator[Hashable]:
+    """Ids decide where both sides have one; else equal arguments; else, where one side has none, the position."""
+    if request.call_id is not None:
+        yield ("id", request.call_id)
+    sides = (False,) if request.call_id is not None else (False, True)
+    arguments = request.arguments_key
+    for has_id in sides:
+        if arguments is None:
+            yield ("position", request.name, request.position, has_id)
+        else:
+            yield ("arguments", request.name, arguments, has_id)
+    if arguments is not None:
+        for has_id in sides:
+            yield ("unknown arguments", request.name, request.position, has_id)
+
 
 _position: Callable[[Request], int] = attrgetter("position")
 # Nested model spans come in twos and threes; a limit keeps a hostile chain from costing its square.
@@ -18,9 +150,9 @@ _MAX_NESTING = 4
 _MAX_AROUND = 16
 
 
-def requested_calls(told: Told) -> list[Request]:
+def requested_calls(index: NodeIndex) -> list[Request]:
     """Return each request once: by turn, within it by the model's order."""
-    requesting = told.requesting
+    requesting = index.requesting
     primary = [node for node in requesting if node.is_primary]
     nested = [node for node in primary if node.branch.model_above is not None]
     if nested:
@@ -30,8 +162,8 @@ def requested_calls(told: Told) -> list[Request]:
         _absorb_beside(primary)
     if len(primary) < len(requesting):
         _absorb_summaries(requesting, primary)
-        _give_to_single_outputs([node for node in requesting if _tells_of_outputs(node)], told.nodes)
-        requesting = [node for node in told.nodes if node.requests]
+        _give_to_single_outputs([node for node in requesting if _sums_up_outputs(node)], index.nodes)
+        requesting = [node for node in index.nodes if node.requests]
     calls: list[Request] = []
     for node in requesting:
         requests = node.requests
@@ -47,8 +179,8 @@ def _absorb_above(nodes: Sequence[Node]) -> None:
             if id(outer) not in summed:
                 summed[id(outer)] = Summed(_alive(outer))
             arriving = summed[id(outer)].arriving(known)
-            for twin, request in twins(known, arriving):
-                twin.absorb(request)
+            for same, request in same_requests(known, arriving):
+                same.absorb(request)
 
 
 def _absorb_summaries(requesting: Sequence[Node], primary: Sequence[Node]) -> None:
@@ -57,8 +189,8 @@ def _absorb_summaries(requesting: Sequence[Node], primary: Sequence[Node]) -> No
         _add_alive(known, node)
     for node in requesting:
         if not node.is_primary:
-            for twin, request in known.twins(node.requests):
-                twin.absorb(request)
+            for same, request in known.same_requests(node.requests):
+                same.absorb(request)
             _add_alive(known, node)
 
 
@@ -67,29 +199,29 @@ def _add_alive(known: Known, node: Node) -> None:
         known.add(request)
 
 
-def _give_to_single_outputs(telling: Sequence[Node], nodes: Sequence[Node]) -> None:
-    """Move what only a span around one single output told to that output, to whose turn it belongs."""
-    if not telling:
+def _give_to_single_outputs(summaries: Sequence[Node], nodes: Sequence[Node]) -> None:
+    """Move what only a span around one single output shows to that output, to whose turn it belongs."""
+    if not summaries:
         return
-    tellers = {id(node): list[Node]() for node in telling}
+    outputs_within = {id(node): list[Node]() for node in summaries}
     for node in nodes:
         above = node.above if node.model_call is not None else None
         for _ in range(_MAX_AROUND):
             if above is None:
                 break
-            if id(above) in tellers:
-                tellers[id(above)].append(node)
+            if id(above) in outputs_within:
+                outputs_within[id(above)].append(node)
             above = above.above
-    for node in telling:
-        outputs = tellers[id(node)]
+    for node in summaries:
+        outputs = outputs_within[id(node)]
         if len(outputs) == 1:
-            told, node.requests = _alive(node), []
-            for request in told:
+            moved, node.requests = _alive(node), []
+            for request in moved:
                 request.node = outputs[0]
-            outputs[0].requests.extend(told)
+            outputs[0].requests.extend(moved)
 
 
-def _tells_of_outputs(node: Node) -> bool:
+def _sums_up_outputs(node: Node) -> bool:
     # An agent's run may sum up outputs that no span shows.
     return not node.is_primary and node.agent_run is None and bool(_alive(node))
 
@@ -115,15 +247,15 @@ def _absorb_beside(nodes: Sequence[Node]) -> None:
         for request in _alive(node):
             keys = (request.call_id, (request.name, request.position, request.arguments_key))
             earlier = (seen[key] for key in keys if key is not None and key in seen)
-            twin = next((known for known in earlier if _doubles(known, request)), None)
-            if twin is not None:
-                twin.absorb(request)
+            same = next((known for known in earlier if _doubles(known, request)), None)
+            if same is not None:
+                same.absorb(request)
             else:
                 seen.update((key, request) for key in keys if key is not None)
 
 
 def _doubles(earlier: Request, later: Request) -> bool:
-    """Tell whether two instrumentations saw the same at the same time."""
+    """Return whether two instrumentations saw the same at the same time."""
     overlap = later.node.time_ns < earlier.node.time_ns + (earlier.node.end_ns - earlier.node.start_ns)
     if not overlap or earlier.node.first.scope == later.node.first.scope or earlier.name != later.name:
         return False

@@ -12,7 +12,7 @@ _ALLOWED_STALE = 1000
 
 
 class Schedule:
-    """Keys by the time at which they are due; `due_of` tells the true time of a key, `None` when it is gone."""
+    """Keys by the time at which they are due; `due_of` returns the true time of a key, `None` when it is gone."""
 
     def __init__(self, due_of: Callable[[str], int | None]) -> None:
         self._due_of = due_of
@@ -21,7 +21,7 @@ class Schedule:
         self._entry: dict[str, int] = {}
 
     def note(self, key: str, due_ns: int) -> None:
-        """Tell that a key may be due at this time; later than told before needs no telling."""
+        """Note that a key may be due at this time; a later time than noted before is ignored."""
         entry = self._entry.get(key)
         if entry is None or due_ns < entry:
             self._entry[key] = due_ns

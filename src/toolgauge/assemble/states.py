@@ -4,17 +4,16 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from toolgauge.assemble.failures import told_failure
 from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.pairing import Pair
-from toolgauge.assemble.rejections import Rejection, misfits, rejection
+from toolgauge.assemble.rejections import Rejection, failure_in, misfits, rejection
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import CallAnswered, CallError
 from toolgauge.model.trajectory import CallState
 
 # A refusal says at once what it is; what comes later may be the answer of a tool that ran.
-_MAX_WORDS = 300
+_MAX_TEXT = 300
 
 
 class Fate(Struct, frozen=True):
@@ -26,7 +25,7 @@ class Fate(Struct, frozen=True):
 
 
 class Offers:
-    """Which tools a model could choose from: those told on its own span, else those told in its agent run.
+    """Which tools a model could choose from: those on its own span, else those in its agent run.
 
     What another agent was offered says nothing about this one.
     """
@@ -39,12 +38,12 @@ class Offers:
         self._known: dict[tuple[int, ...], dict[str, JsonObject | None]] = {}
 
     def lacks(self, request: Request) -> bool:
-        """Tell whether the requested tool is known not to be on offer."""
+        """Return whether the requested tool is known not to be on offer."""
         offered = self._of(request)
         return offered is not None and request.name not in offered
 
     def schema(self, request: Request) -> JsonObject | None:
-        """Return the schema of the requested tool's arguments, `None` when it was not told."""
+        """Return the schema of the requested tool's arguments, `None` when it was not recorded."""
         offered = self._of(request)
         return offered.get(request.name) if offered is not None else None
 
@@ -52,10 +51,10 @@ class Offers:
         if request.node.offers:
             return self._schemas(request.node)
         if self._by_run is None:
-            self._by_run = self._told_in_runs()
+            self._by_run = self._offers_by_run()
         return self._by_run.get(_run(request.node))
 
-    def _told_in_runs(self) -> dict[tuple[str, int], dict[str, JsonObject | None]]:
+    def _offers_by_run(self) -> dict[tuple[str, int], dict[str, JsonObject | None]]:
         by_run: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
         newest: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
         for node in self._offering:
@@ -74,7 +73,7 @@ class Offers:
 
 
 def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_spans: bool) -> Fate:
-    """Return what became of the call; `has_tool_spans` tells whether any call of its trace has one."""
+    """Return what became of the call; `has_tool_spans`: whether any call of its trace has one."""
     execution, request = pair.execution, pair.request
     if execution is None:
         if request is None:
@@ -87,13 +86,13 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
             result = answer.result
     if error is None:
         return Fate("executed", result, None)
-    told = result if answer is None or not isinstance(result, NotRecorded) else answer.result
-    why = _turned_down(execution, request, error, told, offers)
+    answered = result if answer is None or not isinstance(result, NotRecorded) else answer.result
+    why = _turned_down(execution, request, error, answered, offers)
     return Fate("executed" if why is None else "rejected", result, error)
 
 
 def _turned_down(
-    execution: Execution, request: Request | None, error: CallError, told: Content, offers: Offers
+    execution: Execution, request: Request | None, error: CallError, answered: Content, offers: Offers
 ) -> Rejection | None:
     arguments = execution.arguments
     if request is not None:
@@ -105,41 +104,41 @@ def _turned_down(
             return "invalid_arguments"
         if isinstance(request.arguments, Unparsed):
             arguments = request.arguments
-    return rejection(execution.name, arguments, error, told)
+    return rejection(execution.name, arguments, error, answered)
 
 
 def _of_requested(request: Request, answer: CallAnswered | None, offers: Offers, *, has_tool_spans: bool) -> Fate:
-    told = answer.result if answer is not None else NOT_RECORDED
+    answered = answer.result if answer is not None else NOT_RECORDED
     error = answer.error if answer is not None else None
-    fault = _fault(request, told, error, offers)
+    fault = _fault(request, answered, error, offers)
     if fault is not None:
-        return Fate("rejected", told, fault)
+        return Fate("rejected", answered, fault)
     if error is None and not has_tool_spans:
-        error = told_failure(told)
+        error = failure_in(answered)
     if error is not None:
         # Where tools have spans, one without is a tool that never ran.
-        return Fate("rejected" if has_tool_spans else "executed", told, error)
+        return Fate("rejected" if has_tool_spans else "executed", answered, error)
     state: CallState = "executed" if answer is not None and not has_tool_spans else "requested_only"
-    return Fate(state, told, None)
+    return Fate(state, answered, None)
 
 
-def _fault(request: Request, told: Content, error: CallError | None, offers: Offers) -> CallError | None:
-    """Return why a request without a tool span was turned down, `None` when nothing says that it was."""
+def _fault(request: Request, answered: Content, error: CallError | None, offers: Offers) -> CallError | None:
+    """Return why a request without a tool span was rejected, `None` when nothing shows that it was."""
     if offers.lacks(request):
         return CallError(kind="unknown_tool", message=error.message if error else "the tool is not on offer")
     is_broken = type(request.arguments) is Unparsed and request.arguments.reason == "unparsable"
     if is_broken or not request.usable:
         return CallError(kind="invalid_arguments", message=error.message if error else "the arguments cannot be parsed")
     # A framework that does not run the tool often says so in words alone.
-    words = error or _in_words(told)
-    if words is None or (why := rejection(request.name, request.arguments, words, NOT_RECORDED)) is None:
+    refusal = error or _refusal_in(answered)
+    if refusal is None or (why := rejection(request.name, request.arguments, refusal, NOT_RECORDED)) is None:
         return None
-    return CallError(kind=why, message=words.message)
+    return CallError(kind=why, message=refusal.message)
 
 
-def _in_words(told: Content) -> CallError | None:
-    text = told.value if isinstance(told, Recorded) else None
-    return CallError(kind="_OTHER", message=text[:_MAX_WORDS]) if isinstance(text, str) else None
+def _refusal_in(answered: Content) -> CallError | None:
+    text = answered.value if isinstance(answered, Recorded) else None
+    return CallError(kind="_OTHER", message=text[:_MAX_TEXT]) if isinstance(text, str) else None
 
 
 def _run(node: Node) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""Heads of spans that nobody views: ids, parent, and what tells whether the parent lives in another process.
+"""Heads of spans that are not viewed: ids, parent, and what shows whether the parent lives in another process.
 
 Where a request is nobody's business, protobuf itself takes all of its spans apart: everything but the heads is
 discarded, and what is left stands in one order whatever the sender's was, for one pattern to be cut along. Single spans
@@ -35,12 +35,12 @@ _ends_in_ids = re.compile(_FLAGS + _PARENT + _SPAN + _TRACE, re.DOTALL).fullmatc
 
 
 def are_ids(trace_id: bytes, span_id: bytes) -> bool:
-    """Tell whether the bytes are a trace id and a span id: 16 and 8 of them, neither all zero."""
+    """Return whether the bytes are a trace id and a span id: 16 and 8 of them, neither all zero."""
     return len(trace_id) == 16 and len(span_id) == 8 and trace_id != _NO_TRACE_ID and span_id != _NO_SPAN_ID
 
 
 def is_span_id(raw: bytes) -> bool:
-    """Tell whether the bytes are a span id: 8 of them, not all zero."""
+    """Return whether the bytes are a span id: 8 of them, not all zero."""
     return len(raw) == 8 and raw != _NO_SPAN_ID
 
 

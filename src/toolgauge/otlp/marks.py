@@ -1,4 +1,4 @@
-"""Byte patterns that tell, without decoding, whether a span or log record bears an attribute key somebody asks for.
+"""Byte patterns that show, without decoding, whether a span or log record bears an attribute key a dialect asks for.
 
 The patterns are anchored at the tags in front of a key: plain substring tests cost as much as decoding everything.
 The bound in a length is a must: unbounded, text full of multi-byte characters becomes quadratic.
@@ -55,7 +55,7 @@ class Marks:
         self._back_to_front = _Pattern(back_to_front)
 
     def found_in(self, raw: bytes) -> bool:
-        """Tell whether one raw span or log record might bear a mark."""
+        """Return whether one raw span or log record might bear a mark."""
         return self.search_like(raw)(raw) is not None
 
     def search_like(self, raw: bytes) -> Search:
@@ -63,11 +63,11 @@ class Marks:
         return self._pattern_like(raw).found_in
 
     def found_among(self, raws: Sequence[bytes], sample: bytes) -> bool:
-        """Tell whether any of these records, written as `sample` is, might bear a mark."""
+        """Return whether any of these records, written as `sample` is, might bear a mark."""
         return self._pattern_like(sample).found_in_request(b"".join(raws))
 
     def found_in_request(self, body: bytes, samples: Iterable[bytes]) -> bool:
-        """Tell whether any record of the request might bear a mark; `samples` has one of each group, or how it begins."""
+        """Return whether any record of the request might bear a mark; `samples` has one of each group, or how it begins."""
         pattern = self._back_to_front if any(map(is_back_to_front, samples)) else self._in_order
         return pattern.found_in_request(body)
 
@@ -76,7 +76,7 @@ class Marks:
 
 
 def is_back_to_front(raw: bytes) -> bool:
-    """Tell whether a raw span or log record begins with one of its later fields."""
+    """Return whether a raw span or log record begins with one of its later fields."""
     return raw[:1] >= _LATE
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from toolgauge.assemble.assembler import Assembler
-from toolgauge.assemble.seen_twice import SeenTwice
+from toolgauge.assemble.loop_detector import LoopDetector
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.export.results import Annotations
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Signal
@@ -108,7 +108,7 @@ class Pipeline:
         self._egress = Egress(self.admission, sink.requests, metrics)
         self._answers: deque[Answers] = deque()
         self._now_ns = 0
-        self._seen_twice = SeenTwice()
+        self._loop_detector = LoopDetector()
         self._closes_all = False
         self._is_interrupted = False
         # Trajectories that left unscored because of `interrupt`.
@@ -222,7 +222,7 @@ class Pipeline:
             if reading is None:
                 unread.extend(read_each((viewed.raw,)))
                 continue
-            self._seen_twice.add(reading.ref, now_ns)
+            self._loop_detector.add(reading.ref, now_ns)
             in_time = self._assembler.add(reading, now_ns)
             waits = holds and in_time and is_to_bear_scores(reading)
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns):
@@ -252,8 +252,8 @@ class Pipeline:
         """Release what was held long enough, close what is due and score it; True while more is due."""
         self._now_ns = max(self._now_ns, now_ns)
         self._egress.release((span.container, span.raw) for span in self._hold.expired(self._now_ns))
-        self._seen_twice.turn_over_if_due(self._now_ns)
-        self._metrics.loop_suspected.set(float(self._seen_twice.loop_suspected))
+        self._loop_detector.turn_over_if_due(self._now_ns)
+        self._metrics.loop_suspected.set(float(self._loop_detector.loop_suspected))
         self._count_broken_values()
         until = self._clock() + _LONGEST_TICK_NS
         for trajectory, due_ns in self._closing():

@@ -24,7 +24,7 @@ _MAX_ID = 8192
 
 
 class _Remembered(Struct, frozen=True, eq=False):
-    """An answer, and where it was first told."""
+    """An answer, and where it was first seen."""
 
     start_ns: int
     trace_id: str
@@ -32,7 +32,7 @@ class _Remembered(Struct, frozen=True, eq=False):
     size_bytes: int
 
 
-class LooseAnswers:
+class UnmatchedResults:
     """The first answer to each call, by service and call id."""
 
     def __init__(self, max_answers: int = _MAX_ANSWERS, max_bytes: int = _MAX_BYTES) -> None:

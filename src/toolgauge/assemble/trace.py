@@ -1,4 +1,4 @@
-"""One trace while its spans arrive: what was read, who is whose parent, and what says that the run has ended.
+"""One trace while its spans arrive: what was read, who is whose parent, and what shows that the run has ended.
 
 The end of a sub-agent looks like the end of the run; only a chain of parents that has arrived up to a span
 without a parent tells them apart.
@@ -124,11 +124,11 @@ class OpenTrace:
             left_out=NOTHING_LEFT_OUT if self._cutter is None else self._cutter.left_out,
         )
 
-    def trajectory(self, because: ClosedBecause, told: Sequence[Reading] = ()) -> Trajectory | None:
-        """Join what has come so far, with what was `told` of its calls in other traces."""
+    def trajectory(self, because: ClosedBecause, elsewhere: Sequence[Reading] = ()) -> Trajectory | None:
+        """Join what has come so far, with what was found `elsewhere` of its calls, in other traces."""
         gathered = self.gathered()
-        if told:
-            gathered = replace(gathered, readings=(*gathered.readings, *told))
+        if elsewhere:
+            gathered = replace(gathered, readings=(*gathered.readings, *elsewhere))
         return join([gathered], scope="trace", closed_because=because)
 
     def _add_span(self, reading: Reading, now_ns: int) -> None:
@@ -143,18 +143,18 @@ class OpenTrace:
         self._note(reading, now_ns)
 
     def _add_log(self, reading: Reading, now_ns: int) -> None:
-        """Keep a log record; one that says the same at the same time of the same span is a repetition."""
+        """Keep a log record; one with the same content at the same time of the same span is a repetition."""
         if not reading.observations and not reading.attributes:
             return
         span_id = reading.ref.span_id
         # As a number: written out it would take as much as the reading itself.
-        words = hash(tuple([fingerprint(seen) for seen in reading.observations]))
-        said = (span_id, reading.start_ns, reading.scope, reading.size_bytes, words)
-        if said in self._readings:
+        content = hash(tuple([fingerprint(seen) for seen in reading.observations]))
+        key = (span_id, reading.start_ns, reading.scope, reading.size_bytes, content)
+        if key in self._readings:
             return
         self.active_ns = now_ns
         self.size_bytes += LOG_KEY_BYTES
-        self._keep(said, reading)
+        self._keep(key, reading)
         if span_id not in self._parents:
             self._miss(span_id)
         self._note(reading, now_ns)

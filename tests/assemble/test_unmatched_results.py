@@ -3,7 +3,7 @@
 from itertools import permutations
 
 from tests.assemble.support import answered, args, assembler, model, reading, requested
-from toolgauge.assemble.loose_answers import LooseAnswers
+from toolgauge.assemble.unmatched_results import UnmatchedResults
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.observations import CallAnswered, CallError, Reading
 from toolgauge.model.trajectory import ToolCall
@@ -58,7 +58,7 @@ def test_a_model_call_inside_a_run_is_no_model_call_alone():
 
 
 def test_the_oldest_answers_are_forgotten():
-    few = LooseAnswers(max_answers=1)
+    few = UnmatchedResults(max_answers=1)
     few.note(NEXT)
     assert len(list(few.found([ASK]))) == 1
     few.note(reading("x", model(), answered("9", "fine"), start=7, trace=THIRD))
@@ -66,7 +66,7 @@ def test_the_oldest_answers_are_forgotten():
 
 
 def test_of_a_long_answer_both_ends_are_kept():
-    some = LooseAnswers()
+    some = UnmatchedResults()
     some.note(reading("next", model(), answered("1", "a" * 5000), start=5, trace=SECOND))
     (told,) = some.found([ASK])
     (answer,) = told.observations
@@ -76,7 +76,7 @@ def test_of_a_long_answer_both_ends_are_kept():
 
 
 def test_answers_with_ids_or_names_of_a_megabyte_are_not_remembered():
-    some, vast = LooseAnswers(), "1" * 1_000_000
+    some, vast = UnmatchedResults(), "1" * 1_000_000
     asking = reading("ask", model(), requested("f", args(), id=vast), requested("f", args(), id="1"), trace=FIRST)
     nameless = CallAnswered(call_id="1", name=vast, result=Recorded("fine"))
     some.note(reading("next", model(), answered(vast, "fine"), nameless, start=5, trace=SECOND))
@@ -84,7 +84,7 @@ def test_answers_with_ids_or_names_of_a_megabyte_are_not_remembered():
 
 
 def test_what_is_remembered_of_answers_is_bounded_in_bytes_whatever_names_take():
-    some = LooseAnswers(max_bytes=2_500_000)
+    some = UnmatchedResults(max_bytes=2_500_000)
     for number in range(10):
         failed = answered(f"{number}", error=CallError(kind=f"{number}" * 400_000, message="no"))
         service = f"{number}" * 400_000
@@ -95,7 +95,7 @@ def test_what_is_remembered_of_answers_is_bounded_in_bytes_whatever_names_take()
 
 
 def test_an_answer_that_is_told_again_is_counted_once():
-    some = LooseAnswers()
+    some = UnmatchedResults()
     some.note(NEXT)
     once = some.size_bytes
     some.note(NEXT)

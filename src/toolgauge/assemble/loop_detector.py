@@ -13,7 +13,7 @@ _SUSPICIOUS_SHARE = 0.5
 _LEAST_SPANS = 100
 
 
-class SeenTwice:
+class LoopDetector:
     """Counts spans that come again within a minute or two."""
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """A loop is suspected from a high share of repeated spans, and only from that."""
 
-from toolgauge.assemble.seen_twice import SeenTwice
+from toolgauge.assemble.loop_detector import LoopDetector
 from toolgauge.model.records import SpanRef
 
 MINUTE = 60_000_000_000
@@ -11,7 +11,7 @@ def refs(count: int, offset: int = 0) -> list[SpanRef]:
 
 
 def suspected(*groups: tuple[list[SpanRef], int]) -> bool:
-    seen = SeenTwice()
+    seen = LoopDetector()
     newest = 0
     for group, now_ns in groups:
         newest = now_ns
@@ -42,7 +42,7 @@ def test_a_handful_of_spans_says_nothing():
 
 
 def test_a_suspicion_ends_with_the_repetition():
-    seen = SeenTwice()
+    seen = LoopDetector()
     for ref in refs(200) * 2:
         seen.add(ref, MINUTE)
     seen.turn_over_if_due(2 * MINUTE)

@@ -14,6 +14,13 @@ from toolgauge.model.ports import Dialect
 DIALECTS = "toolgauge.dialects"
 EVALUATORS = "toolgauge.evaluators"
 JUDGES = "toolgauge.judges"
+RECEIVERS = "toolgauge.receivers"
+EXPORTERS = "toolgauge.exporters"
+
+# Ours, which the configuration has sections for in any case.
+_BUILT_IN = frozenset({"otlp", "otlp_grpc", "otlp_http", "prometheus"})
+_RECEIVER_MEMBERS = ("Settings", "start", "stop")
+_EXPORTER_MEMBERS = ("Settings", "start", "send", "close")
 
 _EVALUATOR_MEMBERS = ("version", "level", "evaluate")
 # An evaluator that asks a judge says what to ask and what an answer means instead of yielding outcomes itself.
@@ -52,6 +59,30 @@ def evaluator(name: str) -> type:
     if not isinstance(loaded, type) or not all(hasattr(loaded, member) for member in members):
         raise ConfigError(f"evaluator `{name}` is not a class with `{'`, `'.join(members)}`")
     return cast("type[object]", loaded)
+
+
+def additional(group: str) -> tuple[str, ...]:
+    """Name the receivers or exporters that other packages bring, without loading them."""
+    return tuple(name for name in names(group) if name not in _BUILT_IN)
+
+
+def receiver(name: str) -> type[Any]:
+    """Load the receiver class of this name."""
+    return _class(RECEIVERS, name, _RECEIVER_MEMBERS)
+
+
+def exporter(name: str) -> type[Any]:
+    """Load the exporter class of this name."""
+    return _class(EXPORTERS, name, _EXPORTER_MEMBERS)
+
+
+def _class(group: str, name: str, members: tuple[str, ...]) -> type[Any]:
+    loaded = load(group, name)
+    if not isinstance(loaded, type) or not all(hasattr(loaded, member) for member in members):
+        raise ConfigError(f"{_kind(group)} `{name}` is not a class with `{'`, `'.join(members)}`")
+    if not hasattr(cast("Any", loaded).Settings, "model_validate"):
+        raise ConfigError(f"the `Settings` of {_kind(group)} `{name}` are not a pydantic model")
+    return cast("type[Any]", loaded)
 
 
 def _dialect(points: Sequence[EntryPoint]) -> Dialect:

@@ -132,15 +132,15 @@ def test_components_are_listed_as_text_and_as_json():
     assert "\n  genai " in ended.out
     assert "\n  known_tool " in ended.out
     listed = json.loads(run("components", "--json").out)
-    assert {"version", "dialects", "evaluators", "receivers", "emitters"} == set(listed)
+    assert {"version", "dialects", "evaluators", "receivers", "exporters"} == set(listed)
     (known_tool,) = (entry for entry in listed["evaluators"] if entry["name"] == "known_tool")
     assert known_tool["level"] == "call"
     assert known_tool["version"] == "1"
     assert known_tool["description"]
 
 
-def test_receivers_and_emitters_are_described_for_those_who_run_them():
+def test_receivers_and_exporters_are_described_for_those_who_run_them():
     listed = json.loads(run("components", "--json").out)
-    described = [entry["description"] for kind in ("receivers", "emitters") for entry in listed[kind]]
+    described = [entry["description"] for kind in ("receivers", "exporters") for entry in listed[kind]]
     assert described
     assert [text for text in described if "`" in text or text.count(".") != 1] == []

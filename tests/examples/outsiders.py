@@ -23,7 +23,7 @@ class Installed:
     folder: Path
 
     def run(self, *command: str, exit_code: int = 0) -> str:
-        """Run a Python module with the packages installed and return what it printed."""
+        """Run a Python module with the packages installed and return what it printed, its errors when it is to fail."""
         done = subprocess.run(
             [sys.executable, "-m", *command],
             capture_output=True,
@@ -33,7 +33,7 @@ class Installed:
             check=False,
         )
         assert done.returncode == exit_code, done.stdout + done.stderr
-        return done.stdout
+        return done.stdout if exit_code == 0 else done.stderr
 
 
 def install(example: str, folder: Path) -> Installed:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.examples.outsiders import EXAMPLES, Installed, install
-from tests.wire.support import CORPUS
+from tests.wire.support import CORPUS, serving, until
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def recording_of_acme(folder: Path, installed: Installed) -> Path:
     return recording
 
 
-@pytest.mark.parametrize("example", ["custom-dialect", "custom-evaluator"])
+@pytest.mark.parametrize("example", ["custom-dialect", "custom-evaluator", "custom-exporter", "custom-receiver"])
 def test_the_package_s_own_tests_pass(example: str, tmp_path: Path):
     installed = install(example, tmp_path / "installed")
     tests = EXAMPLES / example / "tests"
@@ -80,6 +80,43 @@ def test_replay_scores_with_the_outsider_s_evaluator(evaluator: Installed):
     assert result["value"] == pytest.approx(2 / 3)
 
 
+def install_folders(tmp_path: Path) -> Installed:
+    install("custom-exporter", tmp_path / "installed")
+    return install("custom-receiver", tmp_path / "installed")
+
+
+def test_a_service_receives_from_and_exports_to_folders(tmp_path: Path):
+    installed = install_folders(tmp_path)
+    (tmp_path / "in").mkdir()
+    recording = CORPUS / "pydantic-ai" / "sequence3.otlp.pb"
+    with serving(
+        tmp_path,
+        f'receivers.folder={{path: "{tmp_path / "in"}", interval_s: 0.05}}',
+        f'exporters.folder={{path: "{tmp_path / "out"}"}}',
+        env={"PYTHONPATH": str(installed.folder)},
+    ) as toolgauge:
+        (tmp_path / "in" / "one.otlp.pb").write_bytes(recording.read_bytes())
+        until(lambda: toolgauge.books()["forwarded"] > 0, "spans to be exported")
+        until(lambda: not list((tmp_path / "in").iterdir()), "the file to be taken in")
+        toolgauge.assert_books_balance()
+    written = sorted((tmp_path / "out").glob("*.otlp.pb"))
+    said = installed.run("toolgauge", "inspect", "--json", *map(str, written)).splitlines()
+    assert [len(json.loads(line)["tool_calls"]) for line in said] == [3]
+
+
+def test_settings_of_receivers_and_exporters_are_checked_like_ours(tmp_path: Path):
+    installed = install_folders(tmp_path)
+    config = tmp_path / "toolgauge.yaml"
+    config.write_text("exporters:\n  folder: {path: /tmp/x, paht: 1}\nreceivers:\n  fodler: {}\n")
+    said = installed.run("toolgauge", "validate", "--config", str(config), exit_code=2)
+    assert "exporters.folder.paht" in said
+    assert "receivers.fodler" in said
+    config.write_text("exporters:\n  folder: {path: /tmp/x}\n")
+    shown = installed.run("toolgauge", "print-config", "--config", str(config))
+    assert "path: /tmp/x" in shown
+
+
 def test_without_the_packages_nothing_of_them_is_there():
     assert importlib.util.find_spec("toolgauge_dialect_acme") is None
     assert importlib.util.find_spec("toolgauge_evaluator_call_budget") is None
+    assert importlib.util.find_spec("toolgauge_exporter_folder") is None

@@ -13,7 +13,7 @@ from aiohttp import web
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
-from toolgauge.export.destination import Destination
+from toolgauge.export.destination import Destination, otlp_destination
 from toolgauge.export.sender import DestinationSettings, RetrySettings, Transport
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import MetricRegistry
@@ -180,7 +180,7 @@ async def sending(
     """Run a destination; by default without compression and with fast retries."""
     metrics = SelfMetrics(MetricRegistry())
     chosen = DestinationSettings(endpoint=endpoint, protocol=protocol, retry=retry, compression="none")
-    destination = Destination(replace(chosen, **settings), metrics, OWN_HOP, "toolgauge/0.1.0")
+    destination = otlp_destination(replace(chosen, **settings), metrics, OWN_HOP, "toolgauge/0.1.0")
     await destination.start()
     try:
         yield Sending(destination, metrics)

@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from tests.export.fakes import OK, OWN_HOP, Said, always, first, grpc_sink, request, sending, sink, until
 from tests.wire.support import free_port
-from toolgauge.export.destination import Destination
+from toolgauge.export.destination import otlp_destination
 from toolgauge.export.sender import Compression, DestinationSettings, RetrySettings, Transport
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import ConfigError
@@ -445,7 +445,7 @@ async def test_close_works_twice_and_leaves_no_task(protocol: Transport):
 async def test_close_works_without_a_start(protocol: Transport):
     metrics = SelfMetrics(MetricRegistry())
     settings = DestinationSettings(endpoint="127.0.0.1:1", protocol=protocol)
-    destination = Destination(settings, metrics, OWN_HOP, "toolgauge/0.1.0")
+    destination = otlp_destination(settings, metrics, OWN_HOP, "toolgauge/0.1.0")
     destination.put(request(RECORDED, spans=2))
     await destination.close()
     await destination.close()
@@ -470,7 +470,7 @@ async def test_outage_is_logged_once_and_shows_no_content(caplog: pytest.LogCapt
 def test_header_that_cannot_be_sent_is_a_configuration_error(name: str, value: str):
     settings = DestinationSettings(endpoint="127.0.0.1:1", headers={name: value})
     with pytest.raises(ConfigError, match=f"header `{name}`") as caught:
-        Destination(settings, SelfMetrics(MetricRegistry()), OWN_HOP, "toolgauge/0.1.0")
+        otlp_destination(settings, SelfMetrics(MetricRegistry()), OWN_HOP, "toolgauge/0.1.0")
     assert f"`{value}`" not in caught.value.message
 
 

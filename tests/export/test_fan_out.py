@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import grpc
 
 from tests.export.fakes import FAST, OK, OWN_HOP, Said, Seen, always, grpc_sink, request, until
-from toolgauge.export.destination import Destination
+from toolgauge.export.destination import otlp_destination
 from toolgauge.export.fan_out import FanOut
 from toolgauge.export.sender import DestinationSettings, RetrySettings
 from toolgauge.model.metrics import MetricRegistry
@@ -38,7 +38,7 @@ async def fanned(answers: dict[str, Said], **changes: DestinationSettings) -> As
         seen = {name: await stack.enter_async_context(grpc_sink(always(said))) for name, said in answers.items()}
         default = DestinationSettings(endpoint="", retry=FAST, compression="none")
         destinations = [
-            Destination(
+            otlp_destination(
                 replace(changes.get(name, default), name=name, endpoint=sink.endpoint), metrics, OWN_HOP, "toolgauge/1"
             )
             for name, sink in seen.items()

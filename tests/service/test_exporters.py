@@ -9,7 +9,7 @@ import pytest
 
 from tests.export.fakes import FAST, OK, OWN_HOP, Said, always, grpc_sink
 from tests.wire.support import free_port
-from toolgauge.export.destination import Destination
+from toolgauge.export.destination import Destination, otlp_destination
 from toolgauge.export.fan_out import FanOut
 from toolgauge.export.sender import DestinationSettings
 from toolgauge.model.delivery import Outgoing
@@ -26,7 +26,7 @@ def request(number: int, spans: int = 2) -> Outgoing:
 
 def destination(metrics: SelfMetrics, endpoint: str, name: str = "otlp") -> Destination:
     settings = DestinationSettings(name=name, endpoint=endpoint, retry=FAST, compression="none")
-    return Destination(settings, metrics, OWN_HOP, "test")
+    return otlp_destination(settings, metrics, OWN_HOP, "test")
 
 
 def nowhere() -> str:
@@ -47,7 +47,7 @@ async def test_what_waits_for_a_destination_that_goes_is_sent_and_the_books_bala
         grpc_sink(always(OK)) as new,
     ):
         before = destination(metrics, old.endpoint)
-        before = Destination(replace(before.settings, in_flight=1, timeout_s=0.3), metrics, OWN_HOP, "test")
+        before = otlp_destination(replace(before.settings, in_flight=1, timeout_s=0.3), metrics, OWN_HOP, "test")
         exporters = Exporters(FanOut([before], metrics), metrics)
         await exporters.start()
         for number in (1, 2, 3):
@@ -120,7 +120,7 @@ async def test_one_that_cannot_start_changes_nothing():
         broken = destination(metrics, nowhere(), "broken")
         settings = replace(broken.settings, protocol="http", tls=ClientTls(ca_file=Path(__file__)))
         with pytest.raises(StartError):
-            await exporters.replace(FanOut([Destination(settings, metrics, OWN_HOP, "test")], metrics))
+            await exporters.replace(FanOut([otlp_destination(settings, metrics, OWN_HOP, "test")], metrics))
         assert set(metrics.queue_bytes.current()) == {("otlp",)}
         exporters.put(request(1))
         await until(lambda: len(sink.arrived) == 1)

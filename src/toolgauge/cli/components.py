@@ -12,14 +12,11 @@ from toolgauge.cli.main import EXIT_CODES
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.json import Json, JsonObject
 
-_RECEIVERS = "toolgauge.receivers"
-_EMITTERS = "toolgauge.emitters"
-
 
 @click.command("components", epilog=EXIT_CODES)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(*, as_json: bool) -> int:
-    """List the dialects, evaluators, receivers and emitters that are installed.
+    """List the dialects, evaluators, receivers and exporters that are installed.
 
     Other packages add to them through entry points. One that cannot be loaded is listed with its error, and the exit
     code is then 1.
@@ -27,8 +24,8 @@ def command(*, as_json: bool) -> int:
     found: dict[str, list[JsonObject]] = {
         "dialects": list(_described(plugins.DIALECTS, _nothing_more)),
         "evaluators": list(_described(plugins.EVALUATORS, _score_version)),
-        "receivers": list(_described(_RECEIVERS, _nothing_more)),
-        "emitters": list(_described(_EMITTERS, _nothing_more)),
+        "receivers": list(_described(plugins.RECEIVERS, _nothing_more)),
+        "exporters": list(_described(plugins.EXPORTERS, _nothing_more)),
     }
     if as_json:
         click.echo(json.dumps({"version": version("toolgauge"), **found}))

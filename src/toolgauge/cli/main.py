@@ -29,7 +29,7 @@ _COMMANDS = {
     "score": "Score offline cases, as in CI.",
     "convert": "Write definitions of UiPath, ADK, Ragas, agentevals and promptfoo as criteria.",
     "validate": "Check configuration, criteria and references; open no port.",
-    "components": "List the dialects, evaluators, receivers and emitters.",
+    "components": "List the dialects, evaluators, receivers and exporters.",
     "print-config": "Print the configuration with every default.",
 }
 

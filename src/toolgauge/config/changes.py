@@ -30,15 +30,21 @@ def changed_keys(old: Config, new: Config) -> tuple[str, ...]:
 
 def waits_for_start(key: str) -> bool:
     """Tell whether a change of this key takes effect at the next start only."""
+    section, _, name = key.partition(".")
+    # Receivers and exporters of other packages are opened once.
+    if section in ("receivers", "exporters") and name.partition(".")[0] not in ("", "otlp"):
+        return True
     return any(key == known or key.startswith(f"{known}.") for known in _AT_START)
 
 
 def _differences(old: Section, new: Section, path: tuple[str, ...]) -> Iterator[str]:
-    for name, field in type(new).model_fields.items():
-        before: object = getattr(old, name)
-        after: object = getattr(new, name)
+    # One of them may have a plug-in's section that the other has not.
+    fields = {**type(old).model_fields, **type(new).model_fields}
+    for name, field in fields.items():
+        before: object = getattr(old, name, None)
+        after: object = getattr(new, name, None)
         here = (*path, field.alias or name)
-        if isinstance(before, Section) and isinstance(after, Section) and type(before) is type(after):
+        if isinstance(before, Section) and isinstance(after, Section):
             yield from _differences(before, after, here)
         elif _bare(before) != _bare(after):
             yield spelled(here)

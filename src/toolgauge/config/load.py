@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from toolgauge.config.checks import problems_in
 from toolgauge.config.environment import filled_in
+from toolgauge.config.extensions import config_model
 from toolgauge.config.model import Config
 from toolgauge.config.nodes import Node, Place, merged, plain
 from toolgauge.config.parse import parse_yaml, read_file
@@ -27,10 +28,11 @@ def load(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[s
     for override in overrides:
         root = merged(root, _override(override, root, environment))
     root = filled_in(root, environment)
+    model = config_model(root)
     try:
-        config = Config.model_validate(_prepared(root), context=AS_WRITTEN)
+        config = model.model_validate(_prepared(root), context=AS_WRITTEN)
     except ValidationError as error:
-        raise config_error(problems_of(error, root, Config)) from error
+        raise config_error(problems_of(error, root, model)) from error
     problems = tuple(problems_in(config, root))
     if problems:
         raise config_error(problems)

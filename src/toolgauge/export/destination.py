@@ -15,9 +15,19 @@ from toolgauge.export.destination_health import DestinationHealth, Outage, Refus
 from toolgauge.export.grpc_sender import GrpcSender
 from toolgauge.export.http_sender import HttpSender
 from toolgauge.export.send_queue import SendQueue
-from toolgauge.export.sender import Delivered, DestinationSettings, Permanent, RetrySettings, Sender, Transient, Verdict
+from toolgauge.export.sender import (
+    Delivered,
+    DestinationSettings,
+    ExporterSender,
+    Permanent,
+    RetrySettings,
+    Sender,
+    Transient,
+    Verdict,
+)
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.errors import ConfigError, StartError
+from toolgauge.model.ports import Exporter
 from toolgauge.selfmetrics import SelfMetrics
 
 _log = logging.getLogger("toolgauge.export")
@@ -49,12 +59,13 @@ class Backoff:
 
 
 class Destination:
-    """Sends requests on. Implements `model.delivery.Outbox`; belongs to one event loop."""
+    """Sends requests to one destination, with a queue, retries and books.
 
-    def __init__(self, settings: DestinationSettings, metrics: SelfMetrics, hop_id: str, user_agent: str) -> None:
-        metadata = (*_headers(settings), (_HOP_HEADER, hop_id))
-        kind = GrpcSender if settings.protocol == "grpc" else HttpSender
-        self._sender: Sender = kind(settings, metadata=metadata, user_agent=user_agent)
+    Implements `model.delivery.Outbox`; belongs to one event loop.
+    """
+
+    def __init__(self, settings: DestinationSettings, metrics: SelfMetrics, sender: Sender) -> None:
+        self._sender = sender
         self._settings = settings
         self._metrics = metrics
         self._queue = SendQueue(max_bytes=settings.queue_max_bytes, own_reserve_bytes=settings.own_reserve_bytes)
@@ -85,6 +96,11 @@ class Destination:
     def settings(self) -> DestinationSettings:
         """The settings that it was made with."""
         return self._settings
+
+    @property
+    def is_built_in(self) -> bool:
+        """Tell whether it takes OTLP, and is not an exporter of another package."""
+        return not isinstance(self._sender, ExporterSender)
 
     @property
     def queue_capacity_bytes(self) -> int:
@@ -271,6 +287,19 @@ class Destination:
         elif not outgoing.spans:
             self._metrics.requests_dropped.add(1, (self.name, outgoing.signal, reason))
         self._health.dropped(reason, spans)
+
+
+def otlp_destination(settings: DestinationSettings, metrics: SelfMetrics, hop_id: str, user_agent: str) -> Destination:
+    """Make a destination that takes OTLP."""
+    metadata = (*_headers(settings), (_HOP_HEADER, hop_id))
+    kind = GrpcSender if settings.protocol == "grpc" else HttpSender
+    return Destination(settings, metrics, kind(settings, metadata=metadata, user_agent=user_agent))
+
+
+def exporter_destination(name: str, exporter: Exporter, metrics: SelfMetrics) -> Destination:
+    """Make a destination of an exporter that another package brings, with the usual queue and retries."""
+    settings = DestinationSettings(name=name, endpoint="")
+    return Destination(settings, metrics, ExporterSender(exporter, settings.timeout_s))
 
 
 def _headers(settings: DestinationSettings) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 Whether an error may be retried is decided when it becomes a verdict.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
@@ -16,6 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import StartError
+from toolgauge.model.ports import Exporter
 from toolgauge.net.tls import ClientTls
 
 Transport: TypeAlias = Literal["grpc", "http"]
@@ -117,6 +119,34 @@ class Sender(Protocol):
     async def close(self) -> None:
         """Close the connections; may be called twice and without a start."""
         ...
+
+
+class ExporterSender:
+    """Sends through an exporter of another package."""
+
+    def __init__(self, exporter: Exporter, timeout_s: float) -> None:
+        self._exporter = exporter
+        self._timeout_s = timeout_s
+
+    async def start(self) -> None:
+        """Start the exporter."""
+        await self._exporter.start()
+
+    async def renew(self) -> None:
+        """Do nothing: TLS is the exporter's own."""
+
+    async def send(self, signal: Signal, body: bytes) -> Verdict:
+        """Send once; the destination counts whatever else the exporter raises."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._exporter.send(signal, body)
+        except OSError as error:
+            return Transient(type(error).__name__)
+        return DELIVERED
+
+    async def close(self) -> None:
+        """Close the exporter."""
+        await self._exporter.close()
 
 
 def delivered(signal: Signal, response: bytes) -> Delivered:

@@ -5,6 +5,7 @@ from typing import ClassVar, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from toolgauge.model.delivery import Signal
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Value
 from toolgauge.model.observations import Observation
@@ -68,6 +69,46 @@ class Dialect(Protocol):
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute that a criterion asks for, also where the dialect hides it; `None` when absent."""
+        ...
+
+
+class Exporter(Protocol):
+    """Sends requests to one place; toolgauge queues them, tries again and counts what became of them.
+
+    The class is called with its settings, an instance of its `Settings`: a pydantic model of what people write under
+    `exporters.<name>`. All methods run on one event loop and must not block it.
+    """
+
+    async def start(self) -> None:
+        """Open what is needed; raise `StartError` when it cannot be had."""
+        ...
+
+    async def send(self, signal: Signal, body: bytes) -> None:
+        """Deliver one serialised `Export*ServiceRequest`.
+
+        Raise `OSError` (`ConnectionError`, `TimeoutError`, ...) for what may work later; it is sent again then. With any
+        other exception the request is dropped and counted.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close everything. Works twice and without a start."""
+        ...
+
+
+class Receiver(Protocol):
+    """Takes in requests and hands them to the consumer.
+
+    The class is called with its settings, as an exporter is, and a `toolgauge.model.delivery.Consumer`. All methods run on
+    one event loop and must not block it.
+    """
+
+    async def start(self) -> None:
+        """Begin to receive; raise `StartError` when that cannot be."""
+        ...
+
+    async def stop(self, grace_s: float) -> None:
+        """Take nothing more; what is under way gets so many seconds to finish. Works twice and without a start."""
         ...
 
 

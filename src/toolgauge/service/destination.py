@@ -1,12 +1,15 @@
 """`exporters.otlp` -> the way out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from toolgauge import plugins
 from toolgauge.config.destinations import ClientTlsSection, OtlpExporter
+from toolgauge.config.extensions import extensions
 from toolgauge.config.model import Config
-from toolgauge.export.destination import Destination
+from toolgauge.export.destination import Destination, exporter_destination, otlp_destination
 from toolgauge.export.fan_out import FanOut
 from toolgauge.export.sender import LEAST_OWN_RESERVE_BYTES, DestinationSettings, RetrySettings
+from toolgauge.model.ports import Exporter
 from toolgauge.net.tls import ClientTls
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import file_path
@@ -14,15 +17,20 @@ from toolgauge.settings import file_path
 
 def make_outbox(config: Config, metrics: SelfMetrics, *, hop_id: str, user_agent: str) -> FanOut:
     """Make the destinations, or what stands in when there are none."""
-    if not config.exporters.otlp:
-        return FanOut((), metrics)
-    return fan_out(config.exporters.otlp, metrics, hop_id=hop_id, user_agent=user_agent)
+    otlp = fan_out(config.exporters.otlp, metrics, hop_id=hop_id, user_agent=user_agent)
+    return FanOut((*otlp.destinations, *_of_plug_ins(config, metrics)), metrics)
+
+
+def _of_plug_ins(config: Config, metrics: SelfMetrics) -> Iterator[Destination]:
+    for name, settings in extensions(config.exporters):
+        exporter: Exporter = plugins.exporter(name)(settings)
+        yield exporter_destination(name, exporter, metrics)
 
 
 def fan_out(exporters: Sequence[OtlpExporter], metrics: SelfMetrics, *, hop_id: str, user_agent: str) -> FanOut:
     """Make the destinations of `exporters.otlp`."""
     destinations = [
-        Destination(destination_settings(exporter, number), metrics, hop_id, user_agent)
+        otlp_destination(destination_settings(exporter, number), metrics, hop_id, user_agent)
         for number, exporter in enumerate(exporters, 1)
     ]
     return FanOut(destinations, metrics)
@@ -32,16 +40,15 @@ def renewed_outbox(
     config: Config, metrics: SelfMetrics, in_use: Sequence[Destination], *, hop_id: str, user_agent: str
 ) -> FanOut:
     """Make what `make_outbox` makes, with those of the destinations in use that stay as they are."""
-    if not config.exporters.otlp:
-        return FanOut((), metrics)
-    by_name = {destination.name: destination for destination in in_use}
+    by_name = {destination.name: destination for destination in in_use if destination.is_built_in}
     destinations: list[Destination] = []
     for number, exporter in enumerate(config.exporters.otlp, 1):
         settings = destination_settings(exporter, number)
         known = by_name.get(settings.name)
         if known is None or known.settings != settings:
-            known = Destination(settings, metrics, hop_id, user_agent)
+            known = otlp_destination(settings, metrics, hop_id, user_agent)
         destinations.append(known)
+    destinations.extend(destination for destination in in_use if not destination.is_built_in)
     return FanOut(destinations, metrics)
 
 

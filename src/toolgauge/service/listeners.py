@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
+from toolgauge import plugins
+from toolgauge.config.extensions import extensions
 from toolgauge.config.listeners import (
     Auth,
     CorsSection,
@@ -14,6 +16,7 @@ from toolgauge.config.model import Config
 from toolgauge.export.prometheus import MetricsEndpoint
 from toolgauge.model.delivery import Consumer
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.ports import Receiver
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import ServerTls
 from toolgauge.otlp.otlp_json import request_from_json
@@ -50,6 +53,11 @@ def make_receivers(
             has_memory=has_memory,
         ),
     )
+
+
+def make_additional_receivers(config: Config, consumer: Consumer) -> tuple[Receiver, ...]:
+    """Make the receivers that other packages bring."""
+    return tuple(plugins.receiver(name)(settings, consumer) for name, settings in extensions(config.receivers))
 
 
 def make_metrics_endpoint(

@@ -163,8 +163,8 @@ class Reloader:
     async def _exchange_receivers(self, config: Config, kept: dict[str, str]) -> object:
         """Return the section that is in use from here on."""
         service, old, new = self._service, self._config.receivers, config.receivers
-        if new == old:
-            return old
+        if new.otlp == old.otlp:
+            return new
         try:
             made = make_receivers(
                 config,

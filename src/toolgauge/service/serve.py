@@ -20,7 +20,7 @@ from toolgauge.service.inbox import Inbox
 from toolgauge.service.intake import Intake
 from toolgauge.service.judge_pool import JudgePool
 from toolgauge.service.judges import asks_judge, make_judges, open_client
-from toolgauge.service.listeners import make_metrics_endpoint, make_receivers
+from toolgauge.service.listeners import make_additional_receivers, make_metrics_endpoint, make_receivers
 from toolgauge.service.memory import MemoryGuard
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, redactor
 from toolgauge.service.process import measure_process
@@ -78,6 +78,7 @@ def make_service(
         evaluation_limit=evaluation_limit,
         worker=worker,
         receivers=make_receivers(config, intake, metrics=metrics, hop_id=hop_id, has_memory=memory.admits),
+        additional_receivers=make_additional_receivers(config, intake),
         health=health,
         admin=make_admin(config, health),
         judges=judges,

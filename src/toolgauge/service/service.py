@@ -13,6 +13,7 @@ from toolgauge.export.emitter import Emitter
 from toolgauge.export.prometheus import MetricsEndpoint
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
+from toolgauge.model.ports import Receiver
 from toolgauge.pipeline.pipeline import Pipeline, Rules
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
@@ -55,6 +56,7 @@ class Service:
         inbox: Inbox,
         intake: Intake,
         receivers: tuple[GrpcReceiver | HttpReceiver, ...],
+        additional_receivers: tuple[Receiver, ...],
         judges: JudgePool,
         outbox: Exporters,
         health: Health,
@@ -72,6 +74,7 @@ class Service:
         self.pipeline = pipeline
         self.intake = intake
         self.receivers = receivers
+        self._additional_receivers = additional_receivers
         self.judges = judges
         self.outbox = outbox
         self.health = health
@@ -106,7 +109,7 @@ class Service:
                 started.append(self.endpoint.stop)
             await self.outbox.start()
             started.append(self.outbox.close)
-            for receiver in self.receivers:
+            for receiver in (*self.receivers, *self._additional_receivers):
                 await receiver.start()
                 started.append(lambda receiver=receiver: receiver.stop(0))
         except BaseException:
@@ -121,7 +124,9 @@ class Service:
     async def stop(self) -> int:
         """Stop in order, within 30 s; return how many spans and requests of our own could not be delivered."""
         self.health.enter("stopping")
-        await asyncio.gather(*(receiver.stop(_RECEIVER_GRACE_S) for receiver in self.receivers))
+        await asyncio.gather(
+            *(receiver.stop(_RECEIVER_GRACE_S) for receiver in (*self.receivers, *self._additional_receivers))
+        )
         await self._lag.stop()
         for timer in self._timers:
             timer.cancel()

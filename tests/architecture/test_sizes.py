@@ -17,6 +17,8 @@ AMBIGUOUS = frozenset(
         "criteria.py",
         "destination.py",
         "evaluators.py",
+        "exporters.py",
+        "receivers.py",
         "events.py",
         "expected.py",
         "first_fit.py",

@@ -1,7 +1,10 @@
 """What a test may not leave behind: tasks of its event loop, sockets, threads that keep the process from ending."""
 
 import asyncio
+import contextlib
 import gc
+import os
+import stat
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -54,13 +57,15 @@ def leaves_no_socket_and_no_thread(request: pytest.FixtureRequest) -> Iterator[N
 def _sockets() -> set[str]:
     """Sockets of this process by their numbers; empty where /proc does not tell."""
     found: set[str] = set()
-    for descriptor in _DESCRIPTORS.glob("*"):
-        try:
-            name = str(descriptor.readlink())
-        except OSError:  # the listing itself used it
-            continue
-        if name.startswith("socket:"):
-            found.add(name)
+    if not _DESCRIPTORS.exists():
+        return found
+    with os.scandir(_DESCRIPTORS) as descriptors:
+        for descriptor in descriptors:
+            # The listing's own descriptor is gone afterwards.
+            with contextlib.suppress(OSError):
+                status = descriptor.stat()
+                if stat.S_ISSOCK(status.st_mode):
+                    found.add(f"socket:[{status.st_ino}]")
     return found
 
 

@@ -1,5 +1,6 @@
 """Golden lines: a case, and what the original said about it."""
 
+import functools
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ class Golden:
     said: JsonObject
 
 
+@functools.cache
 def read_goldens(folder: Path) -> list[Golden]:
     goldens: list[Golden] = []
     for file in sorted(folder.glob("*.jsonl")):

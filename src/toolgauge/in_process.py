@@ -308,7 +308,7 @@ class _Flush:
         self.is_done = False
 
     def has_time(self) -> bool:
-        """Tell whether somebody still waits."""
+        """Return whether somebody still waits."""
         return time.monotonic() < self.until_s
 
 
@@ -334,7 +334,7 @@ def _in_process(config: Config, criteria: Sequence[Criterion]) -> Config:
 
 
 def _does_nothing(provider: LoggerProvider | MeterProvider) -> bool:
-    """Tell whether the provider is one of the API's own: they stand in until somebody sets a real one."""
+    """Return whether the provider is one of the API's own: they stand in until somebody sets a real one."""
     return type(provider).__module__.startswith(("opentelemetry._logs", "opentelemetry.metrics"))
 
 

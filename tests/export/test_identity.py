@@ -7,7 +7,7 @@ import pytest
 from tests.export.fakes import OK, always, request, sending, sink, until
 from toolgauge.config.destinations import OtlpExporter
 from toolgauge.export.sender import RetrySettings, Transport
-from toolgauge.service.destination import destination_settings
+from toolgauge.service.exporters import destination_settings
 
 BODY = b"\n\0"
 

@@ -10,7 +10,7 @@ from toolgauge.offline.cases.actual import trajectory_of
 from toolgauge.offline.cases.expected import expected_of
 from toolgauge.originals.strands_judges import Faithfulness, TrajectoryJudge, YesOrNo
 from toolgauge.score.judge_view import Entry, Said, view_of_last_run
-from toolgauge.service.evaluators import make_evaluator
+from toolgauge.service.criteria import make_evaluator
 
 
 def test_the_judge_is_shown_what_the_original_shows(judged_golden: Golden):

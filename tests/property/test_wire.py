@@ -12,7 +12,7 @@ from toolgauge.export.http_sender import retry_after_s
 from toolgauge.export.sender import delivered
 from toolgauge.model.errors import StartError
 from toolgauge.net.listen import split_endpoint
-from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate
+from toolgauge.receive.otlp_handler import BrokenBodyError, TooLargeError, gunzip, inflate
 
 
 @given(body=st.binary(max_size=5000), spare=st.integers(min_value=0, max_value=10))

@@ -15,11 +15,10 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import ServerTls
 from toolgauge.otlp.otlp_json import request_from_json
-from toolgauge.receive.cors import Cors
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.receive.otlp_handler import FromJson
-from toolgauge.receive.settings import GrpcSettings, HttpSettings
+from toolgauge.receive.settings import Cors, GrpcSettings, HttpSettings
 from toolgauge.selfmetrics import SelfMetrics
 
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"

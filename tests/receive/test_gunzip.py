@@ -6,7 +6,7 @@ import zlib
 import pytest
 
 from tests.receive.fakes import gzipped, post, receiving
-from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate
+from toolgauge.receive.otlp_handler import BrokenBodyError, TooLargeError, gunzip, inflate
 
 
 def test_body_of_exactly_the_limit_passes_and_one_more_byte_does_not():

@@ -10,7 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests.receive.fakes import gzipped, post, receiving
 from toolgauge.model.delivery import Refused, Signal
-from toolgauge.receive.gunzip import gunzip
+from toolgauge.receive.otlp_handler import gunzip
 
 SPAN = {
     "traceId": "0AF7651916CD43DD8448EB211C80319C",

@@ -6,7 +6,7 @@ import pytest
 
 from tests.receive.fakes import Reply, post, raw, receiving
 from toolgauge.net.auth import TokenGuard
-from toolgauge.receive.cors import Cors
+from toolgauge.receive.settings import Cors
 
 HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"
 BODY = b"\n\0"

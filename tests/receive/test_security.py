@@ -16,7 +16,7 @@ from tests.receive.fakes import Told, call, call_once, post, raw, read_reply, re
 from toolgauge.model.errors import StartError
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import ServerTls
-from toolgauge.receive.cors import Cors
+from toolgauge.receive.settings import Cors
 
 BODY = b"\n\0"
 HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 2\r\n\r\n"

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from toolgauge.service.clock import SteadyClock
+from toolgauge.service.process import SteadyClock
 
 HOUR_NS = 3_600_000_000_000
 

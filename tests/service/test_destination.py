@@ -3,7 +3,7 @@
 import pytest
 
 from toolgauge.config.destinations import OtlpExporter, Queue
-from toolgauge.service.destination import destination_settings
+from toolgauge.service.exporters import destination_settings
 
 MIB = 1024 * 1024
 

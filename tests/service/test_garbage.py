@@ -1,6 +1,6 @@
 """Everything is looked at for garbage in quiet moments, and seldom when that takes long."""
 
-from toolgauge.service.garbage import GarbageRounds
+from toolgauge.service.process import GarbageRounds
 
 S = 1_000_000_000
 

@@ -14,11 +14,10 @@ from toolgauge.cli.logs import LogThread, log_to_stderr
 from toolgauge.cli.options import configuration_options
 from toolgauge.config.model import Config
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria import load_configuration
-from toolgauge.service.descriptors import raise_descriptor_limit
-from toolgauge.service.files import unusable_files
+from toolgauge.service.criteria import load_configuration, unusable_files
 from toolgauge.service.memory import keep_freed_memory
 from toolgauge.service.pipeline_factory import VERSION
+from toolgauge.service.process import raise_descriptor_limit
 from toolgauge.service.reload import Load, Reloader
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service

@@ -23,8 +23,7 @@ def command(config_paths: Sequence[str], overrides: Sequence[str], *, strict: bo
     keys and values that are wrong, and once there are none, evaluators and references that are. Certificates, keys and
     tokens may be on another machine: where they cannot be used, that is a warning.
     """
-    from toolgauge.service.criteria import load_configuration
-    from toolgauge.service.files import unusable_files
+    from toolgauge.service.criteria import load_configuration, unusable_files
 
     config, criteria = load_configuration(config_paths, overrides)
     unusable = tuple(unusable_files(config))

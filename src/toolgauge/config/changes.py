@@ -29,7 +29,7 @@ def changed_keys(old: Config, new: Config) -> tuple[str, ...]:
 
 
 def waits_for_start(key: str) -> bool:
-    """Tell whether a change of this key takes effect at the next start only."""
+    """Return whether a change of this key takes effect at the next start only."""
     section, _, name = key.partition(".")
     # Receivers and exporters of other packages are opened once.
     if section in ("receivers", "exporters") and name.partition(".")[0] not in ("", "otlp"):

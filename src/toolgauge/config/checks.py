@@ -108,7 +108,7 @@ def _same_names(config: Config, node: Node) -> Iterator[Problem]:
 
 
 def _is_at(target: tuple[str, int], receiver: tuple[str, int]) -> bool:
-    """Tell whether a destination is the receiver, which may listen on every address of this machine."""
+    """Return whether a destination is the receiver, which may listen on every address of this machine."""
     if target[1] != receiver[1] or not target[1]:
         return False
     host, own = target[0].lower(), receiver[0].lower()

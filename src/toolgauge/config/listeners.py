@@ -58,7 +58,7 @@ class Listener(Section):
 
     @property
     def is_open(self) -> bool:
-        """Tell whether strangers on the network could use it although nobody said that they may."""
+        """Return whether strangers on the network could use it although nobody said that they may."""
         host, _ = split_address(self.endpoint)
         guarded = self.auth is not None or (self.tls is not None and self.tls.client_ca_file is not None)
         return not (guarded or self.insecure or host.lower() in _LOOPBACK)

@@ -171,7 +171,7 @@ def _tool(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation
 
 
 def _names_tools(span: Span) -> bool:
-    """Tell whether `tool.id` is that of the tool: UiPath types its spans in this way and means something else by it."""
+    """Return whether `tool.id` is that of the tool: UiPath types its spans in this way and means something else by it."""
     return span.scope.name.startswith("uipath.")
 
 

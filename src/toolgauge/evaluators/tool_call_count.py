@@ -36,7 +36,7 @@ class Count:
     but_not: int | None = None
 
     def admits(self, calls: int) -> bool:
-        """Tell whether so many calls are right."""
+        """Return whether so many calls are right."""
         return self.least <= calls and (self.most is None or calls <= self.most) and calls != self.but_not
 
 

@@ -34,7 +34,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 
 
 def is_traced(arguments: JsonObject, view: JudgeView, name: str) -> bool:
-    """Tell whether every value of the arguments was told verbatim, and they fit the schema as far as it is known."""
+    """Return whether every value of the arguments was told verbatim, and they fit the schema as far as it is known."""
     tool = next((tool for tool in view.tools if tool.name == name), None)
     values = _values(arguments)
     if values is None or not _fits(arguments, tool):
@@ -88,7 +88,7 @@ def _told(view: JudgeView) -> list[str] | None:
 
 
 def _fits(arguments: JsonObject, tool: ToolDefinition | None) -> bool:
-    """Tell whether nothing in the schema's first level speaks against the arguments."""
+    """Return whether nothing in the schema's first level speaks against the arguments."""
     schema = tool.parameters if tool is not None else None
     if schema is None:
         return True

@@ -99,7 +99,7 @@ class Destination:
 
     @property
     def is_built_in(self) -> bool:
-        """Tell whether it takes OTLP, and is not an exporter of another package."""
+        """Return whether it takes OTLP, and is not an exporter of another package."""
         return not isinstance(self._sender, ExporterSender)
 
     @property
@@ -123,11 +123,11 @@ class Destination:
         return self._in_flight
 
     def forwards(self, signal: Signal) -> bool:
-        """Tell whether senders' requests of this signal are sent on."""
+        """Return whether senders' requests of this signal are sent on."""
         return signal in self._settings.signals
 
     def has_room(self, size_bytes: int) -> bool:
-        """Tell whether `put` would take a senders' request of this size now."""
+        """Return whether `put` would take a senders' request of this size now."""
         return self._queue.has_room(size_bytes, own=False)
 
     def put(self, outgoing: Outgoing) -> bool:

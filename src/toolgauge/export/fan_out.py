@@ -44,11 +44,11 @@ class FanOut:
         return sum(destination.spans_queued for destination in self.destinations)
 
     def forwards(self, signal: Signal) -> bool:
-        """Tell whether any destination takes the signal."""
+        """Return whether any destination takes the signal."""
         return bool(self._takers[signal])
 
     def has_room(self, signal: Signal, size_bytes: int) -> bool:
-        """Tell whether any destination that takes the signal has room for a senders' request of this size."""
+        """Return whether any destination that takes the signal has room for a senders' request of this size."""
         takers = self._takers[signal]
         return not takers or any(destination.has_room(size_bytes) for destination in takers)
 

@@ -139,7 +139,7 @@ def target(endpoint: str) -> str:
 
 
 def tls_of(settings: DestinationSettings) -> ClientTls | None:
-    """Tell whether to use TLS: the scheme decides, and without one the settings do."""
+    """Return whether to use TLS: the scheme decides, and without one the settings do."""
     if settings.endpoint.startswith("https://"):
         return settings.tls or ClientTls()
     return None if settings.endpoint.startswith("http://") else settings.tls

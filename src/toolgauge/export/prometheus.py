@@ -158,7 +158,7 @@ def render(
 
 
 def accepts_openmetrics(accept: str) -> bool:
-    """Tell whether OpenMetrics is named and not liked less than plain text."""
+    """Return whether OpenMetrics is named and not liked less than plain text."""
     likings: dict[str, float] = {}
     for entry in accept.split(","):
         media_type, *parameters = (part.strip().lower() for part in entry.split(";"))

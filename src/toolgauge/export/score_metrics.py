@@ -111,7 +111,7 @@ class LabelCaps:
         return (_folded(service_label), _folded(agent_label), _folded(tool_label))
 
     def are_kept(self, who: Who, stream: Labels = ()) -> bool:
-        """Tell that nothing of what `who` returned was capped: the same will be returned again, and nothing counted."""
+        """Return whether nothing of what `who` returned was capped: the same will be returned again, and nothing counted."""
         return OTHER not in who and (who, stream) in self._label_sets
 
     def forget(self, is_gone: Callable[[Labels], bool]) -> None:

@@ -282,7 +282,7 @@ class _ScorecardSpan:
 
     @property
     def is_wanted(self) -> bool:
-        """Tell whether any result is to stand on the span."""
+        """Return whether any result is to stand on the span."""
         return bool(self._calls or self._of_trajectory)
 
     def pieces(self, texts: _TextAttributes) -> Iterator[bytes]:

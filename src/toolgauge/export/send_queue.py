@@ -41,7 +41,7 @@ class SendQueue:
         return self._bytes
 
     def has_room(self, size_bytes: int, *, own: bool) -> bool:
-        """Tell whether a request of this size fits. One that is alone always does, else it never would."""
+        """Return whether a request of this size fits. One that is alone always does, else it never would."""
         if self._closed:
             return False
         most_bytes, most_requests = self._own if own else self._senders

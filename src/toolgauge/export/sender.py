@@ -180,7 +180,7 @@ _REJECTED: dict[Signal, Callable[[bytes], int]] = {
 
 
 def is_on_this_machine(address: str) -> bool:
-    """Tell whether the `host:port` is a loopback address."""
+    """Return whether the `host:port` is a loopback address."""
     host = address.rpartition(":")[0].strip("[]").lower()
     return host in ("localhost", "::1") or host.startswith("127.")
 

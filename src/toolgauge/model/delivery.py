@@ -61,11 +61,11 @@ class Outbox(Protocol):
     """Where requests leave: a bounded queue a destination, or nothing at all (leaf mode)."""
 
     def forwards(self, signal: Signal) -> bool:
-        """Tell whether senders' requests of this signal are sent on."""
+        """Return whether senders' requests of this signal are sent on."""
         ...
 
     def has_room(self, signal: Signal, size_bytes: int) -> bool:
-        """Tell whether `put` would take a senders' request of this signal and size now."""
+        """Return whether `put` would take a senders' request of this signal and size now."""
         ...
 
     def put(self, outgoing: Outgoing) -> bool:

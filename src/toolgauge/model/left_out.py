@@ -34,7 +34,7 @@ class LeftOut(Struct, frozen=True, kw_only=True):
     is_complete: bool = True
 
     def holds(self, value: str) -> bool | None:
-        """Tell whether an id or number occurred in what was cut; `None` when that cannot be told."""
+        """Return whether an id or number occurred in what was cut; `None` when that cannot be told."""
         if not self.texts:
             return False
         value = value.casefold()
@@ -62,7 +62,7 @@ NOTHING_LEFT_OUT = LeftOut()
 
 
 def is_cut(text: str) -> bool:
-    """Tell whether a text was cut already: by its form alone, which is the same whatever came before it."""
+    """Return whether a text was cut already: by its form alone, which is the same whatever came before it."""
     begin = (len(text) - len(MARK)) // 2
     return begin > 0 and len(text) % 2 == 0 and text.startswith(MARK, begin)
 

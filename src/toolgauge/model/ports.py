@@ -60,7 +60,7 @@ class Dialect(Protocol):
         ...
 
     def claims(self, record: Record) -> bool:
-        """Tell whether this dialect reads the record."""
+        """Return whether this dialect reads the record."""
         ...
 
     def read(self, record: Record) -> Iterable[Observation]:

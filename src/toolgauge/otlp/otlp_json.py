@@ -73,7 +73,7 @@ class _MessagePlan:
             self._writers[field.camelcase_name] = _writer(field, plans)
 
     def has_field(self, key: str) -> bool:
-        """Tell whether a key of the JSON object has a field."""
+        """Return whether a key of the JSON object has a field."""
         return key in self._writers
 
     def encode(self, values: Json, depth: int) -> bytes:

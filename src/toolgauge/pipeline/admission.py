@@ -77,7 +77,7 @@ class Admission:
             return True
 
     def has_room(self, signal: Signal, size_bytes: int) -> bool:
-        """Tell whether the outbox has room for a senders' request."""
+        """Return whether the outbox has room for a senders' request."""
         return self._outbox.has_room(signal, size_bytes)
 
     def _answer(self, request: Request) -> tuple[Answer, str]:

@@ -67,7 +67,7 @@ class Egress:
 
     @property
     def is_pressing(self) -> bool:
-        """Tell whether something had better leave at once: senders are refused for it, or it is much."""
+        """Return whether something had better leave at once: senders are refused for it, or it is much."""
         return bool(self._waiting) or self._released_count + len(self._scorecards) > _MANY
 
     def pass_on(self, outgoing: Outgoing, sender: str | None) -> None:

@@ -23,7 +23,7 @@ _JUDGED = frozenset((CallExecuted, AgentRun))
 
 
 def is_to_bear_scores(reading: Reading) -> bool:
-    """Tell whether it is worth waiting for what scores say on this span: it is judged itself, or the root of its trace."""
+    """Return whether it is worth waiting for what scores say on this span: it is judged itself, or the root of its trace."""
     observations = reading.observations
     if reading.parent_span_id is None:
         return bool(observations)

@@ -131,7 +131,7 @@ class Pipeline:
 
     @property
     def is_empty(self) -> bool:
-        """Tell that nothing is in here that could leave."""
+        """Return whether nothing is in here that could leave."""
         return not self.spans_held and not self._assembler.open_count and not self._assembler.evicted_count
 
     @property
@@ -146,7 +146,7 @@ class Pipeline:
 
     @property
     def is_pressing(self) -> bool:
-        """Tell whether what is ready to leave had better not wait for more of it."""
+        """Return whether what is ready to leave had better not wait for more of it."""
         return self._egress.is_pressing
 
     # -- requests ---------------------------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ class Pipeline:
         return self._scorer.score(trajectory, self._now_ns)
 
     def _lacks_unread(self, trajectory: Trajectory) -> bool:
-        """Tell whether spans of the trajectory may have passed unread."""
+        """Return whether spans of the trajectory may have passed unread."""
         until_ns = self._unread_until_ns
         return until_ns is not None and trajectory.opened_ns <= until_ns + self._assembler.run_end_grace_ns
 

@@ -4,27 +4,92 @@ Messages stay bytes (no deserialiser), and decompression is done here: what gRPC
 grows beyond its limit differs between versions, and would not be counted.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportAttributeAccessIssue=false
 
 import asyncio
 import contextlib
+import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import NoReturn, TypeAlias
 
 import grpc
 import grpc.aio
+from grpc_health.v1 import health
+from grpc_health.v1.health_pb2 import HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
 from toolgauge.model.delivery import Consumer, Signal
 from toolgauge.model.errors import StartError
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import close_all, listen
-from toolgauge.receive.grpc_tls import server_credentials
-from toolgauge.receive.gunzip import BrokenBodyError, gunzip, inflate
-from toolgauge.receive.health import GrpcHealth
-from toolgauge.receive.otlp_handler import HOP_HEADER, OtlpHandler
+from toolgauge.net.tls import ServerTls, WatchedFiles, server_context, server_pem
+from toolgauge.receive.otlp_handler import HOP_HEADER, BrokenBodyError, OtlpHandler, gunzip, inflate
 from toolgauge.receive.refusal import Refusal, invalid, loop, unauthenticated
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.receive.uploads import Uploads
 from toolgauge.selfmetrics import SelfMetrics
+
+_log = logging.getLogger("toolgauge.receive")
+
+
+def server_credentials(tls: ServerTls) -> grpc.ServerCredentials:
+    """Make credentials from files; raise `StartError` when one cannot be used."""
+    if tls.min_version != "1.2":
+        raise StartError("gRPC cannot be kept from TLS 1.2", hint="leave `min_version` out for `grpc`")
+    return grpc.dynamic_ssl_server_credentials(
+        _certificates(tls),
+        _Renewed(tls),  # pyright: ignore[reportArgumentType] - `None` is "no change" (gRPC's documentation)
+        require_client_authentication=tls.client_ca_file is not None,
+    )
+
+
+class _Renewed:
+    """Tells gRPC of certificates that have changed; called in its threads, at each handshake."""
+
+    def __init__(self, tls: ServerTls) -> None:
+        self._tls = tls
+        self._watched = WatchedFiles(tls.files)
+        self._looked_s = time.monotonic()
+
+    def __call__(self) -> grpc.ServerCertificateConfiguration | None:
+        now_s = time.monotonic()
+        if now_s - self._looked_s < self._tls.reload_interval_s:
+            return None
+        self._looked_s = now_s
+        if not self._watched.changed():
+            return None
+        try:
+            return _certificates(self._tls)
+        except StartError as error:
+            _log.error("%s; the certificate in use stays", error.message)
+            return None
+
+
+def _certificates(tls: ServerTls) -> grpc.ServerCertificateConfiguration:
+    # gRPC takes any text for a certificate and fails at the first handshake; OpenSSL looks at it now.
+    server_context(tls)
+    pem = server_pem(tls)
+    return grpc.ssl_server_certificate_configuration([(pem.key, pem.certificate)], pem.client_ca)
+
+
+class GrpcHealth:
+    """Says for the server as a whole (service "") and for each service whether it takes requests."""
+
+    def __init__(self, server: grpc.aio.Server) -> None:
+        self._servicer = health.aio.HealthServicer()
+        add_HealthServicer_to_server(self._servicer, server)
+
+    async def serving(self, services: Iterable[str]) -> None:
+        """Say that requests are taken."""
+        for service in ("", *services):
+            await self._servicer.set(service, HealthCheckResponse.SERVING)
+
+    async def stopping(self) -> None:
+        """Say that no more requests are taken; those who watch are told at once."""
+        await self._servicer.enter_graceful_shutdown()
+
 
 _SERVICES: dict[Signal, str] = {
     "traces": "opentelemetry.proto.collector.trace.v1.TraceService",

@@ -7,23 +7,59 @@ bounded before and after decompression, and nobody holds a connection open with 
 
 import asyncio
 import contextlib
+import json
 import math
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
+from google.protobuf import json_format
 from grpc import StatusCode
 
 from toolgauge.model.delivery import Consumer, Refused, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.net.listen import Listeners
-from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError, gunzip, inflate
-from toolgauge.receive.media import JSON, PROTOBUF, Media, media_of
-from toolgauge.receive.otlp_handler import HOP_HEADER, Decode, FromJson, OtlpHandler
+from toolgauge.receive.otlp_handler import (
+    HOP_HEADER,
+    BrokenBodyError,
+    Decode,
+    FromJson,
+    OtlpHandler,
+    TooLargeError,
+    gunzip,
+    inflate,
+)
 from toolgauge.receive.refusal import Refusal, invalid, loop, refusal, too_large, unauthenticated
 from toolgauge.receive.settings import HttpSettings
 from toolgauge.receive.uploads import Uploads
 from toolgauge.selfmetrics import SelfMetrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Media:
+    """One encoding: its media type, the body of a success, and how a refusal is written."""
+
+    content_type: str
+    success: bytes
+    status: Callable[[Refusal], bytes]
+
+
+def _json_status(told: Refusal) -> bytes:
+    return json.dumps(json_format.MessageToDict(told.status_message())).encode()
+
+
+PROTOBUF = Media(
+    content_type="application/x-protobuf", success=b"", status=lambda told: told.status_message().SerializeToString()
+)
+JSON = Media(content_type="application/json", success=b"{}", status=_json_status)
+_MEDIA = {media.content_type: media for media in (PROTOBUF, JSON)}
+
+
+def media_of(content_type: str) -> Media | None:
+    """Find the encoding that a `Content-Type` names, whatever its parameters; `None` when it names no OTLP encoding."""
+    return _MEDIA.get(content_type.partition(";")[0].strip().lower())
+
 
 _SERVER = "toolgauge"
 # How long the rest of a refused body is read, so that a sender in the middle of it sees the answer.
@@ -157,7 +193,7 @@ class _Requests:
         self._finished: asyncio.Event | None = None
 
     def is_answering(self, connection: RequestHandler) -> bool:
-        """Tell whether a request of the connection is under way."""
+        """Return whether a request of the connection is under way."""
         return connection in self._answering
 
     async def finish(self, grace_s: float) -> None:

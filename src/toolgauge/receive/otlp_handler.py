@@ -1,19 +1,66 @@
 """The way in that both transports share: decompress, hand the body to the consumer, count what became of it.
 
-Nothing raised behind the door may leave it: an exception in a gRPC handler would tell the sender UNKNOWN,
+A body that was compressed is decompressed without trusting what it claims: output stops at the limit, whatever is left of
+the input. No exception leaves the handler: one in a gRPC handler would tell the sender UNKNOWN,
 which means "do not retry", and the data would be lost.
 """
 
 import asyncio
 import logging
+import zlib
 from collections.abc import Callable
 from typing import TypeAlias
 
 from toolgauge.model.delivery import Accepted, Consumer, Signal
 from toolgauge.net.throttle import Throttle, repetitions
-from toolgauge.receive.gunzip import BrokenBodyError, TooLargeError
 from toolgauge.receive.refusal import Outcome, Refusal, failed, invalid, refusal, too_large
 from toolgauge.selfmetrics import SelfMetrics
+
+_GZIP = 31  # zlib's number for "gzip header, largest window"
+_MAX_MEMBERS = 16  # concatenated members are legal, thousands of empty ones are an attack
+
+
+class TooLargeError(Exception):
+    """The body is larger than the limit when decompressed."""
+
+
+class BrokenBodyError(Exception):
+    """The body is not what its encoding says, or it is cut off."""
+
+
+def gunzip(body: bytes, limit: int) -> bytes:
+    """Decompress a gzip body of at most `limit` bytes; raise `TooLargeError` or `BrokenBodyError`."""
+    parts: list[bytes] = []
+    room = limit + 1
+    for _ in range(_MAX_MEMBERS):
+        part, body = _inflate(body, _GZIP, room)
+        parts.append(part)
+        room -= len(part)
+        if not body:
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+    raise BrokenBodyError("too many gzip members")
+
+
+def inflate(body: bytes, limit: int) -> bytes:
+    """Decompress a zlib body (gRPC's and HTTP's `deflate`) of at most `limit` bytes; raise as `gunzip`."""
+    part, rest = _inflate(body, zlib.MAX_WBITS, limit + 1)
+    if rest:
+        raise BrokenBodyError("data behind the end of the compressed body")
+    return part
+
+
+def _inflate(body: bytes, window: int, room: int) -> tuple[bytes, bytes]:
+    stream = zlib.decompressobj(window)
+    try:
+        part = stream.decompress(body, room)
+    except zlib.error as error:
+        raise BrokenBodyError("the compressed body is broken") from error
+    if len(part) >= room:
+        raise TooLargeError
+    if not stream.eof:
+        raise BrokenBodyError("the compressed body is cut off")
+    return part, stream.unused_data
+
 
 _log = logging.getLogger("toolgauge.receive")
 

@@ -126,7 +126,7 @@ def conversation(attributes: Mapping[str, Value]) -> list[ConversationSeen]:
 
 
 def stopped_for_tools(attributes: Mapping[str, Value]) -> bool:
-    """Tell whether a finish reason says that tools were asked for: it is sent where content is not."""
+    """Return whether a finish reason says that tools were asked for: it is sent where content is not."""
     reasons = attributes.get(FINISH_REASONS)
     if isinstance(reasons, str):
         # Some producers write the list as JSON text, or one reason without a list.

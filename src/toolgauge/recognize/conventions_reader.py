@@ -296,7 +296,7 @@ def _kept(recorded: list[Observation]) -> int:
 
 
 def is_raw(span: Span) -> bool:
-    """Tell whether the span is a raw request of LiteLLM's."""
+    """Return whether the span is a raw request of LiteLLM's."""
     return span.scope.name == SCOPE and span.name == RAW_SPAN
 
 

@@ -78,7 +78,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 def is_control_flow(exception: str) -> bool:
-    """Tell whether an exception's class is one that LangGraph raises on purpose."""
+    """Return whether an exception's class is one that LangGraph raises on purpose."""
     return exception.rpartition(".")[2] in _CONTROL_FLOW
 
 

@@ -365,7 +365,7 @@ def _response_request(name: Json, call_id: Json, given: Json) -> Iterator[Reques
 
 
 def is_shared_by_agent(span: Span, instrumentation: str) -> bool:
-    """Tell whether a model span is an agent's run that may hold several model calls."""
+    """Return whether a model span is an agent's run that may hold several model calls."""
     return instrumentation == "google_adk" and span.name.startswith(_AGENT_RUN)
 
 

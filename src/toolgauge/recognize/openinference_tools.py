@@ -75,7 +75,7 @@ def span_error(span: Span) -> CallError | None:
 
 
 def is_synthesized(span: Span) -> bool:
-    """Tell whether UiPath made the span up for a tool that was not called."""
+    """Return whether UiPath made the span up for a tool that was not called."""
     value = span.attributes.get(SYNTHESIZED)
     return value is True or (isinstance(value, str) and value.lower() == "true")
 

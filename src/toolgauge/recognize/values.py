@@ -78,7 +78,7 @@ def elements(text: str) -> list[Json] | None:
 
 
 def is_too_large(text: str) -> bool:
-    """Tell whether text is not read for its size."""
+    """Return whether text is not read for its size."""
     if len(text) <= _FEWEST_CHARACTERS:
         return False
     return len(text) > MAX_TEXT or text.count("[") + text.count("{") > _MAX_CONTAINERS
@@ -156,7 +156,7 @@ def plain(value: Value) -> Json:
 
 
 def is_redacted(text: str) -> bool:
-    """Tell whether the text says that the real one was taken out: `[REDACTED]`, `<elided>`, `***`."""
+    """Return whether the text says that the real one was taken out: `[REDACTED]`, `<elided>`, `***`."""
     # The first character settles it for nearly all texts.
     return text[:1] in _REDACTED_BEGINS and len(text) <= _MAX_REDACTED and _REDACTED.fullmatch(text) is not None
 

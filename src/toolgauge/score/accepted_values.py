@@ -197,7 +197,7 @@ class Checker:
         return (None if accepted is type(value) else error_type), False
 
     def _are_items(self, value: list[Json], nested: type, answer: list[Json]) -> bool:
-        """Tell whether all items have the declared type, or that of the accepted items."""
+        """Return whether all items have the declared type, or that of the accepted items."""
         accepted = _type_of_first(answer)
         for item in value:
             if type(item) is not nested and (accepted is None or type(item) is not accepted):
@@ -259,7 +259,7 @@ class Checker:
         return None
 
     def _is_among(self, value: Json, allowed: list[Json], *, squashing: bool = False) -> bool:
-        """Tell whether the value equals an accepted one; `squashing` is for text that stands inside of a value."""
+        """Return whether the value equals an accepted one; `squashing` is for text that stands inside of a value."""
         squashes = squashing and isinstance(value, str)
         wanted = _squashed(value) if squashes and isinstance(value, str) else value
         for accepted in allowed:

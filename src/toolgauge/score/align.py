@@ -355,7 +355,7 @@ def _classes(items: Sequence[Item], indices: Sequence[int]) -> list[list[int]]:
 
 
 def _keeps_order(table: Weights, pairs: Pairs) -> bool:
-    """Tell whether no pair of an earlier expected group stands in a later turn than one of a later group."""
+    """Return whether no pair of an earlier expected group stands in a later turn than one of a later group."""
     places = sorted((table.expected[row].group, table.actual[column].group) for row, column in pairs)
     return all(earlier[1] <= later[1] for earlier, later in pairwise(places))
 
@@ -372,7 +372,7 @@ def _by_kind(table: Weights) -> list[tuple[list[int], list[int]]]:
 
 
 def _is_perfect(table: Weights, pairs: Pairs) -> bool:
-    """Tell whether no other pairs could be better, however these were found."""
+    """Return whether no other pairs could be better, however these were found."""
     most = min(len(table.expected), len(table.actual))
     if len(pairs) < most or any(table.values[row].get(column) != 1.0 for row, column in pairs):
         return False
@@ -381,7 +381,7 @@ def _is_perfect(table: Weights, pairs: Pairs) -> bool:
 
 
 def _compete(table: Weights, rows: list[int]) -> bool:
-    """Tell whether an optional call could be settled with one that a required call of another key needs."""
+    """Return whether an optional call could be settled with one that a required call of another key needs."""
     items = [table.expected[row] for row in rows]
     return any(item.optional for item in items) and len({item.key for item in items}) > 1
 

@@ -66,7 +66,7 @@ class Schemas:
         return declared.get("default", ABSENT) if isinstance(declared, dict) else ABSENT
 
     def has_defaults(self, tool: str) -> bool:
-        """Tell whether any argument of the tool has a declared default."""
+        """Return whether any argument of the tool has a declared default."""
         if tool not in self._by_tool:
             return False
         properties = self._by_tool.get(tool, {}).get("properties")

@@ -142,7 +142,7 @@ def path(where: str, name: str) -> str:
 
 
 def _is_graded(rule: Rule) -> bool:
-    """Tell whether the rule knows values between 0 and 1."""
+    """Return whether the rule knows values between 0 and 1."""
     if isinstance(rule, Subset | OneOf):
         return isinstance(rule.by, Similarity)
     return isinstance(rule, Similarity | SetLike)
@@ -261,7 +261,7 @@ def accepted(rule: OneOf, expected: Json) -> tuple[Json, ...]:
 
 
 def is_omissible(rule: Rule, expected: Json) -> bool:
-    """Tell whether what is expected may be missing under the rule."""
+    """Return whether what is expected may be missing under the rule."""
     if isinstance(rule, Ignore):
         return True
     if not isinstance(rule, OneOf):

@@ -161,7 +161,7 @@ class ToolKinds:
         self._known: dict[str, bool] = {}
 
     def writes(self, name: str) -> bool:
-        """Tell whether the tool changes state."""
+        """Return whether the tool changes state."""
         known = self._known.get(name)
         if known is not None:
             return known
@@ -233,7 +233,7 @@ def register(criterion: Criterion) -> Registered:
 
 
 def applies(registered: Registered, trajectory: Trajectory) -> bool:
-    """Tell whether the criterion is for this trajectory."""
+    """Return whether the criterion is for this trajectory."""
     criterion = registered.criterion
     if criterion.scope != trajectory.scope:
         return False

@@ -104,7 +104,7 @@ class PythonEquality:
         self._containers: dict[int, tuple[_Container, Key]] = {}
 
     def same(self, first: Json, second: Json) -> bool:
-        """Tell whether two values are equal."""
+        """Return whether two values are equal."""
         if not isinstance(first, _CONTAINERS) or not isinstance(second, _CONTAINERS):
             return first == second
         if type(first) is not type(second) or len(first) != len(second):
@@ -165,7 +165,7 @@ class PythonEquality:
 
 
 def _is_shallow(node: _Container) -> bool:
-    """Tell whether Python's own equality takes few steps and no deep ones: it goes no deeper than either side."""
+    """Return whether Python's own equality takes few steps and no deep ones: it goes no deeper than either side."""
     left = _FEW - len(node)
     if left < 0:
         return False

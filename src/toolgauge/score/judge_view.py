@@ -124,7 +124,7 @@ def exchanges_by_message(trajectory: Trajectory) -> tuple[Exchange, ...]:
 
 
 def had_ended(other: ToolCall, target: ToolCall) -> bool:
-    """Tell whether a call had ended when another started; at the same instant the order of the calls decides."""
+    """Return whether a call had ended when another started; at the same instant the order of the calls decides."""
     # Clocks are odd: no call ends before it starts.
     return other is not target and (max(other.end_ns, other.start_ns), other.order) < (target.start_ns, target.order)
 

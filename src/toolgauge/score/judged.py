@@ -89,7 +89,7 @@ def question(prompt: Prompt, sections: Sequence[str], writer: Writer, *, instruc
 
 
 def has_words(view: JudgeView) -> bool:
-    """Tell whether anything that the user said was recorded."""
+    """Return whether anything that the user said was recorded."""
     return any(isinstance(entry, Said) and entry.role == "user" for entry in view.history)
 
 

@@ -86,7 +86,7 @@ def _traced(best: list[list[int]], weights: list[dict[int, int]]) -> Pairs:
 
 
 def is_affordable(rows: int, groups: Sequence[Sequence[int]]) -> bool:
-    """Tell whether `in_groups` ends in well under a second."""
+    """Return whether `in_groups` ends in well under a second."""
     return all(len(group) <= _MAX_GROUP for group in groups) and (
         rows * sum(len(group) << len(group) for group in groups) <= _MAX_STEPS
     )
@@ -181,7 +181,7 @@ _MAX_GRID_STEPS = 3_000_000
 
 
 def are_stages_affordable(stages: Sequence[Classes], turns: Sequence[Classes]) -> bool:
-    """Tell whether `in_stages` ends in about a second."""
+    """Return whether `in_stages` ends in about a second."""
     sizes = [[prod(len(members) + 1 for members in classes) for classes in side] for side in (stages, turns)]
     steps = [
         sum(size * len(classes) for size, classes in zip(sizes[side], classes_of, strict=True))

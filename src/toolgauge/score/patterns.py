@@ -30,7 +30,7 @@ class Pattern:
             ) from error
 
     def matches(self, text: str) -> bool:
-        """Tell whether the pattern matches the whole text."""
+        """Return whether the pattern matches the whole text."""
         return self._compiled.fullmatch(_encodable(text)) is not None
 
 
@@ -56,7 +56,7 @@ class Globs:
         self._pattern = Pattern("|".join(wild)) if wild else None
 
     def match(self, name: str) -> bool:
-        """Tell whether any glob matches the whole name."""
+        """Return whether any glob matches the whole name."""
         return name in self._names or (self._pattern is not None and self._pattern.matches(name))
 
 

@@ -133,12 +133,12 @@ _EQUIVALENCES = (Exact, Casefold, DateTime, Ignore, Present)
 
 
 def meets_itself(rule: Rule) -> bool:
-    """Tell whether equal values always meet the rule."""
+    """Return whether equal values always meet the rule."""
     return not isinstance(rule, _NOT_OF_EQUALS)
 
 
 def is_equivalence(rule: Rule) -> bool:
-    """Tell whether what meets the same value meets each other, and nothing is met by halves."""
+    """Return whether what meets the same value meets each other, and nothing is met by halves."""
     return isinstance(rule, _EQUIVALENCES)
 
 
@@ -150,7 +150,7 @@ class Step(Struct, frozen=True):
     place: int | None = None
 
     def leads_to(self, step: str | int) -> bool:
-        """Tell whether it leads to this key or place."""
+        """Return whether it leads to this key or place."""
         if isinstance(step, int):
             return self.key is None and self.keys is None and self.place in (None, step)
         return step == self.key or (self.keys is not None and self.keys.match(step))

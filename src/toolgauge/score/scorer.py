@@ -197,7 +197,7 @@ class _Timeouts:
         self._off_until_ns: dict[tuple[str, str | None], int] = {}
 
     def is_off(self, criterion: Criterion, service: str | None, now_ns: int) -> bool:
-        """Tell whether the criterion is switched off for the service."""
+        """Return whether the criterion is switched off for the service."""
         key = criterion.name, service
         if key not in self._off_until_ns:
             return False

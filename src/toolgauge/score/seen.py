@@ -169,7 +169,7 @@ def _occurs(value: str, conversation: str) -> bool:
 
 
 def occurs_alone(value: str, text: str) -> bool:
-    """Tell whether a value stands somewhere in a text as it is, and not as a part of a longer word or number."""
+    """Return whether a value stands somewhere in a text as it is, and not as a part of a longer word or number."""
     start = text.find(value)
     for _ in range(_MAX_PLACES):
         if start < 0:
@@ -184,7 +184,7 @@ def occurs_alone(value: str, text: str) -> bool:
 
 
 def _continues(outward: str, edge: str) -> bool:
-    """Tell whether a word or number goes on past its edge; `outward` are the next two characters beyond it."""
+    """Return whether a word or number goes on past its edge; `outward` are the next two characters beyond it."""
     if not edge.isalnum():
         return False
     if outward[:1].isalnum() or outward[:1] == "_":

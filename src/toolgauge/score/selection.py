@@ -105,7 +105,7 @@ def unseen_arguments(call: ToolCall) -> NotEvaluated | None:
 
 
 def has_failed(call: ToolCall) -> bool:
-    """Tell whether the call was rejected or ended in an error."""
+    """Return whether the call was rejected or ended in an error."""
     return call.state == "rejected" or call.error is not None
 
 

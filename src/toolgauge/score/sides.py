@@ -46,7 +46,7 @@ class Sides(Struct, frozen=True, kw_only=True):
         return readable_arguments(self.calls[call]) or {}
 
     def may_pair(self, slot: int, call: int) -> bool:
-        """Tell whether the call ids allow the pair; they decide only where both sides have one."""
+        """Return whether the call ids allow the pair; they decide only where both sides have one."""
         wanted, found = self.slots[slot].call_id, self.calls[call].call_id
         return wanted is None or found is None or wanted == found
 
@@ -129,7 +129,7 @@ def _slots(
 
 
 def _is_open(call: ExpectedCall) -> bool:
-    """Tell whether the calls that were made decide how many slots it becomes."""
+    """Return whether the calls that were made decide how many slots it becomes."""
     return call.optional or call.repeat != (1, 1)
 
 

@@ -2,10 +2,12 @@
 
 from aiohttp import web
 
+from toolgauge.config.model import Config
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import Listeners
 from toolgauge.net.tls import ServerTls
 from toolgauge.service.health import Health
+from toolgauge.service.receivers import guard, server_tls
 
 _STOP_TIMEOUT_S = 1.0
 # Probes come more often; whoever says nothing for longer does not keep a descriptor.
@@ -69,3 +71,11 @@ class AdminEndpoint:
 
 def _is_set(value: str | None) -> bool:
     return value is not None and value.lower() not in ("false", "0", "no")
+
+
+def make_admin(config: Config, health: Health) -> AdminEndpoint | None:
+    """Make the admin endpoint, if there is to be one; raise `StartError` when a file that it needs cannot be used."""
+    section = config.admin
+    if section is None:
+        return None
+    return AdminEndpoint(health, section.endpoint, tls=server_tls(section.tls), guard=guard(section.auth))

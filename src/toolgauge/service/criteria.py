@@ -1,13 +1,15 @@
 """Criteria as written -> criteria that can score: the place where an evaluator's name becomes a class."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 from pydantic import BaseModel, ValidationError
 
 from toolgauge import plugins
+from toolgauge.config.checks import listener_sections
 from toolgauge.config.criteria import (
     CriterionConfig,
     criterion_problem,
@@ -18,12 +20,17 @@ from toolgauge.config.criteria import (
 )
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
-from toolgauge.config.problems import Problem, config_error
-from toolgauge.model.errors import ConfigError
+from toolgauge.config.nodes import PathStep, Place, spelled, written
+from toolgauge.config.problems import Problem, Wording, config_error, problems_of, suggestion
+from toolgauge.model.errors import ConfigError, StartError
+from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.ports import Evaluator
+from toolgauge.net.tls import client_context, server_context
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
+from toolgauge.service.exporters import destination_settings
 from toolgauge.service.judges import require_judge
+from toolgauge.service.receivers import guard, server_tls
 
 # The reference-free evaluators that score everybody's traffic until `defaults.enabled` is false.
 _DEFAULT_EVALUATORS = ("tool_success", "known_tool")
@@ -152,3 +159,43 @@ def _reference(entry: CriterionConfig) -> Reference:
     if entry.references is not None:
         return Lookup(entry.references.key, entry.references.cases)
     return NoReference()
+
+
+def make_evaluator(name: str, parameters: JsonObject) -> Evaluator | JudgeEvaluator:
+    """Make an evaluator; raise `ConfigError` that names what is wrong."""
+    known = plugins.names(plugins.EVALUATORS)
+    if name not in known:
+        raise ConfigError(f"no evaluator called `{name}`", hint=suggestion(name, known))
+    loaded = plugins.evaluator(name)
+    if not issubclass(loaded, BaseModel):
+        raise ConfigError(f"evaluator `{name}` is not a pydantic model")
+    try:
+        # A plug-in's class: `plugins.evaluator` has seen that it has what an evaluator must have.
+        return cast("Evaluator | JudgeEvaluator", loaded.model_validate(parameters))
+    except ValidationError as error:
+        wording = Wording(kind="parameter", owner=f" of evaluator `{name}`", unknown=("version", "level"))
+        raise config_error(problems_of(error, written(parameters, Place("config")), loaded, wording)) from error
+
+
+def unusable_files(config: Config) -> Iterator[StartError]:
+    """Yield what keeps the files that the configuration names from being used here, each with the section that does."""
+    for path, use in _uses(config):
+        try:
+            use()
+        except StartError as error:
+            yield StartError(f"`{spelled(path)}`: {error.message}", hint=error.hint)
+
+
+def _uses(config: Config) -> Iterator[tuple[tuple[PathStep, ...], Callable[[], object]]]:
+    for path, section in listener_sections(config):
+        tls = server_tls(section.tls)
+        if tls is not None:
+            yield (*path, "tls"), partial(server_context, tls)
+        if section.auth is not None and section.auth.filename is not None:
+            yield (*path, "auth"), partial(guard, section.auth)
+    several = len(config.exporters.otlp) > 1
+    for number, exporter in enumerate(config.exporters.otlp):
+        tls = destination_settings(exporter).tls
+        if tls is not None:
+            path = ("exporters", "otlp", number, "tls") if several else ("exporters", "otlp", "tls")
+            yield path, partial(client_context, tls)

@@ -1,4 +1,4 @@
-"""Whether we are well, in the words of the Collector's health check extensions.
+"""Whether toolgauge is well, in the words of the Collector's health check extensions.
 
 Ready means: the ports are bound and nobody has asked us to stop. A destination that is away is told and is no reason to
 be restarted, which would only lose what waits for it.
@@ -9,7 +9,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
+from toolgauge.config.model import Config
+from toolgauge.export.destination import Destination
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.service.exporters import Exporters
+from toolgauge.service.memory import MemoryGuard
+from toolgauge.service.worker import Worker
 
 Phase: TypeAlias = Literal["starting", "running", "stopping", "stopped"]
 Status: TypeAlias = Literal[
@@ -76,7 +81,7 @@ class Health:
 
     @property
     def is_ready(self) -> bool:
-        """Tell whether requests are taken."""
+        """Return whether requests are taken."""
         return self.phase == "running"
 
     def simple(self) -> tuple[int, JsonObject]:
@@ -137,3 +142,67 @@ def _severity(found: ComponentHealth) -> tuple[int, int]:
 
 def _written(when_ns: int) -> str:
     return datetime.fromtimestamp(when_ns / 1e9, UTC).isoformat()
+
+
+def make_health(
+    config: Config, outbox: Exporters, memory: MemoryGuard, worker: Worker, *, clock: Callable[[], int]
+) -> Health:
+    """Make what knows the phase and asks the destinations; receivers are well as long as the process takes requests.
+
+    Memory that is short is told like a destination that is away: it passes, and a restart would only lose what waits.
+    `clock` is the service's, so that a wall clock that is set makes neither the uptime nor an outage longer or negative.
+    """
+    started_ns = clock()
+
+    def components() -> Mapping[str, ComponentHealth]:
+        receiver = ComponentHealth(status="StatusOK", since_ns=started_ns)
+        parts = {"receiver:otlp/grpc": receiver, "receiver:otlp/http": receiver}
+        parts["processor:memory_limiter"] = _of_memory(memory, started_ns)
+        parts["processor:scoring"] = _of_worker(worker, started_ns)
+        for destination in outbox.destinations:
+            parts[f"exporter:{destination.name}"] = _of(destination, started_ns, clock())
+        return parts
+
+    return Health(clock=clock, components=components, policy=_policy(config))
+
+
+def _of_memory(memory: MemoryGuard, started_ns: int) -> ComponentHealth:
+    since_ns = memory.short_since_ns
+    if since_ns is None:
+        return ComponentHealth(status="StatusOK", since_ns=started_ns)
+    error = "memory is short (`memory.limit`): senders are told to come back"
+    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
+
+
+def _of_worker(worker: Worker, started_ns: int) -> ComponentHealth:
+    since_ns = worker.stuck_since_ns
+    if since_ns is None:
+        return ComponentHealth(status="StatusOK", since_ns=started_ns)
+    error = (
+        "the worker does not come back from an evaluator or a trajectory: requests go on unread when the inbox is full"
+    )
+    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
+
+
+def _of(destination: Destination, started_ns: int, now_ns: int) -> ComponentHealth:
+    refusing = destination.refusing
+    if refusing:
+        since_ns = now_ns - int(max(each.lasted_s for each in refusing) * 1e9)
+        error = ", ".join(f"{each.signal}: {each.reason}" for each in refusing)
+        return ComponentHealth(status="StatusPermanentError", since_ns=since_ns, error=error)
+    outage = destination.outage
+    if outage is None:
+        return ComponentHealth(status="StatusOK", since_ns=started_ns)
+    since_ns = now_ns - int(outage.lasted_s * 1e9)
+    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=outage.reason)
+
+
+def _policy(config: Config) -> ErrorPolicy:
+    if config.admin is None:
+        return ErrorPolicy()
+    section = config.admin.component_health
+    return ErrorPolicy(
+        include_permanent=section.include_permanent_errors,
+        include_recoverable=section.include_recoverable_errors,
+        recovery_duration_ns=section.recovery_duration,
+    )

@@ -4,9 +4,12 @@ The application's own exporter has had the spans already, so nothing is held and
 ourselves goes the ways that the application has: `Ways` tells which.
 """
 
+import asyncio
+import socket
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from opentelemetry._logs import Logger
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
@@ -21,10 +24,72 @@ from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.clock import SteadyClock
+from toolgauge.service.exporters import fan_out
 from toolgauge.service.faults import Faults
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, redactor
-from toolgauge.service.push import Push
+from toolgauge.service.process import SteadyClock
+
+_LOOK_AGAIN_S = 0.01
+_Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
+_Found: TypeAlias = list[tuple[socket.AddressFamily, socket.SocketKind, int, str, _Address]]
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    async def getaddrinfo(
+        self,
+        host: bytes | str | None,
+        port: bytes | str | int | None,
+        *,
+        family: int = 0,
+        type: int = 0,
+        proto: int = 0,
+        flags: int = 0,
+    ) -> _Found:
+        """Look the address up here and now: asyncio would ask an executor."""
+        return socket.getaddrinfo(host, port, family, type, proto, flags)
+
+
+class Push:
+    """The destinations; belongs to one thread."""
+
+    def __init__(self, exporters: Sequence[OtlpExporter], metrics: SelfMetrics) -> None:
+        self.is_grpc = any(exporter.protocol == "grpc" for exporter in exporters)
+        self._destination = fan_out(exporters, metrics, hop_id=uuid.uuid4().hex, user_agent=f"toolgauge/{VERSION}")
+        self._loop: _Loop | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing waits to be sent."""
+        return self._destination.bytes_queued == 0
+
+    @property
+    def survives_fork(self) -> bool:
+        """Return whether a forked child may make a destination of its own: gRPC, once begun, hangs or dies there."""
+        return self._loop is None or not self.is_grpc
+
+    def put(self, outgoing: Outgoing) -> bool:
+        """Queue the request; False when there is no room."""
+        return self._destination.put(outgoing)
+
+    def work(self, seconds: float) -> None:
+        """Send for as long, or until everything has been sent."""
+        if self._loop is None:
+            self._loop = _Loop()
+            self._loop.run_until_complete(self._destination.start())
+        self._loop.run_until_complete(self._send(seconds))
+
+    def close(self) -> None:
+        """Stop at once; what is left is dropped and counted. May be called twice and without a start."""
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.run_until_complete(self._destination.close())
+            loop.close()
+
+    async def _send(self, seconds: float) -> None:
+        clock = asyncio.get_running_loop().time
+        until = clock() + seconds
+        while not self.is_idle and clock() < until:
+            await asyncio.sleep(_LOOK_AGAIN_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,12 +177,12 @@ class InProcess:
 
     @property
     def survives_fork(self) -> bool:
-        """Tell whether a forked child can reach the destination."""
+        """Return whether a forked child can reach the destination."""
         return self._push is None or self._push.survives_fork
 
     @property
     def works_without_threads(self) -> bool:
-        """Tell whether the destination can be reached where Python starts no more threads."""
+        """Return whether the destination can be reached where Python starts no more threads."""
         return self._push is None or not self._push.is_grpc
 
     # -- work -------------------------------------------------------------------------------------------------------

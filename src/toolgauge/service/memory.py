@@ -141,7 +141,7 @@ class MemoryGuard:
         return self._short_since_ns
 
     def admits(self, size_bytes: int) -> bool:
-        """Tell whether there is memory for a request of this size."""
+        """Return whether there is memory for a request of this size."""
         self._unseen += size_bytes
         if not self._is_short and self._unseen > self._limit * _UNSEEN:
             self._note(self._read_what_is_needed())

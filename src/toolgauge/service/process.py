@@ -1,10 +1,117 @@
-"""What the process costs and how long it is up, under the names that OpenTelemetry's conventions have for it."""
+"""The process itself: its time, its CPU, its event loop's lag, its garbage, its file descriptors.
 
+Metrics are under the names that OpenTelemetry's conventions have for them.
+"""
+
+import asyncio
+import contextlib
+import gc
 import os
+import sys
 import time
+from collections.abc import Callable
 
-from toolgauge.model.metrics import Labels, MetricRegistry
+from toolgauge.model.metrics import Histogram, Labels, MetricRegistry
 from toolgauge.service.memory import resident_bytes
+
+_EVERY_S = 0.1
+
+
+class LoopLag:
+    """Sleeps again and again, and records by how much it overslept."""
+
+    def __init__(self, histogram: Histogram) -> None:
+        self._histogram = histogram
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to measure on the running loop."""
+        self._task = asyncio.create_task(self._measure())
+
+    async def stop(self) -> None:
+        """End. Works twice and without a start."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _measure(self) -> None:
+        clock = asyncio.get_running_loop().time
+        while True:
+            began_s = clock()
+            await asyncio.sleep(_EVERY_S)
+            self._histogram.record(max(0.0, clock() - began_s - _EVERY_S))
+
+
+_S = 1_000_000_000
+_EVERY_NS = 60 * _S
+# Under load without an end there is no quiet moment.
+_AT_LATEST_NS = 600 * _S
+# Of all time, looks may take one part in so many.
+_SHARE = 500
+
+
+class GarbageRounds:
+    """Asked again and again whether to look, and looks. `clock` measures how long that takes, in nanoseconds."""
+
+    def __init__(
+        self, collect: Callable[[], object] = gc.collect, clock: Callable[[], int] = time.monotonic_ns
+    ) -> None:
+        self._collect = collect
+        self._clock = clock
+        self._done_ns: int | None = None
+        self._took_ns = 0
+
+    def look(self, now_ns: int, *, is_quiet: bool) -> None:
+        """Look, if it is time and nobody waits."""
+        if self._done_ns is None:
+            self._done_ns = now_ns
+        since_ns = now_ns - self._done_ns
+        wait_ns = max(_EVERY_NS if is_quiet else _AT_LATEST_NS, _SHARE * self._took_ns)
+        if since_ns < wait_ns:
+            return
+        began = self._clock()
+        self._collect()
+        self._took_ns = self._clock() - began
+        self._done_ns = now_ns
+
+
+class SteadyClock:
+    """Nanoseconds since the epoch as they were at the start, plus what has passed since."""
+
+    def __init__(self) -> None:
+        self._offset_ns = time.time_ns() - _passed_ns()
+
+    def __call__(self) -> int:
+        """Return the current time in nanoseconds since the epoch."""
+        return self._offset_ns + _passed_ns()
+
+
+if hasattr(time, "CLOCK_BOOTTIME"):
+
+    def _passed_ns() -> int:
+        # The monotonic clock stands still while the machine is suspended; all we say afterwards would be of the past.
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+else:
+    _passed_ns = time.monotonic_ns
+
+
+if sys.platform == "win32":
+
+    def raise_descriptor_limit() -> None:
+        """Do nothing: there is no such limit."""
+
+else:
+    import resource
+
+    def raise_descriptor_limit() -> None:
+        """Raise the soft limit to the hard one, where that is allowed."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        # A sandbox may forbid it, and some systems allow less than they tell: then it stays as it is.
+        with contextlib.suppress(OSError, ValueError):
+            if soft != hard:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def measure_process(registry: MetricRegistry) -> None:

@@ -21,12 +21,11 @@ from toolgauge.judge.client import Client
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
 from toolgauge.pipeline.pipeline import Rules
 from toolgauge.score.criterion import Criterion, Lookup
-from toolgauge.service.destination import renewed_outbox
+from toolgauge.service.exporters import renewed_outbox
 from toolgauge.service.faults import Faults
 from toolgauge.service.judges import asks_judge, make_judges, open_client
-from toolgauge.service.listeners import make_receivers
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_rules, redactor
-from toolgauge.service.receivers import exchanged
+from toolgauge.service.receivers import exchanged, make_receivers
 from toolgauge.service.service import Service
 
 _LOG = logging.getLogger("toolgauge")

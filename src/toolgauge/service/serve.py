@@ -10,20 +10,17 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.clock import SteadyClock
-from toolgauge.service.component_health import make_admin, make_health
-from toolgauge.service.destination import make_outbox
+from toolgauge.service.admin import make_admin
 from toolgauge.service.evaluation_limit import EvaluationLimit
-from toolgauge.service.exporters import Exporters
+from toolgauge.service.exporters import Exporters, make_outbox
 from toolgauge.service.faults import Faults
-from toolgauge.service.inbox import Inbox
-from toolgauge.service.intake import Intake
-from toolgauge.service.judge_pool import JudgePool
-from toolgauge.service.judges import asks_judge, make_judges, open_client
-from toolgauge.service.listeners import make_additional_receivers, make_metrics_endpoint, make_receivers
+from toolgauge.service.health import make_health
+from toolgauge.service.inbox import Inbox, Intake
+from toolgauge.service.judges import JudgePool, asks_judge, make_judges, open_client
 from toolgauge.service.memory import MemoryGuard
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, redactor
-from toolgauge.service.process import measure_process
+from toolgauge.service.process import SteadyClock, measure_process
+from toolgauge.service.receivers import make_additional_receivers, make_metrics_endpoint, make_receivers
 from toolgauge.service.service import Service
 from toolgauge.service.worker import Worker
 

@@ -19,17 +19,14 @@ from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.admin import AdminEndpoint
-from toolgauge.service.clock import SteadyClock
 from toolgauge.service.evaluation_limit import EvaluationLimit
 from toolgauge.service.exporters import Exporters
 from toolgauge.service.faults import Faults
-from toolgauge.service.garbage import GarbageRounds
 from toolgauge.service.health import Health
-from toolgauge.service.inbox import Inbox
-from toolgauge.service.intake import Intake
-from toolgauge.service.judge_pool import JudgePool
-from toolgauge.service.lag import LoopLag
+from toolgauge.service.inbox import Inbox, Intake
+from toolgauge.service.judges import JudgePool
 from toolgauge.service.memory import MemoryGuard
+from toolgauge.service.process import GarbageRounds, LoopLag, SteadyClock
 from toolgauge.service.worker import Worker
 
 _LOG = logging.getLogger("toolgauge")

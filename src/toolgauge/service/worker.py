@@ -52,7 +52,7 @@ class Worker:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether nothing waits to be read."""
+        """Return whether nothing waits to be read."""
         return self._inbox.is_empty and self.busy_since_ns is None
 
     @property

@@ -101,7 +101,7 @@ def parse(line: Line) -> Case | Unreadable:
 
 
 def _is_too_deep(written: Json, content: bytes) -> bool:
-    """Tell whether whoever walks the values later would run out of stack; few brackets settle it for nearly all."""
+    """Return whether whoever walks the values later would run out of stack; few brackets settle it for nearly all."""
     if content.count(b"[") + content.count(b"{") <= _MAX_DEPTH:
         return False
     level: list[Json] = [written]

@@ -26,7 +26,7 @@ from toolgauge.offline.cases.expected import expected_of
 from toolgauge.offline.cases.trajectory_builder import TrajectoryBuilder
 from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
 from toolgauge.score.scorer import Scorer
-from toolgauge.service.evaluators import make_evaluator
+from toolgauge.service.criteria import make_evaluator
 
 # A verdict that fits the question's form, or why there is none.
 Answer: TypeAlias = Callable[[Question], JsonObject | Errored]

@@ -61,7 +61,7 @@ class Reader(Protocol):
     """One foreign format: a module."""
 
     def claims(self, content: Json) -> bool:
-        """Tell whether the document is of this format."""
+        """Return whether the document is of this format."""
         ...
 
     def drafts(self, documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:

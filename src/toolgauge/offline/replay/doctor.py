@@ -83,7 +83,7 @@ class Diagnosis:
 
     @property
     def has_problems(self) -> bool:
-        """Tell whether calls cannot be judged because of this producer."""
+        """Return whether calls cannot be judged because of this producer."""
         return any(missing.grade == "problem" for missing in self.missing)
 
 

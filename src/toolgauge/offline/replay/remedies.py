@@ -37,7 +37,7 @@ class Row:
     remedies: Mapping[Fact, Remedy]
 
     def fits(self, dialects: Collection[str], scope: str) -> bool:
-        """Tell whether the row speaks of this producer."""
+        """Return whether the row speaks of this producer."""
         if self.dialects and not any(dialect in self.dialects for dialect in dialects):
             return False
         return not self.scopes or scope.startswith(self.scopes)

@@ -70,14 +70,14 @@ AnyCall: TypeAlias = ToolCall | ToolOutput | LiveCall
 
 
 def is_meant_by(made: AnyCall, expected: AnyCall) -> bool:
-    """Tell whether a call that was made has the identity of an expected one."""
+    """Return whether a call that was made has the identity of an expected one."""
     if made.id is None:
         return sanitised(made.name) == sanitised(expected.name)
     return is_key_of(made, expected.name if expected.id is None else expected.id)
 
 
 def is_key_of(made: AnyCall, key: str) -> bool:
-    """Tell whether a call that was made is meant by an id or name."""
+    """Return whether a call that was made is meant by an id or name."""
     # Wart: with an id on the call only the id decides, so that an expected plain name finds no such call.
     if made.id is not None:
         return key == made.id
@@ -285,7 +285,7 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
 
     @property
     def needs_reference(self) -> bool:
-        """Tell whether a criterion has to give something to compare with."""
+        """Return whether a criterion has to give something to compare with."""
         return self.default_evaluation_criteria is None
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:

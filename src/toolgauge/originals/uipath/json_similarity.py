@@ -51,7 +51,7 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
 
     @property
     def needs_answer(self) -> bool:
-        """Tell whether a criterion has to give the expected output."""
+        """Return whether a criterion has to give the expected output."""
         return self.default_evaluation_criteria is None
 
     @classmethod

@@ -51,7 +51,7 @@ class Raises(BaseModel):
 
 
 class NeverEnds(BaseModel):
-    """Pauses for ever."""
+    """Yields nothing, for ever."""
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
@@ -63,20 +63,16 @@ class NeverEnds(BaseModel):
 
 
 class RunsAway(BaseModel):
-    """Takes a millisecond between its pauses, of which there is no end."""
+    """Computes without an end."""
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
-    steps: ClassVar[int] = 0
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         del trajectory, expected
         while True:
-            RunsAway.steps += 1
-            ends = time.perf_counter() + 0.001
-            while time.perf_counter() < ends:
-                pass
-            yield None
+            time.perf_counter()
+        yield None
 
 
 def criterion(evaluator: Raises | NeverEnds | RunsAway) -> Criterion:
@@ -87,6 +83,7 @@ def criterion(evaluator: Raises | NeverEnds | RunsAway) -> Criterion:
 async def running(destination: Destination, *criteria: Criterion) -> AsyncGenerator[Service]:
     config = load((), (*LISTEN, *SOON, *IN_TEST, "hold.timeout=1s", to_http(destination.http_port)), {})
     service = make_service(config, (*default_criteria(), *criteria))
+    service.evaluation_limit.limit_ns = 500_000_000
     await service.start()
     try:
         yield service
@@ -143,7 +140,7 @@ async def test_a_broken_evaluator_is_an_error_for_itself_and_nothing_for_spans_a
         assert not any("secret" in str(event) for event in destination.events())
 
 
-async def test_an_evaluator_that_runs_away_delays_no_span_and_no_sender():
+async def test_an_evaluator_that_runs_away_keeps_no_sender_waiting_and_costs_no_span():
     with receiving() as destination:
         async with running(destination, criterion(RunsAway())) as service:
             sent = await send(service, *SCENARIOS)
@@ -153,24 +150,10 @@ async def test_an_evaluator_that_runs_away_delays_no_span_and_no_sender():
                 began = time.monotonic()
                 sent += await send(service, "one_call")
                 slowest = max(slowest, time.monotonic() - began)
-            # It may go on for ten seconds.
             assert slowest < 2.5
             await wait_for(lambda: service.pipeline.spans_held == 0)
             await wait_for(lambda: len(destination.spans()) == sent)
             assert_books_balance(service)
-
-
-async def test_a_message_that_takes_rounds_of_the_loop_to_come_in_is_held_up_by_scoring_in_few_of_them():
-    with receiving() as destination:
-        async with running(destination, criterion(RunsAway())) as service:
-            await send(service, "one_call")
-            before = RunsAway.steps
-            await wait_for(lambda: RunsAway.steps > before)
-            before = RunsAway.steps
-            for _ in range(40):
-                await asyncio.sleep(0)
-            # A slice of scoring is two steps, or three.
-            assert 0 < RunsAway.steps - before <= 40 / 4 * 3 + 3
 
 
 @pytest.mark.parametrize("jump_ns", [DAY_NS, -DAY_NS, -400 * DAY_NS], ids=["a day on", "a day back", "a year back"])

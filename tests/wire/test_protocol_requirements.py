@@ -10,9 +10,9 @@ import pytest
 
 TESTS = Path(__file__).parent.parent
 PROBE = "wire/test_protocol_probe.py::test_nothing_that_the_probe_asks_for_is_missing"
-_DESTINATION = "forward/test_destination.py::test_"
+_DESTINATION = "export/test_destination.py::test_"
 _GRPC, _HTTP, _JSON = "receive/test_grpc.py::test_", "receive/test_http.py::test_", "receive/test_json.py::test_"
-_ANSWERS, _OTLP_JSON = "receive/test_answers.py::test_", "decode/test_otlp_json.py::test_"
+_ANSWERS, _OTLP_JSON = "receive/test_answers.py::test_", "otlp/test_otlp_json.py::test_"
 
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "A1": (PROBE, "wire/test_delivery.py::test_the_same_requests_arrive_identically_over_every_transport"),
@@ -21,17 +21,17 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "A4": (f"{_ANSWERS}a_request_is_taken_whole_or_not_at_all",),
     "A5": (
         f"{_ANSWERS}a_request_is_taken_whole_or_not_at_all",
-        "forward/test_answers.py::test_success_with_another_body_is_a_success",
+        "export/test_answers.py::test_success_with_another_body_is_a_success",
     ),
     "A6": (PROBE, "wire/test_hostile.py::test_gzip_bombs_are_too_large_and_cost_no_memory"),
     "A7": (PROBE, f"{_ANSWERS}long_reason_is_cut_in_every_form"),
-    "A8": (PROBE, "decode/test_annotate.py::test_unknown_fields_and_groups_survive"),
+    "A8": (PROBE, "otlp/test_annotate.py::test_unknown_fields_and_groups_survive"),
     "A9": (
         f"{_GRPC}one_stuck_request_does_not_hold_up_twenty_others_on_its_connection",
         f"{_HTTP}half_sent_requests_do_not_hold_up_twenty_others",
         f"{_ANSWERS}large_request_that_is_read_in_turns_holds_up_nobody_on_its_connection",
     ),
-    "A10": ("decode/test_views.py::test_types_of_values_stay_apart",),
+    "A10": ("otlp/test_views.py::test_types_of_values_stay_apart",),
     "A11": ("wire/test_delivery.py::test_a_lost_acknowledgement_makes_duplicates_but_no_second_score",),
     "A12": (PROBE, "wire/test_delivery.py::test_metrics_of_senders_are_refused_plainly_where_nothing_is_sent_on"),
     "A13": (PROBE, "wire/test_serve.py::test_it_listens_on_loopback_only_and_says_on_which_ports"),
@@ -85,7 +85,7 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "D8": (PROBE, "fuzz/test_fuzz.py::test_sound_inputs_changed_by_chance_do_no_harm"),
     "D9": (
         f"{_OTLP_JSON}an_id_that_is_not_hex_of_the_right_length_names_its_path",
-        "decode/test_otlp_json_against_stock.py::test_valid_document_becomes_what_the_stock_parser_makes_of_it",
+        "otlp/test_otlp_json_against_stock.py::test_valid_document_becomes_what_the_stock_parser_makes_of_it",
     ),
     "E1": (
         f"{_DESTINATION}transient_grpc_code_is_tried_again",
@@ -93,7 +93,7 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
         f"{_DESTINATION}exhausted_with_retry_info_is_tried_again",
         f"{_DESTINATION}connections_cut_in_the_middle_of_requests_lose_nothing",
         f"{_DESTINATION}answer_that_is_no_http_is_tried_again",
-        "forward/test_backoff.py::test_waits_are_jittered_by_the_factor",
+        "export/test_backoff.py::test_waits_are_jittered_by_the_factor",
     ),
     "E2": (
         f"{_DESTINATION}permanent_grpc_code_is_dropped_and_counted",
@@ -104,17 +104,17 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
         f"{_DESTINATION}rejected_log_records_are_counted_one_by_one",
     ),
     "E4": (f"{_DESTINATION}retry_info_is_waited_for", f"{_DESTINATION}retry_after_is_waited_for"),
-    "E5": ("forward/test_fan_out.py::test_request_that_is_too_large_to_send_is_dropped_and_counted",),
+    "E5": ("export/test_fan_out.py::test_request_that_is_too_large_to_send_is_dropped_and_counted",),
     "E6": (f"{_DESTINATION}enormous_answer_is_a_permanent_error",),
     "E7": (f"{_DESTINATION}hanging_request_does_not_hold_up_twenty_others",),
     "E8": (f"{_DESTINATION}outage_is_logged_once_and_shows_no_content",),
     "E9": (
-        "forward/test_fan_out.py::test_dead_destination_does_not_stop_the_others_and_its_losses_are_its_own",
+        "export/test_fan_out.py::test_dead_destination_does_not_stop_the_others_and_its_losses_are_its_own",
         "wire/test_split_signals.py::test_traces_go_on_while_the_destination_of_logs_is_dead_and_full",
     ),
     "E10": ("walk/test_requests_out.py::test_no_empty_envelope_is_sent",),
-    "E11": ("forward/test_identity.py::test_requests_tell_who_sends_them",),
-    "E12": ("forward/test_identity.py::test_waits_by_default_are_those_of_the_collector",),
+    "E11": ("export/test_identity.py::test_requests_tell_who_sends_them",),
+    "E12": ("export/test_identity.py::test_waits_by_default_are_those_of_the_collector",),
     "E13": (
         f"{_DESTINATION}dead_destination_fills_the_queue_and_no_more",
         "wire/test_delivery.py::test_a_dead_destination_under_load_costs_bounded_memory_and_senders_are_told",
@@ -160,7 +160,7 @@ OPERATORS: dict[str, tuple[str, ...]] = {
     ),
     "config file": (
         "config/test_load.py::test_variables_are_filled_in_and_typed_like_any_scalar",
-        "test_docs.py::test_the_configuration_in_the_readme_holds_defaults",
+        "test_docs.py::test_the_default_file_loads_as_no_file_does",
     ),
     "exit codes": (
         f"{_SERVE}a_signal_scores_what_is_open_sends_it_and_ends_with_0",
@@ -175,15 +175,15 @@ OPERATORS: dict[str, tuple[str, ...]] = {
         f"{_RELOAD}reloads_under_load_that_change_receivers_and_destinations_lose_nothing",
     ),
     "health": (
-        "admin/test_health.py::test_running_is_available_with_its_uptime",
-        "admin/test_health.py::test_status_is_short_unless_asked_for_more",
+        "service/test_health.py::test_running_is_available_with_its_uptime",
+        "service/test_health.py::test_status_is_short_unless_asked_for_more",
         f"{_HEALTH}a_destination_that_is_away_is_told_and_requests_are_taken_all_the_same",
         f"{_HEALTH}a_destination_that_wants_another_token_is_a_permanent_error_of_the_signals_it_refuses",
         f"{_HEALTH}memory_that_is_short_is_told_and_passes",
         f"{_HEALTH}health_says_no_as_soon_as_the_signal_came_and_is_there_to_the_last",
     ),
     "self-telemetry": (
-        "test_docs.py::test_every_metric_is_in_the_readme",
+        "test_docs.py::test_every_metric_is_on_the_page_of_metrics",
         "wire/test_prometheus.py::test_scores_exemplars_and_the_books_are_stored",
     ),
     "logs": (
@@ -198,8 +198,8 @@ OPERATORS: dict[str, tuple[str, ...]] = {
         "wire/test_secured.py::test_nobody_gets_in_on_any_port_without_what_was_asked_for",
         "wire/test_secured.py::test_tokens_and_certificates_are_renewed_on_every_port_while_it_runs",
         "wire/test_uploads.py::test_messages_of_strangers_are_turned_away_before_they_are_read",
-        "forward/test_tls.py::test_client_certificate_is_shown_where_it_is_asked_for",
-        "forward/test_tls.py::test_renewed_authority_is_trusted_without_a_restart",
+        "export/test_tls.py::test_client_certificate_is_shown_where_it_is_asked_for",
+        "export/test_tls.py::test_renewed_authority_is_trusted_without_a_restart",
     ),
 }
 

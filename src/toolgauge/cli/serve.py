@@ -81,6 +81,7 @@ async def _serve(config: Config, criteria: Sequence[Criterion], load: Load, log:
     def stop() -> None:
         if stopping.is_set():
             _LOG.warning("second signal: ending at once, what was not sent is lost")
+            log.end(_LOG_GRACE_S)
             os._exit(1)
         stopping.set()
 

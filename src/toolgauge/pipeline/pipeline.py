@@ -351,10 +351,12 @@ class Pipeline:
         # Given up for want of memory: what is there is a part, and scoring takes memory too.
         if trajectory.closed_because == "memory" or is_backed_up or self._lacks_unread(trajectory):
             return self._scorer.overloaded(trajectory)
+        results = () if self._is_interrupted else self._scorer.score(trajectory, self._now_ns)
+        # Asked again: what was cut off in the middle is not scored either.
         if self._is_interrupted:
             self.interrupted += 1
             return self._scorer.interrupted(trajectory)
-        return self._scorer.score(trajectory, self._now_ns)
+        return results
 
     def _lacks_unread(self, trajectory: Trajectory) -> bool:
         """Return whether spans of the trajectory may have passed unread."""

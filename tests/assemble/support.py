@@ -184,10 +184,13 @@ def functions_called(work: Callable[[], object]) -> int:
         nonlocal called
         called += event in {"call", "c_call"}
 
-    before = sys.getprofile()
+    before, interval_s = sys.getprofile(), sys.getswitchinterval()
+    # Python 3.11 may stand still where a thread that is profiled is also asked to let another one run.
+    sys.setswitchinterval(60)
     sys.setprofile(count)
     try:
         work()
     finally:
         sys.setprofile(before)
+        sys.setswitchinterval(interval_s)
     return called

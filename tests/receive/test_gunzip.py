@@ -64,3 +64,13 @@ async def test_large_compressed_bodies_arrive_in_parallel():
     assert [reply.status for reply in replies] == [200] * 4
     assert broken.status == 400
     assert sorted(receivers.consumer.taken) == sorted(("traces", body) for body in bodies)
+
+
+@pytest.mark.parametrize("size", [(4 << 20) - 1, 4 << 20, (4 << 20) + 1, 8 << 20, (9 << 20) + 17])
+@pytest.mark.parametrize("level", [0, 1])
+def test_large_bodies_are_decompressed_whole(size: int, level: int):
+    body = random.Random(size).randbytes(size)
+    assert gunzip(gzip.compress(body, level), size) == body
+    assert inflate(zlib.compress(body, level), size) == body
+    with pytest.raises(BrokenBodyError):
+        gunzip(gzip.compress(body, level)[:-1], size)

@@ -16,6 +16,7 @@ from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.receive.refusal import Outcome, Refusal, failed, invalid, refusal, too_large
 from toolgauge.selfmetrics import SelfMetrics
 
+_INFLATED_AT_ONCE = 4 * 1024 * 1024
 _GZIP = 31  # zlib's number for "gzip header, largest window"
 _MAX_MEMBERS = 16  # concatenated members are legal, thousands of empty ones are an attack
 
@@ -51,15 +52,25 @@ def inflate(body: bytes, limit: int) -> bytes:
 
 def _inflate(body: bytes, window: int, room: int) -> tuple[bytes, bytes]:
     stream = zlib.decompressobj(window)
+    parts: list[bytes] = []
+    size = 0
     try:
-        part = stream.decompress(body, room)
+        while not stream.eof:
+            # Bit by bit: a bomb is refused before its parts are joined, which takes as much memory again.
+            part = stream.decompress(body, _INFLATED_AT_ONCE)
+            body = stream.unconsumed_tail
+            if not part and not body and not stream.eof:
+                raise BrokenBodyError("the compressed body is cut off")
+            parts.append(part)
+            size += len(part)
+            if size >= room:
+                # The exception keeps this frame alive, and with it what was decompressed.
+                parts.clear()
+                del part
+                raise TooLargeError
     except zlib.error as error:
         raise BrokenBodyError("the compressed body is broken") from error
-    if len(part) >= room:
-        raise TooLargeError
-    if not stream.eof:
-        raise BrokenBodyError("the compressed body is cut off")
-    return part, stream.unused_data
+    return parts[0] if len(parts) == 1 else b"".join(parts), stream.unused_data
 
 
 _log = logging.getLogger("toolgauge.receive")

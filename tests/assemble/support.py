@@ -184,13 +184,10 @@ def functions_called(work: Callable[[], object]) -> int:
         nonlocal called
         called += event in {"call", "c_call"}
 
-    before, interval_s = sys.getprofile(), sys.getswitchinterval()
-    # Python 3.11 may stand still where a thread that is profiled is also asked to let another one run.
-    sys.setswitchinterval(60)
+    before = sys.getprofile()
     sys.setprofile(count)
     try:
         work()
     finally:
         sys.setprofile(before)
-        sys.setswitchinterval(interval_s)
     return called

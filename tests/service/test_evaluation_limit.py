@@ -1,5 +1,7 @@
 """Evaluations that do not end are cut off inside the evaluator, and nowhere else."""
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -99,3 +101,20 @@ def test_nothing_is_cut_off_behind_an_evaluation_that_ends_just_then():
         limit.watch()
     assert torn == []
     assert cut > 0
+
+
+@pytest.mark.parametrize("rounds", ["pass", "limit.watch(); [None for _ in range(1000)]"])
+def test_functions_are_profiled_after_an_evaluation_as_before_it(rounds: str):
+    script = f"""
+import sys
+from toolgauge.service.evaluation_limit import EvaluationLimit, EvaluationTimeout
+limit = EvaluationLimit(-1)
+try:
+    with limit:
+        {rounds}
+except TimeoutError:
+    print("cut off")
+sys.setprofile(lambda *_event: None)
+(lambda: None)()
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)

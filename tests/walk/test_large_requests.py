@@ -9,7 +9,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeL
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from tests.walk.support import Walk, key_value
-from toolgauge.model.delivery import Accepted, Refused, Signal
+from toolgauge.model.delivery import Accepted, Signal
 from toolgauge.otlp.request import read_request
 
 
@@ -50,16 +50,6 @@ def test_a_request_that_waits_to_be_read_counts_as_held():
     request = read_request("traces", agent_spans(3), walk.now_ns)
     walk.pipeline.admission.admit(request)
     assert (walk.books()["held"], walk.books()["balance"]) == (3, 0)
-
-
-def test_requests_are_refused_when_those_that_wait_to_be_read_will_take_the_room():
-    walk = Walk()
-    body = agent_spans(3)
-    walk.bag.largest = 2 * len(body)
-    assert walk.pipeline.admission.admit(read_request("traces", body, walk.now_ns)) == Accepted()
-    assert walk.pipeline.admission.admit(read_request("traces", body, walk.now_ns)) == Accepted()
-    assert isinstance(walk.pipeline.admission.admit(read_request("traces", body, walk.now_ns)), Refused)
-    assert walk.books()["balance"] == 0
 
 
 def spans_of_others(count: int, trace: int | None = None) -> bytes:

@@ -11,7 +11,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from tests.walk.support import key_value
-from tests.wire.support import IN_TEST, LISTEN, SOON, get, post
+from tests.wire.destination import receiving
+from tests.wire.support import IN_TEST, LISTEN, SOON, get, post, to_http
 from toolgauge.config.load import load
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, Scored
@@ -179,3 +180,16 @@ async def test_an_evaluator_that_never_ends_is_an_error_and_after_three_of_them_
         await until(service, {("error", ""): 3, ("not_evaluated", "overload"): 2})
         assert service.metrics.criteria_switched_off.value(("waits",)) == 1
         assert service.metrics.spans_unread.value() == 0
+
+
+async def test_a_stuck_worker_refuses_nobody_while_the_destination_takes_what_comes():
+    evaluator = Waits()
+    with receiving() as destination:
+        onward = to_http(destination.http_port, "queue: {max_bytes: 64KiB}")
+        async with running(evaluator, "inbox.max_bytes=64KiB", onward) as service:
+            await stuck(service, evaluator)
+            for first in range(2, 202, 20):
+                await send(service, *range(first, first + 20))
+            assert service.metrics.spans.value(("refused", "queue_full", "")) == 0
+            evaluator.gate.set()
+        assert len(destination.spans()) == 402

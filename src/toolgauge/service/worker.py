@@ -158,8 +158,8 @@ class Worker:
     def _tick(self, now_ns: int) -> bool:
         with self._faults.survived():
             return self._pipeline.tick(now_ns)
-        # What failed is closed; more may be due.
-        return True
+        # What failed is closed; whether more is due shows at the next tick.
+        return False
 
     def _do_posted(self) -> None:
         while not self._is_given_up:

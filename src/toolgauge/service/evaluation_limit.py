@@ -37,6 +37,7 @@ class EvaluationLimit(AbstractContextManager[None]):
 
     def __enter__(self) -> None:
         """Begin to count CPU time."""
+        self._end_if_given_up()
         if self._thread_id != threading.get_ident():
             self._thread_id = threading.get_ident()
             # Not every system has it: wall-clock time then stands for CPU time.
@@ -56,9 +57,7 @@ class EvaluationLimit(AbstractContextManager[None]):
                 break
             except EvaluationTimeout:
                 is_cut = True
-        if self._is_given_up:
-            # The event loop has taken over what this thread was working on: end the thread, and touch nothing more.
-            raise GivenUp
+        self._end_if_given_up()
         if is_cut:
             raise TimeoutError from None
 
@@ -73,6 +72,11 @@ class EvaluationLimit(AbstractContextManager[None]):
     def give_up(self) -> None:
         """Have the thread stop for good when its evaluation ends."""
         self._is_given_up = True
+
+    def _end_if_given_up(self) -> None:
+        if self._is_given_up:
+            # The event loop has taken over what this thread was working on: end the thread, and touch nothing more.
+            raise GivenUp
 
     def _cut_off(self, limit_ns: int) -> None:
         # In this order, and in the other order in `_disarm`: one of both always sees the other.

@@ -6,7 +6,7 @@ Bounded in bytes. The loop puts, the worker takes; each side writes a number of 
 import asyncio
 import queue
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Refused, Signal
 from toolgauge.model.errors import DecodeError
@@ -74,6 +74,14 @@ class Inbox:
             return self._requests.get(timeout=timeout_s) if timeout_s > 0 else self._requests.get_nowait()
         except queue.Empty:
             return None
+
+    def drain(self) -> Iterator[Request]:
+        """Take everything that is there; each request counts as done when the next one is taken."""
+        while not self._requests.empty():
+            request = self.take(0)
+            if request is not None:
+                yield request
+                self.done(request)
 
     def done(self, request: Request) -> None:
         """Give back the room of a request that was taken."""

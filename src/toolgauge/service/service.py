@@ -33,6 +33,8 @@ _LOG = logging.getLogger("toolgauge")
 _TIMER_S = 0.1
 # Orchestrators kill after 30 s. Beside these, judges take 2 s to be cancelled and the endpoints 3 s to close.
 _RECEIVER_GRACE_S = 2.0
+# For reading what is in the inbox, and scoring what is open.
+_READING_DEADLINE_S = 2.5
 _SCORING_DEADLINE_S = 5.0
 # For closing, unscored, what is then still open.
 _CLOSING_DEADLINE_S = 2.0
@@ -90,6 +92,7 @@ class Service:
         self._push_interval_s = push_interval_s
         self._lag = LoopLag(metrics.loop_lag)
         self._timers: tuple[asyncio.Task[None], ...] = ()
+        self._is_interrupted = False
 
     async def start(self) -> None:
         """Open the ports. Raise `StartError` when one cannot be had; nothing stays open then."""
@@ -154,10 +157,10 @@ class Service:
     async def _score_what_is_open(self) -> int:
         """Score what is open, then let go of it; return how many trajectories were dropped without any result."""
         self.pipeline.admission.close()
+        until = self.clock() + int(_SCORING_DEADLINE_S * 1e9)
+        await self.worker.begin_to_finish(self._score_open, _READING_DEADLINE_S)
         try:
-            await self.worker.finish(
-                self._score_until(self.clock() + int(_SCORING_DEADLINE_S * 1e9)), _SCORING_DEADLINE_S
-            )
+            await self.worker.finished((until - self.clock()) / 1e9)
         except TimeoutError:
             await self._interrupt()
         unscored, dropped = self.pipeline.interrupted, self.pipeline.trajectories_open
@@ -172,35 +175,34 @@ class Service:
         await self._flush(self.pipeline.release)
         return dropped
 
-    def _score_until(self, deadline_ns: int) -> Callable[[], None]:
-        def score() -> None:
-            self.pipeline.close(self.clock())
-            has_more = True
-            while has_more:
-                if self.clock() >= deadline_ns:
-                    self.pipeline.interrupt()
+    def _score_open(self) -> None:
+        """Close and score everything; what there is no time for leaves unscored."""
+        for request in self._inbox.drain():
+            self.pipeline.process_unread(request)
+        self.pipeline.close(self.clock())
+        last_ns: int | None = None
+        has_more = True
+        while has_more:
+            with self._faults.survived():
+                has_more = self.pipeline.tick(self.clock())
+            if self.pipeline.is_pressing:
                 with self._faults.survived():
-                    has_more = self.pipeline.tick(self.clock())
-                if self.pipeline.is_pressing:
-                    with self._faults.survived():
-                        self.pipeline.flush()
-
-        return score
+                    self.pipeline.flush()
+            if self._is_interrupted:
+                last_ns = last_ns or self.clock() + int(_CLOSING_DEADLINE_S * 1e9)
+                has_more = has_more and self.clock() < last_ns
 
     async def _interrupt(self) -> None:
-        """Have the worker score no more; take over when it does not come back."""
+        """Have the worker score no more; take over from one that is stuck."""
+        self._is_interrupted = True
         self.pipeline.interrupt()
         self.evaluation_limit.cut_off()
         try:
-            await self.worker.finished(_CLOSING_DEADLINE_S)
+            await self.worker.finished(_CLOSING_DEADLINE_S + _WORKER_GRACE_S)
         except TimeoutError:
             self.evaluation_limit.give_up()
             self.worker.give_up()
-            self._pass_inbox_unread()
-
-    def _pass_inbox_unread(self) -> None:
-        while (request := self._inbox.take(0)) is not None or not self._inbox.is_empty:
-            if request is not None and not self.pipeline.pass_unread(request, self.clock()):
+            for request in self._inbox.drain():
                 self.pipeline.process_unread(request)
 
     async def _flush(self, first: Callable[[], None] = lambda: None) -> None:

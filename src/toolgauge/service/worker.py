@@ -92,25 +92,25 @@ class Worker:
         self._work.put(work)
         self._inbox.wake()
 
-    async def finish(self, work: Callable[[], None], timeout_s: float) -> None:
-        """Have everything read that is in the inbox, then this done; raise `TimeoutError` when it takes too long."""
-        self._finishing = asyncio.ensure_future(self._when_empty(work))
-        await self.finished(timeout_s)
+    async def begin_to_finish(self, work: Callable[[], None], timeout_s: float) -> None:
+        """Have this done when everything in the inbox has been read, or after so long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while not self._inbox.is_empty and self._thread is not None:
+                    await asyncio.sleep(_LOOK_S)
+        self._finishing = asyncio.ensure_future(self.run(work))
 
     async def finished(self, timeout_s: float) -> None:
-        """Wait for what `finish` was asked to do; raise `TimeoutError` when it takes too long."""
+        """Wait for what `begin_to_finish` was asked to do; raise `TimeoutError` when it takes too long."""
         if self._finishing is not None:
             async with asyncio.timeout(timeout_s):
                 await asyncio.shield(self._finishing)
 
-    async def _when_empty(self, work: Callable[[], None]) -> None:
-        while not self._inbox.is_empty and self._thread is not None:
-            await asyncio.sleep(_LOOK_S)
-        await self.run(work)
-
     def give_up(self) -> None:
         """Leave the pipeline to the caller: the worker does nothing more with it when it comes back."""
         self._is_given_up = True
+        if self._finishing is not None:
+            self._finishing.cancel()
 
     def end(self, timeout_s: float) -> None:
         """End the thread; one that is stuck is left alone. Works twice and without a start."""

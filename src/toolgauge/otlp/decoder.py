@@ -131,9 +131,9 @@ class _Survey(Struct, frozen=True, eq=False):
     beginnings: frozenset[bytes]
 
 
-def _survey(body: bytes) -> _Survey:
-    """Parse the envelope of a request; raise `DecodeError` when it is broken (cut off, trailing bytes)."""
-    request = parse_request(body)
+def _survey(body: bytes, envelope: RequestMessage | None) -> _Survey:
+    """Parse the envelope of a request unless it has been; raise `DecodeError` when it is broken (cut off, trailing bytes)."""
+    request = parse_request(body) if envelope is None else envelope
     count = 0
     beginnings: set[bytes] = set()
     for found in _groups(request):
@@ -186,12 +186,12 @@ class Decoder:
         """Attribute values and events that could not be decoded when they were looked up, ever."""
         return self._views.undecodable_values
 
-    def traces(self, body: bytes, sender: str | None = None) -> DecodedTraces:
-        """Decode a request of spans; raise `DecodeError` when its envelope is broken.
+    def traces(self, body: bytes, sender: str | None = None, envelope: RequestMessage | None = None) -> DecodedTraces:
+        """Decode a request of spans; raise `DecodeError` when its envelope is broken. `envelope` is used up.
 
         `sender` is the same for requests of one connection; `None` is a sender of this request alone.
         """
-        survey = _survey(body)
+        survey = _survey(body, envelope)
         request, span_count = survey.request, survey.count
         has_mark = self._span_marks.found_in_request(body, survey.beginnings)
         is_large = len(body) > _LARGEST_AT_ONCE or span_count > _MOST_AT_ONCE
@@ -219,9 +219,9 @@ class Decoder:
             envelope=request,
         )
 
-    def logs(self, body: bytes) -> DecodedLogs:
+    def logs(self, body: bytes, envelope: RequestMessage | None = None) -> DecodedLogs:
         """Decode a request of log records; raise `DecodeError` when its envelope is broken."""
-        survey = _survey(body)
+        survey = _survey(body, envelope)
         decoded = DecodedLogs(record_count=survey.count, viewed=iter(()))
         decoded.viewed = self._records(body, survey, decoded)
         return decoded

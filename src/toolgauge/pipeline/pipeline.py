@@ -200,7 +200,7 @@ class Pipeline:
         held: list[Place] = []
         decoded: DecodedTraces | None = None
         try:
-            decoded = self._decoder.traces(request.body, request.sender)
+            decoded = self._decoder.traces(request.body, request.sender, request.envelope)
             if decoded.undecodable:
                 self._metrics.undecodable.add(decoded.undecodable)
             self._read_spans(decoded, held, request.received_ns)
@@ -226,7 +226,7 @@ class Pipeline:
 
     def _process_records(self, request: Request) -> None:
         try:
-            decoded = self._decoder.logs(request.body)
+            decoded = self._decoder.logs(request.body, request.envelope)
             for record in decoded.viewed:
                 reading = self._recognizer.read(record)
                 if reading is not None:

@@ -27,6 +27,8 @@ class Admission:
         self._has_memory = has_memory
         self._lock = metrics.lock
         self._spans_held = 0
+        # Bytes of requests that were taken and are still to be read.
+        self._bytes_unread = 0
         self._is_closed = False
         # Signals of which requests wait inside because the outbox had no room for them.
         self.backed_up: frozenset[Signal] = frozenset()
@@ -51,6 +53,7 @@ class Admission:
                 self._metrics.spans.add(request.spans, ("refused", reason, ""))
             elif isinstance(answer, Accepted):
                 self._spans_held += request.spans
+                self._bytes_unread += len(request.body)
         return answer
 
     def withdraw(self, request: Request) -> None:
@@ -58,6 +61,12 @@ class Admission:
         with self._lock:
             self._metrics.spans.add(request.spans, ("refused", "queue_full", ""))
             self._spans_held -= request.spans
+            self._bytes_unread -= len(request.body)
+
+    def read(self, request: Request) -> None:
+        """Take note that the request has been read, or passed on unread."""
+        with self._lock:
+            self._bytes_unread -= len(request.body)
 
     def hand_over(self, outgoing: Outgoing) -> bool:
         """Put a request into the outbox; False when there is no room, and nothing has changed then."""
@@ -79,7 +88,7 @@ class Admission:
         if self._is_closed:
             return Refused("shutting down"), "shutdown"
         # Small requests may still fit where what waits inside does not: taken in, they would pile up behind it.
-        if signal in self.backed_up or not self._outbox.has_room(signal, len(request.body)):
+        if signal in self.backed_up or not self._outbox.has_room(signal, len(request.body) + self._bytes_unread):
             return Refused("the queue to the destination is full"), "queue_full"
         if not self._has_memory(len(request.body)):
             return Refused("memory is short"), "memory"

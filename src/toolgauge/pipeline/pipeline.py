@@ -165,14 +165,17 @@ class Pipeline:
 
     def process(self, request: Request) -> None:
         """Read a request that was admitted; what is not held of it goes on with the next `forward`."""
-        match request.signal:
-            case "traces":
-                self._process_spans(request)
-            case "logs":
-                self._process_records(request)
-            case "metrics":
-                if request.count:
-                    self._pass_on(request, request.body, 0)
+        try:
+            match request.signal:
+                case "traces":
+                    self._process_spans(request)
+                case "logs":
+                    self._process_records(request)
+                case "metrics":
+                    if request.count:
+                        self._pass_on(request, request.body, 0)
+        finally:
+            self.admission.read(request)
 
     def forward(self) -> None:
         """Hand on what was processed: requests of one connection leave together."""
@@ -182,6 +185,7 @@ class Pipeline:
         """Have an admitted request leave without reading it, as soon as there is room."""
         if request.count:
             self._pass_on(request, request.body, request.spans)
+        self.admission.read(request)
 
     def pass_unread(self, request: Request, now_ns: int) -> bool:
         """Hand on an admitted request without reading it, from any thread; False when there is no room for it.
@@ -191,6 +195,7 @@ class Pipeline:
         outgoing = Outgoing(signal=request.signal, body=request.body, spans=request.spans, own=False)
         if request.count and not self.admission.hand_over(outgoing):
             return False
+        self.admission.read(request)
         self._unread_until_ns = now_ns
         self._metrics.spans_unread.add(request.spans)
         self._metrics.requests_unread.add(1, (request.signal,))

@@ -61,6 +61,15 @@ class EvaluationLimit(AbstractContextManager[None]):
         if is_cut:
             raise TimeoutError from None
 
+    def settle(self) -> None:
+        """End an evaluation that was cut off at the very moment at which it ended: its exception came outside."""
+        while True:
+            try:
+                self._disarm()
+            except EvaluationTimeout:
+                continue
+            return
+
     def watch(self) -> None:
         """Cut the evaluation off that has used up its time."""
         self._cut_off(self.limit_ns)

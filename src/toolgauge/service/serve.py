@@ -63,10 +63,12 @@ def make_service(
         has_memory=memory.admits,
         deadline=lambda _criterion: evaluation_limit,
     )
-    inbox = Inbox(config.inbox.max_bytes)
+    # What waits to be read counts against the room of the queues: with half of it, a full inbox never makes them full.
+    queues = [destination.queue_capacity_bytes // 2 for destination in outbox.destinations]
+    inbox = Inbox(min(config.inbox.max_bytes, *queues) if queues else config.inbox.max_bytes)
     metrics.inbox_bytes.observe = lambda: {(): inbox.size_bytes}
     intake = Intake(pipeline, inbox, clock)
-    worker = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics))
+    worker = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics), evaluation_limit=evaluation_limit)
     health = make_health(config, outbox, memory, worker, clock=clock)
     return Service(
         pipeline=pipeline,

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.pipeline import Pipeline
-from toolgauge.service.evaluation_limit import GivenUp
+from toolgauge.service.evaluation_limit import EvaluationLimit, EvaluationTimeout, GivenUp
 from toolgauge.service.faults import Faults
 from toolgauge.service.inbox import Inbox
 
@@ -31,11 +31,20 @@ _FLUSH_EVERY_NS = 500_000_000
 class Worker:
     """Runs the pipeline on a thread of its own from `start` to `end`."""
 
-    def __init__(self, pipeline: Pipeline, inbox: Inbox, *, clock: Callable[[], int], faults: Faults) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        inbox: Inbox,
+        *,
+        clock: Callable[[], int],
+        faults: Faults,
+        evaluation_limit: EvaluationLimit,
+    ) -> None:
         self._pipeline = pipeline
         self._inbox = inbox
         self._clock = clock
         self._faults = faults
+        self._evaluation_limit = evaluation_limit
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._is_ending = False
@@ -156,8 +165,11 @@ class Worker:
         self._inbox.done(request)
 
     def _tick(self, now_ns: int) -> bool:
-        with self._faults.survived():
-            return self._pipeline.tick(now_ns)
+        try:
+            with self._faults.survived():
+                return self._pipeline.tick(now_ns)
+        except EvaluationTimeout:
+            self._evaluation_limit.settle()
         # What failed is closed; whether more is due shows at the next tick.
         return False
 

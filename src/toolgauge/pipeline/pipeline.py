@@ -313,10 +313,6 @@ class Pipeline:
         self._assembler.adopt(rules.assemble, conversations=rules.scorer.wants_conversations)
         self._hold.limit(rules.hold_timeout_ns, rules.hold_max_bytes)
 
-    def ask(self, judging: Judging) -> None:
-        """Put what judges are to be asked to `judging` from here on."""
-        self._judging = judging
-
     # -- scoring ----------------------------------------------------------------------------------------------------
 
     def _closing(self) -> Iterator[tuple[Trajectory, int]]:

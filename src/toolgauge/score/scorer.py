@@ -165,7 +165,7 @@ class Scorer:
             with self._deadline(criterion):
                 evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
                 for evaluation in evaluations:
-                    # Evaluators from the days of pauses yield `None` between outcomes.
+                    # Older plug-ins yield `None` between outcomes.
                     if evaluation is not None:
                         evaluated.outcomes.append(evaluation)
                     if len(evaluated.outcomes) == most:

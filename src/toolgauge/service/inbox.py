@@ -18,7 +18,7 @@ _REQUEST_BYTES = 512
 
 
 class Inbox:
-    """First in, first out. `put` and `room` belong to the event loop, `take`, `peek` and `done` to the worker thread."""
+    """First in, first out. `put` and `put_in_time` belong to the event loop, `take` and `done` to the worker."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes

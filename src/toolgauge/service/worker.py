@@ -55,11 +55,6 @@ class Worker:
         self.stuck_after_ns = _STUCK_AFTER_NS
 
     @property
-    def thread_id(self) -> int | None:
-        """The thread's identifier; `None` while it does not run."""
-        return None if self._thread is None else self._thread.ident
-
-    @property
     def is_idle(self) -> bool:
         """Return whether nothing waits to be read."""
         return self._inbox.is_empty and self.busy_since_ns is None
@@ -89,6 +84,9 @@ class Worker:
                 return
             try:
                 outcome.set_result(work())
+            except EvaluationTimeout:
+                self._evaluation_limit.settle()
+                outcome.set_exception(TimeoutError("an evaluation was cut off as it ended"))
             except Exception as error:  # noqa: BLE001 (raised again where it is waited for)
                 outcome.set_exception(error)
 

@@ -15,7 +15,7 @@ from toolgauge.model.ports import Evaluation, Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.testing.samples import SECRET, sample_expectations, sample_trajectories
 
-# Evaluators from the days of pauses yield `None` between outcomes, which the scorer ignores; more of them have no end.
+# Older plug-ins yield `None` between outcomes, which the scorer ignores; more of them have no end.
 _MAX_IGNORED = 20_000
 
 

@@ -5,23 +5,23 @@ from pathlib import Path
 import pytest
 
 from tests.config.files import loaded, refused, write
-from toolgauge.config.destinations import OtlpExporter
+from toolgauge.export.settings import DestinationSettings
 
 OTLP = "OTEL_EXPORTER_OTLP_"
 
 
-def destinations(*paths: Path, **variables: str) -> tuple[OtlpExporter, ...]:
+def destinations(*paths: Path, **variables: str) -> tuple[DestinationSettings, ...]:
     """Load with these variables (without their prefix)."""
     return loaded(*paths, environment={OTLP + name: value for name, value in variables.items()}).exporters.otlp
 
 
-def destination(*paths: Path, **variables: str) -> OtlpExporter:
+def destination(*paths: Path, **variables: str) -> DestinationSettings:
     """Load with these variables (without their prefix) and return the only destination."""
     (exporter,) = destinations(*paths, **variables)
     return exporter
 
 
-def traces(*paths: Path, **variables: str) -> OtlpExporter:
+def traces(*paths: Path, **variables: str) -> DestinationSettings:
     """Load with these variables and return the destination of the traces, which others do not share."""
     (exporter,) = (each for each in destinations(*paths, **variables) if "traces" in each.signals)
     assert exporter.signals == ("traces",)

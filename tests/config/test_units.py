@@ -1,10 +1,10 @@
-"""Durations and sizes, there and back."""
+"""Durations, sizes and addresses, there and back."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgauge.settings import duration_ns, duration_text, size_bytes, size_text
+from toolgauge.settings import duration_ns, duration_text, size_bytes, size_text, split_address
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,36 @@ def test_a_duration_survives_being_written(duration: int):
 @given(st.integers(min_value=0, max_value=2**50))
 def test_a_size_survives_being_written(size: int):
     assert size_bytes(size_text(size)) == size
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "expected"),
+    [
+        ("localhost:4317", ("localhost", 4317)),
+        ("[::1]:0", ("::1", 0)),
+        ("192.0.2.7:65535", ("192.0.2.7", 65535)),
+        (":4318", ("", 4318)),
+    ],
+)
+def test_endpoint_is_split_into_host_and_port(endpoint: str, expected: tuple[str, int]):
+    assert split_address(endpoint) == expected
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "localhost",
+        "localhost:",
+        "localhost:http",
+        "localhost:65536",
+        "localhost:70000",
+        "localhost:-1",
+        "::1:4317",
+        "",
+        "http://a:4317",
+        "a:٣",
+    ],
+)
+def test_endpoint_of_another_form_is_refused(endpoint: str):
+    with pytest.raises(ValueError, match="must be `host:port`"):
+        split_address(endpoint)

@@ -5,7 +5,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import grpc
 import grpc.aio
@@ -13,14 +13,17 @@ from aiohttp import web
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
+from tests.wire.support import free_port
 from toolgauge.export.destination import Destination, otlp_destination
-from toolgauge.export.sender import DestinationSettings, RetrySettings, Transport
+from toolgauge.export.settings import DestinationSettings, RetrySettings, Transport
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.settings import SECOND
 
 OWN_HOP = "11111111-2222-4333-8444-555555555555"
-FAST = RetrySettings(initial_interval_s=0.01, max_interval_s=0.02, max_elapsed_time_s=30)
+MS = SECOND // 1000
+FAST = RetrySettings(initial_interval=10 * MS, max_interval=20 * MS, max_elapsed_time=30 * SECOND)
 
 
 @dataclass(frozen=True)
@@ -180,12 +183,22 @@ async def sending(
     """Run a destination; by default without compression and with fast retries."""
     metrics = SelfMetrics(MetricRegistry())
     chosen = DestinationSettings(endpoint=endpoint, protocol=protocol, retry=retry, compression="none")
-    destination = otlp_destination(replace(chosen, **settings), metrics, OWN_HOP, "toolgauge/0.1.0")
+    destination = otlp_destination(chosen.model_copy(update=settings), metrics, OWN_HOP, "toolgauge/0.1.0")
     await destination.start()
     try:
         yield Sending(destination, metrics)
     finally:
         await destination.close()
+
+
+def nowhere(protocol: Transport) -> str:
+    """Return the endpoint of a destination that is not there."""
+    return at_port(protocol, free_port())
+
+
+def at_port(protocol: Transport, port: int) -> str:
+    """Return the endpoint of a destination at this port."""
+    return f"127.0.0.1:{port}" if protocol == "grpc" else f"http://127.0.0.1:{port}"
 
 
 def sink(protocol: Transport, script: Script) -> AbstractAsyncContextManager[Seen]:

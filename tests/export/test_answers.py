@@ -6,8 +6,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from toolgauge.export.grpc_sender import target
-from toolgauge.export.http_sender import base_url, retry_after_s
+from toolgauge.export.http_sender import retry_after_s
 from toolgauge.export.sender import Delivered, delivered
+from toolgauge.export.settings import DestinationSettings
 
 NOON_S = 1_445_412_480.0  # 2015-10-21 07:28:00 GMT
 
@@ -37,15 +38,15 @@ def test_retry_after_is_seconds_or_a_date(value: str | None, expected: float | N
 @pytest.mark.parametrize(
     ("endpoint", "expected"),
     [
-        ("collector:4318", "http://collector:4318"),
         ("http://collector:4318", "http://collector:4318"),
         ("http://collector:4318/", "http://collector:4318"),
         ("http://collector/otlp/", "http://collector/otlp"),
-        ("[::1]:4318", "http://[::1]:4318"),
+        ("http://[::1]:4318", "http://[::1]:4318"),
     ],
 )
 def test_http_endpoint_may_have_a_path_and_a_slash(endpoint: str, expected: str):
-    assert base_url(endpoint) == expected
+    settings = DestinationSettings(endpoint=endpoint, protocol="http")
+    assert settings.url("logs") == f"{expected}/v1/logs"
 
 
 @pytest.mark.parametrize(

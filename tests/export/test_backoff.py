@@ -1,10 +1,15 @@
 import pytest
 
 from toolgauge.export.destination import Backoff
-from toolgauge.export.sender import RetrySettings
+from toolgauge.export.settings import RetrySettings
+from toolgauge.settings import SECOND
 
 CALM = RetrySettings(
-    initial_interval_s=5, multiplier=1.5, randomization_factor=0, max_interval_s=10, max_elapsed_time_s=300
+    initial_interval=5 * SECOND,
+    multiplier=1.5,
+    randomization_factor=0,
+    max_interval=10 * SECOND,
+    max_elapsed_time=300 * SECOND,
 )
 
 
@@ -34,5 +39,5 @@ def test_retries_end_when_the_next_would_come_too_late():
 
 
 def test_no_elapsed_limit_means_for_ever():
-    forever = RetrySettings(max_elapsed_time_s=0, randomization_factor=0)
+    forever = RetrySettings(max_elapsed_time=0, randomization_factor=0)
     assert Backoff(forever, lambda: 0.5).next_wait_s(elapsed_s=1e9, told_s=None) == 5

@@ -11,20 +11,36 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
     ExportTraceServiceResponse,
 )
+from pydantic import ValidationError
 
-from tests.export.fakes import OK, OWN_HOP, Said, always, first, grpc_sink, request, sending, sink, until
+from tests.export.fakes import (
+    MS,
+    OK,
+    OWN_HOP,
+    Said,
+    always,
+    at_port,
+    first,
+    grpc_sink,
+    nowhere,
+    request,
+    sending,
+    sink,
+    until,
+)
 from tests.wire.support import free_port
 from toolgauge.export.destination import otlp_destination
-from toolgauge.export.sender import Compression, DestinationSettings, RetrySettings, Transport
+from toolgauge.export.settings import Compression, DestinationSettings, QueueSettings, RetrySettings, Transport
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.settings import MIB, SECOND
 
 RECORDED = sorted(Path("tests/corpus/openai-agents").glob("**/*.otlp.pb"))[0].read_bytes()
 Code = grpc.StatusCode
 both = pytest.mark.parametrize("protocol", ["grpc", "http"])
-SLOW = RetrySettings(initial_interval_s=600, max_interval_s=600, max_elapsed_time_s=0)
+SLOW = RetrySettings(initial_interval=600 * SECOND, max_interval=600 * SECOND, max_elapsed_time=0)
 
 
 @both
@@ -187,7 +203,7 @@ async def test_connection_cut_without_an_answer_is_tried_again():
 async def test_hanging_attempt_ends_with_its_timeout_and_is_tried_again(protocol: Transport):
     async with (
         sink(protocol, first(1, Said(hang=True))) as seen,
-        sending(seen.endpoint, protocol=protocol, timeout_s=0.2) as out,
+        sending(seen.endpoint, protocol=protocol, timeout=200 * MS) as out,
     ):
         out.destination.put(request(RECORDED))
         await until(lambda: out.destination.spans_queued == 0)
@@ -342,8 +358,7 @@ async def test_destination_that_comes_back_on_its_port_gets_what_was_waiting():
 
 @both
 async def test_dead_destination_fills_the_queue_and_no_more(protocol: Transport):
-    endpoint = f"127.0.0.1:{free_port()}"
-    async with sending(endpoint, protocol=protocol, retry=SLOW, queue_max_bytes=10_000) as out:
+    async with sending(nowhere(protocol), protocol=protocol, retry=SLOW, queue=QueueSettings(max_bytes=10_000)) as out:
         taken = 0
         for _ in range(100):
             taken += out.destination.put(request(b"x" * 1000, spans=5))
@@ -356,10 +371,20 @@ async def test_dead_destination_fills_the_queue_and_no_more(protocol: Transport)
     assert out.own_dropped() == {("otlp", "traces", "shutdown"): 1}
 
 
+@pytest.mark.parametrize("queue_mib", [1, 64, 256])
+def test_scores_of_the_spans_that_fill_a_queue_have_room_beside_them(queue_mib: int):
+    settings = DestinationSettings(endpoint="localhost:4317", queue=QueueSettings(max_bytes=queue_mib * MIB))
+    destination = otlp_destination(settings, SelfMetrics(MetricRegistry()), OWN_HOP, "toolgauge/0.1.0")
+    body = bytes(MIB)
+    while destination.put(request(body)):
+        pass
+    assert all(destination.put(request(body, own=True)) for _ in range(max(16, queue_mib)))
+
+
 @both
 async def test_retries_that_last_too_long_end_in_a_counted_drop(protocol: Transport):
-    retry = RetrySettings(initial_interval_s=0.01, max_interval_s=0.01, max_elapsed_time_s=0.1)
-    async with sending(f"127.0.0.1:{free_port()}", protocol=protocol, retry=retry) as out:
+    retry = RetrySettings(initial_interval=10 * MS, max_interval=10 * MS, max_elapsed_time=100 * MS)
+    async with sending(nowhere(protocol), protocol=protocol, retry=retry) as out:
         out.destination.put(request(RECORDED, spans=5))
         await until(lambda: out.destination.spans_queued == 0)
     assert out.spans() == {("dropped", "retries_exhausted", "otlp"): 5}
@@ -383,7 +408,10 @@ async def test_senders_other_requests_are_counted_when_lost():
 
 @both
 async def test_drain_delivers_what_is_queued(protocol: Transport):
-    async with sink(protocol, always(OK)) as seen, sending(seen.endpoint, protocol=protocol, in_flight=1) as out:
+    async with (
+        sink(protocol, always(OK)) as seen,
+        sending(seen.endpoint, protocol=protocol, queue=QueueSettings(num_consumers=1)) as out,
+    ):
         for _ in range(50):
             out.destination.put(request(RECORDED, spans=2))
         assert await out.destination.drain(10) == 0
@@ -408,7 +436,7 @@ async def test_drain_ends_the_waits_and_tries_again_at_once(protocol: Transport)
 
 @both
 async def test_drain_of_a_dead_destination_says_what_was_lost(protocol: Transport):
-    async with sending(f"127.0.0.1:{free_port()}", protocol=protocol, retry=SLOW) as out:
+    async with sending(nowhere(protocol), protocol=protocol, retry=SLOW) as out:
         for _ in range(30):
             out.destination.put(request(RECORDED, spans=2))
         out.destination.put(request(RECORDED, spans=0, own=True))
@@ -444,7 +472,7 @@ async def test_close_works_twice_and_leaves_no_task(protocol: Transport):
 @both
 async def test_close_works_without_a_start(protocol: Transport):
     metrics = SelfMetrics(MetricRegistry())
-    settings = DestinationSettings(endpoint="127.0.0.1:1", protocol=protocol)
+    settings = DestinationSettings(endpoint=nowhere(protocol), protocol=protocol)
     destination = otlp_destination(settings, metrics, OWN_HOP, "toolgauge/0.1.0")
     destination.put(request(RECORDED, spans=2))
     await destination.close()
@@ -465,13 +493,18 @@ async def test_outage_is_logged_once_and_shows_no_content(caplog: pytest.LogCapt
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("x tenant", "blue"), ("", "blue"), ("grpc-timeout", "1S"), ("x-key-bin", "a"), ("x-key", "sécret"), ("x", "a\n")],
+    [("x tenant", "blue"), ("", "blue"), ("grpc-timeout", "1S"), ("x-key-bin", "a"), ("x-key", "sécret")],
 )
 def test_header_that_cannot_be_sent_is_a_configuration_error(name: str, value: str):
     settings = DestinationSettings(endpoint="127.0.0.1:1", headers={name: value})
     with pytest.raises(ConfigError, match=f"header `{name}`") as caught:
         otlp_destination(settings, SelfMetrics(MetricRegistry()), OWN_HOP, "toolgauge/0.1.0")
     assert f"`{value}`" not in caught.value.message
+
+
+def test_header_with_a_line_break_is_refused():
+    with pytest.raises(ValidationError, match="must not hold line breaks"):
+        DestinationSettings(endpoint="127.0.0.1:1", headers={"x": "a\n"})
 
 
 class CuttingProxy:
@@ -510,7 +543,7 @@ async def test_connections_cut_in_the_middle_of_requests_lose_nothing(protocol: 
         proxy = CuttingProxy(seen.endpoint, cuts=5)
         listener = await asyncio.start_server(proxy, "127.0.0.1", 0)
         port = listener.sockets[0].getsockname()[1]
-        async with sending(f"127.0.0.1:{port}", protocol=protocol) as out:
+        async with sending(at_port(protocol, port), protocol=protocol) as out:
             for body in bodies:
                 out.destination.put(request(body))
             await until(lambda: out.destination.spans_queued == 0, within_s=30)

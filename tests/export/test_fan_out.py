@@ -2,20 +2,21 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import grpc
 
 from tests.export.fakes import FAST, OK, OWN_HOP, Said, Seen, always, grpc_sink, request, until
 from toolgauge.export.destination import otlp_destination
 from toolgauge.export.fan_out import FanOut
-from toolgauge.export.sender import DestinationSettings, RetrySettings
+from toolgauge.export.settings import DestinationSettings, QueueSettings, RetrySettings
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.settings import SECOND
 
 DEAD = Said(code=grpc.StatusCode.UNAVAILABLE)
 BODY = b"\n\x06" + b"\x12\x04\x12\x02\x42\0"
-FOR_EVER = RetrySettings(initial_interval_s=600, max_interval_s=600, max_elapsed_time_s=0)
+FOR_EVER = RetrySettings(initial_interval=600 * SECOND, max_interval=600 * SECOND, max_elapsed_time=0)
 
 
 @dataclass
@@ -36,10 +37,13 @@ async def fanned(answers: dict[str, Said], **changes: DestinationSettings) -> As
     metrics = SelfMetrics(MetricRegistry())
     async with AsyncExitStack() as stack:
         seen = {name: await stack.enter_async_context(grpc_sink(always(said))) for name, said in answers.items()}
-        default = DestinationSettings(endpoint="", retry=FAST, compression="none")
+        default = DestinationSettings(endpoint="localhost:1", retry=FAST, compression="none")
         destinations = [
             otlp_destination(
-                replace(changes.get(name, default), name=name, endpoint=sink.endpoint), metrics, OWN_HOP, "toolgauge/1"
+                changes.get(name, default).model_copy(update={"name": name, "endpoint": sink.endpoint}),
+                metrics,
+                OWN_HOP,
+                "toolgauge/1",
             )
             for name, sink in seen.items()
         ]
@@ -61,7 +65,7 @@ async def test_every_destination_gets_every_request():
 
 async def test_dead_destination_does_not_stop_the_others_and_its_losses_are_its_own():
     small = DestinationSettings(
-        endpoint="", retry=FOR_EVER, compression="none", queue_max_bytes=20, own_reserve_bytes=0
+        endpoint="localhost:1", retry=FOR_EVER, compression="none", queue=QueueSettings(max_bytes=20)
     )
     async with fanned({"alive": OK, "dead": DEAD}, dead=small) as fan:
         for _ in range(10):
@@ -76,7 +80,7 @@ async def test_dead_destination_does_not_stop_the_others_and_its_losses_are_its_
 
 async def test_senders_are_told_to_come_back_when_no_destination_has_room():
     small = DestinationSettings(
-        endpoint="", retry=FOR_EVER, compression="none", queue_max_bytes=20, own_reserve_bytes=0
+        endpoint="localhost:1", retry=FOR_EVER, compression="none", queue=QueueSettings(max_bytes=20)
     )
     async with fanned({"a": DEAD, "b": DEAD}, a=small, b=small) as fan:
         while fan.out.has_room("traces", len(BODY)):
@@ -87,9 +91,9 @@ async def test_senders_are_told_to_come_back_when_no_destination_has_room():
 
 async def test_a_full_destination_refuses_only_the_signals_that_it_takes():
     small = DestinationSettings(
-        endpoint="", retry=FOR_EVER, compression="none", queue_max_bytes=20, own_reserve_bytes=0
+        endpoint="localhost:1", retry=FOR_EVER, compression="none", queue=QueueSettings(max_bytes=20)
     )
-    traces, logs = (replace(small, signals=frozenset((signal,))) for signal in ("traces", "logs"))
+    traces, logs = (small.model_copy(update={"signals": (signal,)}) for signal in ("traces", "logs"))
     async with fanned({"traces": OK, "logs": DEAD}, traces=traces, logs=logs) as fan:
         while fan.out.put(request(BODY, spans=0, signal="logs")):
             pass
@@ -100,11 +104,11 @@ async def test_a_full_destination_refuses_only_the_signals_that_it_takes():
 
 
 async def test_destination_gets_only_the_signals_that_it_takes():
-    settings = DestinationSettings(endpoint="", retry=FAST, compression="none")
+    settings = DestinationSettings(endpoint="localhost:1", retry=FAST, compression="none")
     async with fanned(
         {"traces": OK, "rest": OK},
-        traces=replace(settings, signals=frozenset(("traces",))),
-        rest=replace(settings, signals=frozenset(("metrics", "logs"))),
+        traces=settings.model_copy(update={"signals": ("traces",)}),
+        rest=settings.model_copy(update={"signals": ("metrics", "logs")}),
     ) as fan:
         fan.out.put(request(BODY, spans=1))
         fan.out.put(request(BODY, spans=0, signal="logs"))
@@ -115,7 +119,7 @@ async def test_destination_gets_only_the_signals_that_it_takes():
 
 
 async def test_spans_that_nobody_takes_end_here_and_are_counted():
-    settings = DestinationSettings(endpoint="", retry=FAST, signals=frozenset(("metrics",)))
+    settings = DestinationSettings(endpoint="localhost:1", retry=FAST, signals=("metrics",))
     async with fanned({"metrics": OK}, metrics=settings) as fan:
         assert fan.out.put(request(BODY, spans=4))
     assert fan.metrics.spans.cells == {("consumed", "", ""): 4}
@@ -132,7 +136,7 @@ async def test_drain_counts_what_each_destination_lost():
 
 
 async def test_request_that_is_too_large_to_send_is_dropped_and_counted():
-    settings = DestinationSettings(endpoint="", retry=FAST, max_request_bytes=7)
+    settings = DestinationSettings(endpoint="localhost:1", retry=FAST, max_request_size=7)
     async with fanned({"a": OK}, a=settings) as fan:
         fan.out.put(request(BODY, spans=2))
         await until(lambda: fan.spans("a") == {("dropped", "too_large"): 2})

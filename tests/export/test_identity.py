@@ -5,9 +5,8 @@ import re
 import pytest
 
 from tests.export.fakes import OK, always, request, sending, sink, until
-from toolgauge.config.destinations import OtlpExporter
-from toolgauge.export.sender import RetrySettings, Transport
-from toolgauge.service.exporters import destination_settings
+from toolgauge.export.settings import DestinationSettings, RetrySettings, Transport
+from toolgauge.settings import SECOND
 
 BODY = b"\n\0"
 
@@ -23,14 +22,14 @@ async def test_requests_tell_who_sends_them(protocol: Transport, library: str):
 
 
 def test_waits_by_default_are_those_of_the_collector():
-    settings = destination_settings(OtlpExporter(endpoint="localhost:4317"))
+    settings = DestinationSettings(endpoint="localhost:4317")
     assert settings.retry == RetrySettings(
-        initial_interval_s=5.0,
+        initial_interval=5 * SECOND,
         multiplier=1.5,
         randomization_factor=0.5,
-        max_interval_s=30.0,
-        max_elapsed_time_s=300.0,
+        max_interval=30 * SECOND,
+        max_elapsed_time=300 * SECOND,
     )
     # Per attempt; what the specification of the SDK's exporters says.
-    assert settings.timeout_s == 10.0
-    assert settings.in_flight == 10
+    assert settings.timeout == 10 * SECOND
+    assert settings.queue.num_consumers == 10

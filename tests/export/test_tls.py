@@ -8,11 +8,11 @@ import grpc
 import pytest
 
 from tests.certificates import Certificates, certificates
-from tests.export.fakes import OK, Seen, always, grpc_sink, http_sink, request, sending, until
+from tests.export.fakes import MS, OK, Seen, always, grpc_sink, http_sink, request, sending, until
 from tests.wire.support import free_port
-from toolgauge.export.sender import Transport
+from toolgauge.export.settings import Transport
 from toolgauge.model.errors import StartError
-from toolgauge.net.tls import ClientTls
+from toolgauge.net.settings import ClientTls
 
 both = pytest.mark.parametrize("protocol", ["grpc", "http"])
 
@@ -39,7 +39,7 @@ def secure_sink(protocol: Transport, made: Certificates, *, mutual: bool = False
 async def test_requests_arrive_over_tls(protocol: Transport, made: Certificates):
     async with (
         secure_sink(protocol, made) as seen,
-        sending(seen.endpoint, protocol=protocol, tls=ClientTls(ca_file=made.ca_file)) as out,
+        sending(seen.endpoint, protocol=protocol, tls=ClientTls(ca_file=str(made.ca_file))) as out,
     ):
         out.destination.put(request(b"\n\0", spans=2))
         await until(lambda: out.destination.spans_queued == 0)
@@ -48,7 +48,7 @@ async def test_requests_arrive_over_tls(protocol: Transport, made: Certificates)
 
 @both
 async def test_client_certificate_is_shown_where_it_is_asked_for(protocol: Transport, made: Certificates):
-    tls = ClientTls(ca_file=made.ca_file, cert_file=made.client_cert, key_file=made.client_key)
+    tls = ClientTls(ca_file=str(made.ca_file), cert_file=str(made.client_cert), key_file=str(made.client_key))
     async with (
         secure_sink(protocol, made, mutual=True) as seen,
         sending(seen.endpoint, protocol=protocol, tls=tls) as out,
@@ -66,7 +66,7 @@ async def test_destination_of_an_unknown_authority_gets_nothing(
     other = certificates(tmp_path / "other")
     async with (
         secure_sink(protocol, made) as seen,
-        sending(seen.endpoint, protocol=protocol, tls=ClientTls(ca_file=other.ca_file)) as out,
+        sending(seen.endpoint, protocol=protocol, tls=ClientTls(ca_file=str(other.ca_file))) as out,
     ):
         out.destination.put(request(b"\n\0"))
         await until(lambda: bool(out.failures()))
@@ -81,7 +81,7 @@ async def test_a_certificate_that_does_not_fit_is_told_apart_from_a_destination_
 ):
     (tmp_path / "other").mkdir()
     trusted = certificates(tmp_path / "other").ca_file if wrong == "authority" else made.ca_file
-    tls = ClientTls(ca_file=trusted, server_name="elsewhere.example" if wrong == "name" else None)
+    tls = ClientTls(ca_file=str(trusted), server_name_override="elsewhere.example" if wrong == "name" else None)
     async with secure_sink(protocol, made) as seen, sending(seen.endpoint, protocol=protocol, tls=tls) as out:
         out.destination.put(request(b"\n\0"))
         await until(lambda: bool(out.failures()))
@@ -93,7 +93,7 @@ async def test_a_destination_that_is_not_there_is_not_told_as_one_with_a_wrong_c
     protocol: Transport, made: Certificates
 ):
     nobody = f"https://localhost:{free_port()}"
-    async with sending(nobody, protocol=protocol, tls=ClientTls(ca_file=made.ca_file)) as out:
+    async with sending(nobody, protocol=protocol, tls=ClientTls(ca_file=str(made.ca_file))) as out:
         out.destination.put(request(b"\n\0"))
         await until(lambda: bool(out.failures()))
     assert set(out.failures()) == {("otlp", "traces", "unavailable" if protocol == "grpc" else "connection")}
@@ -108,7 +108,10 @@ async def test_renewed_authority_is_trusted_without_a_restart(protocol: Transpor
     async with (
         secure_sink(protocol, made) as seen,
         sending(
-            seen.endpoint, protocol=protocol, tls=ClientTls(ca_file=trusted, reload_interval_s=0.05), timeout_s=1.0
+            seen.endpoint,
+            protocol=protocol,
+            tls=ClientTls(ca_file=str(trusted), reload_interval=50 * MS),
+            timeout=1000 * MS,
         ) as out,
     ):
         out.destination.put(request(b"\n\0"))
@@ -121,5 +124,7 @@ async def test_renewed_authority_is_trusted_without_a_restart(protocol: Transpor
 @both
 async def test_unusable_file_is_named_at_the_start(protocol: Transport, tmp_path: Path):
     with pytest.raises(StartError, match=r"missing\.pem"):
-        async with sending("https://localhost:1", protocol=protocol, tls=ClientTls(ca_file=tmp_path / "missing.pem")):
+        async with sending(
+            "https://localhost:1", protocol=protocol, tls=ClientTls(ca_file=str(tmp_path / "missing.pem"))
+        ):
             pass

@@ -4,11 +4,12 @@ import pytest
 
 from toolgauge.model.errors import StartError
 from toolgauge.net.auth import TokenGuard
+from toolgauge.net.settings import Auth
 
 
 @pytest.mark.parametrize("value", ["Bearer s3cret", "bearer s3cret", "Bearer   s3cret", " Bearer s3cret "])
 def test_right_token_gets_in(value: str):
-    assert TokenGuard(tokens=("other", "s3cret")).admits(value)
+    assert TokenGuard(Auth(tokens=("other", "s3cret"))).admits(value)
 
 
 @pytest.mark.parametrize(
@@ -16,11 +17,11 @@ def test_right_token_gets_in(value: str):
     [None, "", "Bearer", "Bearer ", "s3cret", "Basic s3cret", "Bearer s3cre", "Bearer s3crett", "Bearer \udcff"],
 )
 def test_anything_else_does_not(value: str | None):
-    assert not TokenGuard(tokens=("s3cret",)).admits(value)
+    assert not TokenGuard(Auth(tokens=("s3cret",))).admits(value)
 
 
 def test_without_a_scheme_the_header_is_the_token():
-    guard = TokenGuard(tokens=("s3cret",), header="X-Api-Key", scheme="")
+    guard = TokenGuard(Auth(tokens=("s3cret",), header="X-Api-Key", scheme=""))
     assert guard.header == "x-api-key"
     assert guard.admits("s3cret")
     assert not guard.admits("Bearer s3cret")
@@ -29,7 +30,7 @@ def test_without_a_scheme_the_header_is_the_token():
 def test_tokens_of_a_file_change_while_running(tmp_path: Path):
     file = tmp_path / "tokens"
     file.write_text("one\n\n two \n")
-    guard = TokenGuard(filename=file)
+    guard = TokenGuard(Auth(filename=str(file)))
     assert guard.admits("Bearer one")
     assert guard.admits("Bearer two")
     file.write_text("three, longer\n")
@@ -39,7 +40,7 @@ def test_tokens_of_a_file_change_while_running(tmp_path: Path):
 
 def test_the_mark_that_some_editors_put_before_a_text_is_no_part_of_the_first_token(tmp_path: Path):
     (tmp_path / "tokens").write_bytes("\ufefffirst\r\nsecond\r\n".encode())
-    guard = TokenGuard(filename=tmp_path / "tokens")
+    guard = TokenGuard(Auth(filename=str(tmp_path / "tokens")))
     assert guard.admits("Bearer first")
     assert guard.admits("Bearer second")
 
@@ -47,7 +48,7 @@ def test_the_mark_that_some_editors_put_before_a_text_is_no_part_of_the_first_to
 def test_file_that_is_gone_leaves_the_last_tokens_valid(tmp_path: Path):
     file = tmp_path / "tokens"
     file.write_text("one")
-    guard = TokenGuard(filename=file)
+    guard = TokenGuard(Auth(filename=str(file)))
     file.unlink()
     assert guard.admits("Bearer one")
 
@@ -55,7 +56,7 @@ def test_file_that_is_gone_leaves_the_last_tokens_valid(tmp_path: Path):
 def test_file_that_was_emptied_lets_nobody_in(tmp_path: Path):
     file = tmp_path / "tokens"
     file.write_text("one")
-    guard = TokenGuard(filename=file)
+    guard = TokenGuard(Auth(filename=str(file)))
     file.write_text("")
     assert not guard.admits("Bearer one")
     assert not guard.admits("Bearer ")
@@ -63,9 +64,10 @@ def test_file_that_was_emptied_lets_nobody_in(tmp_path: Path):
 
 def test_missing_file_is_named_at_the_start(tmp_path: Path):
     with pytest.raises(StartError, match=r"cannot read the token file .*tokens"):
-        TokenGuard(filename=tmp_path / "tokens")
+        TokenGuard(Auth(filename=str(tmp_path / "tokens")))
 
 
-def test_guard_without_a_token_is_an_error():
+def test_empty_token_file_is_an_error_at_the_start(tmp_path: Path):
+    (tmp_path / "tokens").write_text("\n")
     with pytest.raises(StartError, match="nobody could get in"):
-        TokenGuard()
+        TokenGuard(Auth(filename=str(tmp_path / "tokens")))

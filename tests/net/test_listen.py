@@ -4,36 +4,13 @@ from collections.abc import Iterator
 import pytest
 
 from toolgauge.model.errors import StartError
-from toolgauge.net.listen import close_all, listen, split_endpoint
+from toolgauge.net.listen import close_all, listen
 
 
 @pytest.fixture
 def taken_port() -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
-
-
-@pytest.mark.parametrize(
-    ("endpoint", "expected"),
-    [
-        ("localhost:4317", ("localhost", 4317)),
-        ("[::1]:0", ("::1", 0)),
-        ("192.0.2.7:65535", ("192.0.2.7", 65535)),
-        (":4318", ("", 4318)),
-    ],
-)
-def test_endpoint_is_split_into_host_and_port(endpoint: str, expected: tuple[str, int]):
-    assert split_endpoint(endpoint) == expected
-
-
-@pytest.mark.parametrize(
-    "endpoint", ["localhost", "localhost:", "localhost:http", "localhost:65536", "::1:4317", "", "http://a:4317", "a:٣"]
-)
-def test_endpoint_of_another_form_is_refused_by_name(endpoint: str):
-    with pytest.raises(StartError, match="is not `host:port`") as caught:
-        split_endpoint(endpoint)
-    assert f"`{endpoint}`" in caught.value.message
-    assert caught.value.hint is not None
 
 
 def test_localhost_listens_on_both_families_on_one_port():

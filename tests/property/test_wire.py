@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from toolgauge.export.http_sender import retry_after_s
 from toolgauge.export.sender import delivered
-from toolgauge.model.errors import StartError
-from toolgauge.net.listen import split_endpoint
 from toolgauge.receive.otlp_handler import BrokenBodyError, TooLargeError, gunzip, inflate
+from toolgauge.settings import split_address
 
 
 @given(body=st.binary(max_size=5000), spare=st.integers(min_value=0, max_value=10))
@@ -54,6 +53,6 @@ def test_random_retry_after_never_raises(value: str):
 
 
 @given(endpoint=st.text(max_size=30))
-def test_random_endpoint_raises_only_a_start_error(endpoint: str):
-    with contextlib.suppress(StartError):
-        assert 0 <= split_endpoint(endpoint)[1] <= 65535
+def test_random_endpoint_raises_only_a_value_error(endpoint: str):
+    with contextlib.suppress(ValueError):
+        assert 0 <= split_address(endpoint)[1] <= 65535

@@ -12,14 +12,14 @@ import grpc.aio
 
 from toolgauge.model.delivery import Accepted, Answer, Signal
 from toolgauge.model.metrics import MetricRegistry
-from toolgauge.net.auth import TokenGuard
-from toolgauge.net.tls import ServerTls
+from toolgauge.net.settings import Auth, ServerTls
 from toolgauge.otlp.otlp_json import request_from_json
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.receive.otlp_handler import FromJson
 from toolgauge.receive.settings import Cors, GrpcSettings, HttpSettings
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.settings import SECOND
 
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 LOGS = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
@@ -71,7 +71,7 @@ async def receiving(
     body_timeout_s: float = 60,
     read_header_timeout_s: float = 60,
     tls: ServerTls | None = None,
-    guard: TokenGuard | None = None,
+    auth: Auth | None = None,
     cors: Cors | None = None,
     from_json: FromJson = request_from_json,
     has_memory: Callable[[int], bool] = lambda _size_bytes: True,
@@ -79,17 +79,17 @@ async def receiving(
     """Run both receivers."""
     consumer = FakeConsumer()
     metrics = SelfMetrics(MetricRegistry())
-    grpc_settings = GrpcSettings(endpoint="127.0.0.1:0", max_recv_msg_size=limit, tls=tls, guard=guard)
+    grpc_settings = GrpcSettings(endpoint="127.0.0.1:0", max_recv_msg_size=limit, tls=tls, auth=auth)
     grpc_receiver = GrpcReceiver(consumer, grpc_settings, metrics=metrics, hop_id=OWN_HOP, has_memory=has_memory)
     http_settings = HttpSettings(
         endpoint="127.0.0.1:0",
         max_request_body_size=limit,
         tls=tls,
-        guard=guard,
+        auth=auth,
         cors=cors,
-        read_header_timeout_s=read_header_timeout_s,
-        read_timeout_s=body_timeout_s,
-        idle_timeout_s=idle_timeout_s,
+        read_header_timeout=int(read_header_timeout_s * SECOND),
+        read_timeout=int(body_timeout_s * SECOND),
+        idle_timeout=int(idle_timeout_s * SECOND),
     )
     http_receiver = HttpReceiver(
         consumer,

@@ -17,8 +17,9 @@ from toolgauge.model.delivery import Accepted, Answer, Invalid, Refused, Unsuppo
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.refusal import Refusal, failed, invalid, refusal, too_large, unauthenticated
-from toolgauge.receive.settings import GrpcSettings, Keepalive
+from toolgauge.receive.settings import GrpcSettings, Keepalive, ServerParameters
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.settings import SECOND
 
 BODY = b"\n\0"
 LONG = "the reason \U0001f6d1 " * 100_000
@@ -108,8 +109,8 @@ def _receiver(consumer: FakeConsumer, **settings: object) -> GrpcReceiver:
 
 async def test_old_connections_are_closed_without_losing_a_request():
     consumer = FakeConsumer()
-    keepalive = Keepalive(max_connection_age_ms=200, max_connection_age_grace_ms=5_000)
-    receiver = _receiver(consumer, keepalive=keepalive)
+    ends = ServerParameters(max_connection_age=SECOND // 5, max_connection_age_grace=5 * SECOND)
+    receiver = _receiver(consumer, keepalive=Keepalive(server_parameters=ends))
     await receiver.start()
     states: list[grpc.ChannelConnectivity] = []
     try:
@@ -136,7 +137,9 @@ async def test_old_connections_are_closed_without_losing_a_request():
 
 
 async def test_idle_connections_are_closed():
-    receiver = _receiver(FakeConsumer(), keepalive=Keepalive(max_connection_idle_ms=200))
+    receiver = _receiver(
+        FakeConsumer(), keepalive=Keepalive(server_parameters=ServerParameters(max_connection_idle=SECOND // 5))
+    )
     await receiver.start()
     try:
         async with grpc.aio.insecure_channel(f"127.0.0.1:{receiver.port}") as channel:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.receive.fakes import Reply, post, raw, receiving
-from toolgauge.net.auth import TokenGuard
+from toolgauge.net.settings import Auth
 from toolgauge.receive.settings import Cors
 
 HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"
@@ -112,7 +112,7 @@ async def test_refused_request_is_never_asked_to_continue(headers: bytes, status
 
 
 async def test_stranger_is_never_asked_to_continue():
-    async with receiving(guard=TokenGuard(tokens=("s3cret",))) as receivers:
+    async with receiving(auth=Auth(tokens=("s3cret",))) as receivers:
         reply = await expecting(receivers.http.port, b"Content-Type: application/x-protobuf\r\nContent-Length: 2\r\n")
     assert reply.status == 401
 
@@ -120,7 +120,7 @@ async def test_stranger_is_never_asked_to_continue():
 async def test_browsers_question_needs_no_token_but_the_request_does():
     cors = Cors(allowed_origins=("https://app.example.com",))
     origin = "https://app.example.com"
-    async with receiving(cors=cors, guard=TokenGuard(tokens=("s3cret",))) as receivers:
+    async with receiving(cors=cors, auth=Auth(tokens=("s3cret",))) as receivers:
         asked = await post(
             receivers.http.port, b"", method="OPTIONS", Origin=origin, Access_Control_Request_Method="POST"
         )
@@ -133,7 +133,7 @@ async def test_browsers_question_needs_no_token_but_the_request_does():
 
 @pytest.mark.parametrize("method", ["OPTIONS", "GET", "PUT"])
 async def test_guard_answers_other_methods_without_reading_them(method: str):
-    async with receiving(guard=TokenGuard(tokens=("s3cret",))) as receivers:
+    async with receiving(auth=Auth(tokens=("s3cret",))) as receivers:
         reply = await post(receivers.http.port, b"", method=method)
     assert reply.status in (401, 405)
 

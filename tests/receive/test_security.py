@@ -14,13 +14,13 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from tests.certificates import Certificates, certificates
 from tests.receive.fakes import Told, call, call_once, post, raw, read_reply, receiving
 from toolgauge.model.errors import StartError
-from toolgauge.net.auth import TokenGuard
-from toolgauge.net.tls import ServerTls
+from toolgauge.net.settings import Auth, ServerTls
 from toolgauge.receive.settings import Cors
+from toolgauge.settings import SECOND
 
 BODY = b"\n\0"
 HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 2\r\n\r\n"
-GUARD = TokenGuard(tokens=("s3cret",))
+AUTH = Auth(tokens=("s3cret",))
 
 
 @pytest.fixture
@@ -28,12 +28,12 @@ def made(tmp_path: Path) -> Certificates:
     return certificates(tmp_path)
 
 
-def tls(made: Certificates, *, mutual: bool = False, reload_interval_s: float = 10.0) -> ServerTls:
+def tls(made: Certificates, *, mutual: bool = False, reload_interval: int = 10 * SECOND) -> ServerTls:
     return ServerTls(
-        cert_file=made.server_cert,
-        key_file=made.server_key,
-        client_ca_file=made.ca_file if mutual else None,
-        reload_interval_s=reload_interval_s,
+        cert_file=str(made.server_cert),
+        key_file=str(made.server_key),
+        client_ca_file=str(made.ca_file) if mutual else None,
+        reload_interval=reload_interval,
     )
 
 
@@ -100,7 +100,7 @@ async def test_words_in_any_letters_may_stand_between_the_authorities(made: Cert
 
 
 async def test_renewed_certificate_is_used_without_a_restart(made: Certificates):
-    async with receiving(tls=tls(made, reload_interval_s=0.05)) as receivers:
+    async with receiving(tls=tls(made, reload_interval=SECOND // 20)) as receivers:
         _, first = await https(receivers.http.port, client_context(made))
         renewed = ssl.PEM_cert_to_DER_cert(made.renew_server().decode())
         async with asyncio.timeout(10):
@@ -111,7 +111,7 @@ async def test_renewed_certificate_is_used_without_a_restart(made: Certificates)
 
 
 async def test_broken_renewal_leaves_the_certificate_that_worked(made: Certificates, caplog: pytest.LogCaptureFixture):
-    async with receiving(tls=tls(made, reload_interval_s=0.05)) as receivers:
+    async with receiving(tls=tls(made, reload_interval=SECOND // 20)) as receivers:
         made.server_cert.write_text("-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n")
         async with asyncio.timeout(10):
             while "the certificate in use stays" not in caplog.text:
@@ -133,7 +133,7 @@ async def test_unusable_file_is_named_at_the_start(made: Certificates, broken: s
 
 
 async def test_requests_without_the_token_are_turned_away_on_both_transports():
-    async with receiving(guard=GUARD) as receivers:
+    async with receiving(auth=AUTH) as receivers:
         none = await post(receivers.http.port, BODY)
         wrong = await post(receivers.http.port, BODY, Authorization="Bearer wrong")
         grpc_none = await call_once(receivers.grpc.port, BODY)
@@ -148,14 +148,14 @@ async def test_requests_without_the_token_are_turned_away_on_both_transports():
 
 
 async def test_the_token_opens_both_transports():
-    async with receiving(guard=GUARD) as receivers:
+    async with receiving(auth=AUTH) as receivers:
         reply = await post(receivers.http.port, BODY, Authorization="Bearer s3cret")
         told = await call_once(receivers.grpc.port, BODY, metadata=(("authorization", "Bearer s3cret"),))
     assert (reply.status, told.code) == (200, Code.OK)
 
 
 async def test_allowed_page_may_ask_and_send():
-    cors = Cors(allowed_origins=("https://*.example.com",), allowed_headers=("x-api-key",), max_age_s=600)
+    cors = Cors(allowed_origins=("https://*.example.com",), allowed_headers=("x-api-key",), max_age=600)
     async with receiving(cors=cors) as receivers:
         asked = await post(
             receivers.http.port,

@@ -2,20 +2,18 @@
 
 import asyncio
 import logging
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from tests.export.fakes import FAST, OK, OWN_HOP, Said, always, grpc_sink
+from tests.export.fakes import FAST, MS, OK, OWN_HOP, Said, always, grpc_sink
 from tests.wire.support import free_port
 from toolgauge.export.destination import Destination, otlp_destination
 from toolgauge.export.fan_out import FanOut
-from toolgauge.export.sender import DestinationSettings
+from toolgauge.export.settings import DestinationSettings, QueueSettings
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
-from toolgauge.net.tls import ClientTls
+from toolgauge.net.settings import ClientTls
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.exporters import Exporters
 
@@ -47,7 +45,8 @@ async def test_what_waits_for_a_destination_that_goes_is_sent_and_the_books_bala
         grpc_sink(always(OK)) as new,
     ):
         before = destination(metrics, old.endpoint)
-        before = otlp_destination(replace(before.settings, in_flight=1, timeout_s=0.3), metrics, OWN_HOP, "test")
+        one_at_a_time = {"queue": QueueSettings(num_consumers=1), "timeout": 300 * MS}
+        before = otlp_destination(before.settings.model_copy(update=one_at_a_time), metrics, OWN_HOP, "test")
         exporters = Exporters(FanOut([before], metrics), metrics)
         await exporters.start()
         for number in (1, 2, 3):
@@ -117,8 +116,9 @@ async def test_one_that_cannot_start_changes_nothing():
     async with grpc_sink(always(OK)) as sink:
         exporters = Exporters(FanOut([destination(metrics, sink.endpoint)], metrics), metrics)
         await exporters.start()
-        broken = destination(metrics, nowhere(), "broken")
-        settings = replace(broken.settings, protocol="http", tls=ClientTls(ca_file=Path(__file__)))
+        settings = DestinationSettings(
+            name="broken", endpoint=f"https://{nowhere()}", protocol="http", tls=ClientTls(ca_file=__file__)
+        )
         with pytest.raises(StartError):
             await exporters.replace(FanOut([otlp_destination(settings, metrics, OWN_HOP, "test")], metrics))
         assert set(metrics.queue_bytes.current()) == {("otlp",)}

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import aiohttp
 import pytest
 
+from toolgauge.config.model import Admin
 from toolgauge.model.json import JsonObject
-from toolgauge.net.auth import TokenGuard
+from toolgauge.net.settings import Auth
 from toolgauge.service.admin import AdminEndpoint
 from toolgauge.service.health import ComponentHealth, ErrorPolicy, Health
 
@@ -34,8 +35,8 @@ class World:
 
 
 @asynccontextmanager
-async def serving(health: Health, guard: TokenGuard | None = None) -> AsyncGenerator[str, None]:
-    endpoint = AdminEndpoint(health, "127.0.0.1:0", guard=guard)
+async def serving(health: Health, auth: Auth | None = None) -> AsyncGenerator[str, None]:
+    endpoint = AdminEndpoint(health, Admin(endpoint="127.0.0.1:0", auth=auth))
     await endpoint.start()
     try:
         yield f"http://127.0.0.1:{endpoint.port}"
@@ -141,7 +142,7 @@ def test_fatal_error_is_always_unwell():
 
 
 async def test_token_is_asked_for_on_every_path():
-    async with serving(World().health(), TokenGuard(tokens=("s3cret",))) as url:
+    async with serving(World().health(), Auth(tokens=("s3cret",))) as url:
         for path in ("/", "/status", "/nothing"):
             assert (await asked(url + path))[0] == 401
         assert (await asked(f"{url}/", Authorization="Bearer s3cret"))[0] == 200
@@ -155,7 +156,7 @@ async def test_other_paths_and_methods_are_refused():
 
 
 async def test_a_client_that_says_nothing_keeps_no_connection():
-    endpoint = AdminEndpoint(World().health(), "127.0.0.1:0", idle_timeout_s=0.1)
+    endpoint = AdminEndpoint(World().health(), Admin(endpoint="127.0.0.1:0"), idle_timeout_s=0.1)
     await endpoint.start()
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
@@ -168,7 +169,7 @@ async def test_a_client_that_says_nothing_keeps_no_connection():
 
 
 async def test_stopping_works_twice_and_without_a_start():
-    endpoint = AdminEndpoint(World().health(), "127.0.0.1:0")
+    endpoint = AdminEndpoint(World().health(), Admin(endpoint="127.0.0.1:0"))
     await endpoint.stop()
     await endpoint.start()
     await endpoint.stop()

@@ -4,10 +4,10 @@ import platform
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from toolgauge.config.listeners import Listener
 from toolgauge.config.model import Config
 from toolgauge.config.nodes import Node, PathStep, nearest, spelled
 from toolgauge.config.problems import Problem
+from toolgauge.net.settings import ListenerSettings
 from toolgauge.settings import Section, split_address
 
 _NOT_YET: tuple[tuple[str, ...], ...] = (
@@ -49,7 +49,7 @@ def _value(section: Section, path: tuple[str, ...]) -> object:
     return value
 
 
-def listener_sections(config: Config) -> Iterator[tuple[tuple[str, ...], Listener]]:
+def listener_sections(config: Config) -> Iterator[tuple[tuple[str, ...], ListenerSettings]]:
     """Yield everything that listens, with the path of its section."""
     protocols = ("receivers", "otlp", "protocols")
     yield (*protocols, "grpc"), config.receivers.otlp.protocols.grpc

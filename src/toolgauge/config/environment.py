@@ -10,9 +10,9 @@ means TLS unless `INSECURE` is true.
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
-from toolgauge.config.destinations import SIGNALS
 from toolgauge.config.nodes import Node, Place, merged, plain
 from toolgauge.config.problems import Problem, config_error
+from toolgauge.export.settings import SIGNALS
 from toolgauge.model.delivery import Signal
 
 _PREFIX = "OTEL_EXPORTER_OTLP_"

@@ -15,20 +15,27 @@ from pydantic import (
 )
 
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.config.destinations import Destinations
-from toolgauge.config.listeners import GrpcListener, HttpListener, Listener
 from toolgauge.config.nodes import Node, Place, nearest, plain, written
-from toolgauge.export.settings import AnnotateMode, EventsMode, MetricsSettings, RedactSettings
+from toolgauge.export.settings import (
+    AnnotateMode,
+    Destinations,
+    EventsMode,
+    MetricsSettings,
+    PrometheusSettings,
+    RedactSettings,
+)
 from toolgauge.judge.settings import JudgeSettings
+from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.settings import HoldSettings, InboxSettings
+from toolgauge.receive.settings import GrpcSettings, HttpSettings
 from toolgauge.settings import MIB, MINUTE, Address, PositiveDuration, Section, Size
 
 
 class Protocols(Section):
     """Transports of the OTLP receiver."""
 
-    grpc: GrpcListener = GrpcListener()
-    http: HttpListener = HttpListener()
+    grpc: GrpcSettings = GrpcSettings()
+    http: HttpSettings = HttpSettings()
 
 
 class OtlpReceiver(Section):
@@ -43,17 +50,11 @@ class Receivers(Section):
     otlp: OtlpReceiver = OtlpReceiver()
 
 
-class Prometheus(Listener):
-    """The scrape endpoint: score metrics and our own."""
-
-    endpoint: Address = "localhost:9464"
-
-
 class Exporters(Section):
     """Ways out. `otlp` holds no destination by default; `prometheus: null` opens no port."""
 
     otlp: Destinations = ()
-    prometheus: Prometheus | None = Prometheus()
+    prometheus: PrometheusSettings | None = PrometheusSettings()
 
 
 class Defaults(Section):
@@ -90,7 +91,7 @@ class ComponentHealthSection(Section):
     recovery_duration: PositiveDuration = MINUTE
 
 
-class Admin(Listener):
+class Admin(ListenerSettings):
     """Health."""
 
     endpoint: Address = "localhost:13133"

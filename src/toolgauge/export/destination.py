@@ -17,21 +17,25 @@ from toolgauge.export.http_sender import HttpSender
 from toolgauge.export.send_queue import SendQueue
 from toolgauge.export.sender import (
     Delivered,
-    DestinationSettings,
     ExporterSender,
     Permanent,
-    RetrySettings,
     Sender,
     Transient,
     Verdict,
 )
+from toolgauge.export.settings import DestinationSettings, RetrySettings
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.model.ports import Exporter
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.settings import MIB, SECOND
 
 _log = logging.getLogger("toolgauge.export")
 _DRAIN_WAIT_S = 0.25
+# Room beyond the queue that only our own scorecards, events and metrics may use: they are about spans that were already
+# taken, and must not be lost because senders fill the queue. With two criteria they take half as many bytes as the spans
+# that fill it; with more, more. Metrics, which no span brings, need room where the queue is small.
+_LEAST_OWN_RESERVE_BYTES = 16 * MIB
 # Why what waits is given up.
 _End: TypeAlias = Literal["shutdown", "destination_removed"]
 _HOP_HEADER = "x-toolgauge-hop"
@@ -45,15 +49,15 @@ class Backoff:
     def __init__(self, settings: RetrySettings, random: Callable[[], float]) -> None:
         self._settings = settings
         self._random = random
-        self._interval_s = settings.initial_interval_s
+        self._interval_s = settings.initial_interval / SECOND
 
     def next_wait_s(self, *, elapsed_s: float, told_s: float | None) -> float | None:
         """Return the wait before the next attempt, `None` when the time for retries would be over by then."""
         settings = self._settings
         spread = settings.randomization_factor * (2 * self._random() - 1)
         wait_s = max(self._interval_s * (1 + spread), told_s or 0.0)
-        self._interval_s = min(self._interval_s * settings.multiplier, settings.max_interval_s)
-        if settings.max_elapsed_time_s and elapsed_s + wait_s > settings.max_elapsed_time_s:
+        self._interval_s = min(self._interval_s * settings.multiplier, settings.max_interval / SECOND)
+        if settings.max_elapsed_time and elapsed_s + wait_s > settings.max_elapsed_time / SECOND:
             return None
         return wait_s
 
@@ -68,11 +72,15 @@ class Destination:
         self._sender = sender
         self._settings = settings
         self._metrics = metrics
-        self._queue = SendQueue(max_bytes=settings.queue_max_bytes, own_reserve_bytes=settings.own_reserve_bytes)
+        self.name = settings.name or "otlp"
+        self._queue = SendQueue(
+            max_bytes=settings.queue.max_bytes,
+            own_reserve_bytes=max(_LEAST_OWN_RESERVE_BYTES, settings.queue.max_bytes),
+        )
         self._tasks: list[asyncio.Task[None]] = []
         self._renewing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
-        self._health = DestinationHealth(settings.name, _monotonic_s)
+        self._health = DestinationHealth(self.name, _monotonic_s)
         self._undelivered = 0
         self._end: _End = "shutdown"
         self._in_flight = 0
@@ -88,11 +96,6 @@ class Destination:
         return self._queue.size_bytes
 
     @property
-    def name(self) -> str:
-        """What metrics call it (label `destination`)."""
-        return self._settings.name
-
-    @property
     def settings(self) -> DestinationSettings:
         """The settings that it was made with."""
         return self._settings
@@ -105,7 +108,7 @@ class Destination:
     @property
     def queue_capacity_bytes(self) -> int:
         """How many bytes of senders' requests may wait."""
-        return self._settings.queue_max_bytes
+        return self._settings.queue.max_bytes
 
     @property
     def outage(self) -> Outage | None:
@@ -141,9 +144,10 @@ class Destination:
     async def start(self) -> None:
         """Start the sender tasks; nothing connects before the first request."""
         await self._sender.start()
-        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._settings.in_flight)]
-        if self._settings.tls is not None:
-            self._renewing = asyncio.create_task(self._renew(self._settings.tls.reload_interval_s))
+        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._settings.queue.num_consumers)]
+        tls = self._settings.client_tls
+        if tls is not None:
+            self._renewing = asyncio.create_task(self._renew(tls.reload_interval / SECOND))
 
     def hurry(self) -> None:
         """Leave out the usual waits between attempts from here on: there is little time left."""
@@ -183,7 +187,7 @@ class Destination:
             try:
                 await self._sender.renew()
             except StartError as error:
-                _log.error("destination %s: %s; the certificate in use stays", self._settings.name, error.message)
+                _log.error("destination %s: %s; the certificate in use stays", self.name, error.message)
 
     async def _stop_tasks(self) -> None:
         tasks, self._tasks = self._tasks, []
@@ -202,7 +206,7 @@ class Destination:
                 raise
 
     async def _deliver(self, outgoing: Outgoing) -> None:
-        if len(outgoing.body) > self._settings.max_request_bytes:
+        if len(outgoing.body) > self._settings.max_request_size:
             self._drop(outgoing, "too_large")
             return
         verdict = await self._attempt(outgoing)
@@ -298,8 +302,9 @@ def otlp_destination(settings: DestinationSettings, metrics: SelfMetrics, hop_id
 
 def exporter_destination(name: str, exporter: Exporter, metrics: SelfMetrics) -> Destination:
     """Make a destination of an exporter that another package brings, with the usual queue and retries."""
-    settings = DestinationSettings(name=name, endpoint="")
-    return Destination(settings, metrics, ExporterSender(exporter, settings.timeout_s))
+    # Not validated: the exporter alone knows its endpoint.
+    settings = DestinationSettings.model_construct(name=name)
+    return Destination(settings, metrics, ExporterSender(exporter, settings.timeout / SECOND))
 
 
 def _headers(settings: DestinationSettings) -> Iterator[tuple[str, str]]:

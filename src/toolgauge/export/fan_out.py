@@ -10,10 +10,9 @@ import asyncio
 from collections.abc import Sequence
 
 from toolgauge.export.destination import Destination
+from toolgauge.export.settings import SIGNALS
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.selfmetrics import SelfMetrics
-
-_SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
 
 
 class FanOut:
@@ -23,7 +22,7 @@ class FanOut:
         self.destinations = tuple(destinations)
         self._takers: dict[Signal, tuple[Destination, ...]] = {
             signal: tuple(destination for destination in destinations if destination.forwards(signal))
-            for signal in _SIGNALS
+            for signal in SIGNALS
         }
         self._metrics = metrics
         metrics.spans_queued.observe = lambda: (

@@ -15,15 +15,17 @@ from grpc import StatusCode
 from toolgauge.export.sender import (
     DELIVERED,
     MAX_RESPONSE_BYTES,
-    DestinationSettings,
     Permanent,
     Transient,
     Verdict,
     delivered,
     is_on_this_machine,
 )
+from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.delivery import Signal
-from toolgauge.net.tls import ClientTls, WatchedFiles, client_context, read_pem
+from toolgauge.net.settings import ClientTls
+from toolgauge.net.tls import WatchedFiles, client_context, read_pem
+from toolgauge.settings import SECOND, file_path
 
 _METHODS: dict[Signal, str] = {
     "traces": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
@@ -55,6 +57,8 @@ class GrpcSender:
         self, settings: DestinationSettings, *, metadata: tuple[tuple[str, str], ...], user_agent: str
     ) -> None:
         self._settings = settings
+        self._endpoint = settings.endpoint or ""
+        self._timeout_s = settings.timeout / SECOND
         # Made once: gRPC would make one of the same of them with every call.
         self._metadata = grpc.aio.Metadata(*metadata)
         self._user_agent = user_agent
@@ -70,7 +74,7 @@ class GrpcSender:
         self._open(self._tls)
 
     def _open(self, tls: ClientTls | None) -> None:
-        address = target(self._settings.endpoint)
+        address = target(self._endpoint)
         gzip = self._settings.compression == "gzip"
         compression = grpc.Compression.Gzip if gzip else grpc.Compression.NoCompression
         options = tuple(self._options(address))
@@ -97,8 +101,8 @@ class GrpcSender:
         yield "grpc.use_local_subchannel_pool", 1
         # With `http_proxy` in the environment gRPC asks the proxy even for this machine's own ports.
         yield "grpc.enable_http_proxy", int(not is_on_this_machine(address))
-        if self._tls is not None and self._tls.server_name is not None:
-            yield "grpc.ssl_target_name_override", self._tls.server_name
+        if self._tls is not None and self._tls.server_name_override is not None:
+            yield "grpc.ssl_target_name_override", self._tls.server_name_override
 
     async def renew(self) -> None:
         """Use files that have changed from now on; requests under way end over the channel they began on."""
@@ -107,7 +111,7 @@ class GrpcSender:
         old = self._channel
         self._open(self._tls)
         if old is not None:
-            await old.close(self._settings.timeout_s)
+            await old.close(self._timeout_s)
 
     async def send(self, signal: Signal, body: bytes) -> Verdict:
         """Send once."""
@@ -115,7 +119,7 @@ class GrpcSender:
         if call is None:
             return Transient("closed")
         try:
-            response = await call(body, timeout=self._settings.timeout_s, metadata=self._metadata)
+            response = await call(body, timeout=self._timeout_s, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             return _verdict(error)
         return delivered(signal, response) if response else DELIVERED
@@ -140,18 +144,19 @@ def target(endpoint: str) -> str:
 
 def tls_of(settings: DestinationSettings) -> ClientTls | None:
     """Return whether to use TLS: the scheme decides, and without one the settings do."""
-    if settings.endpoint.startswith("https://"):
-        return settings.tls or ClientTls()
-    return None if settings.endpoint.startswith("http://") else settings.tls
+    endpoint = settings.endpoint or ""
+    if endpoint.startswith("https://"):
+        return settings.client_tls or ClientTls()
+    return None if endpoint.startswith("http://") else settings.client_tls
 
 
 def _credentials(tls: ClientTls) -> grpc.ChannelCredentials:
     # gRPC takes any text for a certificate and fails with each request; OpenSSL looks at it now.
     client_context(tls)
     return grpc.ssl_channel_credentials(
-        None if tls.ca_file is None else read_pem(tls.ca_file),
-        None if tls.key_file is None else read_pem(tls.key_file),
-        None if tls.cert_file is None else read_pem(tls.cert_file),
+        None if tls.ca_file is None else read_pem(file_path(tls.ca_file)),
+        None if tls.key_file is None else read_pem(file_path(tls.key_file)),
+        None if tls.cert_file is None else read_pem(file_path(tls.cert_file)),
     )
 
 

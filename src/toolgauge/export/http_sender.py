@@ -12,15 +12,16 @@ import aiohttp
 
 from toolgauge.export.sender import (
     MAX_RESPONSE_BYTES,
-    DestinationSettings,
     Permanent,
     Transient,
     Verdict,
     delivered,
     proxy_of,
 )
+from toolgauge.export.settings import SIGNALS, DestinationSettings
 from toolgauge.model.delivery import Signal
 from toolgauge.net.tls import WatchedFiles, client_context
+from toolgauge.settings import SECOND
 
 _PROTOBUF = "application/x-protobuf"
 _TRANSIENT = frozenset({429, 502, 503, 504})
@@ -46,9 +47,10 @@ class HttpSender:
             "User-Agent": f"{user_agent} {aiohttp.http.SERVER_SOFTWARE}",
             **({"Content-Encoding": "gzip"} if self._gzip else {}),
         }
-        self._urls = _urls(settings)
+        self._urls: dict[Signal, str] = {signal: url for signal in SIGNALS if (url := settings.url(signal)) is not None}
         self._proxies: dict[Signal, str | None] = {}
-        self._server_name = None if settings.tls is None else settings.tls.server_name
+        self._tls = settings.client_tls
+        self._server_name = None if self._tls is None else self._tls.server_name_override
         self._session: aiohttp.ClientSession | None = None
         self._replaced: aiohttp.ClientSession | None = None
         self._watched: WatchedFiles | None = None
@@ -56,15 +58,14 @@ class HttpSender:
     async def start(self) -> None:
         """Open the pool; it connects with the first request. Raise `StartError` when a TLS file or the proxy cannot be used."""
         self._proxies = {signal: proxy_of(url) for signal, url in self._urls.items()}
-        self._watched = None if self._settings.tls is None else WatchedFiles(self._settings.tls.files)
+        self._watched = None if self._tls is None else WatchedFiles(self._tls.files)
         self._session = self._opened()
 
     def _opened(self) -> aiohttp.ClientSession:
-        tls = self._settings.tls
-        secure: ssl.SSLContext | bool = True if tls is None else client_context(tls)
+        secure: ssl.SSLContext | bool = True if self._tls is None else client_context(self._tls)
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._settings.in_flight, ssl=secure),
-            timeout=aiohttp.ClientTimeout(total=self._settings.timeout_s),
+            connector=aiohttp.TCPConnector(limit=self._settings.queue.num_consumers, ssl=secure),
+            timeout=aiohttp.ClientTimeout(total=self._settings.timeout / SECOND),
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
@@ -117,24 +118,6 @@ class HttpSender:
         for session in sessions:
             if session is not None:
                 await session.close()
-
-
-_SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
-
-
-def base_url(endpoint: str) -> str:
-    """Make the URL that `/v1/<signal>` is appended to, of a URL or a bare `host:port`."""
-    url = endpoint if "://" in endpoint else f"http://{endpoint}"
-    return url.rstrip("/")
-
-
-def _urls(settings: DestinationSettings) -> dict[Signal, str]:
-    urls: dict[Signal, str] = {}
-    if settings.endpoint:
-        base = base_url(settings.endpoint)
-        urls = {signal: f"{base}/v1/{signal}" for signal in _SIGNALS}
-    urls.update(settings.signal_endpoints)
-    return urls
 
 
 def retry_after_s(value: str | None, now_s: float) -> float | None:

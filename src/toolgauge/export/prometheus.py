@@ -24,12 +24,12 @@ from prometheus_client.samples import Exemplar as PrometheusExemplar
 from prometheus_client.utils import floatToGoString
 
 from toolgauge.export.metric_data import fit_label, present, snapshot
+from toolgauge.export.settings import PrometheusSettings
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, HistogramCell, Labels, MetricRegistry
 from toolgauge.model.metrics import Metric as Registered
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import Listeners
-from toolgauge.net.tls import ServerTls
 from toolgauge.otlp.encode import raw_id
 
 CLASSIC_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -45,23 +45,20 @@ _IDLE_TIMEOUT_S = 120.0
 class MetricsEndpoint:
     """Serves metrics to Prometheus.
 
-    `GET /metrics` at `endpoint` (`host:port`; port 0 takes any free one).
+    `GET /metrics` at the endpoint of the settings; port 0 takes any free one.
     """
 
     def __init__(
         self,
-        endpoint: str,
+        settings: PrometheusSettings,
         registry: MetricRegistry,
         resource: Mapping[str, str],
         *,
         start_ns: int,
-        tls: ServerTls | None = None,
-        guard: TokenGuard | None = None,
         idle_timeout_s: float = _IDLE_TIMEOUT_S,
     ) -> None:
-        self._endpoint = endpoint
-        self._tls = tls
-        self._guard = guard
+        self._settings = settings
+        self._guard = TokenGuard.of(settings.auth)
         self._idle_timeout_s = idle_timeout_s
         self._listeners: Listeners | None = None
         self._registry = registry
@@ -92,7 +89,7 @@ class MetricsEndpoint:
         server = runner.server
         if server is None:
             raise StartError("the metrics endpoint has no server")
-        listeners = Listeners(server, self._endpoint, self._tls)
+        listeners = Listeners(server, self._settings.endpoint, self._settings.tls)
         try:
             await listeners.start()
         except BaseException:

@@ -1,11 +1,29 @@
-"""The sections `metrics` and `redact`, and the choices of `events` and `annotate`."""
+"""What people write about the ways out: `exporters.otlp`, `exporters.prometheus`, `metrics`, `redact`, `events`, `annotate`."""
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from toolgauge.settings import SECOND, Count, PositiveDuration, Section
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+
+from toolgauge.model.delivery import Signal
+from toolgauge.net.settings import ClientTls, ListenerSettings
+from toolgauge.settings import (
+    MIB,
+    SECOND,
+    Address,
+    Count,
+    Duration,
+    Headers,
+    PositiveDuration,
+    Section,
+    Size,
+    Url,
+)
 
 EventsMode: TypeAlias = Literal["scored", "failed", "all"]
 AnnotateMode: TypeAlias = Literal["both", "hold", "scorecard", "off"]
+Transport: TypeAlias = Literal["grpc", "http"]
+Compression: TypeAlias = Literal["gzip", "none"]
+SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
 
 
 class MetricsSettings(Section):
@@ -23,3 +41,126 @@ class RedactSettings(Section):
 
     values: Literal["hide", "show"] = "hide"
     patterns: tuple[str, ...] = ("default",)
+
+
+class PrometheusSettings(ListenerSettings):
+    """The scrape endpoint: score metrics and our own."""
+
+    endpoint: Address = "localhost:9464"
+
+
+class RetrySettings(Section):
+    """Exponential backoff with jitter. `max_elapsed_time` 0 means for ever."""
+
+    initial_interval: PositiveDuration = 5 * SECOND
+    multiplier: Annotated[float, Field(ge=1, le=100)] = 1.5
+    randomization_factor: Annotated[float, Field(ge=0, le=1)] = 0.5
+    max_interval: PositiveDuration = 30 * SECOND
+    max_elapsed_time: Duration = 300 * SECOND
+
+
+class QueueSettings(Section):
+    """What waits to be sent; `num_consumers` requests are on their way at a time."""
+
+    max_bytes: Annotated[Size, Field(gt=0)] = 64 * MIB
+    num_consumers: Annotated[Count, Field(le=1000)] = 10
+
+
+def _protocol(value: object) -> object:
+    return "http" if value == "http/protobuf" else value
+
+
+class DestinationSettings(Section):
+    """One OTLP destination, an entry of `exporters.otlp`.
+
+    `endpoint` is `host:port` or a URL, whose scheme decides about TLS before `tls` does. For HTTP it is the base URL; the
+    forms with a signal are used as they are. `max_request_size` is before compression; what is larger is dropped and counted.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_./-]{1,64}$")] | None = None
+    endpoint: Url | None = None
+    traces_endpoint: Url | None = None
+    metrics_endpoint: Url | None = None
+    logs_endpoint: Url | None = None
+    signals: Annotated[tuple[Signal, ...], Field(min_length=1)] = SIGNALS
+    protocol: Annotated[Transport, BeforeValidator(_protocol)] = "grpc"
+    compression: Compression = "gzip"
+    headers: Headers = Field(default_factory=dict[str, str], repr=False)
+    tls: ClientTls | None = None
+    timeout: PositiveDuration = 10 * SECOND
+    retry: RetrySettings = RetrySettings()
+    queue: QueueSettings = QueueSettings()
+    max_request_size: Annotated[Size, Field(gt=0)] = 128 * MIB
+
+    @model_validator(mode="after")
+    def _has_an_endpoint(self) -> "DestinationSettings":
+        if self.endpoint is None and not self.signal_endpoints:
+            raise ValueError("needs an `endpoint`, such as `localhost:4317`")
+        if self.protocol == "grpc" and self.signal_endpoints:
+            key = f"{next(iter(self.signal_endpoints))}_endpoint"
+            raise ValueError(f"has `{key}`, which is for `protocol: http` only")
+        if self.protocol == "http" and any("://" not in url for url in self.endpoints):
+            raise ValueError("needs URLs for `protocol: http`, such as `http://localhost:4318`")
+        return self
+
+    @model_validator(mode="after")
+    def _transport_can_do_it(self) -> "DestinationSettings":
+        if self.protocol == "grpc" and self.tls is not None:
+            if self.tls.insecure_skip_verify:
+                raise ValueError("cannot skip verification with `protocol: grpc`; name the authority in `tls.ca_file`")
+            if self.tls.min_version != "1.2":
+                raise ValueError("cannot be kept from TLS 1.2 with `protocol: grpc`")
+        return self
+
+    @property
+    def signal_endpoints(self) -> dict[Signal, str]:
+        """Whole URLs by signal, where given."""
+        urls: dict[Signal, str | None] = {
+            "traces": self.traces_endpoint,
+            "metrics": self.metrics_endpoint,
+            "logs": self.logs_endpoint,
+        }
+        return {signal: url for signal, url in urls.items() if url is not None}
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """Every address that it sends to."""
+        return (*(() if self.endpoint is None else (self.endpoint,)), *self.signal_endpoints.values())
+
+    @property
+    def client_tls(self) -> ClientTls | None:
+        """How TLS is spoken; `None` for plain text."""
+        return None if self.tls is None or self.tls.insecure else self.tls
+
+    def url(self, signal: Signal) -> str | None:
+        """Return the whole URL of a signal for HTTP, the target for gRPC; `None` when the signal is not sent here."""
+        if signal not in self.signals:
+            return None
+        if self.protocol == "grpc":
+            return self.endpoint
+        whole = self.signal_endpoints.get(signal)
+        if whole is not None:
+            return whole
+        return None if self.endpoint is None else f"{self.endpoint.rstrip('/')}/v1/{signal}"
+
+
+def _destinations(value: object) -> object:
+    match value:
+        case None:
+            return ()
+        case list() | tuple():
+            return value  # pyright: ignore[reportUnknownVariableType]
+        case one:
+            return (one,)
+
+
+def _as_people_write(value: tuple[DestinationSettings, ...]) -> object:
+    dumped = [exporter.model_dump(mode="json") for exporter in value]
+    return dumped if len(dumped) > 1 else dumped[0] if dumped else None
+
+
+Destinations = Annotated[
+    tuple[DestinationSettings, ...],
+    BeforeValidator(_destinations),
+    PlainSerializer(_as_people_write, when_used="json"),
+]

@@ -4,10 +4,11 @@ The same for OTLP over gRPC and HTTP, for the admin endpoint and for metrics. To
 """
 
 import hmac
-from collections.abc import Sequence
 from pathlib import Path
 
 from toolgauge.model.errors import StartError
+from toolgauge.net.settings import Auth
+from toolgauge.settings import file_path
 
 
 class TokenGuard:
@@ -17,21 +18,19 @@ class TokenGuard:
     while it cannot be read, the tokens that were read last are valid.
     """
 
-    def __init__(
-        self,
-        *,
-        tokens: Sequence[str] = (),
-        filename: Path | None = None,
-        header: str = "authorization",
-        scheme: str = "Bearer",
-    ) -> None:
+    def __init__(self, auth: Auth) -> None:
         """Raise `StartError` when the file cannot be read or there is no token at all."""
-        self.header = header.lower()
-        self._scheme = scheme
-        self._tokens = tuple(tokens)
-        self._file = None if filename is None else TokenFile(filename)
+        self.header = auth.header.lower()
+        self._scheme = auth.scheme
+        self._tokens = auth.tokens if auth.token is None else (auth.token, *auth.tokens)
+        self._file = None if auth.filename is None else TokenFile(file_path(auth.filename))
         if not self._all_tokens():
             raise StartError("`auth` holds no token, so that nobody could get in")
+
+    @classmethod
+    def of(cls, auth: Auth | None) -> "TokenGuard | None":
+        """Make the guard of a listener; `None` when it needs no token."""
+        return None if auth is None else cls(auth)
 
     @property
     def challenge(self) -> str:

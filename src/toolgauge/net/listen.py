@@ -17,29 +17,19 @@ from asyncio import BaseProtocol
 from collections.abc import Callable, Iterator
 
 from toolgauge.model.errors import StartError
+from toolgauge.net.settings import ServerTls
 from toolgauge.net.throttle import Throttle, repetitions
-from toolgauge.net.tls import ServerTls, WatchedFiles, server_context
+from toolgauge.net.tls import WatchedFiles, server_context
+from toolgauge.settings import SECOND, split_address
 
 _LOOPBACK = ("127.0.0.1", "::1")
 _NO_SUCH_ADDRESS = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT})
 _BACKLOG = 1024
 
 
-def split_endpoint(endpoint: str) -> tuple[str, int]:
-    """Split `host:port`, `[v6]:port` or `:port`; raise `StartError` for anything else."""
-    host, colon, digits = endpoint.rpartition(":")
-    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    well_formed = colon and digits.isascii() and digits.isdigit() and int(digits) <= 65535
-    if not well_formed or (":" in host and bare == host) or "/" in host:
-        raise StartError(
-            f"endpoint `{endpoint}` is not `host:port`", hint="for example `localhost:4317` or `[::1]:4317`"
-        )
-    return bare, int(digits)
-
-
 def listen(endpoint: str) -> list[socket.socket]:
     """Bind and listen on all addresses of the endpoint, on one port; raise `StartError` when that cannot be."""
-    host, port = split_endpoint(endpoint)
+    host, port = split_address(endpoint)
     ephemeral = port == 0
     bound: list[socket.socket] = []
     try:
@@ -200,7 +190,7 @@ class Listeners:
 
     async def _renew(self, tls: ServerTls, watched: WatchedFiles) -> None:
         while True:
-            await asyncio.sleep(tls.reload_interval_s)
+            await asyncio.sleep(tls.reload_interval / SECOND)
             if not watched.changed():
                 continue
             try:

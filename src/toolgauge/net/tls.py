@@ -8,47 +8,12 @@ import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from toolgauge.model.errors import StartError
-
-MinVersion: TypeAlias = Literal["1.2", "1.3"]
+from toolgauge.net.settings import ClientTls, ServerTls
+from toolgauge.settings import file_path
 
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerTls:
-    """A server's certificate; with `client_ca_file`, only clients with a certificate of that authority are admitted."""
-
-    cert_file: Path
-    key_file: Path
-    client_ca_file: Path | None = None
-    min_version: MinVersion = "1.2"
-    reload_interval_s: float = 10.0
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """All files it is made of."""
-        return tuple(file for file in (self.cert_file, self.key_file, self.client_ca_file) if file is not None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientTls:
-    """The authorities that a client trusts (the system's authorities unless `ca_file` names one), and its own certificate."""
-
-    ca_file: Path | None = None
-    cert_file: Path | None = None
-    key_file: Path | None = None
-    server_name: str | None = None
-    min_version: MinVersion = "1.2"
-    verifies: bool = True
-    reload_interval_s: float = 10.0
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """All files it is made of."""
-        return tuple(file for file in (self.ca_file, self.cert_file, self.key_file) if file is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +51,7 @@ def server_context(tls: ServerTls) -> ssl.SSLContext:
     context.minimum_version = _VERSIONS[tls.min_version]
     context.set_alpn_protocols(["http/1.1"])
     try:
-        context.load_cert_chain(tls.cert_file, tls.key_file, password=_no_password)
+        context.load_cert_chain(file_path(tls.cert_file), file_path(tls.key_file), password=_no_password)
         if pem.client_ca is not None:
             # What stands between the certificates is for people, in whatever letters.
             context.load_verify_locations(cadata=pem.client_ca.decode("ascii", "ignore"))
@@ -101,13 +66,13 @@ def client_context(tls: ClientTls) -> ssl.SSLContext:
     for file in tls.files:
         read_pem(file)
     try:
-        context = ssl.create_default_context(cafile=None if tls.ca_file is None else str(tls.ca_file))
+        context = ssl.create_default_context(cafile=None if tls.ca_file is None else str(file_path(tls.ca_file)))
         context.minimum_version = _VERSIONS[tls.min_version]
         if tls.cert_file is not None and tls.key_file is not None:
-            context.load_cert_chain(tls.cert_file, tls.key_file, password=_no_password)
+            context.load_cert_chain(file_path(tls.cert_file), file_path(tls.key_file), password=_no_password)
     except (OSError, ValueError) as error:
         raise StartError(f"cannot use {_named(tls.files)} for TLS: {_reason(error)}") from error
-    if not tls.verifies:
+    if tls.insecure_skip_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
@@ -116,9 +81,9 @@ def client_context(tls: ClientTls) -> ssl.SSLContext:
 def server_pem(tls: ServerTls) -> ServerPem:
     """Read a server's files; raise `StartError` when one cannot be read or is no PEM file."""
     return ServerPem(
-        certificate=read_pem(tls.cert_file),
-        key=read_pem(tls.key_file),
-        client_ca=None if tls.client_ca_file is None else read_pem(tls.client_ca_file),
+        certificate=read_pem(file_path(tls.cert_file)),
+        key=read_pem(file_path(tls.key_file)),
+        client_ca=None if tls.client_ca_file is None else read_pem(file_path(tls.client_ca_file)),
     )
 
 

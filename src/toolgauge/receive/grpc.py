@@ -3,7 +3,6 @@
 Messages stay bytes (no deserialiser), and decompression is done here: what gRPC does with a message that
 grows beyond its limit differs between versions, and would not be counted.
 """
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportAttributeAccessIssue=false
 
@@ -24,20 +23,20 @@ from toolgauge.model.delivery import Consumer, Signal
 from toolgauge.model.errors import StartError
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import close_all, listen
-from toolgauge.net.tls import ServerTls, WatchedFiles, server_context, server_pem
+from toolgauge.net.settings import ServerTls
+from toolgauge.net.tls import WatchedFiles, server_context, server_pem
 from toolgauge.receive.otlp_handler import HOP_HEADER, BrokenBodyError, OtlpHandler, gunzip, inflate
 from toolgauge.receive.refusal import Refusal, invalid, loop, unauthenticated
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.receive.uploads import Uploads
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.settings import SECOND
 
 _log = logging.getLogger("toolgauge.receive")
 
 
 def server_credentials(tls: ServerTls) -> grpc.ServerCredentials:
     """Make credentials from files; raise `StartError` when one cannot be used."""
-    if tls.min_version != "1.2":
-        raise StartError("gRPC cannot be kept from TLS 1.2", hint="leave `min_version` out for `grpc`")
     return grpc.dynamic_ssl_server_credentials(
         _certificates(tls),
         _Renewed(tls),  # pyright: ignore[reportArgumentType] - `None` is "no change" (gRPC's documentation)
@@ -55,7 +54,7 @@ class _Renewed:
 
     def __call__(self) -> grpc.ServerCertificateConfiguration | None:
         now_s = time.monotonic()
-        if now_s - self._looked_s < self._tls.reload_interval_s:
+        if now_s - self._looked_s < self._tls.reload_interval / SECOND:
             return None
         self._looked_s = now_s
         if not self._watched.changed():
@@ -126,6 +125,7 @@ class GrpcReceiver:
         )
         self._uploads = Uploads(limit, has_memory)
         self._settings = settings
+        self._guard = TokenGuard.of(settings.auth)
         self._health: GrpcHealth | None = None
         self._server: grpc.aio.Server | None = None
         self._port = 0
@@ -143,7 +143,7 @@ class GrpcReceiver:
         addresses = [sock.getsockname()[:2] for sock in sockets]
         close_all(sockets)
         server = grpc.aio.server(options=tuple(_options(self._settings)))
-        server.add_generic_rpc_handlers((_Methods(self._handler, self._settings.guard, self._uploads),))
+        server.add_generic_rpc_handlers((_Methods(self._handler, self._guard, self._uploads),))
         self._health = GrpcHealth(server)
         for host, port in addresses:
             address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -175,19 +175,9 @@ def _options(settings: GrpcSettings) -> Iterator[tuple[str, int]]:
     yield "grpc.max_receive_message_length", settings.max_recv_msg_size
     yield "grpc.max_send_message_length", _MAX_RESPONSE
     yield "grpc.per_message_decompression", 0
-    keepalive = settings.keepalive
-    told = {
-        "grpc.max_connection_idle_ms": keepalive.max_connection_idle_ms,
-        "grpc.max_connection_age_ms": keepalive.max_connection_age_ms,
-        "grpc.max_connection_age_grace_ms": keepalive.max_connection_age_grace_ms,
-        "grpc.keepalive_time_ms": keepalive.time_ms,
-        "grpc.keepalive_timeout_ms": keepalive.timeout_ms,
-        "grpc.http2.min_ping_interval_without_data_ms": keepalive.min_time_ms,
-        "grpc.max_concurrent_streams": settings.max_concurrent_streams,
-    }
-    yield from ((name, number) for name, number in told.items() if number is not None)
-    if keepalive.permit_without_stream:
-        yield "grpc.keepalive_permit_without_calls", 1
+    if settings.max_concurrent_streams is not None:
+        yield "grpc.max_concurrent_streams", settings.max_concurrent_streams
+    yield from settings.keepalive.options()
 
 
 class _Methods(grpc.GenericRpcHandler):

@@ -19,6 +19,7 @@ from grpc import StatusCode
 
 from toolgauge.model.delivery import Consumer, Refused, Signal
 from toolgauge.model.errors import DecodeError
+from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import Listeners
 from toolgauge.receive.otlp_handler import (
     HOP_HEADER,
@@ -34,6 +35,7 @@ from toolgauge.receive.refusal import Refusal, invalid, loop, refusal, too_large
 from toolgauge.receive.settings import HttpSettings
 from toolgauge.receive.uploads import Uploads
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.settings import SECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,12 +148,12 @@ class _Protocol(RequestHandler):
         super().__init__(
             server,
             loop=event_loop,
-            keepalive_timeout=settings.idle_timeout_s,
+            keepalive_timeout=settings.idle_timeout / SECOND,
             lingering_time=_LINGER_S,
             access_log=None,  # pyright: ignore[reportArgumentType] - aiohttp asks `if access_log`
             auto_decompress=False,
         )
-        self._read_header_timeout_s = settings.read_header_timeout_s
+        self._read_header_timeout_s = settings.read_header_timeout / SECOND
         self.has_asked = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -182,11 +184,14 @@ class _Requests:
         self, handler: OtlpHandler, settings: HttpSettings, from_json: FromJson, has_memory: Callable[[int], bool]
     ) -> None:
         self._has_memory = has_memory
-        self._uploads = Uploads(handler.limit, has_memory, patience_s=settings.read_timeout_s)
+        self._uploads = Uploads(handler.limit, has_memory, patience_s=settings.read_timeout / SECOND)
         self._handler = handler
         self._limit = handler.limit
         self._settings = settings
         self._from_json = from_json
+        self._read_timeout_s = settings.read_timeout / SECOND
+        self._guard = TokenGuard.of(settings.auth)
+        self._paths = settings.paths
         self._no_such_path = _no_such_path(settings.paths)
         self._answering: set[RequestHandler] = set()
         # There while somebody waits for the last of them.
@@ -231,7 +236,7 @@ class _Requests:
 
     async def _answer(self, request: web.BaseRequest) -> web.Response:
         media = media_of(request.headers.get("Content-Type", "")) or PROTOBUF
-        signal = self._settings.paths.get(request.path)
+        signal = self._paths.get(request.path)
         if signal is None:
             return _closing(_told(self._no_such_path, media))
         told = self._precheck(request)
@@ -281,7 +286,7 @@ class _Requests:
         if request.method != "POST":
             return invalid("only POST is served here", http_status=405)
         headers = request.headers
-        guard = self._settings.guard
+        guard = self._guard
         if guard is not None and not guard.admits(headers.get(guard.header)):
             return unauthenticated()
         if media_of(headers.get("Content-Type", "")) is None:
@@ -298,8 +303,8 @@ class _Requests:
         response = _told(told, media)
         if told.http_status == 405:
             response.headers["Allow"] = "POST"
-        if told.http_status == 401 and self._settings.guard is not None:
-            response.headers["WWW-Authenticate"] = self._settings.guard.challenge
+        if told.http_status == 401 and self._guard is not None:
+            response.headers["WWW-Authenticate"] = self._guard.challenge
         return response
 
     async def _read(self, request: web.BaseRequest) -> bytes | Refusal:
@@ -308,10 +313,10 @@ class _Requests:
         size = 0
         upload: _Upload | None = None
         try:
-            async with asyncio.timeout(self._settings.read_timeout_s) as deadline:
+            async with asyncio.timeout(self._read_timeout_s) as deadline:
                 while chunk := await request.content.readany():
                     size += len(chunk)
-                    _extend(deadline, len(chunk), self._settings.read_timeout_s)
+                    _extend(deadline, len(chunk), self._read_timeout_s)
                     if size > self._limit:
                         return too_large(self._limit)
                     # A body that came in one piece is looked at when it is whole.

@@ -1,22 +1,26 @@
-"""How the receivers behave, in plain types; `build` makes these from the configuration."""
+"""What people write about the OTLP receivers: `receivers.otlp.protocols.grpc` and `.http`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field, model_validator
 
 from toolgauge.model.delivery import Signal
-from toolgauge.net.auth import TokenGuard
-from toolgauge.net.tls import ServerTls
+from toolgauge.net.settings import ListenerSettings
+from toolgauge.settings import MIB, MINUTE, Address, Count, PositiveDuration, Section, Size
 
 _SAFE_HEADERS = ("Accept", "Content-Type", "X-Requested-With")
+_MILLISECOND = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cors:
-    """Who may send from a page. An origin may hold one `*`; `max_age_s` is how long a browser may remember the answer."""
+class Cors(Section):
+    """Browsers that may send: origins, each with at most one `*`. Browsers may remember an answer for `max_age` seconds."""
 
-    allowed_origins: Sequence[str]
-    allowed_headers: Sequence[str] = ()
-    max_age_s: int = 0
+    allowed_origins: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^[^*]*\*?[^*]*$", min_length=1)], ...], Field(min_length=1)
+    ]
+    allowed_headers: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")], ...] = ()
+    max_age: Annotated[int, Field(ge=0, le=86_400)] = 0
 
     def allows(self, origin: str) -> bool:
         """Return whether pages of the origin may send."""
@@ -31,8 +35,8 @@ class Cors:
         headers = self.answer_headers(origin)
         headers["Access-Control-Allow-Methods"] = "POST"
         headers["Access-Control-Allow-Headers"] = ", ".join((*_SAFE_HEADERS, *self.allowed_headers))
-        if self.max_age_s:
-            headers["Access-Control-Max-Age"] = str(self.max_age_s)
+        if self.max_age:
+            headers["Access-Control-Max-Age"] = str(self.max_age)
         return headers
 
 
@@ -43,48 +47,89 @@ def _matches(pattern: str, origin: str) -> bool:
     return len(origin) >= len(start) + len(end) and origin.startswith(start) and origin.endswith(end)
 
 
-_PATHS: Mapping[str, Signal] = {"/v1/traces": "traces", "/v1/metrics": "metrics", "/v1/logs": "logs"}
+class ServerParameters(Section):
+    """When the gRPC server ends a connection, and when it asks whether the other side is still there."""
+
+    max_connection_idle: PositiveDuration | None = None
+    max_connection_age: PositiveDuration | None = None
+    max_connection_age_grace: PositiveDuration | None = None
+    time: PositiveDuration | None = None
+    timeout: PositiveDuration | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpSettings:
-    """OTLP over HTTP.
+class EnforcementPolicy(Section):
+    """How often clients may ask whether we are still there."""
 
-    `read_header_timeout_s` is also how long a new connection may stay silent, `idle_timeout_s` how long one may after
-    an answer. `read_timeout_s` is for a body; a long one gets more, as long as its bytes keep coming.
-    """
-
-    endpoint: str
-    max_request_body_size: int
-    paths: Mapping[str, Signal] = field(default_factory=lambda: dict(_PATHS))
-    tls: ServerTls | None = None
-    guard: TokenGuard | None = None
-    cors: Cors | None = None
-    read_header_timeout_s: float = 60.0
-    read_timeout_s: float = 60.0
-    idle_timeout_s: float = 60.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keepalive:
-    """HTTP/2 connections of the gRPC server, in milliseconds; `None` leaves gRPC's own default."""
-
-    max_connection_idle_ms: int | None = None
-    max_connection_age_ms: int | None = None
-    max_connection_age_grace_ms: int | None = None
-    time_ms: int | None = None
-    timeout_ms: int | None = None
-    min_time_ms: int | None = None
+    min_time: PositiveDuration | None = None
     permit_without_stream: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrpcSettings:
+class Keepalive(Section):
+    """HTTP/2 keepalive of the gRPC server, as in the Collector; `null` leaves gRPC's own default."""
+
+    server_parameters: ServerParameters = ServerParameters()
+    enforcement_policy: EnforcementPolicy = EnforcementPolicy()
+
+    def options(self) -> Iterator[tuple[str, int]]:
+        """Yield the options of a gRPC server."""
+        server, policy = self.server_parameters, self.enforcement_policy
+        durations = {
+            "grpc.max_connection_idle_ms": server.max_connection_idle,
+            "grpc.max_connection_age_ms": server.max_connection_age,
+            "grpc.max_connection_age_grace_ms": server.max_connection_age_grace,
+            "grpc.keepalive_time_ms": server.time,
+            "grpc.keepalive_timeout_ms": server.timeout,
+            "grpc.http2.min_ping_interval_without_data_ms": policy.min_time,
+        }
+        for name, duration in durations.items():
+            if duration is not None:
+                yield name, max(1, duration // _MILLISECOND)
+        if policy.permit_without_stream:
+            yield "grpc.keepalive_permit_without_calls", 1
+
+
+class GrpcSettings(ListenerSettings):
     """OTLP over gRPC. `max_concurrent_streams` is for one connection."""
 
-    endpoint: str
-    max_recv_msg_size: int
-    tls: ServerTls | None = None
-    guard: TokenGuard | None = None
+    endpoint: Address = "localhost:4317"
+    max_recv_msg_size: Annotated[Size, Field(gt=0)] = 64 * MIB
+    max_concurrent_streams: Count | None = None
     keepalive: Keepalive = Keepalive()
-    max_concurrent_streams: int | None = None
+
+    @model_validator(mode="after")
+    def _takes_the_versions_that_grpc_takes(self) -> "GrpcSettings":
+        if self.tls is not None and self.tls.min_version != "1.2":
+            raise ValueError("cannot keep gRPC from TLS 1.2: leave `min_version` out of its `tls`")
+        return self
+
+
+UrlPath = Annotated[str, Field(pattern=r"^/[!-~]*$")]
+
+
+class HttpSettings(ListenerSettings):
+    """OTLP over HTTP.
+
+    `read_header_timeout` is also how long a new connection may stay silent, `idle_timeout` how long one may after
+    an answer. `read_timeout` is for a body; a long one gets more, as long as its bytes keep coming.
+    """
+
+    endpoint: Address = "localhost:4318"
+    max_request_body_size: Annotated[Size, Field(gt=0)] = 64 * MIB
+    traces_url_path: UrlPath = "/v1/traces"
+    metrics_url_path: UrlPath = "/v1/metrics"
+    logs_url_path: UrlPath = "/v1/logs"
+    cors: Cors | None = None
+    read_header_timeout: PositiveDuration = MINUTE
+    read_timeout: PositiveDuration = MINUTE
+    idle_timeout: PositiveDuration = MINUTE
+
+    @model_validator(mode="after")
+    def _paths_differ(self) -> "HttpSettings":
+        if len(self.paths) < 3:
+            raise ValueError("has one path for two signals")
+        return self
+
+    @property
+    def paths(self) -> dict[str, Signal]:
+        """The signal of each path."""
+        return {self.traces_url_path: "traces", self.metrics_url_path: "metrics", self.logs_url_path: "logs"}

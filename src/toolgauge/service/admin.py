@@ -2,12 +2,10 @@
 
 from aiohttp import web
 
-from toolgauge.config.model import Config
+from toolgauge.config.model import Admin
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import Listeners
-from toolgauge.net.tls import ServerTls
 from toolgauge.service.health import Health
-from toolgauge.service.receivers import guard, server_tls
 
 _STOP_TIMEOUT_S = 1.0
 # Probes come more often; whoever says nothing for longer does not keep a descriptor.
@@ -15,21 +13,18 @@ _IDLE_TIMEOUT_S = 120.0
 
 
 class AdminEndpoint:
-    """Serves `GET /` and `GET /status[?verbose]`; `guard` turns away those without a token, whatever they ask."""
+    """Serves `GET /` and `GET /status[?verbose]`; with `auth`, only to requests with a token."""
 
     def __init__(
         self,
         health: Health,
-        endpoint: str,
+        settings: Admin,
         *,
-        tls: ServerTls | None = None,
-        guard: TokenGuard | None = None,
         idle_timeout_s: float = _IDLE_TIMEOUT_S,
     ) -> None:
         self._health = health
-        self._endpoint = endpoint
-        self._tls = tls
-        self._guard = guard
+        self._settings = settings
+        self._guard = TokenGuard.of(settings.auth)
         self._idle_timeout_s = idle_timeout_s
         self._listeners: Listeners | None = None
         self._server: web.Server | None = None
@@ -42,7 +37,7 @@ class AdminEndpoint:
     async def start(self) -> None:
         """Listen. Raises `StartError` when the address cannot be had."""
         server = web.Server(self._answer, access_log=None, keepalive_timeout=self._idle_timeout_s)
-        listeners = Listeners(server, self._endpoint, self._tls)
+        listeners = Listeners(server, self._settings.endpoint, self._settings.tls)
         await listeners.start()
         self._server, self._listeners = server, listeners
 
@@ -71,11 +66,3 @@ class AdminEndpoint:
 
 def _is_set(value: str | None) -> bool:
     return value is not None and value.lower() not in ("false", "0", "no")
-
-
-def make_admin(config: Config, health: Health) -> AdminEndpoint | None:
-    """Make the admin endpoint, if there is to be one; raise `StartError` when a file that it needs cannot be used."""
-    section = config.admin
-    if section is None:
-        return None
-    return AdminEndpoint(health, section.endpoint, tls=server_tls(section.tls), guard=guard(section.auth))

@@ -26,11 +26,10 @@ from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.ports import Evaluator
+from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import client_context, server_context
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
-from toolgauge.service.exporters import destination_settings
 from toolgauge.service.judges import require_judge
-from toolgauge.service.receivers import guard, server_tls
 
 # The reference-free evaluators that score everybody's traffic until `defaults.enabled` is false.
 _DEFAULT_EVALUATORS = ("tool_success", "known_tool")
@@ -188,14 +187,13 @@ def unusable_files(config: Config) -> Iterator[StartError]:
 
 def _uses(config: Config) -> Iterator[tuple[tuple[PathStep, ...], Callable[[], object]]]:
     for path, section in listener_sections(config):
-        tls = server_tls(section.tls)
-        if tls is not None:
-            yield (*path, "tls"), partial(server_context, tls)
+        if section.tls is not None:
+            yield (*path, "tls"), partial(server_context, section.tls)
         if section.auth is not None and section.auth.filename is not None:
-            yield (*path, "auth"), partial(guard, section.auth)
+            yield (*path, "auth"), partial(TokenGuard, section.auth)
     several = len(config.exporters.otlp) > 1
     for number, exporter in enumerate(config.exporters.otlp):
-        tls = destination_settings(exporter).tls
+        tls = exporter.client_tls
         if tls is not None:
             path = ("exporters", "otlp", number, "tls") if several else ("exporters", "otlp", "tls")
             yield path, partial(client_context, tls)

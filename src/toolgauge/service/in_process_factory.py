@@ -16,10 +16,10 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 
-from toolgauge.config.destinations import OtlpExporter
 from toolgauge.config.model import Config
 from toolgauge.export.emitter import Emitter, resource_from_environment
 from toolgauge.export.sdk import SdkMetrics, emit_events, scorecard_spans
+from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.score.criterion import Criterion
@@ -52,7 +52,7 @@ class _Loop(asyncio.SelectorEventLoop):
 class Push:
     """The destinations; belongs to one thread."""
 
-    def __init__(self, exporters: Sequence[OtlpExporter], metrics: SelfMetrics) -> None:
+    def __init__(self, exporters: Sequence[DestinationSettings], metrics: SelfMetrics) -> None:
         self.is_grpc = any(exporter.protocol == "grpc" for exporter in exporters)
         self._destination = fan_out(exporters, metrics, hop_id=uuid.uuid4().hex, user_agent=f"toolgauge/{VERSION}")
         self._loop: _Loop | None = None
@@ -103,7 +103,7 @@ class Ways:
     export: Callable[[Sequence[ReadableSpan]], bool] | None
     logger: Callable[[], Logger | None]
     pushes_metrics: Callable[[], bool]
-    destinations: tuple[OtlpExporter, ...]
+    destinations: tuple[DestinationSettings, ...]
     on_scorecard: Callable[[Scorecard], None] | None
 
 

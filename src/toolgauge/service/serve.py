@@ -1,16 +1,17 @@
 """Config -> one service, ready to start."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from toolgauge.config.model import Config
 from toolgauge.export.emitter import Emitter, resource_from_environment
+from toolgauge.export.prometheus import MetricsEndpoint
 from toolgauge.judge.judges import Judges
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.admin import make_admin
+from toolgauge.service.admin import AdminEndpoint
 from toolgauge.service.evaluation_limit import EvaluationLimit
 from toolgauge.service.exporters import Exporters, make_outbox
 from toolgauge.service.faults import Faults
@@ -20,7 +21,7 @@ from toolgauge.service.judges import JudgePool, asks_judge, make_judges, open_cl
 from toolgauge.service.memory import MemoryGuard
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, redactor
 from toolgauge.service.process import SteadyClock, measure_process
-from toolgauge.service.receivers import make_additional_receivers, make_metrics_endpoint, make_receivers
+from toolgauge.service.receivers import make_additional_receivers, make_receivers
 from toolgauge.service.service import Service
 from toolgauge.service.worker import Worker
 
@@ -79,13 +80,13 @@ def make_service(
         receivers=make_receivers(config, intake, metrics=metrics, hop_id=hop_id, has_memory=memory.admits),
         additional_receivers=make_additional_receivers(config, intake),
         health=health,
-        admin=make_admin(config, health),
+        admin=None if config.admin is None else AdminEndpoint(health, config.admin),
         judges=judges,
         outbox=outbox,
         emitter=emitter,
         metrics=metrics,
         memory=memory,
-        endpoint=make_metrics_endpoint(config, registry, emitter.resource, start_ns=start_ns),
+        endpoint=_metrics_endpoint(config, registry, emitter.resource, start_ns),
         push_interval_s=config.metrics.interval / 1e9,
         clock=clock,
         hop_id=hop_id,
@@ -96,3 +97,10 @@ def _judges(config: Config, criteria: Sequence[Criterion], metrics: SelfMetrics)
     if config.judge is None or not asks_judge(criteria):
         return None
     return make_judges(config.judge, open_client(config.judge), metrics.judge, redactor(config).content)
+
+
+def _metrics_endpoint(
+    config: Config, registry: MetricRegistry, resource: Mapping[str, str], start_ns: int
+) -> MetricsEndpoint | None:
+    settings = config.exporters.prometheus
+    return None if settings is None else MetricsEndpoint(settings, registry, resource, start_ns=start_ns)

@@ -1,0 +1,96 @@
+"""What people write about connections: where to listen, TLS on either side, and who may send."""
+
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field, model_validator
+
+from toolgauge.settings import (
+    SECOND,
+    Address,
+    FileName,
+    PositiveDuration,
+    Secret,
+    Secrets,
+    Section,
+    file_path,
+    split_address,
+)
+
+MinVersion: TypeAlias = Literal["1.2", "1.3"]
+_LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+
+
+class ServerTls(Section):
+    """A server's certificate and key; with `client_ca_file` clients need a certificate of that authority."""
+
+    cert_file: FileName
+    key_file: FileName
+    client_ca_file: FileName | None = None
+    min_version: MinVersion = "1.2"
+    reload_interval: PositiveDuration = 10 * SECOND
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files it is made of."""
+        return _paths(self.cert_file, self.key_file, self.client_ca_file)
+
+
+class ClientTls(Section):
+    """TLS to a destination, with the Collector's names. `insecure: true` is plain text."""
+
+    insecure: bool = False
+    insecure_skip_verify: bool = False
+    ca_file: FileName | None = None
+    cert_file: FileName | None = None
+    key_file: FileName | None = None
+    server_name_override: Annotated[str, Field(min_length=1)] | None = None
+    min_version: MinVersion = "1.2"
+    reload_interval: PositiveDuration = 10 * SECOND
+
+    @model_validator(mode="after")
+    def _key_belongs_to_certificate(self) -> "ClientTls":
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ValueError("needs `cert_file` and `key_file` together")
+        return self
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files it is made of."""
+        return _paths(self.ca_file, self.cert_file, self.key_file)
+
+
+def _paths(*names: str | None) -> tuple[Path, ...]:
+    return tuple(file_path(name) for name in names if name is not None)
+
+
+class Auth(Section):
+    """Who gets in: requests with `<header>: <scheme> <token>`."""
+
+    token: Secret | None = Field(default=None, repr=False)
+    tokens: Secrets = Field(default=(), repr=False)
+    filename: FileName | None = None
+    header: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$")] = "Authorization"
+    scheme: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]*$")] = "Bearer"
+
+    @model_validator(mode="after")
+    def _has_a_token(self) -> "Auth":
+        if self.token is None and not self.tokens and self.filename is None:
+            raise ValueError("needs a `token`, `tokens`, or a `filename` with one token a line")
+        return self
+
+
+class ListenerSettings(Section):
+    """Something that listens. Beyond loopback it needs `auth`, client certificates, or `insecure: true`."""
+
+    endpoint: Address
+    tls: ServerTls | None = None
+    auth: Auth | None = None
+    insecure: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether any client on the network could use it although the configuration does not allow that."""
+        host, _ = split_address(self.endpoint)
+        guarded = self.auth is not None or (self.tls is not None and self.tls.client_ca_file is not None)
+        return not (guarded or self.insecure or host.lower() in _LOOPBACK)

@@ -29,7 +29,6 @@ AMBIGUOUS = frozenset(
         "judged.py",
         "judges.py",
         "left_out.py",
-        "listeners.py",
         "messages.py",
         "names.py",
         "nodes.py",

@@ -33,6 +33,7 @@ _FUNCTIONS: tuple[tuple[object, str, str], ...] = (
     (pipeline, "read_request", "otlp: envelope"),
     (Decoder, "traces", "otlp: marks, views"),
     (pipeline.Pipeline, "_annotate", "pipeline: annotate held spans"),
+    (Scorer, "score", "score"),
     (Emitter, "record", "export: metrics"),
     (Egress, "_is_handed_over", "decode: write released spans"),
     (Walk, "send", "pipeline: take requests, all else"),
@@ -40,7 +41,6 @@ _FUNCTIONS: tuple[tuple[object, str, str], ...] = (
 )
 _GENERATORS: tuple[tuple[object, str, str], ...] = (
     (Assembler, "closed", "assemble: join"),
-    (Scorer, "score", "score"),
     (Emitter, "requests", "export: scorecards and events"),
 )
 

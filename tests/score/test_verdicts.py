@@ -1,13 +1,14 @@
 """What evaluators say is checked, and marked once where they say the same again."""
 
 import math
+from functools import partial
 from typing import cast
 
 import pytest
 
 from tests.score.support import tool_call, trajectory
 from toolgauge.evaluators.known_tool import KnownTool
-from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Reason, Scored
+from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Reason, Result, Scored
 from toolgauge.score.selection import Verdicts
 from toolgauge.score.verdicts import Checker, Marks
 
@@ -115,8 +116,9 @@ def test_calls_may_be_judged_in_any_order_and_each_of_them_once():
 def test_checking_ends_with_the_first_thing_that_is_wrong():
     outcome = Scored(1.0, "fine")
     checker = Checker("call", CALLS, Marks(1.0))
-    assert not checker.check(((CALLS[0], outcome), (CALLS[0], outcome), (CALLS[1], outcome)))
-    assert [call for call, _ in checker.judged] == [CALLS[0], None]
+    judged = ((CALLS[0], outcome), (CALLS[0], outcome), (CALLS[1], outcome))
+    assert not checker.check(judged, partial(Result, "c", "r", "e", "1", "call", "live"), None)
+    assert [result.call for result in checker.results] == [CALLS[0], None]
 
 
 def test_what_is_said_of_tools_is_remembered_for_some_names_that_are_names():

@@ -6,8 +6,9 @@ judges (tool, agent, ids, times) is written elsewhere.
 
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from toolgauge.model.outcomes import (
     Scored,
     outcome_word,
 )
+from toolgauge.model.trajectory import ClosedBecause
 from toolgauge.otlp.encode import MAX_IDENTIFIER, AttributeValue, attribute, elements, fit_text, tag
 
 # Names under `gen_ai.`, `error.`, `session.` and `openinference.` are defined by their conventions.
@@ -92,6 +94,11 @@ def _encoded(attributes: Iterable[_Attribute]) -> list[bytes]:
     return [attribute(key, value) for key, value in attributes]
 
 
+@cache
+def _closed_because(reason: ClosedBecause) -> bytes:
+    return SPAN_ATTRIBUTES + attribute(CLOSED_BECAUSE, reason)
+
+
 class Annotations:
     """Writes the attributes of the spans that were held for a scorecard.
 
@@ -114,9 +121,8 @@ class Annotations:
         if trajectory.scope != "trace" or not live:
             return spans
         if trajectory.root is not None:
-            closed = elements(SPAN_ATTRIBUTES, _encoded([(CLOSED_BECAUSE, trajectory.closed_because)]))
             # No criterion has this name.
-            spans[trajectory.root.span_id] = {"": closed}
+            spans[trajectory.root.span_id] = {"": _closed_because(trajectory.closed_because)}
         for result in live:
             target, criterion = result.target, result.criterion
             if target is None or target.trace_id != trajectory.trace_id:
@@ -161,31 +167,22 @@ class ResultWriter:
     def parts(self, result: Result) -> ResultParts:
         """Write what this result shares with those that are alike."""
         outcome = result.outcome
-        texts: Sequence[str]
-        match outcome:
-            case Scored(value=value, explanation=text):
-                if self._redactor.shows_values and outcome.differences:
-                    # The values that are shown are different each time.
-                    return self._parts(result)
-                of_outcome, texts = (outcome.passed, value), (text,)
-            case NotEvaluated(reason=reason, explanation=text):
-                of_outcome, texts = ("not_evaluated", reason), (text,)
-            case Errored(error_type=error_type, message=text):
-                of_outcome, texts = ("error", error_type), (error_type, text)
-        key = (
-            of_outcome,
-            text,
-            result.criterion,
-            result.revision,
-            result.evaluator,
-            result.version,
-            result.level,
-            result.enforce,
-        )
+        if isinstance(outcome, Scored):
+            if self._redactor.shows_values and outcome.differences:
+                # The values that are shown are different each time.
+                return self._parts(result)
+            word, text = outcome.passed, outcome.explanation
+            value = outcome.value
+        elif isinstance(outcome, NotEvaluated):
+            word, text, value = outcome.reason, outcome.explanation, "not_evaluated"
+        else:
+            word, text, value = outcome.error_type, outcome.message, "error"
+        criterion, revision, evaluator, version = result.criterion, result.revision, result.evaluator, result.version
+        key = (word, text, value, criterion, revision, evaluator, version, result.level, result.enforce)
         known = self._written.get(key)
         if known is None:
             parts = self._parts(result)
-            size_bytes = sum(map(len, (*texts, parts.on_span, parts.event, parts.record)))
+            size_bytes = sum(map(len, (f"{word}{text}", parts.on_span, parts.event, parts.record)))
             known = self._written.keep(key, parts, size_bytes)
         return known
 

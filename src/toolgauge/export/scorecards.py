@@ -8,11 +8,12 @@ It carries the trajectory's results and, by criterion, how many calls passed; on
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import islice
 
 from msgspec import Struct
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.export.bounded_cache import BoundedCache
@@ -35,15 +36,15 @@ from toolgauge.export.results import (
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import ToolCall
+from toolgauge.model.trajectory import ClosedBecause, ToolCall, TrajectoryScope
 from toolgauge.otlp.encode import (
     RequestWriter,
     attribute,
+    before_value,
     elements,
     field,
     fit_time,
     fixed64,
-    item,
     raw_id,
     tag,
     text_attribute,
@@ -76,12 +77,14 @@ _CALLS: dict[OutcomeWord, str] = {
 
 # Sampled; the parent's process is known to be another one (OTLP `Span.flags`, bits 8 and 9).
 _FLAGS = 0x301
+_INT64_MAX = 2**63 - 1
 _NO_ID = bytes(8)
+# Field of a scope's spans, and of its log records.
+_ITEM = tag(2)
 # Fields of Span.
 _TRACE_ID, _SPAN_ID, _PARENT, _EVENT, _LINK = tag(1), tag(2), tag(4), tag(11), tag(13)
 _START, _END = time_tag(7), time_tag(8)
 _DROPPED_EVENTS, _DROPPED_LINKS = b"\x60", b"\x70"
-_CONSTANT_PART = Span(name="toolgauge.scorecard", kind=Span.SPAN_KIND_INTERNAL, flags=_FLAGS).SerializeToString()
 # Fields of a span's events, of a span's links, and of LogRecord.
 _EVENT_TIME, _EVENT_NAME = time_tag(1), field(tag(2), EVENT_NAME.encode())
 _LINK_TRACE_ID, _LINK_SPAN_ID = tag(1), tag(2)
@@ -104,16 +107,17 @@ class ScorecardEncoder:
         """Yield requests of about 2 MiB at most, none when there is nothing to export."""
         spans, records = _Batch("traces", self._requests), _Batch("logs", self._requests)
         for scorecard in scorecards:
-            span = _ScorecardSpan(scorecard)
+            span = _ScorecardSpan(scorecard, self._texts)
             subjects = _Subjects(scorecard, self._texts)
             for result in scorecard.results:
                 parts, subject = self._results.parts(result), subjects.of(result)
-                span.add(result, parts, subject)
-                if parts.record and records.add(parts.record, subject.record):
+                if parts.on_span or parts.counted_as is not None:
+                    span.add(result, parts, subject)
+                if parts.record and records.add(parts.record + subject.record):
                     yield records.take()
             if span.is_wanted:
-                self._count_judged(span.judged)
-                if spans.add(*span.pieces(self._texts)):
+                self._count_judged(len(span.links))
+                if spans.add(span.written()):
                     yield spans.take()
         for batch in (spans, records):
             if not batch.is_empty:
@@ -126,24 +130,23 @@ class _Batch:
     def __init__(self, signal: Signal, requests: RequestWriter) -> None:
         self._signal: Signal = signal
         self._requests = requests
-        self._pieces: list[bytes] = []
+        self._items: list[bytes] = []
         self._size = 0
 
     @property
     def is_empty(self) -> bool:
-        return not self._pieces
+        return not self._items
 
-    def add(self, *pieces: bytes) -> bool:
-        """Add a span or log record; tell whether the request is full."""
-        size = sum(map(len, pieces))
-        self._pieces += (item(size), *pieces)
-        self._size += size
+    def add(self, written: bytes) -> bool:
+        """Add a span or log record; return whether the request is full."""
+        self._items.append(field(_ITEM, written))
+        self._size += len(written)
         return self._size >= _MAX_REQUEST_BYTES
 
     def take(self) -> Outgoing:
         """Make the request, and begin the next."""
-        pieces, self._pieces, self._size = self._pieces, [], 0
-        return Outgoing(signal=self._signal, body=self._requests.request(pieces), spans=0, own=True)
+        items, self._items, self._size = self._items, [], 0
+        return Outgoing(signal=self._signal, body=self._requests.request(items), spans=0, own=True)
 
 
 class _TextAttributes:
@@ -152,6 +155,14 @@ class _TextAttributes:
     def __init__(self) -> None:
         # Without it: 5 % of all CPU.
         self._written: BoundedCache[tuple[str, str], bytes] = BoundedCache()
+        # Written again and again, at half of what a message each time costs: 10 % of encoding.
+        self._time = AnyValue()
+
+    def end(self, time_ns: int) -> bytes:
+        """Write when a judged span ended."""
+        self._time.int_value = min(time_ns, _INT64_MAX)
+        written = self._time.SerializeToString()
+        return before_value(_SPAN_END, len(written)) + written
 
     def written(self, key: str, text: str) -> bytes:
         known = self._written.get((key, text))
@@ -201,9 +212,9 @@ class _Subjects:
         if target is None:
             link = b""
         else:
-            span_id = raw_id(target.span_id, 8)
-            record += field(_RECORD_SPAN_ID, span_id)
-            link = field(_LINK, link + field(_LINK_SPAN_ID, span_id))
+            span_id = field(b"", raw_id(target.span_id, 8))
+            record += _RECORD_SPAN_ID + span_id
+            link = field(_LINK, link + _LINK_SPAN_ID + span_id)
         return _Subject(target, attributes, RECORD_ATTRIBUTES.join((record, *attributes)), link)
 
     def _of_trace(self, trace_id: str) -> tuple[bytes, bytes]:
@@ -220,14 +231,14 @@ class _Subjects:
         if call.call_id is not None:
             attributes.append(text_attribute(_CALL_ID, call.call_id))
         if call.end_ns > 0:
-            attributes.append(attribute(_SPAN_END, call.end_ns))
+            attributes.append(self._texts.end(call.end_ns))
         return attributes
 
     def _of_trajectory(self) -> list[bytes]:
         trajectory = self._trajectory
         attributes = [*self._of_agent(trajectory.agents[0] if trajectory.agents else None)]
         if trajectory.end_ns > 0:
-            attributes.append(attribute(_SPAN_END, trajectory.end_ns))
+            attributes.append(self._texts.end(trajectory.end_ns))
         return attributes
 
     def _of_agent(self, agent: str | None) -> list[bytes]:
@@ -240,28 +251,30 @@ class _Subjects:
 class _ScorecardSpan:
     """Gathers what results add to the scorecard's span, and writes it."""
 
-    def __init__(self, scorecard: Scorecard) -> None:
+    def __init__(self, scorecard: Scorecard, texts: _TextAttributes) -> None:
         self._scorecard = scorecard
-        self._calls: Counter[tuple[str, OutcomeWord]] = Counter()
+        self._texts = texts
+        # By criterion, how many calls had each of the outcomes.
+        self._calls: dict[str, dict[OutcomeWord, int]] = {}
         self._events: list[bytes] = []
         self._event_bytes = 0
         self._dropped_events = 0
         # Each judged span once, in order of the results.
-        self._links: dict[SpanRef, bytes] = {}
+        self.links: dict[bytes, None] = {}
         self._of_trajectory: list[tuple[Result, bytes]] = []
 
     def add(self, result: Result, parts: ResultParts, subject: _Subject) -> None:
-        """Add a result, unless it is not to stand on the span."""
-        if parts.counted_as is not None:
-            self._calls[result.criterion, parts.counted_as] += 1
-            if parts.event:
-                self._add_event(parts.event, subject)
-        elif parts.on_span:
+        """Add a result that is to stand on the span."""
+        word = parts.counted_as
+        if word is None:
             self._of_trajectory.append((result, parts.on_span))
         else:
-            return
-        if subject.target is not None:
-            self._links[subject.target] = subject.link
+            counts = self._calls.get(result.criterion) or self._calls.setdefault(result.criterion, {})
+            counts[word] = counts.get(word, 0) + 1
+            if parts.event:
+                self._add_event(parts.event, subject)
+        if subject.link:
+            self.links[subject.link] = None
 
     def _add_event(self, attributes: bytes, subject: _Subject) -> None:
         if len(self._events) == MAX_EVENTS or self._event_bytes >= _MAX_EVENT_BYTES:
@@ -276,60 +289,56 @@ class _ScorecardSpan:
         self._event_bytes += len(event)
 
     @property
-    def judged(self) -> int:
-        """How many spans the results judge."""
-        return len(self._links)
-
-    @property
     def is_wanted(self) -> bool:
         """Return whether any result is to stand on the span."""
         return bool(self._calls or self._of_trajectory)
 
-    def pieces(self, texts: _TextAttributes) -> Iterator[bytes]:
+    def written(self) -> bytes:
         """Write the span."""
-        yield from self._head(texts)
-        yield from self._call_counts()
         # Several results of one criterion for one span would overwrite each other.
         rivals = Counter((result.target, result.criterion) for result, _ in self._of_trajectory)
-        for result, attributes in self._of_trajectory:
-            if rivals[result.target, result.criterion] == 1:
-                yield attributes
-        yield from self._events
-        yield from islice(self._links.values(), MAX_LINKS)
-        yield _dropped(_DROPPED_EVENTS, self._dropped_events)
-        yield _dropped(_DROPPED_LINKS, len(self._links) - MAX_LINKS)
+        return b"".join(
+            (
+                *self._head(),
+                *(
+                    _call_counts(criterion, *map(counts.get, OUTCOME_WORDS))
+                    for criterion, counts in self._calls.items()
+                ),
+                *(on_span for result, on_span in self._of_trajectory if rivals[result.target, result.criterion] == 1),
+                *self._events,
+                *islice(self.links, MAX_LINKS),
+                _dropped(_DROPPED_EVENTS, self._dropped_events),
+                _dropped(_DROPPED_LINKS, len(self.links) - MAX_LINKS),
+            )
+        )
 
-    def _head(self, texts: _TextAttributes) -> Iterator[bytes]:
+    def _head(self) -> Iterator[bytes]:
         trajectory = self._scorecard.trajectory
         root, time = trajectory.root, fixed64(fit_time(self._scorecard.scored_at_ns))
         yield field(_TRACE_ID, raw_id(trajectory.trace_id, 16)) + field(_SPAN_ID, scorecard_span_id(self._scorecard))
         # A conversation's root may lie in an earlier trace; a parent in another trace is no parent.
         if root is not None and root.trace_id == trajectory.trace_id:
             yield field(_PARENT, raw_id(root.span_id, 8))
-        yield _START + time + _END + time + _CONSTANT_PART
-        yield elements(SPAN_ATTRIBUTES, self._trajectory_attributes(texts))
-
-    def _trajectory_attributes(self, texts: _TextAttributes) -> Iterator[bytes]:
-        trajectory = self._scorecard.trajectory
-        yield texts.written(_SPAN_KIND, "EVALUATOR")
-        yield texts.written(_SCOPE_OF_TRAJECTORY, trajectory.scope)
-        yield texts.written(CLOSED_BECAUSE, trajectory.closed_because)
+        yield _START + time + _END + time + _constant_part(trajectory.scope, trajectory.closed_because)
         if trajectory.service is not None:
-            yield texts.written(SERVICE, trajectory.service)
+            yield SPAN_ATTRIBUTES + self._texts.written(SERVICE, trajectory.service)
         if trajectory.conversation_id is not None:
-            yield texts.written(_CONVERSATION, trajectory.conversation_id)
-            yield text_attribute(_SESSION, trajectory.conversation_id)
-
-    def _call_counts(self) -> Iterator[bytes]:
-        for criterion in dict.fromkeys(criterion for criterion, _ in self._calls):
-            for outcome in OUTCOME_WORDS:
-                yield _call_count(criterion, outcome, self._calls[criterion, outcome])
+            for key in (_CONVERSATION, _SESSION):
+                yield SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id)
 
 
-# Most runs are short, and most calls pass: without the cache encoding takes a sixth longer, 2 % of all CPU.
+@cache
+def _constant_part(scope: TrajectoryScope, closed_because: ClosedBecause) -> bytes:
+    span = Span(name="toolgauge.scorecard", kind=Span.SPAN_KIND_INTERNAL, flags=_FLAGS)
+    texts = ((_SPAN_KIND, "EVALUATOR"), (_SCOPE_OF_TRAJECTORY, scope), (CLOSED_BECAUSE, closed_because))
+    return span.SerializeToString() + elements(SPAN_ATTRIBUTES, [attribute(key, text) for key, text in texts])
+
+
+# Most runs are short, and most calls pass. Without the cache: 2 % of all CPU.
 @lru_cache(maxsize=1024)
-def _call_count(criterion: str, outcome: OutcomeWord, count: int) -> bytes:
-    return SPAN_ATTRIBUTES + attribute(on_span(criterion, _CALLS[outcome]), count)
+def _call_counts(criterion: str, *counts: int | None) -> bytes:
+    keys = (on_span(criterion, _CALLS[outcome]) for outcome in OUTCOME_WORDS)
+    return elements(SPAN_ATTRIBUTES, [attribute(key, count or 0) for key, count in zip(keys, counts, strict=True)])
 
 
 def _dropped(field_tag: bytes, count: int) -> bytes:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -16,12 +17,12 @@ from msgspec.structs import replace
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import JudgeEvaluator
-from toolgauge.model.outcomes import Enforce, NotEvaluated
+from toolgauge.model.outcomes import Enforce, NotEvaluated, Result
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
 from toolgauge.score.leaves import same
 from toolgauge.score.patterns import Globs
-from toolgauge.score.verdicts import Marks
+from toolgauge.score.verdicts import MakeResult, Marks
 
 # What a tool's name begins with when the tool only looks. Everything else may change something.
 READING_VERBS = frozenset(
@@ -206,6 +207,7 @@ class Registered(Struct, frozen=True):
     # Its evaluator gets to see each of these as it is, and nothing else.
     sees_all: bool
     marks: Marks
+    made: MakeResult
 
 
 class Seen(Struct, frozen=True):
@@ -229,6 +231,16 @@ def register(criterion: Criterion) -> Registered:
         is_for_all=when.service is None and when.agent is None and when.case is None and not when.attributes,
         sees_all=criterion.sample >= 1 and when.agent is None and isinstance(criterion.reference, NoReference),
         marks=Marks(criterion.pass_at),
+        # One call for each result, with half of what naming all its fields takes.
+        made=partial(
+            Result,
+            criterion.name,
+            criterion.revision,
+            criterion.evaluator_name,
+            evaluator.version,
+            evaluator.level,
+            criterion.enforce,
+        ),
     )
 
 

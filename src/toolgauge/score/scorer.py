@@ -9,11 +9,13 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Answers, Inquiry, Judged, JudgeEvaluator
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Reason, Result, Scored
 from toolgauge.model.ports import Evaluator
+from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import (
     Criterion,
@@ -28,7 +30,7 @@ from toolgauge.score.criterion import (
     with_writing_tools,
 )
 from toolgauge.score.seen import Conversation, ExpectedValues
-from toolgauge.score.verdicts import Checker, Marks, broken
+from toolgauge.score.verdicts import Checker, broken
 
 # Entered around the evaluation of one criterion; a `TimeoutError` that leaves it says that the evaluator was cut off.
 Deadline: TypeAlias = Callable[[Criterion], AbstractContextManager[None]]
@@ -56,7 +58,7 @@ def _ignore(criterion: Criterion, service: str | None) -> None:
 class _Registered(Inquiry, frozen=True, kw_only=True, eq=False):
     """An inquiry that knows its criterion: another one may have that name when the answers come."""
 
-    registered: Criterion
+    registered: Registered
 
 
 class Scorer:
@@ -77,7 +79,7 @@ class Scorer:
         registered = tuple(map(register, criteria))
         self._scoring = tuple(one for one in registered if one.evaluator is not None)
         self._asking = tuple(one for one in registered if one.judge is not None)
-        self._asking_by_name = {one.criterion.name: one.criterion for one in self._asking}
+        self._asking_by_name = {one.criterion.name: one for one in self._asking}
         self._kinds = kinds
         self._deadline = deadline
         self._on_switched_off = on_switched_off
@@ -111,7 +113,7 @@ class Scorer:
             return ()
         trajectory = with_writing_tools(trajectory, (), self._kinds)
         return tuple(
-            _inquiry(registered.criterion, registered.judge, trajectory, seen_by(registered, trajectory, self._kinds))
+            _inquiry(registered, registered.judge, trajectory, seen_by(registered, trajectory, self._kinds))
             for registered in self._asking
             if registered.judge is not None and applies(registered, trajectory)
         )
@@ -124,17 +126,15 @@ class Scorer:
             for result in _judged_results(self._asked(inquiry), inquiry, answers.trajectory, judged)
         )
 
-    def _asked(self, inquiry: Inquiry) -> Criterion:
+    def _asked(self, inquiry: Inquiry) -> Registered:
         return inquiry.registered if isinstance(inquiry, _Registered) else self._asking_by_name[inquiry.criterion]
 
     def _unscored(self, trajectory: Trajectory, reason: Reason, explanation: str) -> tuple[Result, ...]:
         outcome = NotEvaluated(reason=reason, explanation=explanation)
         return tuple(
-            result
+            registered.made(trajectory.root, None, outside_sample(registered.criterion, trajectory) or outcome)
             for registered in self._scoring
             if applies(registered, trajectory)
-            for criterion in (registered.criterion,)
-            for result in _made(criterion, trajectory, ((None, outside_sample(criterion, trajectory) or outcome),))
         )
 
     def _results(
@@ -145,16 +145,16 @@ class Scorer:
             return []
         seen = seen_by(registered, trajectory, self._kinds)
         if not isinstance(seen, Seen):
-            return _made(criterion, trajectory, ((None, seen),))
+            return [registered.made(trajectory.root, None, seen)]
         if self._timeouts.is_off(criterion, trajectory.service, now_ns):
-            return _made(criterion, trajectory, ((None, _SWITCHED_OFF),))
+            return [registered.made(trajectory.root, None, _SWITCHED_OFF)]
         evaluated = self._evaluated(criterion, evaluator, seen)
         if self._timeouts.count(criterion, trajectory.service, now_ns, is_timeout=evaluated.fault is _TIMEOUT):
             self._on_switched_off(criterion, trajectory.service)
-        judged = _checked(registered, evaluator, seen, evaluated)
+        results = _checked(registered, seen, evaluated, trajectory.root)
         if seen.expected is not None:
-            judged = _with_values_seen(judged, conversation, seen.expected)
-        return _made(criterion, trajectory, judged)
+            results = [_with_values_seen(result, conversation, seen.expected) for result in results]
+        return results
 
     def _evaluated(self, criterion: Criterion, evaluator: Evaluator, seen: Seen) -> "_Evaluated":
         """Call the evaluator, the one place where a deadline may strike: nothing here but a list of its own changes."""
@@ -225,75 +225,57 @@ def _raised(error: Exception) -> Judged:
     return broken(type(error).__name__, "the evaluator raised an exception")
 
 
-def _checked(registered: Registered, evaluator: Evaluator, seen: Seen, evaluated: _Evaluated) -> list[Judged]:
+def _checked(registered: Registered, seen: Seen, evaluated: _Evaluated, root: SpanRef | None) -> list[Result]:
     """Check the outcomes up to the first wrong one; what the evaluator gave before it broke stays."""
-    checker = Checker(evaluator.level, seen.trajectory.calls, registered.marks)
+    made = registered.made
+    checker = Checker(registered.criterion.evaluator.level, seen.trajectory.calls, registered.marks)
     try:
-        is_sound = checker.check(evaluated.outcomes)
+        is_sound = checker.check(evaluated.outcomes, made, root)
     except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
-        return [*checker.judged, _raised(error)]
+        return [*checker.results, made(root, *_raised(error))]
     if is_sound and evaluated.fault is not None:
-        return [*checker.judged, evaluated.fault]
-    return checker.judged or [(None, checker.silence())]
+        return [*checker.results, made(root, *evaluated.fault)]
+    return checker.results or [made(root, None, checker.silence())]
 
 
-def _inquiry(criterion: Criterion, judge: JudgeEvaluator, trajectory: Trajectory, seen: Seen | NotEvaluated) -> Inquiry:
+def _inquiry(
+    registered: Registered, judge: JudgeEvaluator, trajectory: Trajectory, seen: Seen | NotEvaluated
+) -> Inquiry:
     settled = seen if isinstance(seen, NotEvaluated) else None
     return _Registered(
-        criterion=criterion.name,
+        criterion=registered.criterion.name,
         evaluator=judge,
         trajectory=trajectory if isinstance(seen, NotEvaluated) else seen.trajectory,
         expected=None if isinstance(seen, NotEvaluated) else seen.expected,
         settled=settled,
-        registered=criterion,
+        registered=registered,
     )
 
 
 def _judged_results(
-    criterion: Criterion, inquiry: Inquiry, trajectory: Trajectory, judged: Sequence[Judged]
+    registered: Registered, inquiry: Inquiry, trajectory: Trajectory, judged: Sequence[Judged]
 ) -> list[Result]:
-    checker = Checker(criterion.evaluator.level, inquiry.trajectory.calls, Marks(criterion.pass_at))
+    checker = Checker(registered.criterion.evaluator.level, inquiry.trajectory.calls, registered.marks)
     checked: list[Judged] = []
     try:
         for call, outcome in judged or ((None, checker.silence()),):
-            said = checker.passed(call, outcome)
-            checked.append((call, said) if said is not None else broken("invalid_outcome", checker.problem))
-    except Exception as error:  # noqa: BLE001 (plug-ins say what they like, with parts of their own making)
+            passed = checker.passed(call, outcome)
+            checked.append((call, passed) if passed is not None else broken("invalid_outcome", checker.problem))
+    except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
         checked.append(broken(type(error).__name__, "the outcome could not be checked"))
-    return _made(criterion, trajectory, checked)
+    return [registered.made(trajectory.root if call is None else call.span, call, outcome) for call, outcome in checked]
 
 
-def _with_values_seen(judged: list[Judged], conversation: Conversation, expected: Expected) -> list[Judged]:
+def _with_values_seen(result: Result, conversation: Conversation, expected: Expected) -> Result:
     """Flag a reference that belongs to another conversation; a wrong join is silent otherwise."""
-    if not any(call is None and isinstance(outcome, Scored) for call, outcome in judged):
-        return judged
+    outcome = result.outcome
+    if result.call is not None or not isinstance(outcome, Scored):
+        return result
     share = conversation.share_of(expected)
     if share is None:
-        return judged
-    return [(call, outcome if call is not None else _flagged(outcome, share)) for call, outcome in judged]
-
-
-def _flagged(outcome: Outcome, share: float) -> Outcome:
-    if not isinstance(outcome, Scored):
-        return outcome
+        return result
     explanation = outcome.explanation
     if share == 0:
         explanation += "; no value of the reference occurs in the conversation: it may belong to another one"
-    # Not `replace`, as below.
-    return Scored(
-        value=outcome.value,
-        explanation=explanation,
-        parts={**outcome.parts, "reference_values_seen": share},
-        differences=outcome.differences,
-        passed=outcome.passed,
-    )
-
-
-def _made(criterion: Criterion, trajectory: Trajectory, judged: Sequence[Judged]) -> list[Result]:
-    name, revision, enforce, root = criterion.name, criterion.revision, criterion.enforce, trajectory.root
-    evaluator, version, level = criterion.evaluator_name, criterion.evaluator.version, criterion.evaluator.level
-    # By position: this is made of every result, and costs half as much.
-    return [
-        Result(name, revision, evaluator, version, level, enforce, root if call is None else call.span, call, outcome)
-        for call, outcome in judged
-    ]
+    parts = {**outcome.parts, "reference_values_seen": share}
+    return replace(result, outcome=replace(outcome, explanation=explanation, parts=parts))

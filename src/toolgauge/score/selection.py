@@ -25,7 +25,7 @@ _MAX_VERDICTS = 256
 class Verdicts(dict[str, Outcome]):
     """What is said of calls of a tool, by its name: the same few tools are called all day long.
 
-    Bounded, as names come from producers.
+    Bounded, as names come from producers. Without it: a quarter more for scoring and encoding.
     """
 
     __slots__ = ()

@@ -1,12 +1,16 @@
 """What an evaluator may say: checked before it counts, because evaluators are plug-ins."""
 
 import sys
-from collections.abc import Iterable, Mapping
-from typing import cast, get_args
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias, cast, get_args
 
 from toolgauge.model.judging import Judged
-from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Reason, Scored, Side
+from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Reason, Result, Scored, Side
+from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall
+
+# Makes a result of one criterion of what was judged: its span, and the call (`None`: the trajectory) with its outcome.
+MakeResult: TypeAlias = Callable[[SpanRef | None, ToolCall | None, Outcome], Result]
 
 # Room for rounding: a mean of thirds must be able to reach a threshold of 1.
 _ROUNDING = 1e-9
@@ -22,7 +26,7 @@ class Marks(dict[int, tuple[Outcome, Outcome]]):
     """What the outcomes of one criterion became when they were marked, by identity, beside these outcomes.
 
     Evaluators say the same of many calls and trajectories, mostly with the very same object. As long as it is in here,
-    no other object can take its place in memory.
+    no other object can take its place in memory. Without it: a fifth more for scoring and encoding.
     """
 
     __slots__ = ("_least",)
@@ -60,7 +64,7 @@ class Marks(dict[int, tuple[Outcome, Outcome]]):
 class Checker:
     """Checks the outcomes of one evaluator for one trajectory, one after the other, and says which scores pass."""
 
-    __slots__ = ("_is_judged", "_left", "_level", "_marks", "_open", "judged", "problem")
+    __slots__ = ("_is_judged", "_left", "_level", "_marks", "_open", "problem", "results")
 
     def __init__(self, level: Level, calls: tuple[ToolCall, ...], marks: Marks) -> None:
         self._level = level
@@ -71,23 +75,22 @@ class Checker:
         self._open: set[int] = set()
         self._is_judged = False
         # What came of `check`.
-        self.judged: list[Judged] = []
+        self.results: list[Result] = []
         # What is wrong with the outcome that was refused.
         self.problem = ""
 
-    def check(self, outcomes: Iterable[tuple[ToolCall | None, Outcome]]) -> bool:
-        """Collect the outcomes in `judged`, up to the first one that is wrong; return False when there is one."""
-        judged, left, marks = self.judged, self._left, self._marks
+    def check(self, outcomes: Iterable[Judged], made: MakeResult, root: SpanRef | None) -> bool:
+        """Add results up to the first outcome that is wrong, in place of which there is an error; False when there is one."""
+        results, left, known = self.results, self._left, self._marks
         for call, outcome in outcomes:
-            known = marks.get(id(outcome))
-            # As `passed` would; nearly all that is said has been said before.
-            if known is not None and left and left[-1] is call:
-                left.pop()
-                judged.append((call, known[1]))
-            elif (said := self.passed(call, outcome)) is not None:
-                judged.append((call, said))
+            marked = known.get(id(outcome))
+            # As `passed` does: nearly all calls are judged in order, with an outcome that is known.
+            if marked is not None and left and left[-1] is call:
+                results.append(made(left.pop().span, call, marked[1]))
+            elif (passed := self.passed(call, outcome)) is not None:
+                results.append(made(root if call is None else call.span, call, passed))
             else:
-                judged.append(broken("invalid_outcome", self.problem))
+                results.append(made(root, *broken("invalid_outcome", self.problem)))
                 return False
         return True
 

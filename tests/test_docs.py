@@ -16,11 +16,10 @@ from tests.command_screens import page
 from tests.walk.support import Walk
 from toolgauge import plugins
 from toolgauge.cli.main import commands
-from toolgauge.config.load import load
+from toolgauge.config.load import load, shown
 from toolgauge.config.model import Config
-from toolgauge.config.show import shown
 from toolgauge.model.ports import Evaluator
-from toolgauge.service.criteria import load_configuration, load_for_replay
+from toolgauge.service.criteria_factory import load_configuration, load_for_replay
 from toolgauge.service.process import measure_process
 from toolgauge.testing.evaluators import check_evaluator
 

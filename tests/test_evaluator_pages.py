@@ -15,7 +15,7 @@ from toolgauge import plugins
 from toolgauge.model.outcomes import Errored, NotEvaluated, Scored
 from toolgauge.offline.cases.case import Case, Line, parse
 from toolgauge.offline.cases.scoring import Cases
-from toolgauge.service.criteria import load_for_replay
+from toolgauge.service.criteria_factory import load_for_replay
 
 FOLDER = Path(__file__).parent.parent / "docs" / "evaluators"
 ORIGINALS = FOLDER / "originals.md"

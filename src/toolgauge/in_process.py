@@ -31,7 +31,7 @@ from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria import load_for_replay
+from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.in_process_factory import InProcess, Ways
 from toolgauge.service.pipeline_factory import VERSION
 

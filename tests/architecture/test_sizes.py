@@ -12,32 +12,10 @@ SHARED_NAMES = frozenset({"__init__.py", "settings.py"})
 # Names of several modules that still mean different things; an entry goes when one module is left.
 AMBIGUOUS = frozenset(
     [
-        "answers.py",
-        "content.py",
-        "criteria.py",
-        "destination.py",
-        "evaluators.py",
-        "exporters.py",
-        "receivers.py",
-        "events.py",
-        "expected.py",
-        "first_fit.py",
-        "google_adk.py",
-        "health.py",
-        "history.py",
         "json_similarity.py",
-        "judged.py",
-        "judges.py",
-        "left_out.py",
         "messages.py",
-        "names.py",
         "nodes.py",
-        "run.py",
-        "runs.py",
         "strands.py",
-        "tools.py",
-        "values.py",
-        "weight.py",
     ]
 )
 MODULES = {str(path.relative_to(SRC)): path for path in sorted(SRC.rglob("*.py"))}

@@ -31,10 +31,10 @@ from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.cases.actual import trajectory_of
 from toolgauge.offline.cases.case import Case, CaseError, Line, parse
-from toolgauge.offline.cases.expected import expected_of
+from toolgauge.offline.cases.expectations import expected_of
 from toolgauge.score.criterion import Criterion, Inline, ToolKinds
 from toolgauge.score.scorer import Scorer
-from toolgauge.service.criteria import make_evaluator
+from toolgauge.service.criteria_factory import make_evaluator
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 ORIGINALS = Path(__file__).parent / "tools" / "score_originals.py"

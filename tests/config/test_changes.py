@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from toolgauge.config.changes import changed_keys, waits_for_start
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
+from toolgauge.service.reload import changed_keys, waits_for_start
 
 
 def read(text: str, folder: Path) -> Config:

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from tests.config.files import loaded, refused, write
+from toolgauge.config.load import shown
 from toolgauge.config.model import Config
-from toolgauge.config.show import shown
 from toolgauge.model.json import Json
 
 # The documented default file.

@@ -8,7 +8,7 @@ from toolgauge.config.criteria import CriterionConfig, load_criteria_files
 from toolgauge.config.references import expected_json
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
-from toolgauge.service.criteria import load_for_replay
+from toolgauge.service.criteria_factory import load_for_replay
 
 
 def read(folder: Path, text: str) -> CriterionConfig:

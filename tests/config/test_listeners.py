@@ -1,7 +1,7 @@
 import pytest
 
 from tests.config.files import loaded, refused
-from toolgauge.config.show import shown
+from toolgauge.config.load import shown
 
 GRPC = "receivers.otlp.protocols.grpc"
 HTTP = "receivers.otlp.protocols.http"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.config.files import loaded, write
 from toolgauge.config.criteria import load_criteria
-from toolgauge.config.show import shown
+from toolgauge.config.load import shown
 
 
 def test_what_is_shown_reads_as_the_same_configuration(tmp_path: Path):

@@ -1,6 +1,6 @@
 """What is remembered of what spans and configurations say stays within bounds."""
 
-from toolgauge.export.bounded_cache import BoundedCache
+from toolgauge.export.results import BoundedCache
 
 
 def test_what_is_kept_is_found_and_nothing_else():

@@ -21,7 +21,7 @@ from tests.export.scorecards import (
     trajectory,
     trajectory_result,
 )
-from toolgauge.export import bounded_cache
+from toolgauge.export import results
 from toolgauge.export.results import EmitSettings
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, Labels, MetricRegistry
@@ -231,7 +231,7 @@ def test_a_criterion_that_was_dropped_needs_room_under_the_cap_when_it_comes_bac
 
 @pytest.mark.parametrize("length", [1, 10_000])
 def test_names_of_many_tools_take_no_more_memory_than_their_cells(length: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bounded_cache, "_MAX_ENTRIES", 10)
+    monkeypatch.setattr(results, "_MAX_ENTRIES", 10)
     counter = emitter(EmitSettings(metrics=MetricsSettings(max_services=2000)))
     tracemalloc.start()
     for first, second in product(range(32), repeat=2):

@@ -7,10 +7,10 @@ from toolgauge.model.content import Content, Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.offline.cases.actual import trajectory_of
-from toolgauge.offline.cases.expected import expected_of
+from toolgauge.offline.cases.expectations import expected_of
 from toolgauge.originals.strands_judges import Faithfulness, TrajectoryJudge, YesOrNo
 from toolgauge.score.judge_view import Entry, Said, view_of_last_run
-from toolgauge.service.criteria import make_evaluator
+from toolgauge.service.criteria_factory import make_evaluator
 
 
 def test_the_judge_is_shown_what_the_original_shows(judged_golden: Golden):

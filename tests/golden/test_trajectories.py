@@ -8,7 +8,7 @@ from tests.golden.goldens import Golden, read_goldens
 from toolgauge.model.outcomes import Errored, Outcome, Scored
 from toolgauge.model.records import SpanRef
 from toolgauge.offline.cases.actual import trajectory_of
-from toolgauge.offline.cases.expected import expected_of
+from toolgauge.offline.cases.expectations import expected_of
 from toolgauge.originals.agentevals import TrajectoryMatch
 
 MODEL = SpanRef(f"{1:032x}", f"{1:016x}")

@@ -8,14 +8,13 @@ import pytest
 from click.testing import CliRunner
 
 from toolgauge.cli.main import commands
-from toolgauge.config.load import load
+from toolgauge.config.load import load, shown
 from toolgauge.config.model import Config
-from toolgauge.config.show import shown
 from toolgauge.in_process import ToolgaugeSpanExporter
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator
-from toolgauge.service import judges
-from toolgauge.service.criteria import load_configuration
+from toolgauge.service import judge_pool
+from toolgauge.service.criteria_factory import load_configuration
 
 CRITERIA = "criteria: [{name: right, evaluator: tool_selection_accuracy}]\n"
 JUDGE = 'judge: {model: "openai:gpt-4.1-mini", api_key: sk-key}\n'
@@ -66,7 +65,7 @@ def test_without_a_judge_to_ask_the_criterion_is_an_error(tmp_path: Path):
 
 
 def test_without_the_extra_the_error_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(judges, "_EXTRA", ("not_installed_anywhere",))
+    monkeypatch.setattr(judge_pool, "_EXTRA", ("not_installed_anywhere",))
     error = refused(written(tmp_path, CRITERIA + JUDGE))
     assert "the extra `toolgauge[judge]` is not installed" in error.message
     assert error.hint == "`pip install 'toolgauge[judge]'`"
@@ -101,7 +100,7 @@ def test_the_key_is_shown_to_nobody():
 def test_nobody_is_asked_unless_a_criterion_asks():
     config = Config.model_validate({"judge": {"model": "nobody:nothing"}})
     assert config.judge is not None
-    assert not judges.asks_judge(())
+    assert not judge_pool.asks_judge(())
 
 
 def test_a_replay_asks_nobody_and_says_so(tmp_path: Path):

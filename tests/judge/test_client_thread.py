@@ -6,8 +6,7 @@ import threading
 import pytest
 
 from tests.judge.support import YES, Script, question
-from toolgauge.judge.client import Reply, Request
-from toolgauge.judge.client_thread import ClientThread
+from toolgauge.judge.client import ClientThread, Reply, Request
 from toolgauge.model.errors import JudgeCallError
 
 ASKED = Request(question=question())

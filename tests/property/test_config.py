@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgauge.config.criteria import load_criteria, load_criteria_files
-from toolgauge.config.load import load
+from toolgauge.config.load import load, shown
 from toolgauge.config.model import Config
 from toolgauge.config.references import read_references
-from toolgauge.config.show import shown
 from toolgauge.model.errors import ConfigError
 
 _WORDS = st.sampled_from(

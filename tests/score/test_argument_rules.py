@@ -26,7 +26,7 @@ from toolgauge.score.rules import (
     Similarity,
     Subset,
 )
-from toolgauge.service.criteria import load_for_replay
+from toolgauge.service.criteria_factory import load_for_replay
 
 
 def rules(written: dict[str, object]) -> ArgumentRules:

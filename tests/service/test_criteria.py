@@ -7,7 +7,7 @@ import pytest
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.model.errors import ConfigError
 from toolgauge.score.criterion import Criterion, Inline
-from toolgauge.service.criteria import load_for_replay
+from toolgauge.service.criteria_factory import load_for_replay
 
 
 def criteria(folder: Path, text: str, *overrides: str) -> tuple[Criterion, ...]:

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 import aiohttp
 import pytest
 
-from toolgauge.config.model import Admin
+from toolgauge.config.model import Admin, ErrorPolicy
 from toolgauge.model.json import JsonObject
 from toolgauge.net.settings import Auth
-from toolgauge.service.admin import AdminEndpoint
-from toolgauge.service.health import ComponentHealth, ErrorPolicy, Health
+from toolgauge.service.health import AdminEndpoint, ComponentHealth, Health
 
 SECOND = 1_000_000_000
 START_NS = 1_800_000_000 * SECOND
@@ -121,7 +120,7 @@ async def test_destination_that_is_away_is_told_and_no_reason_for_a_restart():
 def test_recoverable_errors_count_after_their_time_where_that_is_asked_for():
     world = World()
     world.parts["exporter:otlp"] = AWAY
-    health = world.health(ErrorPolicy(include_recoverable=True, recovery_duration_ns=60 * SECOND))
+    health = world.health(ErrorPolicy(include_recoverable_errors=True, recovery_duration=60 * SECOND))
     assert health.detailed(verbose=False)[0] == 200
     world.now_ns += 60 * SECOND
     assert health.detailed(verbose=False)[0] == 500
@@ -131,7 +130,7 @@ def test_permanent_errors_count_where_that_is_asked_for():
     world = World()
     world.parts["exporter:otlp"] = REFUSED
     assert world.health().detailed(verbose=False)[0] == 200
-    status, body = world.health(ErrorPolicy(include_permanent=True)).detailed(verbose=False)
+    status, body = world.health(ErrorPolicy(include_permanent_errors=True)).detailed(verbose=False)
     assert (status, body["status"], body["healthy"]) == (500, "StatusPermanentError", False)
 
 

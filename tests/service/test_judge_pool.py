@@ -8,7 +8,7 @@ from toolgauge.model.judging import Answers
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Scored
 from toolgauge.selfmetrics import JudgeMetrics
-from toolgauge.service.judges import JudgePool
+from toolgauge.service.judge_pool import JudgePool
 
 
 def outcomes(answers: list[Answers]) -> list[Outcome]:

@@ -18,7 +18,7 @@ from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.criteria import default_criteria
+from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.pipeline_factory import emit_settings, make_pipeline, redactor
 
 CORPUS = Path(__file__).parent.parent / "corpus"

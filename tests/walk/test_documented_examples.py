@@ -19,7 +19,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.walk.support import SECOND, START_NS, Walk, attributes
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.service.criteria import load_for_replay
+from toolgauge.service.criteria_factory import load_for_replay
 
 TRACE = b"documented-trace"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.walk.support import Walk, attributes
-from toolgauge.service.criteria import load_for_replay
+from toolgauge.service.criteria_factory import load_for_replay
 
 # What `pydantic-ai/multi_turn` and `google-adk/multi_turn_legacy` did in their second of two user turns.
 GET_USER = "{name: get_user, args: {user_id: 7}}"

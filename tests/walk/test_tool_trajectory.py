@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.walk.support import Walk, attributes
-from toolgauge.service.criteria import load_for_replay
+from toolgauge.service.criteria_factory import load_for_replay
 
 
 def said(folder: Path, criterion: str, framework: str, scenario: str) -> dict[str, object]:

@@ -11,7 +11,7 @@ from tests.walk.support import SECOND, START_NS, Walk, attributes, key_value
 from toolgauge.model.outcomes import Scored
 from toolgauge.offline.cases.case import Case, Line, parse
 from toolgauge.offline.cases.scoring import Cases
-from toolgauge.service.criteria import load_for_replay
+from toolgauge.service.criteria_factory import load_for_replay
 
 TRACE = bytes(range(1, 17))
 # The restaurant of UiPath's documents: arguments as Python literals, outputs in an envelope.

@@ -20,7 +20,7 @@ from toolgauge.model.outcomes import Level
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria import load_for_replay
+from toolgauge.service.criteria_factory import load_for_replay
 
 FRAMEWORKS = ("pydantic-ai", "openinference-langgraph", "openinference-crewai", "otel-util-genai", "vercel-ai")
 

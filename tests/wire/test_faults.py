@@ -12,7 +12,7 @@ from toolgauge.config.load import load
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.pipeline.pipeline import ScorecardSink
-from toolgauge.service.criteria import default_criteria
+from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 

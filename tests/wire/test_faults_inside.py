@@ -32,7 +32,7 @@ from toolgauge.model.outcomes import Level
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria import default_criteria
+from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 

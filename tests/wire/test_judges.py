@@ -19,7 +19,7 @@ from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, S
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria import default_criteria, load_configuration
+from toolgauge.service.criteria_factory import default_criteria, load_configuration
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from toolgauge.cli.main import EXIT_CODES
-from toolgauge.config.show import as_yaml
+from toolgauge.config.load import as_yaml
 from toolgauge.model.errors import RecordingError
 from toolgauge.offline.convert.conversion import convert
 from toolgauge.offline.convert.draft import read_documents

@@ -8,7 +8,7 @@ from toolgauge.cli.main import EXIT_CODES
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.model import Config
 from toolgauge.offline.replay.descriptions import trajectory_lines, trajectory_object
-from toolgauge.offline.replay.replay import scorecards
+from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.offline.replay.stats import Stats, Tally
 from toolgauge.service.pipeline_factory import offline_pipeline
 

@@ -7,15 +7,41 @@ shell completion must not wait for gRPC. The one place where an error of ours be
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import version
 from io import TextIOWrapper
+from typing import TypeVar
 
 import click
 
 from toolgauge.model.errors import ConfigError, ToolgaugeError
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+
+def configuration_options(function: _F) -> _F:
+    """Add `--config` and `--set`, which arrive as `config_paths` and `overrides`."""
+    config = click.option(
+        "--config",
+        "config_paths",
+        multiple=True,
+        metavar="FILE",
+        type=click.Path(),
+        help="A YAML configuration file. Given several times, the files are merged from left to right: mappings key "
+        "by key, everything else is replaced. Without one, the defaults hold; `toolgauge print-config` prints them.",
+    )
+    override = click.option(
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Set one key over what the files say, as in `--set hold.timeout=10s`. The value is read as YAML. May be "
+        "given several times.",
+    )
+    return config(override(function))
+
 
 EXIT_CODES = "Exit codes: 0 fine; 1 problems found, or a failure at run time; 2 misuse or bad configuration."
 

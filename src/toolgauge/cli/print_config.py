@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from toolgauge.cli.main import EXIT_CODES
-from toolgauge.cli.options import configuration_options
+from toolgauge.cli.main import EXIT_CODES, configuration_options
 
 
 @click.command("print-config", epilog=EXIT_CODES)
@@ -19,8 +18,7 @@ def command(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
     Headers and other secrets are shown as `<redacted>`. Criteria are printed as they were written; those in files
     are named, not printed.
     """
-    from toolgauge.config.load import load
-    from toolgauge.config.show import shown
+    from toolgauge.config.load import load, shown
 
     config = load([Path(path) for path in config_paths], overrides, os.environ)
     click.echo(shown(config), nl=False)

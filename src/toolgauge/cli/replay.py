@@ -6,12 +6,12 @@ from collections import Counter
 
 import click
 
-from toolgauge.cli.options import configuration_options
+from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import reading_progress
 from toolgauge.model.outcomes import outcome_word
 from toolgauge.offline.replay.descriptions import result_line, result_objects, trajectory_head
-from toolgauge.offline.replay.replay import scorecards
-from toolgauge.service.criteria import load_for_replay
+from toolgauge.offline.replay.recordings import scorecards
+from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import click
 
 from toolgauge.cli.logs import LogThread, log_to_stderr
-from toolgauge.cli.options import configuration_options
+from toolgauge.cli.main import configuration_options
 from toolgauge.config.model import Config
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria import load_configuration, unusable_files
+from toolgauge.service.criteria_factory import load_configuration, unusable_files
 from toolgauge.service.memory import keep_freed_memory
 from toolgauge.service.pipeline_factory import VERSION
 from toolgauge.service.process import raise_descriptor_limit

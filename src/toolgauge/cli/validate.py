@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from toolgauge.cli.main import EXIT_CODES
-from toolgauge.cli.options import configuration_options
+from toolgauge.cli.main import EXIT_CODES, configuration_options
 
 
 @click.command("validate", epilog=EXIT_CODES)
@@ -23,7 +22,7 @@ def command(config_paths: Sequence[str], overrides: Sequence[str], *, strict: bo
     keys and values that are wrong, and once there are none, evaluators and references that are. Certificates, keys and
     tokens may be on another machine: where they cannot be used, that is a warning.
     """
-    from toolgauge.service.criteria import load_configuration, unusable_files
+    from toolgauge.service.criteria_factory import load_configuration, unusable_files
 
     config, criteria = load_configuration(config_paths, overrides)
     unusable = tuple(unusable_files(config))

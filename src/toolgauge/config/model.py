@@ -5,15 +5,20 @@ defaults, as in the Collector; under `exporters`, null means none. Keys whose fu
 listed in `checks.py`, so that setting one is an error rather than a wish.
 """
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Annotated, Any, Literal
 
 from pydantic import (
+    BaseModel,
     BeforeValidator,
     Field,
     InstanceOf,
     PlainSerializer,
+    create_model,
 )
 
+from toolgauge import plugins
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.config.nodes import Node, Place, nearest, plain, written
 from toolgauge.export.settings import (
@@ -83,8 +88,8 @@ class Web(Section):
     endpoint: Address = "localhost:8317"
 
 
-class ComponentHealthSection(Section):
-    """Which errors of parts make the process unwell, with the Collector's names; none unless asked for."""
+class ErrorPolicy(Section):
+    """Which errors of parts count as unwell, with the Collector's names; a recoverable one after a while only."""
 
     include_permanent_errors: bool = False
     include_recoverable_errors: bool = False
@@ -95,7 +100,7 @@ class Admin(ListenerSettings):
     """Health."""
 
     endpoint: Address = "localhost:13133"
-    component_health: ComponentHealthSection = ComponentHealthSection()
+    component_health: ErrorPolicy = ErrorPolicy()
 
 
 class State(Section):
@@ -161,3 +166,45 @@ class Config(Section):
     state: State = State()
     memory: Memory = Memory()
     log: Log = Log()
+
+
+def config_model(root: Node) -> type[Config]:
+    """Make the model of a configuration that has these keys; raise `ConfigError` when a plug-in cannot be loaded."""
+    return _model(
+        _written(root.child("receivers"), plugins.RECEIVERS), _written(root.child("exporters"), plugins.EXPORTERS)
+    )
+
+
+def extensions(section: Receivers | Exporters) -> Iterator[tuple[str, BaseModel]]:
+    """Yield the names and settings of plug-ins that are in use."""
+    built_in = Receivers.model_fields if isinstance(section, Receivers) else Exporters.model_fields
+    for name in type(section).model_fields:
+        settings: object = getattr(section, name)
+        if name not in built_in and isinstance(settings, BaseModel):
+            yield name, settings
+
+
+def _written(section: Node | None, group: str) -> tuple[str, ...]:
+    if section is None or not isinstance(section.value, dict):
+        return ()
+    return tuple(name for name in plugins.additional(group) if name in section.value)
+
+
+# Two configurations with the same plug-ins have one model, or every value of theirs would seem to differ.
+@lru_cache(maxsize=16)
+def _model(receivers: tuple[str, ...], exporters: tuple[str, ...]) -> type[Config]:
+    if not receivers and not exporters:
+        return Config
+    of_receivers = _extended(Receivers, {name: plugins.receiver(name) for name in receivers})
+    of_exporters = _extended(Exporters, {name: plugins.exporter(name) for name in exporters})
+    return create_model(
+        "Config",
+        __base__=Config,
+        receivers=(of_receivers, of_receivers()),
+        exporters=(of_exporters, of_exporters()),
+    )
+
+
+def _extended(section: type[Section], loaded: dict[str, type[Any]]) -> type[Section]:
+    fields: dict[str, Any] = {name: (plug_in.Settings | None, None) for name, plug_in in loaded.items()}
+    return create_model(section.__name__, __base__=section, __doc__=section.__doc__, **fields)

@@ -33,7 +33,7 @@ from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.settings import GrpcSettings
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.criteria import load_for_replay
+from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 

@@ -4,43 +4,56 @@ A request is refused, and comes back from its sender, only while none of the des
 for it: were one full queue enough, a dead destination would stop them all. What a full one misses meanwhile is dropped
 there and counted. Without any destination senders' spans end here as consumed, and what toolgauge itself exports is dropped:
 scores are then read from the metrics endpoint alone.
+
+Destinations may be replaced: those that stay go on undisturbed. What waits for one that is removed is sent in the
+background, for a limited time; what is left then is counted as dropped, and logged.
 """
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 
 from toolgauge.export.destination import Destination
 from toolgauge.export.settings import SIGNALS
 from toolgauge.model.delivery import Outgoing, Signal
+from toolgauge.model.metrics import Labels
 from toolgauge.selfmetrics import SelfMetrics
+
+_LOG = logging.getLogger("toolgauge.export")
+# How long a removed destination may take for what waits for it.
+_HANDOVER_S = 30.0
 
 
 class FanOut:
-    """Puts each request into the queue of every destination that takes its signal. Implements `Outbox`."""
+    """Puts each request into the queue of every destination that takes its signal.
 
-    def __init__(self, destinations: Sequence[Destination], metrics: SelfMetrics) -> None:
+    Implements `model.delivery.Outbox`; belongs to one event loop.
+    """
+
+    def __init__(
+        self, destinations: Sequence[Destination], metrics: SelfMetrics, *, handover_s: float = _HANDOVER_S
+    ) -> None:
         self.destinations = tuple(destinations)
-        self._takers: dict[Signal, tuple[Destination, ...]] = {
-            signal: tuple(destination for destination in destinations if destination.forwards(signal))
-            for signal in SIGNALS
-        }
+        self._takers = _takers(destinations)
+        self._removed: dict[Destination, asyncio.Task[None]] = {}
         self._metrics = metrics
-        metrics.spans_queued.observe = lambda: (
-            {(each.name,): each.spans_queued for each in self.destinations} or {("",): 0}
-        )
-        metrics.queue_bytes.observe = lambda: {(each.name,): each.bytes_queued for each in self.destinations}
+        self._handover_s = handover_s
+        # One figure a name: a destination may replace another one of its name.
+        metrics.spans_queued.observe = lambda: self._by_name(lambda each: each.spans_queued) or {("",): 0}
+        metrics.queue_bytes.observe = lambda: self._by_name(lambda each: each.bytes_queued)
+        metrics.in_flight.observe = lambda: self._by_name(lambda each: each.requests_in_flight)
         metrics.queue_capacity.observe = lambda: {(each.name,): each.queue_capacity_bytes for each in self.destinations}
-        metrics.in_flight.observe = lambda: {(each.name,): each.requests_in_flight for each in self.destinations}
 
     @property
     def bytes_queued(self) -> int:
-        """Bytes of requests that wait for any destination, senders' and our own."""
-        return sum(destination.bytes_queued for destination in self.destinations)
+        """Bytes of requests that wait for any destination, senders' and our own, removed destinations included."""
+        return sum(destination.bytes_queued for destination in self._all())
 
     @property
     def spans_queued(self) -> int:
         """Senders' spans that wait for any destination; one that waits for two counts twice."""
-        return sum(destination.spans_queued for destination in self.destinations)
+        return sum(destination.spans_queued for destination in self._all())
 
     def forwards(self, signal: Signal) -> bool:
         """Return whether any destination takes the signal."""
@@ -64,13 +77,22 @@ class FanOut:
         return True
 
     async def start(self) -> None:
-        """Start all; raise `StartError` when one cannot start, and leave none running then."""
-        try:
-            for destination in self.destinations:
-                await destination.start()
-        except BaseException:
-            await self.close()
-            raise
+        """Start all destinations; raise `StartError` when one cannot start, and leave none running then."""
+        await _start(self.destinations)
+
+    async def replace(self, destinations: Sequence[Destination]) -> None:
+        """Send to these destinations from here on.
+
+        Raises `StartError` when a destination cannot start; everything stays as it was then.
+        """
+        before = self.destinations
+        await _start([destination for destination in destinations if destination not in before])
+        # Not while the worker puts something into those that are removed.
+        with self._metrics.lock:
+            self.destinations, self._takers = tuple(destinations), _takers(destinations)
+        for destination in before:
+            if destination not in destinations:
+                self._removed[destination] = asyncio.create_task(self._retire(destination))
 
     def hurry(self) -> None:
         """Leave out the usual waits between attempts from here on."""
@@ -79,8 +101,55 @@ class FanOut:
 
     async def drain(self, timeout_s: float) -> int:
         """Send what is queued within the time; return how many spans and requests were lost, over all destinations."""
-        return sum(await asyncio.gather(*(destination.drain(timeout_s) for destination in self.destinations)))
+        draining = tuple(self._all())
+        for task in self._removed.values():
+            task.cancel()
+        return sum(await asyncio.gather(*(destination.drain(timeout_s) for destination in draining)))
 
     async def close(self) -> None:
         """Stop all at once. May be called twice and without a start."""
-        await asyncio.gather(*(destination.close() for destination in self.destinations))
+        tasks = tuple(self._removed.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(destination.close() for destination in self._all()))
+        self._removed.clear()
+
+    async def _retire(self, destination: Destination) -> None:
+        lost = await destination.retire(self._handover_s)
+        if lost:
+            _LOG.error(
+                "destination %s was removed from the configuration; %d spans or requests could not be delivered to it "
+                "and were dropped",
+                destination.name,
+                lost,
+                extra={"destination": destination.name, "lost": lost},
+            )
+        await destination.close()
+        del self._removed[destination]
+
+    def _all(self) -> Iterator[Destination]:
+        yield from self.destinations
+        yield from self._removed
+
+    def _by_name(self, read: Callable[[Destination], int]) -> dict[Labels, float]:
+        totals: defaultdict[Labels, float] = defaultdict(float)
+        for destination in self._all():
+            totals[(destination.name,)] += read(destination)
+        return totals
+
+
+def _takers(destinations: Sequence[Destination]) -> dict[Signal, tuple[Destination, ...]]:
+    return {
+        signal: tuple(destination for destination in destinations if destination.forwards(signal)) for signal in SIGNALS
+    }
+
+
+async def _start(destinations: Sequence[Destination]) -> None:
+    try:
+        for destination in destinations:
+            await destination.start()
+    except BaseException:
+        for destination in destinations:
+            await destination.close()
+        raise

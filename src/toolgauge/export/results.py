@@ -3,18 +3,16 @@
 Criteria, outcomes and explanations repeat, so attributes are written once for all results that are alike. What a result
 judges (tool, agent, ids, times) is written elsewhere.
 """
-
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
-from toolgauge.export.bounded_cache import BoundedCache
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.settings import AnnotateMode, EventsMode, MetricsSettings
 from toolgauge.model.outcomes import (
@@ -29,6 +27,36 @@ from toolgauge.model.outcomes import (
 )
 from toolgauge.model.trajectory import ClosedBecause
 from toolgauge.otlp.encode import MAX_IDENTIFIER, AttributeValue, attribute, elements, fit_text, tag
+
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
+
+_MAX_ENTRIES = 4096
+_MAX_BYTES = 4 * 1024 * 1024
+# What is larger seldom repeats.
+_MAX_ENTRY_BYTES = 8 * 1024
+
+
+class BoundedCache(dict[_Key, _Value]):
+    """Look up as in any dict; `keep` adds. When it is full it begins anew."""
+
+    __slots__ = ("_size_bytes",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._size_bytes = 0
+
+    def keep(self, key: _Key, value: _Value, size_bytes: int) -> _Value:
+        """Add this, which takes about so many bytes together with its key, unless that is too much; return it."""
+        if size_bytes > _MAX_ENTRY_BYTES:
+            return value
+        if len(self) >= _MAX_ENTRIES or self._size_bytes + size_bytes > _MAX_BYTES:
+            self.clear()
+            self._size_bytes = 0
+        self._size_bytes += size_bytes
+        self[key] = value
+        return value
+
 
 # Names under `gen_ai.`, `error.`, `session.` and `openinference.` are defined by their conventions.
 EVENT_NAME = "gen_ai.evaluation.result"

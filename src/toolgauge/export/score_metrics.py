@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.export.bounded_cache import BoundedCache
 from toolgauge.export.metric_data import MAX_LABEL, fit_label
 from toolgauge.export.results import (
     AGENT,
@@ -21,6 +20,7 @@ from toolgauge.export.results import (
     REVISION,
     SERVICE,
     TOOL,
+    BoundedCache,
     sound,
 )
 from toolgauge.export.settings import MetricsSettings

@@ -16,7 +16,6 @@ from msgspec import Struct
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from toolgauge.export.bounded_cache import BoundedCache
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import (
     AGENT,
@@ -28,6 +27,7 @@ from toolgauge.export.results import (
     SERVICE,
     SPAN_ATTRIBUTES,
     TOOL,
+    BoundedCache,
     EmitSettings,
     ResultParts,
     ResultWriter,

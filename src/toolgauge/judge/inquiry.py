@@ -4,9 +4,7 @@ The stage that asks a live judge and the one that reads its answers from a scrip
 plug-ins and trusted with nothing: what they raise becomes `Errored`, and one that never ends is cut off. What comes from
 a judge is as little to be trusted as what comes in a span: it may be of any type, size and depth.
 """
-
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# The validator's stubs leave out what its generators yield.
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 

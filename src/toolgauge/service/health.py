@@ -1,7 +1,7 @@
-"""Whether toolgauge is well, in the words of the Collector's health check extensions.
+"""Health over HTTP, for orchestrators and people, in the words of the Collector's health check extensions.
 
-Ready means: the ports are bound and nobody has asked us to stop. A destination that is away is told and is no reason to
-be restarted, which would only lose what waits for it.
+Ready means: the ports are bound and the process is not stopping. A destination that is away is shown and is no reason for
+a restart, which would only lose what waits for it.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,10 +9,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
-from toolgauge.config.model import Config
+from aiohttp import web
+
+from toolgauge.config.model import Admin, Config, ErrorPolicy
 from toolgauge.export.destination import Destination
+from toolgauge.export.fan_out import FanOut
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.service.exporters import Exporters
+from toolgauge.net.auth import TokenGuard
+from toolgauge.net.listen import Listeners
 from toolgauge.service.memory import MemoryGuard
 from toolgauge.service.worker import Worker
 
@@ -44,15 +48,6 @@ class ComponentHealth:
     status: Status
     since_ns: int
     error: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorPolicy:
-    """Which errors of parts count as unwell: none unless asked for. A recoverable one counts after a while only."""
-
-    include_permanent: bool = False
-    include_recoverable: bool = False
-    recovery_duration_ns: int = 60_000_000_000
 
 
 # The parts of a pipeline by name (`receiver:otlp`, `exporter:otlp`), looked at when somebody asks.
@@ -118,10 +113,10 @@ class Health:
             case "StatusOK" | "StatusStarting":
                 return True
             case "StatusRecoverableError":
-                lasted = now_ns - found.since_ns >= self.policy.recovery_duration_ns
-                return not (self.policy.include_recoverable and lasted)
+                lasted = now_ns - found.since_ns >= self.policy.recovery_duration
+                return not (self.policy.include_recoverable_errors and lasted)
             case "StatusPermanentError":
-                return not self.policy.include_permanent
+                return not self.policy.include_permanent_errors
             case _:
                 return False
 
@@ -145,7 +140,7 @@ def _written(when_ns: int) -> str:
 
 
 def make_health(
-    config: Config, outbox: Exporters, memory: MemoryGuard, worker: Worker, *, clock: Callable[[], int]
+    config: Config, outbox: FanOut, memory: MemoryGuard, worker: Worker, *, clock: Callable[[], int]
 ) -> Health:
     """Make what knows the phase and asks the destinations; receivers are well as long as the process takes requests.
 
@@ -163,7 +158,9 @@ def make_health(
             parts[f"exporter:{destination.name}"] = _of(destination, started_ns, clock())
         return parts
 
-    return Health(clock=clock, components=components, policy=_policy(config))
+    return Health(
+        clock=clock, components=components, policy=config.admin.component_health if config.admin else ErrorPolicy()
+    )
 
 
 def _of_memory(memory: MemoryGuard, started_ns: int) -> ComponentHealth:
@@ -197,12 +194,62 @@ def _of(destination: Destination, started_ns: int, now_ns: int) -> ComponentHeal
     return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=outage.reason)
 
 
-def _policy(config: Config) -> ErrorPolicy:
-    if config.admin is None:
-        return ErrorPolicy()
-    section = config.admin.component_health
-    return ErrorPolicy(
-        include_permanent=section.include_permanent_errors,
-        include_recoverable=section.include_recoverable_errors,
-        recovery_duration_ns=section.recovery_duration,
-    )
+_STOP_TIMEOUT_S = 1.0
+# Probes come more often; whoever says nothing for longer does not keep a descriptor.
+_IDLE_TIMEOUT_S = 120.0
+
+
+class AdminEndpoint:
+    """Serves `GET /` and `GET /status[?verbose]`; with `auth`, only to requests with a token."""
+
+    def __init__(
+        self,
+        health: Health,
+        settings: Admin,
+        *,
+        idle_timeout_s: float = _IDLE_TIMEOUT_S,
+    ) -> None:
+        self._health = health
+        self._settings = settings
+        self._guard = TokenGuard.of(settings.auth)
+        self._idle_timeout_s = idle_timeout_s
+        self._listeners: Listeners | None = None
+        self._server: web.Server | None = None
+
+    @property
+    def port(self) -> int:
+        """The port in use; 0 before `start`."""
+        return 0 if self._listeners is None else self._listeners.port
+
+    async def start(self) -> None:
+        """Listen. Raises `StartError` when the address cannot be had."""
+        server = web.Server(self._answer, access_log=None, keepalive_timeout=self._idle_timeout_s)
+        listeners = Listeners(server, self._settings.endpoint, self._settings.tls)
+        await listeners.start()
+        self._server, self._listeners = server, listeners
+
+    async def stop(self) -> None:
+        """Stop listening. Works twice and without a start."""
+        if self._listeners is not None:
+            await self._listeners.stop()
+        server, self._server = self._server, None
+        if server is not None:
+            await server.shutdown(_STOP_TIMEOUT_S)
+
+    async def _answer(self, request: web.BaseRequest) -> web.Response:
+        if self._guard is not None and not self._guard.admits(request.headers.get(self._guard.header)):
+            return web.Response(status=401, headers={"WWW-Authenticate": self._guard.challenge})
+        if request.method not in ("GET", "HEAD"):
+            return web.Response(status=405, headers={"Allow": "GET, HEAD"})
+        match request.path:
+            case "/":
+                status, body = self._health.simple()
+            case "/status":
+                status, body = self._health.detailed(verbose=_is_set(request.query.get("verbose")))
+            case _:
+                return web.json_response({"error": "no such path; there is `/` and `/status`"}, status=404)
+        return web.json_response(body, status=status)
+
+
+def _is_set(value: str | None) -> bool:
+    return value is not None and value.lower() not in ("false", "0", "no")

@@ -24,10 +24,9 @@ from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.exporters import fan_out
-from toolgauge.service.faults import Faults
+from toolgauge.service.destinations import fan_out
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, redactor
-from toolgauge.service.process import SteadyClock
+from toolgauge.service.process import Faults, SteadyClock
 
 _LOOK_AGAIN_S = 0.01
 _Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]

@@ -27,7 +27,7 @@ from toolgauge.selfmetrics import SelfMetrics
 VERSION = version("toolgauge")
 _LOG = logging.getLogger("toolgauge")
 
-# How a recognizer is made; a replay may put one in its place that tells what it reads.
+# How a recognizer is made; a replay may put one in its place that counts what it reads.
 MakeRecognizer: TypeAlias = Callable[[Sequence[Dialect], SelfMetrics, Collection[str]], Recognizer]
 
 
@@ -138,7 +138,7 @@ def _pipeline_settings(config: Config) -> PipelineSettings:
 
 
 def emit_settings(config: Config) -> EmitSettings:
-    """Read what the configuration says about emission."""
+    """Read the sections about emission."""
     return EmitSettings(events=config.events, annotate=config.annotate, metrics=config.metrics)
 
 

@@ -1,4 +1,4 @@
-"""The process itself: its time, its CPU, its event loop's lag, its garbage, its file descriptors.
+"""The process itself: its time, its CPU, its event loop's lag, its garbage, its file descriptors, its faults.
 
 Metrics are under the names that OpenTelemetry's conventions have for them.
 """
@@ -6,12 +6,18 @@ Metrics are under the names that OpenTelemetry's conventions have for them.
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from traceback import extract_tb
 
 from toolgauge.model.metrics import Histogram, Labels, MetricRegistry
+from toolgauge.net.throttle import Throttle, repetitions
+from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.memory import resident_bytes
 
 _EVERY_S = 0.1
@@ -63,7 +69,7 @@ class GarbageRounds:
         self._took_ns = 0
 
     def look(self, now_ns: int, *, is_quiet: bool) -> None:
-        """Look, if it is time and nobody waits."""
+        """Collect, if it is time and the process is idle."""
         if self._done_ns is None:
             self._done_ns = now_ns
         since_ns = now_ns - self._done_ns
@@ -115,7 +121,7 @@ else:
 
 
 def measure_process(registry: MetricRegistry) -> None:
-    """Register what is read from the system whenever metrics are written out."""
+    """Register metrics that are read from the system whenever they are written out."""
     started_s = time.monotonic()
     registry.counter(
         "process.cpu.time",
@@ -142,3 +148,42 @@ def _cpu_seconds() -> dict[Labels, float]:
 def _memory() -> dict[Labels, float]:
     resident = resident_bytes()
     return {} if resident is None else {(): resident}
+
+
+_LOG = logging.getLogger("toolgauge")
+
+
+class Faults:
+    """Faults of our own in timed work: counted, logged once a minute by kind and place, and survived.
+
+    Without this, one trajectory that trips a bug would end closing and scoring for everybody until the restart,
+    while receivers go on taking spans as if all were well.
+    """
+
+    def __init__(self, metrics: SelfMetrics) -> None:
+        self._count = metrics.faults
+        self._throttle = Throttle()
+
+    @contextmanager
+    def survived(self) -> Generator[None]:
+        """Do one piece of work; a fault ends it and nothing else."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 (nobody waits for timed work: it would end in silence, for good)
+            self._log(error)
+
+    def _log(self, error: Exception) -> None:
+        kind = type(error).__name__
+        self._count.add(1, (kind,))
+        # The place and not the message, which may quote what came in a span.
+        places = extract_tb(error.__traceback__)
+        place = f"{Path(places[-1].filename).name}, line {places[-1].lineno}" if places else "an unknown place"
+        fault = f"{kind} in {place}"
+        suppressed = self._throttle.suppressed(fault)
+        if suppressed is not None:
+            _LOG.error(
+                "a fault of ours, survived and counted in toolgauge.faults: %s; please report it%s",
+                fault,
+                repetitions(suppressed),
+                extra={"error.type": kind},
+            )

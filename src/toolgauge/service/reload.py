@@ -15,18 +15,19 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
-from toolgauge.config.changes import changed_keys, waits_for_start
 from toolgauge.config.model import Config
+from toolgauge.config.nodes import Node, plain, spelled
 from toolgauge.judge.client import Client
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
 from toolgauge.pipeline.pipeline import Rules
 from toolgauge.score.criterion import Criterion, Lookup
-from toolgauge.service.exporters import renewed_outbox
-from toolgauge.service.faults import Faults
-from toolgauge.service.judges import asks_judge, make_judges, open_client
+from toolgauge.service.destinations import renewed_destinations
+from toolgauge.service.judge_pool import asks_judge, make_judges, open_client
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_rules, redactor
-from toolgauge.service.receivers import exchanged, make_receivers
+from toolgauge.service.process import Faults
+from toolgauge.service.serve import exchanged, make_receivers
 from toolgauge.service.service import Service
+from toolgauge.settings import Section
 
 _LOG = logging.getLogger("toolgauge")
 # While a thread loads, the event loop gets its turn this often.
@@ -186,14 +187,14 @@ class Reloader:
         if new.otlp == old.otlp:
             return new
         try:
-            outbox = renewed_outbox(
+            destinations = renewed_destinations(
                 config,
                 service.metrics,
                 service.outbox.destinations,
                 hop_id=service.hop_id,
                 user_agent=f"toolgauge/{VERSION}",
             )
-            await service.outbox.replace(outbox)
+            await service.outbox.replace(destinations)
         except (ConfigError, StartError) as error:
             kept["exporters.otlp"] = error.message
             return new.model_copy(update={"otlp": old.otlp})
@@ -258,3 +259,55 @@ async def _beside(work: Callable[[], _T]) -> _T:
 
     threading.Thread(target=run, name="toolgauge-reload", daemon=True).start()
     return await asyncio.wrap_future(outcome)
+
+
+# What is bound, sized or opened once, at the start.
+_AT_START = (
+    "exporters.prometheus",
+    "admin",
+    "inbox",
+    "assemble.late_memory",
+    "memory",
+    "metrics.max_services",
+    "metrics.max_agents",
+    "metrics.max_tools",
+    "metrics.max_label_sets",
+    "state",
+    "watch",
+    "web",
+)
+
+
+def changed_keys(old: Config, new: Config) -> tuple[str, ...]:
+    """Name the keys whose values differ, in the order of the default file. Values may be secrets and are not named."""
+    return tuple(_differences(old, new, ()))
+
+
+def waits_for_start(key: str) -> bool:
+    """Return whether a change of this key takes effect at the next start only."""
+    section, _, name = key.partition(".")
+    # Receivers and exporters of other packages are opened once.
+    if section in ("receivers", "exporters") and name.partition(".")[0] not in ("", "otlp"):
+        return True
+    return any(key == known or key.startswith(f"{known}.") for known in _AT_START)
+
+
+def _differences(old: Section, new: Section, path: tuple[str, ...]) -> Iterator[str]:
+    # One of them may have a plug-in's section that the other has not.
+    fields = {**type(old).model_fields, **type(new).model_fields}
+    for name, field in fields.items():
+        before: object = getattr(old, name, None)
+        after: object = getattr(new, name, None)
+        here = (*path, field.alias or name)
+        if isinstance(before, Section) and isinstance(after, Section):
+            yield from _differences(before, after, here)
+        elif _bare(before) != _bare(after):
+            yield spelled(here)
+
+
+def _bare(value: object) -> object:
+    """Strip the lines on which criteria are written."""
+    if isinstance(value, tuple):
+        items: tuple[object, ...] = value  # pyright: ignore[reportUnknownVariableType] (narrowed from object)
+        return tuple(plain(item) if isinstance(item, Node) else item for item in items)
+    return value

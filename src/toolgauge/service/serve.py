@@ -1,29 +1,41 @@
-"""Config -> one service, ready to start."""
+"""Config -> one service, ready to start, and its receivers.
 
+Receivers are replaced without giving up a port before another one is bound. Where the address stays the same that cannot
+be: the receiver that listens there stops first, and starts again when the new one cannot. Senders find the port closed for
+that moment, and retry.
+"""
+
+import asyncio
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias
 
-from toolgauge.config.model import Config
+from toolgauge import plugins
+from toolgauge.config.model import Config, extensions
 from toolgauge.export.emitter import Emitter, resource_from_environment
 from toolgauge.export.prometheus import MetricsEndpoint
 from toolgauge.judge.judges import Judges
+from toolgauge.model.delivery import Consumer
+from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.ports import Receiver
+from toolgauge.otlp.otlp_json import request_from_json
 from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.receive.grpc import GrpcReceiver
+from toolgauge.receive.http import HttpReceiver
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.admin import AdminEndpoint
+from toolgauge.service.destinations import make_outbox
 from toolgauge.service.evaluation_limit import EvaluationLimit
-from toolgauge.service.exporters import Exporters, make_outbox
-from toolgauge.service.faults import Faults
-from toolgauge.service.health import make_health
+from toolgauge.service.health import AdminEndpoint, make_health
 from toolgauge.service.inbox import Inbox, Intake
-from toolgauge.service.judges import JudgePool, asks_judge, make_judges, open_client
+from toolgauge.service.judge_pool import JudgePool, asks_judge, make_judges, open_client
 from toolgauge.service.memory import MemoryGuard
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, redactor
-from toolgauge.service.process import SteadyClock, measure_process
-from toolgauge.service.receivers import make_additional_receivers, make_receivers
+from toolgauge.service.process import Faults, SteadyClock, measure_process
 from toolgauge.service.service import Service
 from toolgauge.service.worker import Worker
+from toolgauge.settings import split_address
 
 
 def make_service(
@@ -49,7 +61,7 @@ def make_service(
         start_ns=start_ns,
     )
     measure_process(registry)
-    outbox = Exporters(make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}"), metrics)
+    outbox = make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}")
     sink = emitter if watching is None else watching(emitter)
     judges = JudgePool(_judges(config, criteria, metrics), metrics.judge)
     memory = MemoryGuard(config.memory.limit, metrics)
@@ -104,3 +116,86 @@ def _metrics_endpoint(
 ) -> MetricsEndpoint | None:
     settings = config.exporters.prometheus
     return None if settings is None else MetricsEndpoint(settings, registry, resource, start_ns=start_ns)
+
+
+OtlpReceiver: TypeAlias = GrpcReceiver | HttpReceiver
+# What is being handled may end.
+_GRACE_S = 2.0
+# The system lets go of a port a moment after it was closed.
+_ATTEMPTS = 10
+_WAIT_S = 0.1
+
+
+async def exchanged(
+    old: Sequence[OtlpReceiver], new: Sequence[OtlpReceiver], *, endpoints: Sequence[str], same: Sequence[bool]
+) -> tuple[OtlpReceiver, ...]:
+    """Start the new receivers but for those that are the `same`, and stop the old ones; return those that run now.
+
+    Raises `StartError` when one cannot start; the old ones run then.
+    """
+    going = [receiver for receiver, is_same in zip(old, same, strict=True) if not is_same]
+    coming = [receiver for receiver, is_same in zip(new, same, strict=True) if not is_same]
+    wanted = {split_address(endpoint)[1] for endpoint, is_same in zip(endpoints, same, strict=True) if not is_same}
+    if wanted.isdisjoint(receiver.port for receiver in going):
+        await _start(coming)
+        await _stop(going, _GRACE_S)
+    else:
+        await _stop(going, _GRACE_S)
+        try:
+            await _again(lambda: _start(coming))
+        except StartError:
+            await _again(lambda: _start(going))
+            raise
+    return tuple(before if is_same else after for before, after, is_same in zip(old, new, same, strict=True))
+
+
+async def _start(receivers: Sequence[OtlpReceiver]) -> None:
+    try:
+        for receiver in receivers:
+            await receiver.start()
+    except BaseException:
+        await _stop(receivers, 0)
+        raise
+
+
+async def _stop(receivers: Sequence[OtlpReceiver], grace_s: float) -> None:
+    await asyncio.gather(*(receiver.stop(grace_s) for receiver in receivers))
+
+
+async def _again(start: Callable[[], Awaitable[None]]) -> None:
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            await start()
+        except StartError:
+            await asyncio.sleep(_WAIT_S)
+        else:
+            return
+    await start()
+
+
+def make_receivers(
+    config: Config,
+    consumer: Consumer,
+    *,
+    metrics: SelfMetrics,
+    hop_id: str,
+    has_memory: Callable[[int], bool],
+) -> tuple[GrpcReceiver | HttpReceiver, ...]:
+    """Make the OTLP receivers; raise `StartError` when a file that they need cannot be used."""
+    protocols = config.receivers.otlp.protocols
+    return (
+        GrpcReceiver(consumer, protocols.grpc, metrics=metrics, hop_id=hop_id, has_memory=has_memory),
+        HttpReceiver(
+            consumer,
+            protocols.http,
+            from_json=request_from_json,
+            metrics=metrics,
+            hop_id=hop_id,
+            has_memory=has_memory,
+        ),
+    )
+
+
+def make_additional_receivers(config: Config, consumer: Consumer) -> tuple[Receiver, ...]:
+    """Make the receivers that other packages bring."""
+    return tuple(plugins.receiver(name)(settings, consumer) for name, settings in extensions(config.receivers))

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from toolgauge.export.emitter import Emitter
+from toolgauge.export.fan_out import FanOut
 from toolgauge.export.prometheus import MetricsEndpoint
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
@@ -18,15 +19,12 @@ from toolgauge.pipeline.pipeline import Pipeline, Rules
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.admin import AdminEndpoint
 from toolgauge.service.evaluation_limit import EvaluationLimit
-from toolgauge.service.exporters import Exporters
-from toolgauge.service.faults import Faults
-from toolgauge.service.health import Health
+from toolgauge.service.health import AdminEndpoint, Health
 from toolgauge.service.inbox import Inbox, Intake
-from toolgauge.service.judges import JudgePool
+from toolgauge.service.judge_pool import JudgePool
 from toolgauge.service.memory import MemoryGuard
-from toolgauge.service.process import GarbageRounds, LoopLag, SteadyClock
+from toolgauge.service.process import Faults, GarbageRounds, LoopLag, SteadyClock
 from toolgauge.service.worker import Worker
 
 _LOG = logging.getLogger("toolgauge")
@@ -57,7 +55,7 @@ class Service:
         receivers: tuple[GrpcReceiver | HttpReceiver, ...],
         additional_receivers: tuple[Receiver, ...],
         judges: JudgePool,
-        outbox: Exporters,
+        outbox: FanOut,
         health: Health,
         admin: AdminEndpoint | None,
         emitter: Emitter,

@@ -16,8 +16,8 @@ from typing import TypeVar
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.service.evaluation_limit import EvaluationLimit, EvaluationTimeout, GivenUp
-from toolgauge.service.faults import Faults
 from toolgauge.service.inbox import Inbox
+from toolgauge.service.process import Faults
 
 _T = TypeVar("_T")
 _TICK_NS = 100_000_000

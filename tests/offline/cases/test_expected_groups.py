@@ -5,7 +5,7 @@ import pytest
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import Json
 from toolgauge.offline.cases.case import CaseError
-from toolgauge.offline.cases.expected import expected_of
+from toolgauge.offline.cases.expectations import expected_of
 
 
 def calls(*written: Json) -> tuple[ExpectedCall, ...]:

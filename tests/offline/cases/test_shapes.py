@@ -11,7 +11,7 @@ from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import Message
 from toolgauge.offline.cases.actual import trajectory_of
 from toolgauge.offline.cases.case import Case, CaseError, Line, Unreadable, parse
-from toolgauge.offline.cases.expected import expected_of
+from toolgauge.offline.cases.expectations import expected_of
 
 
 def read(text: str) -> Case | Unreadable:

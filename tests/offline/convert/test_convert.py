@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import run
-from toolgauge.config.show import as_yaml
+from toolgauge.config.load import as_yaml
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.offline.convert.conversion import Converted, convert
 from toolgauge.offline.convert.draft import Document, as_object, criterion_name, read_documents
-from toolgauge.service.criteria import load_for_replay
+from toolgauge.service.criteria_factory import load_for_replay
 
 CASES = Path(__file__).parent / "cases"
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from toolgauge.config.model import Config
 from toolgauge.offline.replay.doctor import Diagnosis, Doctor
-from toolgauge.offline.replay.recordings import find_files, read
-from toolgauge.offline.replay.replay import scorecards
+from toolgauge.offline.replay.recordings import find_files, read, scorecards
 from toolgauge.offline.replay.requirements import Requirements
 from toolgauge.offline.replay.stats import Stats, Tally
 from toolgauge.service.pipeline_factory import offline_pipeline

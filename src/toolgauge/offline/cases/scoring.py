@@ -22,11 +22,11 @@ from toolgauge.model.ports import Evaluation, Evaluator
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.cases.actual import trajectory_of
 from toolgauge.offline.cases.case import Case, CaseError
-from toolgauge.offline.cases.expected import expected_of
+from toolgauge.offline.cases.expectations import expected_of
 from toolgauge.offline.cases.trajectory_builder import TrajectoryBuilder
 from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
 from toolgauge.score.scorer import Scorer
-from toolgauge.service.criteria import make_evaluator
+from toolgauge.service.criteria_factory import make_evaluator
 
 # A verdict that fits the question's form, or why there is none.
 Answer: TypeAlias = Callable[[Question], JsonObject | Errored]

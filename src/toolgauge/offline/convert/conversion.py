@@ -10,7 +10,7 @@ from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.offline.convert import from_adk, from_agentevals, from_promptfoo, from_ragas, from_uipath
 from toolgauge.offline.convert.draft import Document, Draft, Notes, Reader
-from toolgauge.service.criteria import make_evaluator
+from toolgauge.service.criteria_factory import make_evaluator
 
 FORMATS: Mapping[str, Reader] = {
     "UiPath": from_uipath,

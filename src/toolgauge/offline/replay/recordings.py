@@ -1,4 +1,4 @@
-"""Recorded traffic: files in, export requests in order of recorded time out.
+"""Recorded traffic: files in, export requests in order of recorded time out, and through the pipeline of live traffic.
 
 A file is one request (`*.otlp.pb`, `*.logs.otlp.pb`), OTLP JSON (one request, or one a line), or a stream of
 length-delimited requests (`*.otlp`), each optionally compressed (`.gz`, `.xz`). Files given together are one
@@ -12,14 +12,16 @@ import io
 import lzma
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolgauge.model.delivery import Signal
+from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.errors import DecodeError, RecordingError
+from toolgauge.model.outcomes import Scorecard
 from toolgauge.otlp.otlp_json import requests_from_json
 from toolgauge.otlp.request import newest_time_ns
+from toolgauge.pipeline.pipeline import Pipeline
 
 STDIN = "-"
 # What reading may raise.
@@ -212,3 +214,50 @@ def _sniffed(file: str, stream: io.BufferedIOBase) -> Iterator[tuple[Signal, byt
         yield from _delimited(file, "traces", io.BytesIO(data))
         return
     yield "traces", data
+
+
+class Collected:
+    """A `pipeline.ScorecardSink` that keeps scorecards until they are asked for."""
+
+    def __init__(self) -> None:
+        self._scorecards: list[Scorecard] = []
+
+    def record(self, scorecard: Scorecard) -> None:
+        """Keep the scorecard."""
+        self._scorecards.append(scorecard)
+
+    def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
+        """Send nothing on."""
+        del scorecards
+        return []
+
+    def take(self) -> list[Scorecard]:
+        """Hand over what was kept, in order of closing."""
+        taken, self._scorecards = self._scorecards, []
+        return taken
+
+
+def scorecards(recording: Iterable[RecordedRequest], make: Callable[[Collected], Pipeline]) -> Iterator[Scorecard]:
+    """Yield the scorecards of a recording in the order in which its trajectories close.
+
+    The clock is stepped to each moment at which something is due, so trajectories close as they would have closed live.
+    After the last request time runs on until nothing is open.
+    """
+    collected = Collected()
+    pipeline = make(collected)
+    now_ns = 0
+    for request in recording:
+        now_ns = max(now_ns, request.time_ns)
+        yield from _until(pipeline, collected, now_ns)
+        answer = pipeline.consume(request.signal, request.body, now_ns)
+        if not isinstance(answer, Accepted):
+            raise RecordingError(f"a recorded request was not accepted: {answer.message}")
+    yield from _until(pipeline, collected, None)
+
+
+def _until(pipeline: Pipeline, collected: Collected, now_ns: int | None) -> Iterator[Scorecard]:
+    while (due := pipeline.next_due_ns) is not None and (now_ns is None or due <= now_ns):
+        while pipeline.tick(due):
+            pass
+        pipeline.flush()
+        yield from collected.take()

@@ -9,7 +9,6 @@ from typing import cast
 from pydantic import BaseModel, ValidationError
 
 from toolgauge import plugins
-from toolgauge.config.checks import listener_sections
 from toolgauge.config.criteria import (
     CriterionConfig,
     criterion_problem,
@@ -18,7 +17,7 @@ from toolgauge.config.criteria import (
     parameter_problems,
     unknown_evaluator,
 )
-from toolgauge.config.load import load
+from toolgauge.config.load import listener_sections, load
 from toolgauge.config.model import Config
 from toolgauge.config.nodes import PathStep, Place, spelled, written
 from toolgauge.config.problems import Problem, Wording, config_error, problems_of, suggestion
@@ -29,7 +28,7 @@ from toolgauge.model.ports import Evaluator
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import client_context, server_context
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
-from toolgauge.service.judges import require_judge
+from toolgauge.service.judge_pool import require_judge
 
 # The reference-free evaluators that score everybody's traffic until `defaults.enabled` is false.
 _DEFAULT_EVALUATORS = ("tool_success", "known_tool")
@@ -138,7 +137,7 @@ def _evaluator(entry: CriterionConfig, problems: list[Problem]) -> Evaluator | J
 
 
 def _missing(evaluator: Evaluator | JudgeEvaluator, reference: Reference) -> str | None:
-    """Name what would have to be given: an evaluator says of itself what it compares with."""
+    """Name what would have to be given: an evaluator declares what it compares with."""
     if getattr(evaluator, "needs_answer", False):
         without = isinstance(reference, NoReference) or (
             isinstance(reference, Inline) and reference.expected.answer is None
@@ -161,7 +160,7 @@ def _reference(entry: CriterionConfig) -> Reference:
 
 
 def make_evaluator(name: str, parameters: JsonObject) -> Evaluator | JudgeEvaluator:
-    """Make an evaluator; raise `ConfigError` that names what is wrong."""
+    """Make an evaluator; raise `ConfigError` that names the problem."""
     known = plugins.names(plugins.EVALUATORS)
     if name not in known:
         raise ConfigError(f"no evaluator called `{name}`", hint=suggestion(name, known))

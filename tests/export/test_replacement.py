@@ -1,4 +1,4 @@
-"""Destinations that come and go while requests are on their way."""
+"""Destinations that are added and removed while requests are on their way."""
 
 import asyncio
 import logging
@@ -15,7 +15,6 @@ from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.net.settings import ClientTls
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.exporters import Exporters
 
 
 def request(number: int, spans: int = 2) -> Outgoing:
@@ -47,20 +46,20 @@ async def test_what_waits_for_a_destination_that_goes_is_sent_and_the_books_bala
         before = destination(metrics, old.endpoint)
         one_at_a_time = {"queue": QueueSettings(num_consumers=1), "timeout": 300 * MS}
         before = otlp_destination(before.settings.model_copy(update=one_at_a_time), metrics, OWN_HOP, "test")
-        exporters = Exporters(FanOut([before], metrics), metrics)
-        await exporters.start()
+        fan_out = FanOut([before], metrics)
+        await fan_out.start()
         for number in (1, 2, 3):
-            exporters.put(request(number))
+            fan_out.put(request(number))
         await until(lambda: len(old.arrived) == 1)
-        await exporters.replace(FanOut([destination(metrics, new.endpoint)], metrics))
-        exporters.put(request(4))
+        await fan_out.replace([destination(metrics, new.endpoint)])
+        fan_out.put(request(4))
         assert sum(metrics.spans_queued.current().values()) + forwarded(metrics) == 8
         await until(lambda: forwarded(metrics) == 8)
         assert sorted(new.bodies) == [request(4).body]
         assert set(old.bodies) == {request(1).body, request(2).body, request(3).body}
         await until(lambda: metrics.queue_bytes.current() == {("otlp",): 0})
-        assert await exporters.drain(1) == 0
-        await exporters.close()
+        assert await fan_out.drain(1) == 0
+        await fan_out.close()
 
 
 def forwarded(metrics: SelfMetrics) -> float:
@@ -70,29 +69,29 @@ def forwarded(metrics: SelfMetrics) -> float:
 async def test_what_a_dead_destination_that_goes_leaves_behind_is_counted_and_told(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.ERROR, "toolgauge.export")
     metrics = SelfMetrics(MetricRegistry())
-    exporters = Exporters(FanOut([destination(metrics, nowhere(), "dead")], metrics), metrics, handover_s=0.2)
-    await exporters.start()
-    exporters.put(request(1))
-    await exporters.replace(FanOut((), metrics))
+    fan_out = FanOut([destination(metrics, nowhere(), "dead")], metrics, handover_s=0.2)
+    await fan_out.start()
+    fan_out.put(request(1))
+    await fan_out.replace(())
     assert metrics.spans_queued.current() == {("dead",): 2}
-    exporters.put(request(2))
+    fan_out.put(request(2))
     await until(lambda: metrics.spans_queued.current() == {("",): 0})
     assert metrics.spans.value(("dropped", "destination_removed", "dead")) == 2
     assert metrics.spans.value(("consumed", "", "")) == 2
     assert "2 spans or requests could not be delivered" in caplog.text
-    assert await exporters.drain(1) == 0
-    await exporters.close()
+    assert await fan_out.drain(1) == 0
+    await fan_out.close()
 
 
 async def test_the_end_does_not_wait_longer_for_a_destination_that_goes_and_counts_its_loss():
     metrics = SelfMetrics(MetricRegistry())
-    exporters = Exporters(FanOut([destination(metrics, nowhere(), "dead")], metrics), metrics)
-    await exporters.start()
-    exporters.put(request(1))
-    await exporters.replace(FanOut((), metrics))
+    fan_out = FanOut([destination(metrics, nowhere(), "dead")], metrics)
+    await fan_out.start()
+    fan_out.put(request(1))
+    await fan_out.replace(())
     async with asyncio.timeout(5):
-        assert await exporters.drain(0.1) == 2
-        await exporters.close()
+        assert await fan_out.drain(0.1) == 2
+        await fan_out.close()
     assert metrics.spans.value(("dropped", "shutdown", "dead")) == 2
 
 
@@ -100,29 +99,29 @@ async def test_one_that_stays_is_not_disturbed():
     metrics = SelfMetrics(MetricRegistry())
     async with grpc_sink(always(OK)) as first, grpc_sink(always(OK)) as second:
         stays = destination(metrics, first.endpoint, "first")
-        exporters = Exporters(FanOut([stays], metrics), metrics)
-        await exporters.start()
-        exporters.put(request(1))
-        await exporters.replace(FanOut([stays, destination(metrics, second.endpoint, "second")], metrics))
-        exporters.put(request(2))
+        fan_out = FanOut([stays], metrics)
+        await fan_out.start()
+        fan_out.put(request(1))
+        await fan_out.replace([stays, destination(metrics, second.endpoint, "second")])
+        fan_out.put(request(2))
         await until(lambda: len(first.arrived) == 2 and len(second.arrived) == 1)
-        assert exporters.destinations[0] is stays
-        assert await exporters.drain(5) == 0
-        await exporters.close()
+        assert fan_out.destinations[0] is stays
+        assert await fan_out.drain(5) == 0
+        await fan_out.close()
 
 
 async def test_one_that_cannot_start_changes_nothing():
     metrics = SelfMetrics(MetricRegistry())
     async with grpc_sink(always(OK)) as sink:
-        exporters = Exporters(FanOut([destination(metrics, sink.endpoint)], metrics), metrics)
-        await exporters.start()
+        fan_out = FanOut([destination(metrics, sink.endpoint)], metrics)
+        await fan_out.start()
         settings = DestinationSettings(
             name="broken", endpoint=f"https://{nowhere()}", protocol="http", tls=ClientTls(ca_file=__file__)
         )
         with pytest.raises(StartError):
-            await exporters.replace(FanOut([otlp_destination(settings, metrics, OWN_HOP, "test")], metrics))
+            await fan_out.replace([otlp_destination(settings, metrics, OWN_HOP, "test")])
         assert set(metrics.queue_bytes.current()) == {("otlp",)}
-        exporters.put(request(1))
+        fan_out.put(request(1))
         await until(lambda: len(sink.arrived) == 1)
-        assert await exporters.drain(5) == 0
-        await exporters.close()
+        assert await fan_out.drain(5) == 0
+        await fan_out.close()

@@ -16,8 +16,7 @@ from toolgauge import plugins
 from toolgauge.config.criteria import CriterionConfig, criterion_problem
 from toolgauge.config.model import Config
 from toolgauge.config.problems import Problem, config_error
-from toolgauge.judge.client import Client
-from toolgauge.judge.client_thread import ClientThread
+from toolgauge.judge.client import Client, ClientThread
 from toolgauge.judge.disabled import DisabledJudges
 from toolgauge.judge.judge_model import JudgeModel
 from toolgauge.judge.judges import Judges
@@ -106,7 +105,7 @@ class JudgePool:
 
     def __init__(self, judges: Judges | None, metrics: JudgeMetrics) -> None:
         self._judges = judges
-        self._nobody = DisabledJudges("no judge is configured")
+        self._disabled = DisabledJudges("no judge is configured")
         self._metrics = metrics
         self._leaving: dict[Judges, asyncio.Task[None]] = {}
         self._answered: deque[Answers] = deque()
@@ -134,12 +133,12 @@ class JudgePool:
 
     def collect(self) -> None:
         """Gather what has been answered since the last time, by whichever judges."""
-        self._answered.extend(self._nobody.take())
+        self._answered.extend(self._disabled.take())
         for judges in self._all():
             self._answered.extend(judges.take())
 
     def _put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
-        (self._judges or self._nobody).put(trajectory, inquiries)
+        (self._judges or self._disabled).put(trajectory, inquiries)
 
     async def start(self) -> None:
         """Begin to ask."""
@@ -154,7 +153,7 @@ class JudgePool:
         gone, self._judges = self._judges, judges
         self._observe()
         if gone is not None:
-            self._leaving[gone] = asyncio.create_task(self._let_go(gone))
+            self._leaving[gone] = asyncio.create_task(self._retire(gone))
 
     async def drain(self, timeout_s: float) -> None:
         """Wait until all that was put has been answered, for as long at most."""
@@ -164,7 +163,7 @@ class JudgePool:
         self.collect()
 
     async def close(self) -> None:
-        """Stop asking; what is open ends as `incomplete`. May be called twice and without a start."""
+        """Stop asking; open inquiries end as `incomplete`. May be called twice and without a start."""
         tasks = tuple(self._leaving.values())
         for task in tasks:
             task.cancel()
@@ -172,7 +171,7 @@ class JudgePool:
         await asyncio.gather(*(judges.close() for judges in self._all()))
         self.collect()
 
-    async def _let_go(self, judges: Judges) -> None:
+    async def _retire(self, judges: Judges) -> None:
         await judges.drain(_HANDOVER_S)
         await judges.close()
         self._answered.extend(judges.take())

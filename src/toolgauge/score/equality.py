@@ -9,21 +9,31 @@ from collections.abc import Hashable, Iterator
 from typing import TypeAlias
 
 from toolgauge.model.json import Json, JsonObject, is_large, spelled
-from toolgauge.score.leaves import Leaf, tagged
+from toolgauge.score.leaves import tagged
 
 # Flat and injective.
 Key: TypeAlias = tuple[str | int | float, ...]
 
-_Token: TypeAlias = str | int | float
 # Named once: a union would be made anew each time that it is asked for.
 _CONTAINERS = (list, dict)
 
 
 def canonical(value: Json) -> Key:
     """Turn a value into a key that is equal for equal values only."""
-    key: list[_Token] = []
-    for tokens in _tokens(value):
-        key += tokens
+    key: list[str | int | float] = []
+    left = [value]
+    while left:
+        node = left.pop()
+        # The number of members, and the names, tell to which container each value behind them belongs.
+        if isinstance(node, dict):
+            names = sorted(node)
+            key += ("{", len(names), *names)
+            left += map(node.__getitem__, names)
+        elif isinstance(node, list):
+            key += ("[", len(node))
+            left += node
+        else:
+            key += tagged(node)
     return tuple(key)
 
 
@@ -39,52 +49,21 @@ class Identities:
         self._texts: dict[str, int] = {}
         self._figures: dict[float, int] = {}
 
-    def of_leaf(self, value: Leaf) -> int:
-        """Return the number of a single value."""
-        if isinstance(value, str):
-            return self._texts.setdefault(value, -1 - 2 * len(self._texts))
-        # True is no number, NaN is not equal to itself, and large ones have tags.
-        if isinstance(value, int | float) and not isinstance(value, bool) and value == value and not is_large(value):
-            return self._figures.setdefault(value, -2 - 2 * len(self._figures))
-        return self._number(tuple(tagged(value)))
-
     def of_members(self, values: JsonObject) -> dict[str, int]:
         """Return the number of each value."""
         return {name: self.of(value) for name, value in values.items()}
 
     def of(self, value: Json) -> int:
         """Return the number of a value."""
-        return self._number(canonical(value)) if isinstance(value, _CONTAINERS) else self.of_leaf(value)
+        if isinstance(value, str):
+            return self._texts.setdefault(value, -1 - 2 * len(self._texts))
+        # True is no number, NaN is not equal to itself, and large ones have tags.
+        if isinstance(value, int | float) and not isinstance(value, bool) and value == value and not is_large(value):
+            return self._figures.setdefault(value, -2 - 2 * len(self._figures))
+        return self._number(canonical(value))
 
     def _number(self, key: Key) -> int:
         return self._numbers.setdefault(key, len(self._numbers) + 1)
-
-
-def _tokens(value: Json) -> Iterator[list[_Token]]:
-    """Yield the tokens of a value, a few at a time."""
-    if not isinstance(value, list | dict):
-        yield tagged(value)
-        return
-    none: list[_Token] = []
-    stack: list[Iterator[tuple[list[_Token], Json]]] = [iter(((none, value),))]
-    while stack:
-        step = next(stack[-1], None)
-        if step is None:
-            stack.pop()
-            continue
-        name, node = step
-        if isinstance(node, dict):
-            yield [*name, "{", len(node)]
-            stack.append(_members(node))
-        elif isinstance(node, list):
-            yield [*name, "[", len(node)]
-            stack.append(([], item) for item in node)
-        else:
-            yield name + tagged(node)
-
-
-def _members(node: dict[str, Json]) -> Iterator[tuple[list[_Token], Json]]:
-    return (([name], node[name]) for name in sorted(node))
 
 
 _Container: TypeAlias = list[Json] | dict[str, Json]

@@ -172,6 +172,8 @@ class _Aligner:
 
     def any_order(self, *, peel: bool) -> Pairs:
         """Pair kind by kind: pairs of different kinds may not be, so the kinds do not touch each other."""
+        if (in_step := _in_step(self._table)) is not None:
+            return in_step
         pairs: Pairs = []
         for rows, columns in _by_kind(self._table):
             pairs += self._of_kind(rows, columns, peel=peel)
@@ -269,6 +271,8 @@ class _Aligner:
 
     def ordered(self) -> Pairs:
         """Pair in the order of both sides."""
+        if (in_step := _in_step(self._table)) is not None:
+            return in_step
         return self._in_order(range(len(self._table.expected)), range(len(self._table.actual)))
 
     def _in_order(self, rows: Sequence[int], columns: Sequence[int]) -> Pairs:
@@ -358,6 +362,19 @@ def _keeps_order(table: Weights, pairs: Pairs) -> bool:
     """Return whether no pair of an earlier expected group stands in a later turn than one of a later group."""
     places = sorted((table.expected[row].group, table.actual[column].group) for row, column in pairs)
     return all(earlier[1] <= later[1] for earlier, later in pairwise(places))
+
+
+def _in_step(table: Weights) -> Pairs | None:
+    """Pair calls by their places where both sides are the same throughout; `None` where they are not.
+
+    The solvers would find these pairs. Without it: a fifth to a third more for a run that is as expected.
+    """
+    if len(table.expected) != len(table.actual):
+        return None
+    for item, made in zip(table.expected, table.actual, strict=True):
+        if item.optional or item.kind != made.kind or item.key != made.key:
+            return None
+    return [(index, index) for index in range(len(table.expected))]
 
 
 def _by_kind(table: Weights) -> list[tuple[list[int], list[int]]]:

@@ -5,22 +5,30 @@ the originals of the field compare by: 1, 1.0 and true are one value, NaN equals
 not matter and that of items does.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from toolgauge.model.json import Json, JsonObject, is_large, spelled
-from toolgauge.score.leaves import tagged
+from toolgauge.score.leaves import Leaf, tagged
 
+_Token: TypeAlias = str | int | float
 # Flat and injective.
-Key: TypeAlias = tuple[str | int | float, ...]
+Key: TypeAlias = tuple[_Token, ...]
 
 # Named once: a union would be made anew each time that it is asked for.
 _CONTAINERS = (list, dict)
+_CONTAINER_TYPES = frozenset(_CONTAINERS)
+# So many values of two containers are compared one by one.
+_FEW = 60
 
 
 def canonical(value: Json) -> Key:
     """Turn a value into a key that is equal for equal values only."""
-    key: list[str | int | float] = []
+    return _flat(value, tagged)
+
+
+def _flat(value: Json, of_leaf: Callable[[Leaf], Iterable[_Token]]) -> Key:
+    key: list[_Token] = []
     left = [value]
     while left:
         node = left.pop()
@@ -33,7 +41,7 @@ def canonical(value: Json) -> Key:
             key += ("[", len(node))
             left += node
         else:
-            key += tagged(node)
+            key += of_leaf(node)
     return tuple(key)
 
 
@@ -66,98 +74,43 @@ class Identities:
         return self._numbers.setdefault(key, len(self._numbers) + 1)
 
 
-_Container: TypeAlias = list[Json] | dict[str, Json]
-
-# So many values in all are compared at once where nothing is deeper than one container in another.
-_FEW = 60
-
-
 class PythonEquality:
     """Numbers containers: equal ones have the same number."""
 
-    __slots__ = ("_containers", "_numbers")
+    __slots__ = ("_known", "_numbers")
 
     def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
-        # By identity; containers stay beside their keys so that no other can take their place in memory.
-        self._containers: dict[int, tuple[_Container, Key]] = {}
+        self._numbers: dict[Key, int] = {}
+        # By identity: some originals compare each call with each. Values stay beside their keys so that no other can
+        # take their place in memory.
+        self._known: dict[int, tuple[Json, Key]] = {}
 
     def same(self, first: Json, second: Json) -> bool:
         """Return whether two values are equal."""
         if not isinstance(first, _CONTAINERS) or not isinstance(second, _CONTAINERS):
             return first == second
-        if type(first) is not type(second) or len(first) != len(second):
-            return False
-        if _is_shallow(first):
+        # Without it: twice as much for an evaluator that compares call by call. Numbers are for what is large or deep.
+        if len(first) <= _FEW and _is_flat(first):
             return first == second
         return self.key(first) == self.key(second)
 
     def key(self, value: Json) -> Key:
         """Return a key that is equal for equal values only, as long as this lives."""
-        if isinstance(value, _CONTAINERS):
-            known = self._containers.get(id(value))
-            if known is not None:
-                return known[1]
-            if not self._holds_none(value):
-                self._number_containers(value)
-            return self._containers[id(value)][1]
-        if isinstance(value, int | float) and is_large(value):
-            return ("large", spelled(value))
-        return ("null",) if value is None else ("value", value)
-
-    def _holds_none(self, node: _Container) -> bool:
-        """Number a container at once if no container and no large number is in it, as it mostly is."""
-        for child in node.values() if isinstance(node, dict) else node:
-            if isinstance(child, _CONTAINERS) or (isinstance(child, int | float) and is_large(child)):
-                return False
-        number = self._number(("{", frozenset(node.items())) if isinstance(node, dict) else ("[", *node))
-        self._containers[id(node)] = (node, ("#", number))
-        return True
-
-    def _number_containers(self, value: _Container) -> None:
-        """Number all containers of a value, the innermost first."""
-        stack = [(value, _children(value))]
-        while stack:
-            node, below = stack[-1]
-            for child in below:
-                if not isinstance(child, _CONTAINERS) or id(child) in self._containers or self._holds_none(child):
-                    continue
-                stack.append((child, _children(child)))
-                break
-            else:
-                stack.pop()
-                self._containers[id(node)] = (node, ("#", self._of_container(node)))
-
-    def _of_container(self, node: _Container) -> int:
-        if isinstance(node, list):
-            return self._number(("[", *map(self._member, node)))
-        return self._number(("{", frozenset((name, self._member(child)) for name, child in node.items())))
-
-    def _member(self, value: Json) -> Hashable:
-        """Stand for a value in its container: Python's own hash and equality decide about those that are none."""
-        if isinstance(value, _CONTAINERS):
-            return self._containers[id(value)][1]
-        return ("large", spelled(value)) if isinstance(value, int | float) and is_large(value) else value
-
-    def _number(self, key: Hashable) -> int:
-        return self._numbers.setdefault(key, len(self._numbers))
+        if not isinstance(value, _CONTAINERS):
+            return tuple(_as_python(value))
+        known = self._known.get(id(value))
+        if known is None:
+            number = self._numbers.setdefault(_flat(value, _as_python), len(self._numbers))
+            known = self._known[id(value)] = (value, ("#", number))
+        return known[1]
 
 
-def _is_shallow(node: _Container) -> bool:
-    """Return whether Python's own equality takes few steps and no deep ones: it goes no deeper than either side."""
-    left = _FEW - len(node)
-    if left < 0:
-        return False
-    for child in node.values() if isinstance(node, dict) else node:
-        if isinstance(child, _CONTAINERS):
-            left -= len(child)
-            if left < 0:
-                return False
-            for grandchild in child.values() if isinstance(child, dict) else child:
-                if isinstance(grandchild, _CONTAINERS):
-                    return False
-    return True
+def _is_flat(node: list[Json] | dict[str, Json]) -> bool:
+    return _CONTAINER_TYPES.isdisjoint(map(type, node.values() if isinstance(node, dict) else node))
 
 
-def _children(node: _Container) -> Iterator[Json]:
-    return iter(node.values() if isinstance(node, dict) else node)
+def _as_python(value: Leaf) -> tuple[str | int | float, ...]:
+    """Return tokens of which Python's own hash and equality decide: true is 1, and NaN equals nothing."""
+    if isinstance(value, int | float) and is_large(value):
+        return ("large", spelled(value))
+    return ("null",) if value is None else ("value", value)

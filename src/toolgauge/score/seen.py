@@ -21,7 +21,10 @@ _MAX_PLACES = 10_000
 
 
 class ExpectedValues:
-    """The argument values of references as text, the same for trajectory after trajectory."""
+    """The argument values of references as text, the same for trajectory after trajectory.
+
+    Without it: 15 % more for a criterion with a reference.
+    """
 
     __slots__ = ("_known",)
 

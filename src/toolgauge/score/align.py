@@ -495,7 +495,4 @@ def _report(table: Weights, pairs: Pairs, order: Order, *, is_greedy: bool) -> A
 
 def _identities(items: Sequence[Item], indices: Iterable[int]) -> set[tuple[str, Hashable]]:
     """Return what makes these calls the same as others."""
-    found: set[tuple[str, Hashable]] = set()
-    for index in indices:
-        found.add((items[index].kind, items[index].key))
-    return found
+    return {(items[index].kind, items[index].key) for index in indices}

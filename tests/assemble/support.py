@@ -21,6 +21,7 @@ from toolgauge.model.observations import (
     ModelCall,
     Observation,
     Reading,
+    UnreadSpan,
 )
 from toolgauge.model.records import SpanHead, SpanRef, packed_head
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -136,7 +137,16 @@ def assembler(
 ) -> tuple[Assembler, SelfMetrics]:
     """Return an assembler with the metrics that it writes to."""
     metrics = SelfMetrics(MetricRegistry())
-    return Assembler(settings or AssembleSettings(), metrics, conversations=conversations), metrics
+    return Assembler(settings or AssembleSettings(), metrics, Read(), conversations=conversations), metrics
+
+
+class Read:
+    """Reads no span: what is built by hand is read already."""
+
+    def read(self, span: UnreadSpan) -> Reading | None:
+        raise AssertionError(span)
+
+    read_calls = read
 
 
 def joined(*readings: Reading, parents: dict[str, str | None] | None = None) -> Trajectory:

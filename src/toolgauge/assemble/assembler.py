@@ -14,10 +14,10 @@ from toolgauge.assemble.conversations import Conversations, OpenConversation
 from toolgauge.assemble.recent_spans import RecentSpans
 from toolgauge.assemble.schedule import Schedule
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.assemble.trace import OpenTrace
+from toolgauge.assemble.trace import OpenTrace, Reader
 from toolgauge.assemble.unmatched_results import UnmatchedResults
 from toolgauge.assemble.weight import Scale
-from toolgauge.model.observations import ConversationSeen, Reading
+from toolgauge.model.observations import ConversationSeen, Reading, UnreadSpan
 from toolgauge.model.records import PackedHead, SpanHead
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 from toolgauge.selfmetrics import SelfMetrics
@@ -25,12 +25,24 @@ from toolgauge.selfmetrics import SelfMetrics
 # Parents end after their children: what arrives before a trace opens is seldom needed, and not for long.
 _RECENT_SPANS = 50_000
 _NS_PER_S = 1_000_000_000
+# Larger spans are read when they arrive; when memory gets short, all that take less memory when they are read.
+_LARGEST_WAITING = 64 * 1024
+_LARGEST_WHEN_SHORT = 2048
 
 
 class Assembler:
     """Open traces and conversations. Ask `closed` after every request: evicted traces leave through it."""
 
-    def __init__(self, settings: AssembleSettings, metrics: SelfMetrics, *, conversations: bool) -> None:
+    def __init__(
+        self,
+        settings: AssembleSettings,
+        metrics: SelfMetrics,
+        reader: Reader,
+        *,
+        conversations: bool,
+        messages: bool = True,
+    ) -> None:
+        """`conversations` and `messages` tell whether criteria look at them."""
         self._settings = settings
         # How much may be open: as the settings say, or those before them, until what no longer fits has left.
         self._limits = settings
@@ -48,6 +60,10 @@ class Assembler:
         self._moved: set[OpenTrace] = set()
         self._recent = RecentSpans(_RECENT_SPANS)
         self._closed = ClosedIds(settings.late_memory.traces, settings.late_memory.for_)
+        self._reader = reader
+        self._with_content = messages
+        # From half of the memory that may be taken, and until it is a quarter.
+        self._is_short = False
         self._gathers_conversations = conversations
         self._conversations = Conversations(settings, self._open_until_ns) if conversations else None
         self._open_by_conversation: dict[str, set[str]] = {}
@@ -82,7 +98,14 @@ class Assembler:
         """About how much memory those take."""
         return self._evicted_bytes
 
-    def adopt(self, settings: AssembleSettings, *, conversations: bool) -> None:
+    def may_wait(self, size_bytes: int) -> bool:
+        """Return whether a span of this size may wait as bytes until its trace is closed."""
+        # To which conversation a trace belongs has to be known at once.
+        if self._conversations is not None:
+            return False
+        return size_bytes <= (_LARGEST_WHEN_SHORT if self._is_short else _LARGEST_WAITING)
+
+    def adopt(self, settings: AssembleSettings, *, conversations: bool, messages: bool = True) -> None:
         """Go on with other settings; what is open keeps its times, and how much is remembered of the closed stays.
 
         What no longer fits is due at once, but leaves one by one: there may be thousands of them.
@@ -92,22 +115,24 @@ class Assembler:
         if self._excess(settings) is None:
             self._limits = settings
         self._evict_above = 0
+        self._with_content = messages
         self._gathers_conversations = conversations
         if self._conversations is not None:
             self._conversations.adopt(settings)
         elif conversations:
             self._conversations = Conversations(settings, self._open_until_ns)
             for trace in self._open.values():
+                self._read_waiting(trace)
                 self._index(trace, None)
 
-    def add(self, reading: Reading, now_ns: int) -> bool:
-        """Take what was read from one span or log record; False when it comes too late."""
+    def add(self, reading: Reading | UnreadSpan, now_ns: int) -> bool:
+        """Take what was read from one span or log record, or a span to be read later; False when it comes too late."""
         now_ns = self._clock(now_ns)
         trace = self._open.get(reading.ref.trace_id)
         if trace is None:
             if self._is_late(reading, now_ns):
                 return False
-            if not _opens(reading):
+            if type(reading) is Reading and not _opens(reading):
                 self._recent.add(reading)
                 return True
             trace = self._open_trace(reading.ref.trace_id, now_ns)
@@ -202,16 +227,16 @@ class Assembler:
         trace_id = next(iter(self._open_by_conversation.get(conversation_id, ())), None)
         return None if trace_id is None else self._open[trace_id].due()[0]
 
-    def _is_late(self, reading: Reading, now_ns: int) -> bool:
+    def _is_late(self, reading: Reading | UnreadSpan, now_ns: int) -> bool:
         if not self._closed.holds(reading.ref.trace_id, now_ns):
             return False
-        if reading.dialect is not None and not reading.is_log:
+        if type(reading) is UnreadSpan or (reading.dialect is not None and not reading.is_log):
             late_ns = self._closed.late_by_ns(reading.ref.trace_id, now_ns)
             self._metrics.late.record((late_ns or 0) / _NS_PER_S)
         return True
 
     def _open_trace(self, trace_id: str, now_ns: int) -> OpenTrace:
-        trace = self._open[trace_id] = OpenTrace(trace_id, self._settings, now_ns, self._scale)
+        trace = self._open[trace_id] = OpenTrace(trace_id, self._settings, now_ns, self._scale, self._reader)
         raw_id = _raw(trace_id)
         self._open_by_id[raw_id] = trace
         self._trace_bytes += trace.size_bytes
@@ -223,12 +248,12 @@ class Assembler:
             self._add_to(trace, reading, now_ns)
         return trace
 
-    def _add_to(self, trace: OpenTrace, reading: Reading, now_ns: int) -> None:
+    def _add_to(self, trace: OpenTrace, reading: Reading | UnreadSpan, now_ns: int) -> None:
         before_bytes, before = trace.size_bytes, trace.conversation
         trace.add(reading, now_ns)
         self._trace_bytes += trace.size_bytes - before_bytes
         # Asked here as well: hardly any span is a trace of its own.
-        if reading.parent_span_id is None:
+        if reading.parent_span_id is None and type(reading) is Reading:
             self._unmatched.note(reading)
         if trace.conversation is not before:
             self._index(trace, before)
@@ -255,10 +280,20 @@ class Assembler:
         if not together:
             del self._open_by_conversation[conversation[1]]
 
+    def _read_waiting(self, trace: OpenTrace, larger_than: int = 0) -> None:
+        before_bytes = trace.size_bytes
+        trace.read_waiting(larger_than)
+        self._trace_bytes += trace.size_bytes - before_bytes
+
     def _evict(self, now_ns: int) -> None:
+        if not self._is_short and self.open_bytes > self._limits.max_open_bytes // 2:
+            self._is_short = True
+            for trace in self._open.values():
+                self._read_waiting(trace, _LARGEST_WHEN_SHORT)
         while (excess := self._excess(self._limits)) is not None:
             self._evict_one(*excess, now_ns)
-        self._evict_above = self._limits.max_open_bytes - (self.open_bytes - self._trace_bytes)
+        limit = self._limits.max_open_bytes if self._is_short else self._limits.max_open_bytes // 2
+        self._evict_above = limit - (self.open_bytes - self._trace_bytes)
 
     def _excess(self, limits: AssembleSettings) -> tuple[OpenTrace | OpenConversation, ClosedBecause] | None:
         """Return what has to go next, and why."""
@@ -290,6 +325,9 @@ class Assembler:
         del self._open[trace.trace_id]
         del self._open_by_id[_raw(trace.trace_id)]
         self._trace_bytes -= trace.size_bytes
+        if self._is_short and self.open_bytes < self._limits.max_open_bytes // 4:
+            self._is_short = False
+            self._evict_above = 0
         self._moved.discard(trace)
         self._schedule.forget(trace.trace_id)
         self._closed.add(trace.trace_id, now_ns)
@@ -326,7 +364,8 @@ class Assembler:
     def _joined(self, ended: OpenTrace | OpenConversation, because: ClosedBecause) -> Trajectory | None:
         if isinstance(ended, OpenConversation):
             return ended.trajectory(because)
-        return ended.trajectory(because, tuple(self._unmatched.found(ended.readings)))
+        elsewhere = tuple(self._unmatched.found(ended.readings))
+        return ended.trajectory(because, elsewhere, with_content=self._with_content)
 
     def _pass_on(self, trace: OpenTrace, conversation_id: str, now_ns: int) -> None:
         """Hand a closed trace to its conversation."""

@@ -5,6 +5,7 @@ without a parent tells them apart.
 """
 
 from collections.abc import Hashable, Sequence
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -13,8 +14,8 @@ from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.weight import LOG_KEY_BYTES, Scale, weight_together
 from toolgauge.model.left_out import NOTHING_LEFT_OUT
-from toolgauge.model.observations import AgentRun, ConversationSeen, Reading
-from toolgauge.model.trajectory import ClosedBecause, Trajectory
+from toolgauge.model.observations import AgentRun, ConversationSeen, Reading, UnreadSpan
+from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory
 
 # What a trace takes by itself, the tables in which it is looked up included.
 _TRACE_BYTES = 900
@@ -22,6 +23,20 @@ _TRACE_BYTES = 900
 _SHARE = 4
 # What the ids of one span take: two texts and an entry in a table.
 _HEAD_BYTES = 210
+# What a span that waits as bytes takes beside them: three ids, and entries in two tables.
+_UNREAD_BYTES = 600
+
+
+class Reader(Protocol):
+    """Reads spans that waited as bytes."""
+
+    def read(self, span: UnreadSpan) -> Reading | None:
+        """Read all of the span; `None` when nothing can be read from it."""
+        ...
+
+    def read_calls(self, span: UnreadSpan) -> Reading | None:
+        """Read the span without messages and histories; `None` when all of it has to be read."""
+        ...
 
 
 class OpenTrace:
@@ -38,6 +53,7 @@ class OpenTrace:
         "_missing",
         "_parents",
         "_passed",
+        "_reader",
         "_readings",
         "_readings_bytes",
         "_received",
@@ -50,7 +66,7 @@ class OpenTrace:
         "trace_id",
     )
 
-    def __init__(self, trace_id: str, settings: AssembleSettings, now_ns: int, scale: Scale) -> None:
+    def __init__(self, trace_id: str, settings: AssembleSettings, now_ns: int, scale: Scale, reader: Reader) -> None:
         self.trace_id = trace_id
         self.opened_ns = now_ns
         self.active_ns = now_ns
@@ -60,8 +76,9 @@ class OpenTrace:
         self._settings = settings
         self._ended_ns: int | None = None
         self._scale = scale
+        self._reader = reader
         # By span, and for log records by what they say.
-        self._readings: dict[Hashable, Reading] = {}
+        self._readings: dict[Hashable, Reading | UnreadSpan] = {}
         self._readings_bytes = 0
         # Bytes of what was read; above this the text is cut to what may be kept.
         self._received = 0
@@ -77,12 +94,14 @@ class OpenTrace:
 
     @property
     def readings(self) -> Sequence[Reading]:
-        """What was read so far."""
-        return tuple(self._readings.values())
+        """What was read so far; spans without a parent are always among it."""
+        return [one for one in self._readings.values() if type(one) is Reading]
 
-    def add(self, reading: Reading, now_ns: int) -> None:
-        """Take a reading, unless it was here before."""
-        if reading.is_log:
+    def add(self, reading: Reading | UnreadSpan, now_ns: int) -> None:
+        """Take a reading, or a span that is to be read later, unless it was here before."""
+        if type(reading) is UnreadSpan:
+            self._add_unread(reading, now_ns)
+        elif reading.is_log:
             self._add_log(reading, now_ns)
         elif reading.observations or reading.attributes:
             self._add_span(reading, now_ns)
@@ -114,22 +133,76 @@ class OpenTrace:
         return due_ns, because
 
     def gathered(self) -> GatheredTrace:
-        """Return what has come so far."""
+        """Read what has not been read yet, and return all that has come so far."""
         if self._received > self._settings.max_content_bytes:
             self._cut()
+        read = [self._reader.read(one) if type(one) is UnreadSpan else one for one in self._readings.values()]
+        return self._gathered([reading for reading in read if reading is not None])
+
+    def trajectory(
+        self, because: ClosedBecause, elsewhere: Sequence[Reading] = (), *, with_content: bool
+    ) -> Trajectory | None:
+        """Join what has come so far, with what was found `elsewhere` of its calls, in other traces.
+
+        Without messages, the inputs of models are read only where they may tell what became of a call.
+        """
+        if not with_content and not elsewhere and self._received <= self._settings.max_content_bytes:
+            readings = self._calls()
+            trajectory = None if readings is None else _joined(self._gathered(readings), because)
+            if trajectory is not None and _are_settled(trajectory.calls):
+                return trajectory
+        gathered = self.gathered()
+        if elsewhere:
+            gathered = replace(gathered, readings=(*gathered.readings, *elsewhere))
+        return _joined(gathered, because)
+
+    def read_waiting(self, larger_than: int = 0) -> None:
+        """Read the spans that wait as more bytes than this: readings of large spans take less memory."""
+        for key, span in [*self._readings.items()]:
+            if type(span) is UnreadSpan and len(span.raw) > larger_than:
+                self.size_bytes -= _UNREAD_BYTES + len(span.raw)
+                reading = self._reader.read(span)
+                if reading is None:
+                    del self._readings[key]
+                else:
+                    self._readings[key] = reading
+                    self._weigh(reading)
+                    self._note(reading, self.active_ns)
+
+    def _gathered(self, readings: Sequence[Reading]) -> GatheredTrace:
         return GatheredTrace(
             trace_id=self.trace_id,
-            readings=self.readings,
+            readings=readings,
             parents=self._parents,
             left_out=NOTHING_LEFT_OUT if self._cutter is None else self._cutter.left_out,
         )
 
-    def trajectory(self, because: ClosedBecause, elsewhere: Sequence[Reading] = ()) -> Trajectory | None:
-        """Join what has come so far, with what was found `elsewhere` of its calls, in other traces."""
-        gathered = self.gathered()
-        if elsewhere:
-            gathered = replace(gathered, readings=(*gathered.readings, *elsewhere))
-        return join([gathered], scope="trace", closed_because=because)
+    def _calls(self) -> list[Reading] | None:
+        """Read the spans without messages and histories; `None` when one of them has to be read as a whole."""
+        readings: list[Reading] = []
+        for one in self._readings.values():
+            reading = self._reader.read_calls(one) if type(one) is UnreadSpan else one
+            if reading is None:
+                return None
+            readings.append(reading)
+        return readings
+
+    def _add_unread(self, span: UnreadSpan, now_ns: int) -> None:
+        span_id = span.ref.span_id
+        if span_id in self._readings:
+            return
+        self.active_ns = now_ns
+        self._readings[span_id] = span
+        size = len(span.raw)
+        self._received += size
+        self.size_bytes += _UNREAD_BYTES + size
+        if self._received > self._cut_above:
+            self._cut()
+        if span_id not in self._parents:
+            self._parents[span_id] = parent = span.parent_span_id
+            self._arrive(span_id, None if span.parent_is_remote else parent, now_ns)
+        if span.operation == "agent_run":
+            self._climb(span_id, now_ns)
 
     def _add_span(self, reading: Reading, now_ns: int) -> None:
         span_id = reading.ref.span_id
@@ -162,19 +235,25 @@ class OpenTrace:
     def _keep(self, key: Hashable, reading: Reading) -> None:
         self._readings[key] = reading
         self._received += reading.size_bytes
+        self._weigh(reading)
+        if self._received > self._cut_above:
+            self._cut()
+
+    def _weigh(self, reading: Reading) -> None:
         weight, offered = self._scale.weights(reading)
         self._readings_bytes += weight
         self.size_bytes += weight + offered
-        if self._received > self._cut_above:
-            self._cut()
 
     def _cut(self) -> None:
         """Keep no more text than may be kept."""
         if self._cutter is None:
             self._cutter = Cutter(self._settings.max_content_bytes)
-        self._cutter.fit(self._readings)
+        self.read_waiting()
+        readings = {key: one for key, one in self._readings.items() if type(one) is Reading}
+        self._cutter.fit(readings)
+        self._readings.update(readings)
         before_bytes = self._readings_bytes
-        self._readings_bytes = weight_together(self._readings.values()) + self._cutter.index_bytes
+        self._readings_bytes = weight_together(readings.values()) + self._cutter.index_bytes
         self.size_bytes += self._readings_bytes - before_bytes
         # A long trace is looked at again and again: each time when it has grown by a share of what it is.
         self._cut_above = self._received + max(self._settings.max_content_bytes, self._readings_bytes // _SHARE)
@@ -227,3 +306,12 @@ class OpenTrace:
             self._awaited = {span_id}
         else:
             self._awaited.add(span_id)
+
+
+def _joined(gathered: GatheredTrace, because: ClosedBecause) -> Trajectory | None:
+    return join([gathered], scope="trace", closed_because=because)
+
+
+def _are_settled(calls: Sequence[ToolCall]) -> bool:
+    """Return whether tool spans tell of all calls what became of them: the inputs of models have nothing to add."""
+    return all(call.executed_by is not None and call.error is None for call in calls)

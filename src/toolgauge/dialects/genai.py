@@ -6,7 +6,7 @@ This is the fallback for whoever follows the conventions; `recognize/conventions
 from toolgauge.model.json import Value
 from toolgauge.model.observations import Observation
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record
+from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, conventions_reader
 from toolgauge.recognize.conventions_reader import ConventionsReader
 
@@ -23,6 +23,9 @@ class GenAI:
         scopes=(conventions_reader.SCOPE,),
         names=(conventions.EXECUTE + " ",),
     )
+
+    operation_key = conventions.OPERATION
+    operations = conventions_reader.OPERATIONS
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()
@@ -43,6 +46,10 @@ class GenAI:
     def read(self, record: Record) -> list[Observation]:
         """Read one span or log record."""
         return self._conventions.read(record)
+
+    def calls(self, span: Span) -> list[Observation] | None:
+        """Read the calls, and the tools on offer."""
+        return self._conventions.calls(span)
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute; the conventions hide none."""

@@ -49,7 +49,7 @@ class Strands:
     rank = 81
     marks = ("gen_ai.",)
     scopes: tuple[str, ...] = ()
-    grounds = Grounds(keys=_SYSTEMS, scopes=(_SCOPE,))
+    grounds = Grounds(values=tuple((key, _SYSTEM) for key in _SYSTEMS), scopes=(_SCOPE,))
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()

@@ -3,13 +3,13 @@
 Readings wait by the ten thousand, and nothing in them leads back to them: they are not looked at for garbage (`gc=False`).
 """
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, final
 
 from msgspec import Struct
 
 from toolgauge.model.content import NOT_RECORDED, Content
 from toolgauge.model.json import JsonObject
-from toolgauge.model.records import SpanRef, StatusCode
+from toolgauge.model.records import Resource, Scope, SpanRef, StatusCode
 
 
 class CallError(Struct, frozen=True, kw_only=True, gc=False):
@@ -109,6 +109,7 @@ Observation: TypeAlias = (
 )
 
 
+@final
 class Reading(Struct, frozen=True, kw_only=True, gc=False):
     """All that was read from one span or log record.
 
@@ -130,3 +131,21 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
     observations: tuple[Observation, ...]
     size_bytes: int
     attributes: tuple[tuple[str, str | int | float | bool], ...] = ()
+
+
+# What a span shows, as far as closing its trace and holding it depend on it: an `AgentRun`, a `ModelCall`, a `CallExecuted`.
+Operation: TypeAlias = Literal["agent_run", "model_call", "tool_call"]
+
+
+@final
+class UnreadSpan(Struct, frozen=True, kw_only=True, gc=False):
+    """A span that waits as the bytes it came in until its trace is closed, and the dialect that will read it."""
+
+    ref: SpanRef
+    parent_span_id: str
+    parent_is_remote: bool | None
+    operation: Operation
+    dialect: str
+    raw: bytes
+    resource: Resource
+    scope: Scope

@@ -1,33 +1,35 @@
 """Interfaces of plug-ins: what a dialect and an evaluator must offer."""
 
-from collections.abc import Iterable
-from typing import ClassVar, Protocol, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
 from toolgauge.model.delivery import Signal
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Value
-from toolgauge.model.observations import Observation
+from toolgauge.model.observations import Observation, Operation
 from toolgauge.model.outcomes import Level, Outcome
-from toolgauge.model.records import Record
+from toolgauge.model.records import Record, Span
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
 
 class Grounds(Struct, frozen=True, kw_only=True):
-    """What a dialect claims spans for: it never claims one that has none of the keys, scopes and names.
+    """What a dialect claims spans for: it never claims one that has none of the keys, values, scopes and names.
 
-    `keys` are whole keys of attributes, `scopes` prefixes of scope names, `names` prefixes of span names.
+    `keys` are whole keys of attributes, `values` keys with the text that the attribute must have, `scopes` prefixes of
+    scope names, `names` prefixes of span names.
     """
 
     keys: tuple[str, ...] = ()
+    values: tuple[tuple[str, str], ...] = ()
     scopes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # Others write dialects too, not all of them with a type checker: a single text would be read letter by letter.
-        if {type(self.keys), type(self.scopes), type(self.names)} != {tuple}:
-            raise TypeError("`keys`, `scopes` and `names` of grounds are tuples of texts")
+        if {type(self.keys), type(self.values), type(self.scopes), type(self.names)} != {tuple}:
+            raise TypeError("`keys`, `values`, `scopes` and `names` of grounds are tuples")
 
 
 class Dialect(Protocol):
@@ -69,6 +71,33 @@ class Dialect(Protocol):
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute that a criterion asks for, also where the dialect hides it; `None` when absent."""
+        ...
+
+
+@runtime_checkable
+class Deferring(Protocol):
+    """What a dialect may offer as well: its spans wait as bytes and are read when their trace is closed.
+
+    That goes for spans with a parent whose attribute `operation_key` has one of the texts in `operations`, and that no
+    dialect before it could claim. All other spans, and those of other dialects, are read when they arrive.
+    """
+
+    @property
+    def operation_key(self) -> str:
+        """The attribute that names what a span shows."""
+        ...
+
+    @property
+    def operations(self) -> Mapping[str, Operation]:
+        """What its texts mean."""
+        ...
+
+    def calls(self, span: Span) -> Iterable[Observation] | None:
+        """Return what `read` returns of such a span without content: messages, arguments, results, answers in a model's input.
+
+        `None` when content has to tell which calls there are or what became of them, as it does for calls without ids and
+        for an answer that is marked as a failure: then all of the span is read.
+        """
         ...
 
 
@@ -122,7 +151,9 @@ class Evaluator(Protocol):
 
     `version` is raised when scores change meaning. `level` says what it yields outcomes for. One that compares with
     something also has `needs_reference: ClassVar[bool] = True`, so that a criterion without it is an error at once;
-    one that compares with the expected final answer has `needs_answer: ClassVar[bool] = True` instead.
+    one that compares with the expected final answer has `needs_answer: ClassVar[bool] = True` instead. One that looks
+    at names, order, states and errors of calls and at the names of tools on offer alone has
+    `needs_content: ClassVar[bool] = False`: where no criterion looks at arguments, results and messages, they are not read.
     """
 
     version: ClassVar[str]

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from toolgauge.model.errors import DecodeError
+from toolgauge.otlp.messages import SpanMessage
 
 # The fields of a message that hold messages whose fields count as well, by field number.
 _Nested: TypeAlias = "Mapping[int, _Nested]"
@@ -72,9 +73,9 @@ def check_value(raw: bytes) -> None:
         _check(raw, _VALUE, _FREE_FIELDS + _MOST_FIELDS)
 
 
-def check_events(count: int) -> None:
+def check_events(span: SpanMessage, raw: bytes) -> None:
     """Raise `DecodeError` when a span has too many events."""
-    if count > _MOST_EVENTS:
+    if len(raw) > _MOST_EVENTS and len(span.events) > _MOST_EVENTS:
         raise DecodeError("there are more events than any producer writes")
 
 

@@ -12,12 +12,13 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.records import LogRecord, PackedHead, Resource, Span
+from toolgauge.model.observations import UnreadSpan
+from toolgauge.model.records import LogRecord, PackedHead, Resource, Scope, Span
 from toolgauge.otlp.envelope import Container, container, copied, parse_request, without_items
 from toolgauge.otlp.heads import parse_heads, read_each, read_head, read_heads
 from toolgauge.otlp.marks import log_marks, span_marks
 from toolgauge.otlp.messages import HeadGroupMessage, RequestMessage, ResourceGroupMessage, ScopeGroupMessage
-from toolgauge.otlp.views import KnownScope, Views
+from toolgauge.otlp.views import KnownScope, ParsedSpan, Views
 
 # Where a span stands in its request: index of the resource group, of the scope group, of the span.
 Place: TypeAlias = tuple[int, int, int]
@@ -30,12 +31,19 @@ _MOST_AT_ONCE = 4096
 
 
 class ViewedSpan(Struct, frozen=True, eq=False):
-    """A span, its own bytes, what stood around it, and where it stood."""
+    """A span that some dialect could read, its own bytes, what stood around it, and where it stood."""
 
-    span: Span
+    parsed: ParsedSpan
     raw: bytes
+    resource: Resource
+    scope: Scope
     container: Container
     place: Place
+
+    @property
+    def span(self) -> Span:
+        """The whole view."""
+        return self.parsed.span(self.resource, self.scope)
 
 
 @dataclass(slots=True, eq=False)
@@ -219,6 +227,10 @@ class Decoder:
             envelope=request,
         )
 
+    def waited(self, span: UnreadSpan) -> Span:
+        """View a span that has waited as bytes."""
+        return self._views.waited(span)
+
     def logs(self, body: bytes, envelope: RequestMessage | None = None) -> DecodedLogs:
         """Decode a request of log records; raise `DecodeError` when its envelope is broken."""
         survey = _survey(body, envelope)
@@ -258,11 +270,11 @@ class Decoder:
                 reading.add_head(raw)
                 continue
             try:
-                span = self._views.span(raw, resource, known.scope)
+                parsed = self._views.parsed(raw)
             except DecodeError:
                 reading.undecodable += 1
                 reading.add_head(raw)
                 continue
             around = reading.around = reading.around or found.resource_group.around(found.group, reading.origin)
             where = (found.resource_index, found.scope_index, index)
-            reading.viewed.append(ViewedSpan(span, raw, around, where))
+            reading.viewed.append(ViewedSpan(parsed, raw, resource, known.scope, around, where))

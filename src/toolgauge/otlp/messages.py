@@ -49,7 +49,7 @@ _MESSAGES: dict[str, tuple[tuple[int, str, str], ...]] = {
         (8, "end_time_unix_nano", "fixed64"),
         (9, "attributes", "map"),
         (11, "events", "*bytes"),
-        (15, "status", "Status"),
+        (15, "status", "bytes"),
         (16, "flags", "fixed32"),
     ),
     "Status": ((2, "message", "bytes"), (3, "code", "int32")),
@@ -216,7 +216,7 @@ class SpanMessage(HeadMessage, Protocol):
     end_time_unix_nano: int
     attributes: Mapping[str, bytes]
     events: Repeated[bytes]
-    status: StatusMessage
+    status: bytes
 
 
 class EventMessage(Protocol):
@@ -351,6 +351,7 @@ SCOPE = cast("MessageClass[ScopeMessage]", _CLASSES["Scope"])
 SPAN = cast("MessageClass[SpanMessage]", _CLASSES["Span"])
 HEAD = cast("MessageClass[HeadMessage]", _CLASSES["Head"])
 HEADS = cast("MessageClass[HeadsMessage]", _CLASSES["Heads"])
+STATUS = cast("MessageClass[StatusMessage]", _CLASSES["Status"])
 EVENT = cast("MessageClass[EventMessage]", _CLASSES["Event"])
 SPAN_ATTRIBUTES = cast("MessageClass[SpanAttributesMessage]", _CLASSES["SpanAttributes"])
 LOG_RECORD = cast("MessageClass[LogRecordMessage]", _CLASSES["LogRecord"])

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from toolgauge.model.observations import AgentRun, CallExecuted, Reading
+from toolgauge.model.observations import AgentRun, CallExecuted, Reading, UnreadSpan
 from toolgauge.model.records import SpanRef
 
 C = TypeVar("C")
@@ -22,8 +22,10 @@ ENTRY_BYTES = 512
 _JUDGED = frozenset((CallExecuted, AgentRun))
 
 
-def is_to_bear_scores(reading: Reading) -> bool:
+def is_to_bear_scores(reading: Reading | UnreadSpan) -> bool:
     """Return whether it is worth waiting for what scores say on this span: it is judged itself, or the root of its trace."""
+    if type(reading) is UnreadSpan:
+        return reading.operation != "model_call"
     observations = reading.observations
     if reading.parent_span_id is None:
         return bool(observations)

@@ -17,15 +17,17 @@ from toolgauge.export.results import Annotations
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.judging import Answers, Judging
+from toolgauge.model.observations import UnreadSpan
 from toolgauge.model.outcomes import Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.otlp.decoder import Container, DecodedTraces, Decoder, Place
+from toolgauge.otlp.decoder import Container, DecodedTraces, Decoder, Place, ViewedSpan
 from toolgauge.otlp.heads import read_each
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.admission import Admission
 from toolgauge.pipeline.egress import Egress
 from toolgauge.pipeline.hold import Hold, is_to_bear_scores
+from toolgauge.pipeline.reader import Reader
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.scorer import Scorer
 from toolgauge.selfmetrics import SelfMetrics
@@ -80,8 +82,7 @@ class Pipeline:
     def __init__(
         self,
         *,
-        decoder: Decoder,
-        recognizer: Recognizer,
+        reader: Reader,
         assembler: Assembler,
         scorer: Scorer,
         judging: Judging,
@@ -94,8 +95,7 @@ class Pipeline:
         has_memory: Callable[[int], bool] = lambda _size_bytes: True,
     ) -> None:
         self.admission = Admission(outbox, metrics, has_memory)
-        self._decoder = decoder
-        self._recognizer = recognizer
+        self._reader = reader
         self._assembler = assembler
         self._scorer = scorer
         self._judging = judging
@@ -205,7 +205,7 @@ class Pipeline:
         held: list[Place] = []
         decoded: DecodedTraces | None = None
         try:
-            decoded = self._decoder.traces(request.body, request.sender, request.envelope)
+            decoded = self._reader.decoder.traces(request.body, request.sender, request.envelope)
             if decoded.undecodable:
                 self._metrics.undecodable.add(decoded.undecodable)
             self._read_spans(decoded, held, request.received_ns)
@@ -218,7 +218,7 @@ class Pipeline:
         holds = self._settings.annotate in ("both", "hold")
         unread = [*decoded.heads]
         for viewed in decoded.viewed:
-            reading = self._recognizer.read(viewed.span)
+            reading = self._waiting(viewed) or self._reader.recognizer.read(viewed.span)
             if reading is None:
                 unread.extend(read_each((viewed.raw,)))
                 continue
@@ -229,11 +229,32 @@ class Pipeline:
                 held.append(viewed.place)
         self._assembler.add_heads(unread, now_ns)
 
+    def _waiting(self, viewed: ViewedSpan) -> UnreadSpan | None:
+        """Return the span as one that is read when its trace is closed; `None` when it is to be read at once."""
+        parsed = viewed.parsed
+        # What has no parent may be a trace of its own, of which answers are remembered for other traces.
+        if parsed.parent_span_id is None or not self._assembler.may_wait(len(viewed.raw)):
+            return None
+        shown = self._reader.recognizer.operation(parsed.attributes, parsed.name, viewed.scope.name)
+        if shown is None:
+            return None
+        operation, dialect = shown
+        return UnreadSpan(
+            ref=parsed.ref,
+            parent_span_id=parsed.parent_span_id,
+            parent_is_remote=parsed.parent_is_remote,
+            operation=operation,
+            dialect=dialect,
+            raw=viewed.raw,
+            resource=viewed.resource,
+            scope=viewed.scope,
+        )
+
     def _process_records(self, request: Request) -> None:
         try:
-            decoded = self._decoder.logs(request.body, request.envelope)
+            decoded = self._reader.decoder.logs(request.body, request.envelope)
             for record in decoded.viewed:
-                reading = self._recognizer.read(record)
+                reading = self._reader.recognizer.read(record)
                 if reading is not None:
                     self._assembler.add(reading, request.received_ns)
             if decoded.undecodable:
@@ -292,7 +313,9 @@ class Pipeline:
         self._egress.flush()
 
     def _count_broken_values(self) -> None:
-        broken = self._broken_before + self._decoder.undecodable_values - self._metrics.undecodable_values.value()
+        broken = (
+            self._broken_before + self._reader.decoder.undecodable_values - self._metrics.undecodable_values.value()
+        )
         if broken:
             self._metrics.undecodable_values.add(broken)
 
@@ -308,9 +331,10 @@ class Pipeline:
         self._scorer = rules.scorer
         self._settings = rules.settings
         if rules.reading is not None:
-            self._broken_before += self._decoder.undecodable_values
-            self._decoder, self._recognizer = rules.reading
-        self._assembler.adopt(rules.assemble, conversations=rules.scorer.wants_conversations)
+            self._broken_before += self._reader.decoder.undecodable_values
+            self._reader.decoder, self._reader.recognizer = rules.reading
+        scorer = rules.scorer
+        self._assembler.adopt(rules.assemble, conversations=scorer.wants_conversations, messages=scorer.wants_content)
         self._hold.limit(rules.hold_timeout_ns, rules.hold_max_bytes)
 
     # -- scoring ----------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ class Candidates:
 
     def __init__(self, dialects: Sequence[Dialect]) -> None:
         self._dialects = tuple(dialects)
-        self._grounds = tuple(_grounds(dialect) for dialect in dialects)
+        self._grounds = tuple(grounds_of(dialect) for dialect in dialects)
         self._of_scopes: dict[str, _OfScope] = {}
         self._by_asked: dict[frozenset[int], _OfScope] = {}
 
@@ -68,7 +68,7 @@ class _OfScope:
         self._grounds = grounds
         self._asked = asked
         others = [told for index, told in enumerate(grounds) if told is not None and index not in asked]
-        self._looked_for = frozenset(key for told in others for key in told.keys)
+        self._looked_for = frozenset(key for told in others for key in keys_of(told))
         self._names = tuple({name for told in others for name in told.names})
         self._begins: dict[str, tuple[str, ...]] = {}
         self._known: dict[tuple[frozenset[str], tuple[str, ...]], tuple[Dialect, ...]] = {}
@@ -97,7 +97,7 @@ class _OfScope:
             dialect
             for index, (dialect, told) in enumerate(zip(self._dialects, self._grounds, strict=True))
             if index in self._asked
-            or (told is not None and not (found.isdisjoint(told.keys) and set(begins).isdisjoint(told.names)))
+            or (told is not None and not (found.isdisjoint(keys_of(told)) and set(begins).isdisjoint(told.names)))
         )
         if len(self._known) >= _MAX_FOUND:
             self._known.clear()
@@ -105,6 +105,12 @@ class _OfScope:
         return known
 
 
-def _grounds(dialect: Dialect) -> Grounds | None:
+def keys_of(grounds: Grounds) -> tuple[str, ...]:
+    """Return all keys of attributes that a dialect goes by."""
+    return (*grounds.keys, *(key for key, _ in grounds.values))
+
+
+def grounds_of(dialect: Dialect) -> Grounds | None:
+    """Return what a dialect goes by; `None` when it does not tell."""
     grounds = getattr(dialect, "grounds", None)
     return grounds if isinstance(grounds, Grounds) else None

@@ -87,6 +87,16 @@ def executed(span: Span, prefix: str, protocol: Literal["mcp"] | None) -> CallEx
     )
 
 
+def executed_without_content(span: Span) -> CallExecuted | None:
+    """Read the same without arguments and result; `None` where the attributes lack the tool's name or the call's id."""
+    attributes = span.attributes
+    name, identified = values.as_str(attributes.get(TOOL_NAME)), call_id(attributes)
+    if name is None or identified is None:
+        return None
+    agent = values.as_str(attributes.get(AGENT))
+    return CallExecuted(name=name, call_id=identified, error=call_error(span), agent=agent)
+
+
 def call_id(attributes: Mapping[str, Value]) -> str | None:
     """Read the call's id; a placeholder in brackets names no call: two failed calls would be taken for one."""
     found = values.identifier(attributes.get(CALL_ID))
@@ -187,7 +197,9 @@ def newest_user_text(messages: list[Message]) -> list[MessageSeen]:
     return []
 
 
-def written(messages: list[Message], agent: str | None, first: int = 0) -> list[Observation]:
+def written(
+    messages: list[Message], agent: str | None, first: int = 0, *, with_text: bool = True
+) -> list[Observation]:
     """Read a model's output: the calls that it asks for, from position `first` on, and its text."""
     calls: list[CallRequested] = []
     # The provider ran these itself: their answers are in the same output.
@@ -197,7 +209,7 @@ def written(messages: list[Message], agent: str | None, first: int = 0) -> list[
         message.add_to(calls, answers, texts, agent, first)
     if len(calls) > 1 and len({call.call_id for call in calls}) < len(calls):
         calls = [replace(call, position=position) for position, call in enumerate(_once(calls), first)]
-    return [*calls, *answers, *_text_of(texts)]
+    return [*calls, *answers, *_text_of(texts)] if with_text else [*calls, *answers]
 
 
 def _once(calls: list[CallRequested]) -> Iterable[CallRequested]:

@@ -19,6 +19,7 @@ from toolgauge.model.observations import (
     MessageSeen,
     ModelCall,
     Observation,
+    Operation,
     ToolsOffered,
 )
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
@@ -39,6 +40,13 @@ _ENTRY_BYTES, _OBSERVATION_BYTES, _ELEMENT_BYTES = 600, 240, 80
 # Bytes that a character takes in the widest of texts.
 _WIDEST = 4
 _JSON_SPACES = " \t\n\r"
+
+# What the names of operations mean.
+OPERATIONS: Mapping[str, Operation] = {
+    conventions.EXECUTE: "tool_call",
+    conventions.INVOKE: "agent_run",
+    **dict.fromkeys(conventions.MODEL_OPERATIONS, "model_call"),
+}
 
 SCOPE = "litellm"
 RAW_SPAN = "raw_gen_ai_request"
@@ -79,6 +87,38 @@ class ConventionsReader:
     def read_log(self, record: LogRecord) -> Iterable[Observation]:
         """Read a log record, all but its conversation id."""
         return self._log(record, _trace(record))
+
+    def calls(self, span: Span) -> list[Observation] | None:
+        """Read a span with one of the `OPERATIONS` without content; `None` when that does not tell what became of a call."""
+        attributes = span.attributes
+        operation = attributes.get(conventions.OPERATION)
+        if conventions.MCP_METHOD in attributes or is_raw(span):
+            return None
+        seen: list[Observation] = [*conventions.conversation(attributes)]
+        if operation == conventions.EXECUTE:
+            call = conventions.executed_without_content(span)
+            if call is None:
+                return None
+            seen.append(call)
+            return seen
+        if operation == conventions.INVOKE:
+            seen.append(AgentRun(agent=values.as_str(attributes.get(conventions.AGENT))))
+            seen += self.offered(attributes.get(conventions.DEFINITIONS))
+            return seen
+        received, written = attributes.get(conventions.INPUT), attributes.get(conventions.OUTPUT)
+        if received is not None:
+            if may_tell_failures(received):
+                return None
+        elif written is None and span.events:
+            return None
+        agent = values.as_str(attributes.get(conventions.AGENT))
+        seen.append(ModelCall(agent=agent, stopped_for_tools=conventions.stopped_for_tools(attributes)))
+        seen += self.offered(attributes.get(conventions.DEFINITIONS))
+        if written is not None:
+            seen += conventions.written(read_messages(written, "assistant"), agent, with_text=False)
+        seen += flat_calls(attributes)
+        # Calls without ids are found by their arguments.
+        return None if any(type(one) is CallRequested and one.call_id is None for one in seen) else seen
 
     def model_call(self, attributes: Mapping[str, Value], whose: str | None = None) -> list[Observation]:
         """Read a model call with what it was given and what it wrote."""
@@ -164,6 +204,11 @@ class ConventionsReader:
             body = event.attributes.get(conventions.EVENT_BODY)
             return conventions.message_event(event.name, event.attributes if body is None else body, agent)
         return ()
+
+
+def may_tell_failures(received: Value) -> bool:
+    """Return whether an answer in a model's input may be marked as a failure: by `error`, `is_error` or `isError`."""
+    return not isinstance(received, str) or "rror" in received or "\\u" in received
 
 
 def _trace(record: Record) -> str | None:

@@ -4,19 +4,22 @@ Spans and log records arrive as views, one at a time; a reading leaves, or nothi
 that fails on a hostile record costs this record's observations, never the process and never another record.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from toolgauge.model.json import Value
-from toolgauge.model.observations import Observation, Reading
-from toolgauge.model.ports import Dialect, Grounds
+from toolgauge.model.observations import Observation, Operation, Reading
+from toolgauge.model.ports import Deferring, Dialect, Grounds
 from toolgauge.model.records import LogRecord, Record, Span, SpanRef
-from toolgauge.recognize.candidates import Candidates
+from toolgauge.recognize.candidates import Candidates, grounds_of
 from toolgauge.selfmetrics import SelfMetrics
 
 # Reading what we sent ourselves and what other scorers sent would score scores.
 _OWN_SCOPE = "toolgauge"
 _OPENINFERENCE_KIND = "openinference.span.kind"
 _EVALUATOR = "EVALUATOR"
+
+_MOST_SCOPES = 512
+_LONGEST_SCOPE = 256
 
 Scalar = str | int | float | bool
 
@@ -28,7 +31,7 @@ class _Scores:
     rank = 0
     marks: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
-    grounds = Grounds(keys=(_OPENINFERENCE_KIND,), scopes=(_OWN_SCOPE,))
+    grounds = Grounds(values=((_OPENINFERENCE_KIND, _EVALUATOR),), scopes=(_OWN_SCOPE,))
 
     def claims(self, record: Record) -> bool:
         scope = record.scope.name
@@ -43,6 +46,56 @@ class _Scores:
         return None
 
 
+class _Deferred:
+    """Decides which spans of a dialect wait to be read: those that no dialect before it could claim."""
+
+    def __init__(self, dialect: Deferring, name: str, before: Sequence[Grounds]) -> None:
+        self.name = name
+        self._key = dialect.operation_key
+        self._operations = dict(dialect.operations)
+        self._keys = frozenset(key for grounds in before for key in grounds.keys)
+        self._values = tuple({value for grounds in before for value in grounds.values})
+        self._names = tuple({name for grounds in before for name in grounds.names})
+        self._scopes = tuple({scope for grounds in before for scope in grounds.scopes})
+        self._known_scopes: dict[str, bool] = {}
+
+    @classmethod
+    def of(cls, asked: Sequence[Dialect]) -> Iterator["_Deferred"]:
+        """Yield those of all dialects, in the order in which they are asked."""
+        before: list[Grounds] = []
+        for dialect in asked:
+            if isinstance(dialect, Deferring):
+                yield cls(dialect, dialect.name, before)
+            grounds = grounds_of(dialect)
+            if grounds is None:
+                # It may claim anything that comes after it.
+                return
+            before.append(grounds)
+
+    def operation(self, attributes: Mapping[str, Value], name: str, scope: str) -> Operation | None:
+        """Return what a span of the dialect shows; `None` for all spans that do not wait."""
+        named = attributes.get(self._key)
+        operation = self._operations.get(named) if isinstance(named, str) else None
+        if operation is None or name.startswith(self._names) or self._is_anothers(scope):
+            return None
+        # To put them in order would take as long as to look at them.
+        keys: Collection[str] = getattr(attributes, "unordered", attributes)
+        if not self._keys.isdisjoint(keys):
+            return None
+        for key, value in self._values:
+            if attributes.get(key) == value:
+                return None
+        return operation
+
+    def _is_anothers(self, scope: str) -> bool:
+        known = self._known_scopes.get(scope)
+        if known is None:
+            known = scope.startswith(self._scopes)
+            if len(self._known_scopes) < _MOST_SCOPES and len(scope) <= _LONGEST_SCOPE:
+                self._known_scopes[scope] = known
+        return known
+
+
 class Recognizer:
     """Asks the dialects in order of rank; exactly one reads a record.
 
@@ -54,6 +107,9 @@ class Recognizer:
         self._scores: Dialect = _Scores()
         self._asked: tuple[Dialect, ...] = (self._scores, *self._dialects)
         self._candidates = Candidates(self._asked)
+        self._by_name = {dialect.name: dialect for dialect in self._dialects}
+        self._readers_of_calls = {one.name: one for one in self._dialects if isinstance(one, Deferring)}
+        self._deferring = tuple(_Deferred.of(self._asked))
         self._metrics = metrics
         self._wanted = tuple(sorted(set(wanted)))
 
@@ -77,7 +133,39 @@ class Recognizer:
         ref = record.ref
         if ref is None:
             return None
-        dialect, observations = self._ask(record)
+        return self._read(record, ref, self._candidates.of(record) if isinstance(record, Span) else self._asked)
+
+    def operation(self, attributes: Mapping[str, Value], name: str, scope: str) -> tuple[Operation, str] | None:
+        """Return what a span shows and the name of its dialect; `None` when that takes reading it.
+
+        `name` is that of the span, `scope` that of its scope.
+        """
+        for deferring in self._deferring:
+            operation = deferring.operation(attributes, name, scope)
+            if operation is not None:
+                return operation, deferring.name
+        return None
+
+    def read_deferred(self, dialect: str, span: Span) -> Reading | None:
+        """Read a span of which the `operation` is known, as `read` does."""
+        return self._read(span, span.ref, (self._by_name[dialect],))
+
+    def read_calls(self, dialect: str, span: Span) -> Reading | None:
+        """Read such a span without messages and histories; `None` when all of it has to be read. Never raises."""
+        reader = self._by_name[dialect]
+        try:
+            found = self._readers_of_calls[dialect].calls(span) if reader.claims(span) else None
+            observations = None if found is None else tuple(found)
+        except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
+            # Counted when all of it is read.
+            return None
+        if observations is None:
+            return None
+        attributes = self._attributes(span, reader) if self._wanted else ()
+        return _reading(span, span.ref, reader, observations, attributes)
+
+    def _read(self, record: Record, ref: SpanRef, asked: Iterable[Dialect]) -> Reading | None:
+        dialect, observations = self._ask(record, asked)
         if dialect is self._scores:
             return None
         attributes = self._attributes(record, dialect) if self._wanted else ()
@@ -85,8 +173,8 @@ class Recognizer:
             return None
         return _reading(record, ref, dialect, observations, attributes)
 
-    def _ask(self, record: Record) -> tuple[Dialect | None, tuple[Observation, ...]]:
-        for dialect in self._candidates.of(record) if isinstance(record, Span) else self._asked:
+    def _ask(self, record: Record, asked: Iterable[Dialect]) -> tuple[Dialect | None, tuple[Observation, ...]]:
+        for dialect in asked:
             try:
                 if dialect.claims(record):
                     return dialect, tuple(dialect.read(record))

@@ -86,6 +86,10 @@ class Scorer:
         self._timeouts = _Timeouts()
         self._expected_values = ExpectedValues()
         self.wanted: frozenset[str] = frozenset(key for criterion in criteria for key in attribute_keys(criterion))
+        # An evaluator that does not say otherwise may look at anything, and so may a judge.
+        self.wants_content = any(
+            one.evaluator is None or getattr(one.evaluator, "needs_content", True) for one in registered
+        )
         self.wants_conversations = any(criterion.scope == "conversation" for criterion in criteria)
 
     def score(self, trajectory: Trajectory, now_ns: int) -> tuple[Result, ...]:

@@ -19,6 +19,7 @@ from toolgauge.model.ports import Dialect
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.pipeline.hold import Hold
 from toolgauge.pipeline.pipeline import Pipeline, PipelineSettings, Rules, ScorecardSink
+from toolgauge.pipeline.reader import Reader
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.scorer import Deadline, Scorer, no_deadline
@@ -47,10 +48,16 @@ def make_pipeline(
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`."""
     scorer = _scorer(config, criteria, metrics, deadline)
     recognizer = make_recognizer(plugins.dialects(), metrics, scorer.wanted)
+    reader = Reader(Decoder(recognizer.marks, recognizer.scopes, scorer.wanted), recognizer)
     return Pipeline(
-        decoder=Decoder(recognizer.marks, recognizer.scopes, scorer.wanted),
-        recognizer=recognizer,
-        assembler=Assembler(config.assemble, metrics, conversations=scorer.wants_conversations),
+        reader=reader,
+        assembler=Assembler(
+            config.assemble,
+            metrics,
+            reader,
+            conversations=scorer.wants_conversations,
+            messages=scorer.wants_content,
+        ),
         scorer=scorer,
         judging=judging or DisabledJudges("judges are asked by `toolgauge serve` only"),
         sink=sink,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.json import JsonObject
+from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -164,6 +164,10 @@ class _CountingRecognizer(Recognizer):
     ) -> None:
         super().__init__(dialects, metrics, wanted)
         self._tally = tally
+
+    def operation(self, attributes: Mapping[str, Value], name: str, scope: str) -> None:
+        """Have all spans read when they arrive: that is where they are counted."""
+        del attributes, name, scope
 
     def read(self, record: Record) -> Reading | None:
         """Read the record as any recognizer does."""

@@ -19,7 +19,7 @@ STATUS_CODES = ["unset", "ok", "error"]
 
 
 def view(raw: bytes) -> Span:
-    return Views([]).span(raw, Resource(service=None, attributes={}), Scope(name="", version=""))
+    return Views([]).parsed(raw).span(Resource(service=None, attributes={}), Scope(name="", version=""))
 
 
 def view_of(*entries: KeyValue) -> dict[str, Value]:
@@ -199,7 +199,7 @@ def test_cut_off_event_is_left_out_and_counted():
     good = trace_pb2.Span.Event(name="good", time_unix_nano=5).SerializeToString()
     raw = stock.span().SerializeToString() + stock.field(11, b"\x0a") + stock.field(11, good)
     views = Views([])
-    events = views.span(raw, Resource(service=None, attributes={}), Scope(name="", version="")).events
+    events = views.parsed(raw).span(Resource(service=None, attributes={}), Scope(name="", version="")).events
     assert [event.name for event in events] == ["good"]
     assert events[0].time_ns == 5
     assert views.undecodable_values == 1

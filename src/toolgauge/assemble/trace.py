@@ -313,5 +313,5 @@ def _joined(gathered: GatheredTrace, because: ClosedBecause) -> Trajectory | Non
 
 
 def _are_settled(calls: Sequence[ToolCall]) -> bool:
-    """Return whether tool spans tell of all calls what became of them: the inputs of models have nothing to add."""
+    """Return whether tool spans show the outcome of all calls: the inputs of models have nothing to add then."""
     return all(call.executed_by is not None and call.error is None for call in calls)

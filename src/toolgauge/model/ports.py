@@ -29,7 +29,7 @@ class Grounds(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         # Others write dialects too, not all of them with a type checker: a single text would be read letter by letter.
         if {type(self.keys), type(self.values), type(self.scopes), type(self.names)} != {tuple}:
-            raise TypeError("`keys`, `values`, `scopes` and `names` of grounds are tuples")
+            raise TypeError("`keys`, `values`, `scopes` and `names` of grounds are tuples of texts")
 
 
 class Dialect(Protocol):

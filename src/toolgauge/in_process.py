@@ -114,7 +114,7 @@ class ToolgaugeSpanExporter(SpanExporter):
             self._working.release()
 
     def _begin_again(self) -> None:
-        """In a forked child the thread is gone, locks may be held by nobody, and what was open is the parent's."""
+        """In a forked child the thread is gone, locks may stay held for ever, and open trajectories are the parent's."""
         if self._scoring is not None:
             self._of_parents.append(self._scoring)
             if not self._scoring.survives_fork:
@@ -287,7 +287,7 @@ class ToolgaugeSpanExporter(SpanExporter):
 
 
 def _weakly(method: Callable[[], None]) -> Callable[[], None]:
-    """Call the method while its object lives: what is registered for forks stays registered for ever."""
+    """Call the method while its object lives: hooks for forks stay registered for ever."""
     weak = weakref.WeakMethod(method)
 
     def call() -> None:
@@ -299,7 +299,7 @@ def _weakly(method: Callable[[], None]) -> Callable[[], None]:
 
 
 class _Flush:
-    """A wish to close what is open, and what came of it."""
+    """A request to close open trajectories, and its outcome."""
 
     def __init__(self, until_s: float, *, ends: bool) -> None:
         self.until_s = until_s

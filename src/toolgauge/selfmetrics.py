@@ -1,4 +1,4 @@
-"""Counters about ourselves. Whoever drops, refuses or holds something counts it here.
+"""Counters about ourselves. Each part that drops, refuses or holds something counts it here.
 
 The books: received = forwarded + consumed + held + queued + refused + dropped(reason), at every moment and for every
 destination: `destination` is empty for what happens to a span before it is handed to them.

@@ -25,4 +25,4 @@ def test_kinds_are_told_apart():
 
 def test_how_often_is_told_only_where_there_is_something_to_tell():
     assert repetitions(0) == ""
-    assert repetitions(3) == " (3 more since it was last told)"
+    assert repetitions(3) == " (3 more since the last such line)"

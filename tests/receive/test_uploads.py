@@ -7,20 +7,20 @@ from toolgauge.receive.uploads import Uploads
 
 
 class FakeUpload:
-    """Remembers what it was told."""
+    """Remembers how it was refused."""
 
     def __init__(self) -> None:
-        self.told: Refusal | None = None
+        self.refused: Refusal | None = None
         self.is_over = asyncio.Event()
 
-    async def give_up(self, told: Refusal) -> None:
-        self.told = told
+    async def give_up(self, refused: Refusal) -> None:
+        self.refused = refused
         self.is_over.set()
 
     async def ended(self) -> Refusal:
         await asyncio.wait_for(self.is_over.wait(), 5)
-        assert self.told is not None
-        return self.told
+        assert self.refused is not None
+        return self.refused
 
 
 async def test_all_that_are_not_whole_are_given_up_when_memory_is_short():
@@ -54,31 +54,31 @@ async def test_one_that_became_whole_in_time_is_left_alone():
     uploads.begin(half)
     uploads.end(whole)
     await half.ended()
-    assert whole.told is None
+    assert whole.refused is None
 
 
 async def test_one_that_becomes_whole_while_others_are_told_is_left_alone():
     uploads = Uploads(1000, lambda _size: False)
 
     class Another(FakeUpload):
-        async def give_up(self, told: Refusal) -> None:
+        async def give_up(self, refused: Refusal) -> None:
             uploads.end(whole)
-            await super().give_up(told)
+            await super().give_up(refused)
 
     half, whole, last = Another(), FakeUpload(), FakeUpload()
     for upload in (half, whole, last):
         uploads.begin(upload)
     await last.ended()
-    assert half.told is not None
-    assert whole.told is None
+    assert half.refused is not None
+    assert whole.refused is None
 
 
 async def test_one_that_takes_for_ever_is_told_that_it_did_not_come_in_time():
     uploads = Uploads(1000, lambda _size: True, patience_s=0.05)
     slow = FakeUpload()
     uploads.begin(slow)
-    told = await slow.ended()
-    assert (told.outcome, told.http_status, told.retry_after_s) == ("invalid", 408, None)
+    refused = await slow.ended()
+    assert (refused.outcome, refused.http_status, refused.retry_after_s) == ("invalid", 408, None)
 
 
 async def test_a_large_message_has_the_time_that_it_needs_on_a_slow_line():
@@ -86,7 +86,7 @@ async def test_a_large_message_has_the_time_that_it_needs_on_a_slow_line():
     slow = FakeUpload()
     uploads.begin(slow)
     await asyncio.sleep(0.1)  # passing time is what is tested
-    assert slow.told is None
+    assert slow.refused is None
     uploads.end(slow)
 
 

@@ -129,7 +129,7 @@ def test_a_process_with_nothing_to_let_go_takes_requests_and_says_once_that_the_
     assert [machine.look(90, after_s=2) for _ in range(5)] == [False] * 5
     assert machine.admits
     assert [record.getMessage() for record in caplog.records] == [
-        "90 of 100 MiB of memory (`memory.limit`) in use: senders are told to come back",
+        "90 of 100 MiB of memory (`memory.limit`) in use: requests are refused with a retryable status",
         "more than 80 % of `memory.limit` is in use although nothing is waiting: raise it",
     ]
 
@@ -179,7 +179,7 @@ def test_where_memory_cannot_be_read_nothing_is_refused_and_that_is_said_once(ca
     assert [machine.look(None) for _ in range(3)] == [False] * 3
     assert machine.guard.admits(10 * MIB)
     assert [record.getMessage() for record in caplog.records] == [
-        "this system does not tell how much memory is in use: `memory.limit` does not hold"
+        "this system does not report how much memory is in use: `memory.limit` does not hold"
     ]
 
 
@@ -200,7 +200,7 @@ def test_a_shortage_is_told_when_it_begins_and_when_it_ends(caplog: pytest.LogCa
     for used in (50, 85, 90, 85, 60, 50):
         machine.look(used)
     assert [record.getMessage() for record in caplog.records] == [
-        "85 of 100 MiB of memory (`memory.limit`) in use: senders are told to come back",
+        "85 of 100 MiB of memory (`memory.limit`) in use: requests are refused with a retryable status",
         "60 of 100 MiB of memory (`memory.limit`) in use: requests are taken again",
     ]
 
@@ -214,8 +214,8 @@ def test_a_shortage_that_comes_and_goes_is_told_once_a_minute(caplog: pytest.Log
     machine.look(60, after_s=60)
     machine.look(85)
     assert caplog.messages[1:] == [
-        "85 of 100 MiB of memory (`memory.limit`) in use: senders are told to come back "
-        "(99 more since it was last told)"
+        "85 of 100 MiB of memory (`memory.limit`) in use: requests are refused with a retryable status "
+        "(99 more since the last such line)"
     ]
 
 
@@ -231,9 +231,9 @@ def test_the_end_of_a_shortage_of_which_nothing_was_left_is_told_and_the_next_on
     machine.look(60, after_s=60)
     machine.look(85)
     assert caplog.messages == [
-        "85 of 100 MiB of memory (`memory.limit`) in use: senders are told to come back",
+        "85 of 100 MiB of memory (`memory.limit`) in use: requests are refused with a retryable status",
         "60 of 100 MiB of memory (`memory.limit`) in use: requests are taken again",
-        "85 of 100 MiB of memory (`memory.limit`) in use: senders are told to come back",
+        "85 of 100 MiB of memory (`memory.limit`) in use: requests are refused with a retryable status",
     ]
 
 

@@ -43,7 +43,7 @@ def test_clients_that_take_all_descriptors_cost_a_line_in_the_log_and_no_more(tm
         toolgauge.send(BODY, "grpc")
         toolgauge.settled(6)
         assert len(toolgauge.said().splitlines()) < 20, toolgauge.said()[:2000]
-        told = toolgauge.said().count("can let nobody in for the moment: too many open files")
+        told = toolgauge.said().count("cannot accept connections for now: too many open files")
         # The metrics endpoint and the receiver that was asked meanwhile; gRPC waits without a word.
         assert told == {"http_port": 1, "grpc_port": 1, "metrics_port": 2}[port]
         assert "how much memory" not in toolgauge.said()

@@ -176,7 +176,7 @@ def test_a_long_outage_under_load_stays_within_memory_and_ends_by_itself(tmp_pat
             if name == "toolgauge_spans_total" and dict(labels)["outcome"] == "refused"
         }
         assert reasons == {"memory"}
-        assert "senders are told to come back" in toolgauge.said()
+        assert "requests are refused with a retryable status" in toolgauge.said()
         assert "requests are taken again" in toolgauge.said()
 
 

@@ -59,7 +59,7 @@ def test_memory_that_is_short_is_told_and_passes(tmp_path: Path, sink: Sink):
     with serving(tmp_path, to_http(sink.ports["http"]), "memory.limit=32MiB", "annotate=off") as toolgauge:
         port = admin_port(toolgauge)
         toolgauge.send(body, "http")
-        told = "memory is short (`memory.limit`): senders are told to come back"
+        told = "memory is short (`memory.limit`): requests are refused with a retryable status"
         until(
             lambda: part(port, "processor:memory_limiter") == ("StatusRecoverableError", told), "memory to be short", 10
         )

@@ -151,7 +151,7 @@ async def test_health_and_metrics_answer_while_the_worker_is_stuck_and_say_so():
         await stuck(service, evaluator)
         await asyncio.sleep(0.3)
         _, body = service.health.detailed(verbose=True)
-        assert "the worker does not come back" in str(body["error"])
+        assert "the worker is stuck" in str(body["error"])
         assert await asyncio.to_thread(get, service.endpoint.port if service.endpoint else 0, "/metrics")
         evaluator.gate.set()
 

@@ -18,7 +18,7 @@ from toolgauge.service.pipeline_factory import offline_pipeline
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a producer and line.")
 def command(files: tuple[str, ...], *, as_json: bool) -> int:
-    """Tell what the producers in recorded OTLP traffic leave out, and what turns it on.
+    """Show what the producers in recorded OTLP traffic leave out, and what turns it on.
 
     For each producer (service, scope and its version): which dialect was recognised, what is missing, which
     environment variable or option of that producer records it, or that none does, and which evaluators cannot judge
@@ -50,7 +50,7 @@ def _print(diagnoses: tuple[Diagnosis, ...], *, as_json: bool) -> None:
 
 
 def _warn(tally: Tally, diagnoses: tuple[Diagnosis, ...]) -> None:
-    """Say what holds for the recording as a whole."""
+    """Print warnings about the recording as a whole."""
     total = tally.in_recording.total()
     if not diagnoses:
         click.echo(

@@ -1,6 +1,6 @@
 """Our own log on stderr: one line an event, as text or as JSON objects.
 
-What a line says is ours; what libraries attach to it is not: messages of exceptions may quote what came in a span, and
+The text of a line is ours; what libraries attach to it is not: messages of exceptions may quote what came in a span, and
 debug output of clients holds headers and prompts. So only our own loggers speak at the level that was asked for, others
 from warnings up, and of an exception the kind and the places are shown, never its message.
 """
@@ -39,7 +39,7 @@ def log_to_stderr(section: Log, handler: logging.Handler | None = None) -> None:
 
 
 class LogThread(logging.Handler):
-    """Writes lines on a thread of its own: a pipe that nobody reads must stop neither telemetry nor the process.
+    """Writes lines on a thread of its own: a blocked pipe must stop neither telemetry nor the process.
 
     Lines beyond `max_lines` that wait are dropped and counted in `dropped`.
     """
@@ -73,7 +73,7 @@ class LogThread(logging.Handler):
             self._write(record)
             if self.dropped > self._announced and self._records.empty():
                 dropped, self._announced = self.dropped - self._announced, self.dropped
-                text = f"{dropped} lines of this log were dropped: nobody read it as fast as it was written"
+                text = f"{dropped} lines of this log were dropped: it was written faster than it was read"
                 self._write(logging.LogRecord(_OURS, logging.WARNING, __file__, 0, text, None, None))
 
     def _write(self, record: logging.LogRecord) -> None:

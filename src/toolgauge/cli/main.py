@@ -61,7 +61,7 @@ _COMMANDS = {
 
 
 class _ReaderHasGoneError(Exception):
-    """Whoever reads our output has had enough; under its own name, because click ends with 1 on a broken pipe."""
+    """The reader of our output has closed it; an own class, because click ends with 1 on a broken pipe."""
 
 
 class LazyGroup(click.Group):
@@ -131,7 +131,7 @@ def commands() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    _open_what_is_closed()
+    _open_closed_streams()
     _leave_the_log_to_us()
     _escape_what_stdout_cannot_show()
     try:
@@ -163,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return returned if isinstance(returned, int) else 0
 
 
-def _open_what_is_closed() -> None:
+def _open_closed_streams() -> None:
     """Stand in for streams that were closed when we were started: Python leaves `None` in their place."""
     streams: tuple[object, ...] = (sys.stdin, sys.stdout, sys.stderr)
     if None not in streams:

@@ -25,7 +25,7 @@ def reading_progress(paths: Sequence[str]) -> Generator[Iterator[RecordedRequest
 
 
 def terminal_style() -> Style:
-    """Return colours where stdout is a terminal that has them and nobody asked for none."""
+    """Return colours where stdout is a terminal that has them, unless `NO_COLOR` is set."""
     wanted = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return Style(colour=True) if wanted else PLAIN
 

@@ -63,8 +63,8 @@ def _row(result: CaseResult, style: Style) -> str:
     word = outcome_word(result.outcome)
     colour = {"pass": style.good, "not_evaluated": style.doubtful}.get(word, style.bad)
     figure = f"{value:.3f}" if value is not None else printable(reason or "")
-    said = printable(explanation(result.outcome))
-    return f"{colour(f'{word:<13}')} {figure:<16} {printable(result.case.name)}  {style.aside(said)}".rstrip()
+    reason = printable(explanation(result.outcome))
+    return f"{colour(f'{word:<13}')} {figure:<16} {printable(result.case.name)}  {style.aside(reason)}".rstrip()
 
 
 def _complain_of(case: Case, result: CaseResult) -> None:

@@ -1,7 +1,7 @@
 """Criteria as they were written, inline and in files, checked as far as no evaluator is needed.
 
 What is not a key of every criterion is a parameter of its evaluator and stays as it is, with its line: only
-`build` knows the evaluators, and its complaints (`parameter_problems`) must name the file too.
+`service` knows the evaluators, and its problems (`parameter_problems`) must name the file too.
 """
 
 import glob
@@ -43,7 +43,7 @@ Scalar = Annotated[str | int | float | bool, BeforeValidator(_scalar)]
 
 
 class When(Section):
-    """Which trajectories a criterion is for: all of it must hold, what is absent always does. Globs, but attributes."""
+    """Selects trajectories for a criterion: all keys must match, an absent one always does. Globs, but for attributes."""
 
     service: str | None = None
     agent: str | None = None
@@ -76,7 +76,7 @@ class CriterionConfig:
     def canonical(self) -> JsonObject:
         """Write what decides about a score, references included, with defaults spelled out.
 
-        `sample` and `enforce` are left out: they decide how many are scored and where it is told, so that a
+        `sample` and `enforce` are left out: they decide how many are scored and where scores are sent, so that a
         criterion keeps its revision, and with it its history, when it goes from shadow to live.
         """
         reference: Json = None
@@ -150,7 +150,7 @@ def load_criteria_files(files: Iterable[Path], environment: Mapping[str, str]) -
 def parameter_problems(
     criterion: CriterionConfig, evaluator: type[BaseModel], error: ValidationError
 ) -> tuple[Problem, ...]:
-    """Say what an evaluator finds wrong with its parameters, where they were written."""
+    """List the problems that an evaluator has with its parameters, with their places."""
     owner = f" of evaluator `{criterion.evaluator}` in criterion `{criterion.name}`"
     keys = tuple(_Criterion.model_fields)
     wording = Wording(kind="parameter", owner=owner, known=keys, unknown=("version", "level"))
@@ -160,12 +160,12 @@ def parameter_problems(
 def criterion_problem(
     criterion: CriterionConfig, message: str, hint: str | None = None, at: tuple[PathStep, ...] = ()
 ) -> Problem:
-    """Complain about a criterion, at one of its keys where given."""
+    """Make a problem of a criterion, at one of its keys where given."""
     return Problem(nearest(criterion.node, at).place, message, hint)
 
 
 def unknown_evaluator(criterion: CriterionConfig, known: Iterable[str]) -> Problem:
-    """Complain about an evaluator that nobody registered."""
+    """Make the problem of an evaluator that is not registered."""
     message = f"no evaluator called `{criterion.evaluator}` in criterion `{criterion.name}`"
     return criterion_problem(criterion, message, suggestion(criterion.evaluator, known), at=("evaluator",))
 
@@ -213,7 +213,7 @@ class _Reader:
         self._cases: dict[Path, Mapping[str, Expected]] = {}
 
     def criteria(self, nodes: Iterable[Node]) -> Iterator[CriterionConfig]:
-        """Yield the sound ones; what is wrong with the others is in `problems`."""
+        """Yield the valid ones; the problems of the others are in `problems`."""
         first: dict[str, Place] = {}
         for node in nodes:
             criterion = self._criterion(node)

@@ -1,7 +1,7 @@
 """`OTEL_EXPORTER_OTLP_*` fills what the file leaves out of `exporters.otlp`.
 
 The form of a signal (`OTEL_EXPORTER_OTLP_LOGS_HEADERS`) wins over the general one. A destination appears when an
-endpoint comes from here; where signals are told to go different ways, there is one a way. The meanings are those of
+endpoint comes from here; where signals have different settings, there is one for each. The meanings are those of
 the OpenTelemetry specification ("OpenTelemetry Protocol Exporter"): the general endpoint is a base URL for HTTP, that of
 a signal is used as it is, a timeout is a number of milliseconds, headers are percent-encoded, and gRPC without a scheme
 means TLS unless `INSECURE` is true.
@@ -21,7 +21,7 @@ _FILES = {"CERTIFICATE": "ca_file", "CLIENT_KEY": "key_file", "CLIENT_CERTIFICAT
 
 
 def filled_in(root: Node, environment: Mapping[str, str]) -> Node:
-    """Lay the file over what the environment says. Raises ConfigError for values that cannot be read."""
+    """Lay the file over the values of the environment. Raises ConfigError for values that cannot be read."""
     exporters = root.child("exporters")
     otlp = exporters.child("otlp") if exporters else None
     if otlp is not None and not isinstance(otlp.value, dict | None):
@@ -83,7 +83,7 @@ def _is_one_way(way: Mapping[str, Node], other: Mapping[str, Node]) -> bool:
 
 
 class _Variables:
-    """What the environment says about one signal."""
+    """The variables of the environment about one signal."""
 
     def __init__(self, environment: Mapping[str, str], signal: Signal, given: Mapping[str, Node]) -> None:
         self._environment = environment
@@ -128,7 +128,7 @@ class _Variables:
         elif traces and is_grpc:
             yield "endpoint", Node(traces, Place(f"{_PREFIX}TRACES_ENDPOINT"))
         elif traces.endswith("/v1/traces"):
-            # Events and metrics belong where the traces go, and the usual path tells where that is.
+            # Events and metrics belong where the traces go, and the usual path shows where that is.
             yield "endpoint", Node(traces.removesuffix("/v1/traces"), Place(f"{_PREFIX}TRACES_ENDPOINT"))
 
     def _security(self, bare_endpoint: Node | None) -> Iterator[tuple[str, Node]]:

@@ -65,7 +65,7 @@ def written(value: object, place: Place) -> Node:
         case None | bool() | int() | float() | str():
             return Node(value, place)
         case Mapping():
-            entries = cast("Mapping[object, object]", value)  # narrowed from object, which tells nothing of its items
+            entries = cast("Mapping[object, object]", value)  # narrowed from object, whose items have no type
             return Node({str(key): written(entry, place) for key, entry in entries.items()}, place)
         case list() | tuple():
             items = cast("Sequence[object]", value)  # as above

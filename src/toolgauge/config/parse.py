@@ -121,7 +121,7 @@ class _Reader:
         return result
 
     def broken(self, error: yaml.MarkedYAMLError) -> Problem:
-        """Say what the YAML parser says."""
+        """Turn an error of the YAML parser into a problem."""
         mark = error.problem_mark or error.context_mark
         context = f" {error.context}" if error.context else ""
         return Problem(self._at(mark), f"not valid YAML: {error.problem or 'broken'}{context}")

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, collected, located and put into words.
+"""Problems of a configuration, collected, located and put into words.
 
 Complaints come from three sides: the YAML text, pydantic (through `problems_of`) and `build`, which knows the
 evaluators (through `parameter_problems`). All leave as one `ConfigError` that lists every one of them, because
@@ -63,7 +63,7 @@ class Wording:
 def problems_of(
     error: ValidationError, node: Node, model: type[BaseModel], wording: Wording = Wording()
 ) -> tuple[Problem, ...]:
-    """Say what pydantic found in what was written at `node`."""
+    """Turn the errors of pydantic about the values at `node` into problems."""
     return tuple(_problem(details, node, model, wording) for details in error.errors(include_url=False))
 
 

@@ -85,7 +85,7 @@ def _calls_only(value: object) -> object:
         return value
     if not value:
         raise ValueError("is an empty group: a list inside the list holds calls that have no order among themselves")
-    items = cast("Sequence[object]", value)  # narrowed from object, which tells nothing of its items
+    items = cast("Sequence[object]", value)  # narrowed from object, whose items have no type
     if any(isinstance(item, list | tuple) for item in items):
         raise ValueError("holds a list: it is a group itself, and groups hold calls only")
     return items
@@ -180,7 +180,7 @@ class _Line(BaseModel):
 
 
 def read_references(text: bytes, source: str) -> tuple[Mapping[str, Expected], tuple[Problem, ...]]:
-    """Read all cases of a file, and say what is wrong with file and line."""
+    """Read all cases of a file, and list its problems with file and line."""
     cases: dict[str, Expected] = {}
     problems: list[Problem] = []
     first: dict[str, Place] = {}

@@ -78,7 +78,7 @@ _FAILED = ('toolgauge_outcome="fail"', 'toolgauge_outcome="not_evaluated"', 'too
 
 
 def introduction(sent: Sequence[Recording]) -> Iterator[str]:
-    """Introduce what is about to happen."""
+    """Introduce the demo."""
     frameworks = len({recording.framework for recording in sent})
     yield f"{len(sent)} recorded runs of {frameworks} agent frameworks, sent as OTLP (gRPC and HTTP) into a running"
     yield "pipeline. Each is shown when its trajectory closes: the calls, then what the criteria say."
@@ -96,7 +96,7 @@ def heading(text: str) -> Iterator[str]:
 
 
 def scorecard_lines(scorecard: Scorecard, origin: str) -> Iterator[str]:
-    """Show a trajectory and its scores; `origin` says which framework made it."""
+    """Show a trajectory and its scores; `origin` names the framework that made it."""
     yield f"{printable(origin)}"
     for line in trajectory_lines(scorecard.trajectory):
         yield f"  {line}"
@@ -139,8 +139,8 @@ def summary_lines(scorecards: Sequence[Scorecard]) -> Iterator[str]:
     """Count what was found."""
     words = Counter(outcome_word(result.outcome) for card in scorecards for result in card.results)
     calls = sum(len(card.trajectory.calls) for card in scorecards)
-    told = ", ".join(f"{words[word]} {shown}" for word, shown in _WORDS.items() if words[word])
-    yield f"{len(scorecards)} trajectories with {calls} tool calls; results: {told}."
+    counted = ", ".join(f"{words[word]} {shown}" for word, shown in _WORDS.items() if words[word])
+    yield f"{len(scorecards)} trajectories with {calls} tool calls; results: {counted}."
     yield "A result that could not be looked at is not evaluated, with its reason: it is never a 0."
 
 
@@ -178,9 +178,9 @@ def _scorecard_span_lines(span: Span) -> Iterator[str]:
     yield f"{span.name}  parent {span.parent_span_id.hex()}  links to {len(span.links)} judged spans"
     yield from _attribute_lines(span, "")
     for event in span.events:
-        told = (_text(event, "gen_ai.evaluation.name"), _text(event, "gen_ai.tool.name"))
+        names = (_text(event, "gen_ai.evaluation.name"), _text(event, "gen_ai.tool.name"))
         outcome = f"{_text(event, 'toolgauge.outcome')} {_text(event, 'gen_ai.evaluation.score.value')}"
-        yield f"  event {event.name}: {' '.join(told)}: {outcome}"
+        yield f"  event {event.name}: {' '.join(names)}: {outcome}"
 
 
 def _attribute_lines(span: Span, prefix: str) -> Iterator[str]:

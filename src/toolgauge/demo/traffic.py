@@ -37,7 +37,7 @@ def recordings() -> tuple[Recording, ...]:
 
 
 def origins(recorded: Sequence[Recording]) -> dict[str, str]:
-    """Tell for each trace id, in hex, which framework and scenario it is of."""
+    """Map each trace id, in hex, to its framework and scenario."""
     return {
         span.trace_id.hex(): f"{recording.framework}, scenario {recording.scenario}"
         for recording in recorded

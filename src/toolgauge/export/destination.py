@@ -51,11 +51,11 @@ class Backoff:
         self._random = random
         self._interval_s = settings.initial_interval / SECOND
 
-    def next_wait_s(self, *, elapsed_s: float, told_s: float | None) -> float | None:
+    def next_wait_s(self, *, elapsed_s: float, retry_after_s: float | None) -> float | None:
         """Return the wait before the next attempt, `None` when the time for retries would be over by then."""
         settings = self._settings
         spread = settings.randomization_factor * (2 * self._random() - 1)
-        wait_s = max(self._interval_s * (1 + spread), told_s or 0.0)
+        wait_s = max(self._interval_s * (1 + spread), retry_after_s or 0.0)
         self._interval_s = min(self._interval_s * settings.multiplier, settings.max_interval / SECOND)
         if settings.max_elapsed_time and elapsed_s + wait_s > settings.max_elapsed_time / SECOND:
             return None
@@ -154,7 +154,7 @@ class Destination:
         self._stopping.set()
 
     async def drain(self, timeout_s: float) -> int:
-        """Send what is queued within the time, in a hurry, and take nothing more.
+        """Send the queued requests within the time, in a hurry, and take no more.
 
         Return how many spans and other requests were lost; they are counted as dropped with reason `shutdown`.
         """
@@ -166,12 +166,12 @@ class Destination:
         return self._undelivered
 
     async def retire(self, timeout_s: float) -> int:
-        """Do what `drain` does for a destination that is gone from the configuration; what is lost is counted as such."""
+        """Drain a destination that was removed from the configuration; losses are counted as `destination_removed`."""
         self._end = "destination_removed"
         return await self.drain(timeout_s)
 
     async def close(self) -> None:
-        """Stop at once; what is left is dropped and counted. May be called twice and without a start."""
+        """Stop at once; requests left are dropped and counted. May be called twice and without a start."""
         self._queue.close()
         self._stopping.set()
         await self._stop_tasks()
@@ -232,7 +232,7 @@ class Destination:
                 await asyncio.sleep(_DRAIN_WAIT_S)
                 result = await self._attempt_again(outgoing)
                 continue
-            wait_s = backoff.next_wait_s(elapsed_s=clock() - began_s, told_s=result.told_s)
+            wait_s = backoff.next_wait_s(elapsed_s=clock() - began_s, retry_after_s=result.retry_after_s)
             if wait_s is None:
                 return Permanent("retries_exhausted")
             await self._pause(wait_s)

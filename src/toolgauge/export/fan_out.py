@@ -100,7 +100,7 @@ class FanOut:
             destination.hurry()
 
     async def drain(self, timeout_s: float) -> int:
-        """Send what is queued within the time; return how many spans and requests were lost, over all destinations."""
+        """Send the queued requests within the time; return how many spans and requests were lost, over all destinations."""
         draining = tuple(self._all())
         for task in self._removed.values():
             task.cancel()

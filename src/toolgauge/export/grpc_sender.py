@@ -46,7 +46,7 @@ _LASTING = frozenset(
     {StatusCode.UNAUTHENTICATED, StatusCode.PERMISSION_DENIED, StatusCode.UNIMPLEMENTED, StatusCode.NOT_FOUND}
 )
 _MAX_METADATA_BYTES = 1 << 20
-# What gRPC itself says where it got no connection: its code is the same whether nobody is there or a certificate is wrong.
+# The details that gRPC gives where it got no connection: its code is the same whether nobody is there or a certificate is wrong.
 _TLS_FAILED = re.compile(r"failed to connect.*(?:handshake failed|hostname verification)", re.IGNORECASE | re.DOTALL)
 
 
@@ -125,7 +125,7 @@ class GrpcSender:
         return delivered(signal, response) if response else DELIVERED
 
     async def close(self) -> None:
-        """Close the channel, and let go of it: gRPC keeps a thread and sockets for as long as there is one."""
+        """Close the channel and drop it: gRPC keeps a thread and sockets for as long as there is one."""
         channel, self._channel = self._channel, None
         self._calls = {}
         if channel is not None:
@@ -163,14 +163,14 @@ def _credentials(tls: ClientTls) -> grpc.ChannelCredentials:
 def _verdict(error: grpc.aio.AioRpcError) -> Verdict:
     code = error.code()
     reason = code.name.lower()
-    told_s = _told_s(error)
-    if code in _TRANSIENT or (code is StatusCode.RESOURCE_EXHAUSTED and told_s is not None):
+    retry_after_s = _retry_after_s(error)
+    if code in _TRANSIENT or (code is StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None):
         is_tls = code is StatusCode.UNAVAILABLE and _TLS_FAILED.match(error.details() or "") is not None
-        return Transient("tls" if is_tls else reason, told_s)
+        return Transient("tls" if is_tls else reason, retry_after_s)
     return Permanent(reason, is_lasting=code in _LASTING)
 
 
-def _told_s(error: grpc.aio.AioRpcError) -> float | None:
+def _retry_after_s(error: grpc.aio.AioRpcError) -> float | None:
     """Find the RetryInfo among the status details."""
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin" and isinstance(value, bytes):

@@ -1,4 +1,4 @@
-"""What may be said of a span's values: explanations with masked secrets, values only where they are shown.
+"""Redaction of a span's values: explanations have masked secrets, values appear only where they may.
 
 Explanations name arguments and what differs in kind. Everything that leaves in events, scorecards or logs
 passes here; patterns are masked also where values are shown, and run in RE2 because some come from configuration.

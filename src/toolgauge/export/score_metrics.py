@@ -236,7 +236,7 @@ class ScoreMetrics:
 
 
 def _other(outcome: Outcome) -> tuple[str, str]:
-    """Say what came of an evaluation that is no score, and why."""
+    """Return the outcome of an evaluation, and the reason when there is no score."""
     outcome = sound(outcome)
     return outcome_word(outcome), outcome.reason if isinstance(outcome, NotEvaluated) else ""
 

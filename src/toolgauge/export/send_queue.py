@@ -88,7 +88,7 @@ class SendQueue:
             self._spans -= outgoing.spans
 
     def close(self) -> None:
-        """Take nothing more in; what is waiting can still be taken out."""
+        """Accept no more; waiting requests can still be taken out."""
         self._closed = True
         self._wake(len(self._takers))
 

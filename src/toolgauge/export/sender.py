@@ -32,10 +32,10 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Transient:
-    """It may work later. `told_s` is the wait the destination asked for, `None` when it asked for none."""
+    """It may work later. `retry_after_s` is the wait the destination asked for, `None` when it asked for none."""
 
     reason: str
-    told_s: float | None = None
+    retry_after_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

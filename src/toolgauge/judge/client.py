@@ -11,7 +11,7 @@ from toolgauge.model.judging import Question
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """What a judge answered. `problem` says why there is no verdict in it at all; `verdict` is then `None`.
+    """The answer of a judge. `problem` is why there is no verdict in it at all; `verdict` is then `None`.
 
     Tokens are `None` where the provider did not report them. `raw` is the reply as the client knows it, for the next
     request of the same conversation.
@@ -55,7 +55,7 @@ class Client(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections. May be called twice."""
+        """Close the connections. May be called twice."""
         ...
 
 
@@ -87,7 +87,7 @@ class ClientThread:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._client.ask(request), loop))
 
     async def close(self) -> None:
-        """Let go of connections and of the thread. May be called twice."""
+        """Close the connections and end the thread. May be called twice."""
         loop, thread = self._loop, self._thread
         self._loop = self._thread = None
         if loop is None or thread is None:

@@ -32,7 +32,7 @@ class Form:
         self._validator = Draft202012Validator(schema, registry=EMPTY_REGISTRY)
 
     def problem(self, verdict: Json) -> str | None:
-        """Return what is wrong with a verdict, for the judge to read; `None` when it fits."""
+        """Return the problem of a verdict, for the judge to read; `None` when it fits."""
         if not isinstance(verdict, dict):
             return "the verdict must be an object"
         if _is_deeper(verdict, _MAX_DEPTH):

@@ -150,7 +150,7 @@ class JudgeModel:
         return "\n".join(map(self._redact, text.split("\n")))
 
     async def _replied(self, request: Request) -> Reply | Outcome:
-        """Call the provider; call again only when it says when, and no more than a few times."""
+        """Call the provider; retry only after the time that it names, and no more than a few times."""
         retries = 0
         while True:
             try:

@@ -32,7 +32,7 @@ _CANCEL_S = 2.0
 
 
 class _OpenInquiry:
-    """One inquiry and what has come of it, in the order of asking; what is still open counts as ended."""
+    """One inquiry and its outcomes, in the order of asking; questions still open count as ended."""
 
     def __init__(self, inquiry: Inquiry) -> None:
         self.inquiry = inquiry
@@ -118,7 +118,7 @@ class Judges:
         return len(self._calls)
 
     def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
-        """Take the inquiries; without room, or at the end, say so at once."""
+        """Take the inquiries; without room, or at the end, answer at once that they are not judged."""
         entry = _Entry(trajectory, inquiries, weight(trajectory))
         has_room = len(self._open) < self._max_queue and self._bytes + entry.weight <= self._max_bytes
         if self._is_closed or not has_room:
@@ -159,7 +159,7 @@ class Judges:
             return
 
     async def close(self) -> None:
-        """Stop asking; what is open ends as `incomplete`. May be called twice and without a start."""
+        """Stop asking; open inquiries end as `incomplete`. May be called twice and without a start."""
         self._is_closed = True
         tasks = [*self._calls, *([] if self._feeding is None else [self._feeding])]
         self._feeding = None

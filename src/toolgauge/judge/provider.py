@@ -122,7 +122,7 @@ class ProviderClient:
         return _reply(question.form_name, response)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         await self._opened.aclose()
         if self._http is not None:
             await self._http.aclose()
@@ -264,7 +264,7 @@ def _parsed(written: object) -> tuple[Json, str | None]:
 
 
 def _failure(error: ModelAPIError) -> JudgeCallError:
-    """Say what kind of failure it was; the error's own text may quote what was sent."""
+    """Name the kind of failure; the error's own text may quote the request."""
     cause: BaseException | None = error
     while cause is not None:
         # Ours, raised while a library read the response and wrapped by it.

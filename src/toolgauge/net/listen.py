@@ -176,7 +176,7 @@ class Listeners:
         reason = (error.strerror or str(error)).lower()
         suppressed = self._throttle.suppressed(reason)
         if suppressed is not None:
-            _log.error("`%s` can let nobody in for the moment: %s%s", self._endpoint, reason, repetitions(suppressed))
+            _log.error("`%s` cannot accept connections for now: %s%s", self._endpoint, reason, repetitions(suppressed))
 
     async def _handshake(self, connection: socket.socket) -> None:
         # A client that goes away, or fails in the handshake, is no fault of ours.

@@ -31,4 +31,4 @@ class Throttle:
 
 def repetitions(suppressed: int) -> str:
     """Write how often a line was suppressed; nothing when it was not."""
-    return f" ({suppressed} more since it was last told)" if suppressed else ""
+    return f" ({suppressed} more since the last such line)" if suppressed else ""

@@ -12,23 +12,23 @@ class Style:
     colour: bool = False
 
     def head(self, text: str) -> str:
-        """Set off what a block is about."""
+        """Set off the head of a block."""
         return self._set("1", text)
 
     def good(self, text: str) -> str:
-        """Set off what is as it should be."""
+        """Set off a good state."""
         return self._set("32", text)
 
     def bad(self, text: str) -> str:
-        """Set off what failed or is missing."""
+        """Set off a failure or a missing fact."""
         return self._set("31", text)
 
     def doubtful(self, text: str) -> str:
-        """Set off what could not be told."""
+        """Set off a fact that is not known."""
         return self._set("33", text)
 
     def aside(self, text: str) -> str:
-        """Set back what is only there to be looked up."""
+        """Set back details."""
         return self._set("2", text)
 
     def _set(self, code: str, text: str) -> str:

@@ -45,7 +45,7 @@ def server_credentials(tls: ServerTls) -> grpc.ServerCredentials:
 
 
 class _Renewed:
-    """Tells gRPC of certificates that have changed; called in its threads, at each handshake."""
+    """Gives gRPC the certificates that have changed; called in its threads, at each handshake."""
 
     def __init__(self, tls: ServerTls) -> None:
         self._tls = tls
@@ -74,19 +74,19 @@ def _certificates(tls: ServerTls) -> grpc.ServerCertificateConfiguration:
 
 
 class GrpcHealth:
-    """Says for the server as a whole (service "") and for each service whether it takes requests."""
+    """The health service of gRPC, for the server as a whole (service "") and for each service."""
 
     def __init__(self, server: grpc.aio.Server) -> None:
         self._servicer = health.aio.HealthServicer()
         add_HealthServicer_to_server(self._servicer, server)
 
     async def serving(self, services: Iterable[str]) -> None:
-        """Say that requests are taken."""
+        """Report that requests are taken."""
         for service in ("", *services):
             await self._servicer.set(service, HealthCheckResponse.SERVING)
 
     async def stopping(self) -> None:
-        """Say that no more requests are taken; those who watch are told at once."""
+        """Report at once that no more requests are taken."""
         await self._servicer.enter_graceful_shutdown()
 
 
@@ -102,8 +102,7 @@ _Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 class GrpcReceiver:
     """Receives OTLP over gRPC.
 
-    One server; `port` is known once it has started. `has_memory`
-    tells whether so many more bytes may be gathered.
+    One server; `port` is known once it has started. `has_memory` answers whether so many more bytes may be gathered.
     """
 
     def __init__(
@@ -138,7 +137,7 @@ class GrpcReceiver:
     async def start(self) -> None:
         """Bind and serve; raise `StartError` when the endpoint cannot be had."""
         credentials = None if self._settings.tls is None else server_credentials(self._settings.tls)
-        # gRPC says only "failed to bind" and binds half of `localhost` without complaint: try by hand first.
+        # gRPC reports only "failed to bind" and binds half of `localhost` without complaint: try by hand first.
         sockets = listen(self._settings.endpoint)
         addresses = [sock.getsockname()[:2] for sock in sockets]
         close_all(sockets)
@@ -164,7 +163,7 @@ class GrpcReceiver:
         """Stop accepting at once; requests being handled get `grace_s` to finish."""
         server, self._server = self._server, None
         if server is not None and self._health is not None:
-            # Those who watch are told before the handler is shut.
+            # Watching clients hear of it before the handler is closed.
             await self._health.stopping()
             await server.stop(grace_s)
 
@@ -223,13 +222,13 @@ class _Exports:
     async def take(self, _bodies: AsyncIterator[bytes], context: _Context) -> bytes:
         """Take one message: there is no second."""
         body = await self._read(context)
-        # The first byte tells: 0x1f is no legal tag of a protobuf message, 0x78 a rare one.
+        # The first byte decides: 0x1f is no legal tag of a protobuf message, 0x78 a rare one.
         decode = _decompress if body[:1] in (b"\x1f", b"\x78") else None
-        told = await self._handler.take(self._signal, body, context.peer(), decode)
-        if told is not None:
+        refused = await self._handler.take(self._signal, body, context.peer(), decode)
+        if refused is not None:
             # Raised through this frame, which then hangs in a cycle: a refused request would stay in memory with it.
             del body
-            await _abort(context, told)
+            await _abort(context, refused)
         return b""
 
     async def _read(self, context: _Context) -> bytes:
@@ -249,7 +248,7 @@ class _Exports:
         try:
             await _abort(context, invalid("the request has no message"))
         except grpc.aio.InternalError:
-            # It had one that is larger than the limit: gRPC has told the sender itself, and the call is over.
+            # It had one that is larger than the limit: gRPC has answered the sender itself, and the call is over.
             raise asyncio.CancelledError from None
 
 
@@ -263,13 +262,13 @@ class _Upload:
         self._signal: Signal = signal
         self._context = context
 
-    async def give_up(self, told: Refusal) -> None:
-        """Answer now. That wakes whoever waits for the message, and gRPC lets go of what has come of it.
+    async def give_up(self, refused: Refusal) -> None:
+        """Answer now, which also ends the wait for the message and frees its bytes in gRPC.
 
-        To stop waiting instead would leave a message that is whole at that very moment in memory for ever.
+        Cancelling the wait instead would leave a message that is whole at that very moment in memory for ever.
         """
         with contextlib.suppress(grpc.aio.BaseError):
-            await _abort(self._context, self._handler.refuse(self._signal, told))
+            await _abort(self._context, self._handler.refuse(self._signal, refused))
 
 
 def _header(metadata: Iterable[tuple[str, str | bytes]], name: str) -> str | None:
@@ -277,10 +276,10 @@ def _header(metadata: Iterable[tuple[str, str | bytes]], name: str) -> str | Non
 
 
 def _refuse(
-    handler: OtlpHandler, signal: Signal, told: Refusal
+    handler: OtlpHandler, signal: Signal, refused: Refusal
 ) -> Callable[[AsyncIterator[bytes], _Context], Awaitable[bytes]]:
     async def refuse(_bodies: AsyncIterator[bytes], context: _Context) -> bytes:
-        await _abort(context, handler.refuse(signal, told))
+        await _abort(context, handler.refuse(signal, refused))
 
     return refuse
 
@@ -297,6 +296,6 @@ def _decompress(body: bytes, limit: int) -> bytes:
     return body
 
 
-async def _abort(context: _Context, told: Refusal) -> NoReturn:
-    await context.abort(told.code, told.short_message(), (("grpc-status-details-bin", told.status()),))
+async def _abort(context: _Context, refused: Refusal) -> NoReturn:
+    await context.abort(refused.code, refused.short_message(), (("grpc-status-details-bin", refused.status()),))
     raise AssertionError("abort always raises")

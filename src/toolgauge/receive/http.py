@@ -2,7 +2,7 @@
 
 aiohttp's low-level server, because everything above it (routing, middlewares, its own error pages) would
 only have to be undone: every answer but 200 carries a `google.rpc.Status` in the encoding of the request. Bodies are
-bounded before and after decompression, and nobody holds a connection open with half a request.
+bounded before and after decompression, and no client holds a connection open with half a request.
 """
 
 import asyncio
@@ -47,12 +47,14 @@ class Media:
     status: Callable[[Refusal], bytes]
 
 
-def _json_status(told: Refusal) -> bytes:
-    return json.dumps(json_format.MessageToDict(told.status_message())).encode()
+def _json_status(refused: Refusal) -> bytes:
+    return json.dumps(json_format.MessageToDict(refused.status_message())).encode()
 
 
 PROTOBUF = Media(
-    content_type="application/x-protobuf", success=b"", status=lambda told: told.status_message().SerializeToString()
+    content_type="application/x-protobuf",
+    success=b"",
+    status=lambda refused: refused.status_message().SerializeToString(),
 )
 JSON = Media(content_type="application/json", success=b"{}", status=_json_status)
 _MEDIA = {media.content_type: media for media in (PROTOBUF, JSON)}
@@ -74,8 +76,8 @@ _LARGE_JSON_BYTES = 32 * 1024
 class HttpReceiver:
     """Receives OTLP over HTTP, protobuf and JSON.
 
-    One server; `port` is known once it has started. `from_json` makes protobuf of a JSON request. Receivers of one
-    consumer share `turns`. `has_memory` tells whether so many more bytes of a body may be read.
+    One server; `port` is known once it has started. `from_json` makes protobuf of a JSON request. `has_memory`
+    answers whether so many more bytes of a body may be read.
     """
 
     def __init__(
@@ -120,7 +122,7 @@ class HttpReceiver:
         protocols, self._protocols = self._protocols, None
         if protocols is not None:
             for connection in protocols.connections:
-                # aiohttp reads nothing more from a connection that it was told to close.
+                # aiohttp reads nothing more from a connection after its `close`.
                 if not self._requests.is_answering(connection):
                     connection.close()
             await self._requests.finish(grace_s / 2)
@@ -140,7 +142,7 @@ class _Server(web.Server):
 
 
 class _Protocol(RequestHandler):
-    """Answers what is not HTTP at all, and what failed on the way, in our form too."""
+    """Answers a request that is not HTTP, or that failed inside, in our form too."""
 
     __slots__ = ("_read_header_timeout_s", "has_asked")
 
@@ -174,7 +176,7 @@ class _Protocol(RequestHandler):
     ) -> web.StreamResponse:
         if isinstance(exc, ConnectionError) or request.writer.output_size > 0:
             raise ConnectionError("the connection is gone") from exc
-        return _closing(_told(invalid("the request is not valid HTTP", http_status=status), PROTOBUF))
+        return _closing(_response(invalid("the request is not valid HTTP", http_status=status), PROTOBUF))
 
 
 class _Requests:
@@ -202,7 +204,7 @@ class _Requests:
         return connection in self._answering
 
     async def finish(self, grace_s: float) -> None:
-        """Answer what is under way, with no more after it on the same connection; what is not whole by then comes back."""
+        """Answer the requests under way and close their connections; refuse those that are not whole in time."""
         if not self._answering:
             return
         self._finished = asyncio.Event()
@@ -238,22 +240,22 @@ class _Requests:
         media = media_of(request.headers.get("Content-Type", "")) or PROTOBUF
         signal = self._paths.get(request.path)
         if signal is None:
-            return _closing(_told(self._no_such_path, media))
-        told = self._precheck(request)
-        if told is not None:
-            return _closing(self._refused(self._handler.refuse(signal, told), media))
+            return _closing(_response(self._no_such_path, media))
+        refused = self._precheck(request)
+        if refused is not None:
+            return _closing(self._refused(self._handler.refuse(signal, refused), media))
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = await self._read(request)
         if isinstance(body, Refusal):
-            return _closing(_told(self._handler.refuse(signal, body), media))
+            return _closing(_response(self._handler.refuse(signal, body), media))
         decode = _DECODERS[_encoding(request)]
         if media is JSON:
-            told = await self._take_json(signal, body, _peer(request), decode)
+            refused = await self._take_json(signal, body, _peer(request), decode)
         else:
-            told = await self._handler.take(signal, body, _peer(request), decode)
-        if told is not None:
-            return _told(told, media)
+            refused = await self._handler.take(signal, body, _peer(request), decode)
+        if refused is not None:
+            return _response(refused, media)
         return web.Response(body=media.success, headers={"Content-Type": media.content_type, "Server": _SERVER})
 
     async def _take_json(
@@ -299,11 +301,11 @@ class _Requests:
             return too_large(self._limit)
         return None
 
-    def _refused(self, told: Refusal, media: Media) -> web.Response:
-        response = _told(told, media)
-        if told.http_status == 405:
+    def _refused(self, refused: Refusal, media: Media) -> web.Response:
+        response = _response(refused, media)
+        if refused.http_status == 405:
             response.headers["Allow"] = "POST"
-        if told.http_status == 401 and self._guard is not None:
+        if refused.http_status == 401 and self._guard is not None:
             response.headers["WWW-Authenticate"] = self._guard.challenge
         return response
 
@@ -328,7 +330,7 @@ class _Requests:
                         self._uploads.begin(upload)
         except TimeoutError:
             late = invalid("the body did not come in time", http_status=408)
-            return late if upload is None or upload.told is None else upload.told
+            return late if upload is None or upload.refused is None else upload.refused
         except web.RequestPayloadError:
             return invalid("the body is not what its headers say")
         finally:
@@ -338,17 +340,17 @@ class _Requests:
 
 
 class _Upload:
-    """A body that is not whole; `told` is why it was given up."""
+    """A body that is not whole; `refused` is why it was given up."""
 
-    __slots__ = ("_deadline", "told")
+    __slots__ = ("_deadline", "refused")
 
     def __init__(self, deadline: asyncio.Timeout) -> None:
         self._deadline = deadline
-        self.told: Refusal | None = None
+        self.refused: Refusal | None = None
 
-    async def give_up(self, told: Refusal) -> None:
+    async def give_up(self, refused: Refusal) -> None:
         """Wait no longer for the rest."""
-        self.told = told
+        self.refused = refused
         # It cannot be put forward any more where the body has just become whole.
         with contextlib.suppress(RuntimeError):
             self._deadline.reschedule(asyncio.get_running_loop().time())
@@ -372,7 +374,7 @@ def _extend(deadline: asyncio.Timeout, size: int, silence_s: float) -> None:
 
 
 def _peer(request: web.BaseRequest) -> str | None:
-    """Tell connections apart; `None` when this one is gone."""
+    """Identify the connection; `None` when it is closed."""
     transport = request.transport
     return None if transport is None else str(transport.get_extra_info("peername"))
 
@@ -390,12 +392,12 @@ def _no_such_path(paths: Mapping[str, Signal]) -> Refusal:
     )
 
 
-def _told(told: Refusal, media: Media) -> web.Response:
+def _response(refused: Refusal, media: Media) -> web.Response:
     headers = {"Content-Type": media.content_type, "Server": _SERVER}
-    if told.retry_after_s is not None:
+    if refused.retry_after_s is not None:
         # Whole seconds: rounding down would turn "soon" into "at once".
-        headers["Retry-After"] = str(math.ceil(told.retry_after_s))
-    return web.Response(status=told.http_status, body=media.status(told), headers=headers)
+        headers["Retry-After"] = str(math.ceil(refused.retry_after_s))
+    return web.Response(status=refused.http_status, body=media.status(refused), headers=headers)
 
 
 def _closing(response: web.Response) -> web.Response:

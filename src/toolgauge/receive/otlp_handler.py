@@ -1,7 +1,7 @@
 """The way in that both transports share: decompress, hand the body to the consumer, count what became of it.
 
 A body that was compressed is decompressed without trusting what it claims: output stops at the limit, whatever is left of
-the input. No exception leaves the handler: one in a gRPC handler would tell the sender UNKNOWN,
+the input. No exception leaves the handler: one in a gRPC handler would answer UNKNOWN,
 which means "do not retry", and the data would be lost.
 """
 
@@ -26,7 +26,7 @@ class TooLargeError(Exception):
 
 
 class BrokenBodyError(Exception):
-    """The body is not what its encoding says, or it is cut off."""
+    """The body is not in its declared encoding, or it is cut off."""
 
 
 def gunzip(body: bytes, limit: int) -> bytes:
@@ -118,7 +118,7 @@ class OtlpHandler:
         except BrokenBodyError as error:
             return self.refuse(signal, invalid(str(error)))
         except asyncio.CancelledError:
-            # The sender went away, and cannot be told what became of it.
+            # The sender went away: there is no connection for an answer.
             self.miss(signal)
             raise
         except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
@@ -128,10 +128,10 @@ class OtlpHandler:
             return None
         return self.refuse(signal, refusal(answer))
 
-    def refuse(self, signal: Signal, told: Refusal) -> Refusal:
+    def refuse(self, signal: Signal, refused: Refusal) -> Refusal:
         """Count a refusal and hand it back."""
-        self._count(signal, told.outcome)
-        return told
+        self._count(signal, refused.outcome)
+        return refused
 
     def miss(self, signal: Signal) -> None:
         """Count a request that was not read to its end: too large for the transport, or the sender went away."""
@@ -141,7 +141,7 @@ class OtlpHandler:
         """Decompress a body, a large one while others have their turn; raise as `decode`."""
         if decode is None or not body:
             return body
-        # zlib lets go of the interpreter meanwhile.
+        # zlib releases the interpreter lock meanwhile.
         if len(body) > _LARGE_COMPRESSED_BYTES:
             return await asyncio.to_thread(decode, body, self.limit)
         return decode(body, self.limit)

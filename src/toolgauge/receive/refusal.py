@@ -1,7 +1,7 @@
-"""What a sender is told when its request was not taken, for both transports.
+"""The answer to a request that was not taken, for both transports.
 
-Retryable or not is decided here and nowhere else: a sender drops what it is told never to send again, and
-sends again what it is told to. Every answer carries a `google.rpc.Status`.
+Retryable or not is decided here and nowhere else: a sender drops a request after one kind of answer and
+sends it again after the other. Every answer carries a `google.rpc.Status`.
 """
 
 import math
@@ -38,10 +38,10 @@ class Refusal:
         return self.status_message().SerializeToString()
 
     def status_message(self) -> Status:
-        """Say it as `google.rpc.Status`, with RetryInfo when the sender should come back."""
+        """Make the `google.rpc.Status`, with RetryInfo when the sender should come back."""
         status = Status(code=self.code.value[0], message=self.short_message())
         if self.retry_after_s is not None:
-            # RetryInfo holds whole nanoseconds; told as milliseconds it stays readable in a packet dump.
+            # RetryInfo holds whole nanoseconds; as milliseconds it stays readable in a packet dump.
             delay = Duration()
             delay.FromMilliseconds(math.ceil(self.retry_after_s * 1000))
             status.details.add().Pack(RetryInfo(retry_delay=delay))
@@ -53,7 +53,7 @@ class Refusal:
 
 
 def refusal(answer: Refused | Invalid | Unsupported) -> Refusal:
-    """Say a consumer's refusal in the words of both transports."""
+    """Translate a consumer's answer for both transports."""
     match answer:
         case Refused(message=message, retry_after_s=retry_after_s):
             return Refusal(
@@ -75,7 +75,7 @@ def invalid(message: str, *, http_status: int = 400) -> Refusal:
 
 
 def too_large(limit: int) -> Refusal:
-    """The request is over the limit; without RetryInfo, so that the sender lets go of it."""
+    """The request is over the limit; without RetryInfo, so that the sender drops it."""
     return Refusal(
         outcome="too_large",
         code=StatusCode.RESOURCE_EXHAUSTED,

@@ -1,7 +1,7 @@
 """Messages that are on their way in: which to give up when memory runs short, or when one takes for ever.
 
-gRPC gathers a message out of sight until it is whole, in memory that no queue of ours counts, and tells nobody how far it
-has come; of HTTP, whoever reads a body waits where its sender is silent. What can be known of both is how many messages
+gRPC gathers a message out of sight until it is whole, in memory that no queue of ours counts, and does not report how
+much of it has arrived; over HTTP, a read waits as long as the sender is silent. What can be known of both is how many messages
 are being gathered and since when.
 """
 
@@ -12,7 +12,7 @@ from typing import Protocol
 from toolgauge.model.delivery import Refused
 from toolgauge.receive.refusal import Refusal, invalid, refusal
 
-# Between two looks. Most messages are whole sooner, and cost nobody a look.
+# Between two looks. Most messages are whole sooner, and cost no look.
 _LOOK_S = 0.02
 # A line that is slower than this is none.
 _SLOWEST_BYTES_PER_S = 64 * 1024
@@ -24,15 +24,15 @@ _TOO_SLOW = invalid("the message did not come in time", http_status=408)
 class Upload(Protocol):
     """A message that is being gathered."""
 
-    async def give_up(self, told: Refusal) -> None:
-        """Tell the sender, and let go of what has come."""
+    async def give_up(self, refused: Refusal) -> None:
+        """Answer the sender, and free the bytes that have arrived."""
         ...
 
 
 class Uploads:
     """The messages that one server is gathering, none of them larger than `largest`. Belongs to one event loop.
 
-    `has_memory` tells whether so many more bytes may be gathered. A message has `patience_s`, and the time that the
+    `has_memory` answers whether so many more bytes may be gathered. A message has `patience_s`, and the time that the
     largest one needs on a slow line.
     """
 
@@ -56,10 +56,10 @@ class Uploads:
         """Watch it no longer: it is whole, or its sender is gone."""
         self._begun_s.pop(upload, None)
 
-    async def give_up_all(self, told: Refusal) -> None:
+    async def give_up_all(self, refused: Refusal) -> None:
         """Wait for none of them any longer."""
         for upload in tuple(self._begun_s):
-            await self._end(upload, told)
+            await self._end(upload, refused)
 
     def _look(self) -> None:
         self._timer = None
@@ -67,21 +67,21 @@ class Uploads:
             return
         loop = asyncio.get_running_loop()
         now_s = loop.time()
-        # Nobody says how much came in since the last look; it was not more than this.
+        # How much came in since the last look is unknown; it was not more than this.
         if not self._has_memory(len(self._begun_s) * self._largest):
-            # Those of this moment may well be whole: they are told by whoever reads them.
+            # Those of this moment may well be whole: their reader answers them.
             self._give_up(now_s - _LOOK_S, _MEMORY_IS_SHORT)
         self._give_up(now_s - self._longest_s, _TOO_SLOW)
         if self._begun_s:
             self._timer = loop.call_later(_LOOK_S, self._look)
 
-    def _give_up(self, begun_before_s: float, told: Refusal) -> None:
+    def _give_up(self, begun_before_s: float, refused: Refusal) -> None:
         for upload in [upload for upload, begun_s in self._begun_s.items() if begun_s <= begun_before_s]:
-            ending = asyncio.create_task(self._end(upload, told))
+            ending = asyncio.create_task(self._end(upload, refused))
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
 
-    async def _end(self, upload: Upload, told: Refusal) -> None:
-        # It may have become whole meanwhile: whoever is told to send again what was taken sends it twice.
+    async def _end(self, upload: Upload, refused: Refusal) -> None:
+        # It may have become whole meanwhile: a sender that is refused after its request was taken sends it twice.
         if self._begun_s.pop(upload, None) is not None:
-            await upload.give_up(told)
+            await upload.give_up(refused)

@@ -75,7 +75,7 @@ class EvaluationLimit(AbstractContextManager[None]):
         self._cut_off(self.limit_ns)
 
     def cut_off(self) -> None:
-        """Cut off what is being evaluated, whatever it has used."""
+        """Cut off the evaluation under way, however little time it has used."""
         self._cut_off(-1)
 
     def give_up(self) -> None:

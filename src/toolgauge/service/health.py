@@ -144,7 +144,7 @@ def make_health(
 ) -> Health:
     """Make what knows the phase and asks the destinations; receivers are well as long as the process takes requests.
 
-    Memory that is short is told like a destination that is away: it passes, and a restart would only lose what waits.
+    Short memory is shown like a destination that is away: it passes, and a restart would only lose what waits.
     `clock` is the service's, so that a wall clock that is set makes neither the uptime nor an outage longer or negative.
     """
     started_ns = clock()
@@ -167,7 +167,7 @@ def _of_memory(memory: MemoryGuard, started_ns: int) -> ComponentHealth:
     since_ns = memory.short_since_ns
     if since_ns is None:
         return ComponentHealth(status="StatusOK", since_ns=started_ns)
-    error = "memory is short (`memory.limit`): senders are told to come back"
+    error = "memory is short (`memory.limit`): requests are refused with a retryable status"
     return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
 
 
@@ -175,9 +175,7 @@ def _of_worker(worker: Worker, started_ns: int) -> ComponentHealth:
     since_ns = worker.stuck_since_ns
     if since_ns is None:
         return ComponentHealth(status="StatusOK", since_ns=started_ns)
-    error = (
-        "the worker does not come back from an evaluator or a trajectory: requests go on unread when the inbox is full"
-    )
+    error = "the worker is stuck in an evaluator or a trajectory: requests go on unread when the inbox is full"
     return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
 
 

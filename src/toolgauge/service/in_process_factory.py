@@ -1,7 +1,7 @@
 """Config -> the pipeline inside an application, fed with spans of the SDK; no receiver, no port, no thread.
 
-The application's own exporter has had the spans already, so nothing is held and nothing is sent on. What we say
-ourselves goes the ways that the application has: `Ways` tells which.
+The application's own exporter has had the spans already, so nothing is held and nothing is sent on. Our own
+telemetry goes the ways that the application has (`Ways`).
 """
 
 import asyncio
@@ -78,7 +78,7 @@ class Push:
         self._loop.run_until_complete(self._send(seconds))
 
     def close(self) -> None:
-        """Stop at once; what is left is dropped and counted. May be called twice and without a start."""
+        """Stop at once; requests left are dropped and counted. May be called twice and without a start."""
         loop, self._loop = self._loop, None
         if loop is not None:
             loop.run_until_complete(self._destination.close())
@@ -93,9 +93,9 @@ class Push:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ways:
-    """How what we say ourselves leaves an application; what has no way here goes to `destinations`, if there are any.
+    """How our own telemetry leaves an application; signals without a way here go to `destinations`, if there are any.
 
-    `export` takes scorecard spans and says whether they are gone. `logger` is `None`, and `pushes_metrics` true, when
+    `export` sends scorecard spans and returns whether that worked. `logger` is `None`, and `pushes_metrics` true, when
     the application has no provider for them.
     """
 
@@ -107,7 +107,7 @@ class Ways:
 
 
 class InProcess:
-    """One pipeline and its ways out; belongs to one thread, apart from what is said of single members."""
+    """One pipeline and its ways out; belongs to one thread, except for members that are documented otherwise."""
 
     def __init__(self, config: Config, criteria: Sequence[Criterion], ways: Ways, instruments: SdkMetrics) -> None:
         registry = instruments.registry()
@@ -156,7 +156,7 @@ class InProcess:
         return True
 
     def put(self, outgoing: Outgoing) -> bool:
-        """Let what we say ourselves leave; count the application's spans."""
+        """Send our own telemetry; count the application's spans."""
         if not outgoing.own:
             self.metrics.spans.add(outgoing.spans, ("consumed" if self._ways.export is None else "forwarded", "", ""))
             return True
@@ -207,7 +207,7 @@ class InProcess:
             self.metrics.undecodable.add(len(spans))
 
     def work(self) -> float | None:
-        """Do what is due; return in how many seconds there will be more to do, `None` when nothing is open."""
+        """Do the due work; return the seconds until there is more to do, `None` when nothing is open."""
         now = self._clock()
         busy = False
         with self._faults.survived():
@@ -239,7 +239,7 @@ class InProcess:
         return None if due is None else max(0.05, (due - self._clock()) / 1e9)
 
     def close_open(self, until: Callable[[], bool]) -> bool:
-        """Close and score all that is open and send it, while `until` says that there is time; tell if all was done."""
+        """Close and score all open trajectories and send the scores while `until()` holds; return whether all was done."""
         now = self._clock()
         with self._faults.survived():
             self._pipeline.close_open(now)
@@ -258,7 +258,7 @@ class InProcess:
         return not busy and (push is None or push.is_idle)
 
     def close(self) -> None:
-        """Let go of the destination. May be called twice."""
+        """Close the destinations. May be called twice."""
         push, self._push = self._push, None
         if push is not None:
             with self._faults.survived():

@@ -122,7 +122,7 @@ class Intake:
         self._clock = clock
 
     async def consume(self, signal: Signal, body: bytes, sender: str | None) -> Answer:
-        """Take a request into the inbox; what is accepted here leaves even when it is never read."""
+        """Take a request into the inbox; an accepted request leaves even when it is never read."""
         try:
             request = await self._read(signal, body, sender)
         except DecodeError as error:

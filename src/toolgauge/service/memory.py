@@ -1,8 +1,8 @@
-"""Watches the memory of the process, and says when senders have to come back later and when state has to go.
+"""Watches the memory of the process: when it is short, requests are refused, and open state is shed.
 
-Every queue has a bound of its own, in bytes as estimated; what they cost together the system alone knows. Without
+Every queue has a bound of its own, in estimated bytes; only the system knows what they cost together. Without
 this, a destination that is away and many open traces at once end in the kernel's kill, and with it all that was
-acknowledged. A sender that is told to come back keeps its spans.
+acknowledged. A sender whose request is refused with a retryable status keeps its spans.
 """
 
 import ctypes
@@ -28,8 +28,8 @@ _UNSEEN = 0.02
 _BETWEEN_RELIEFS_NS = 1 * _S
 # Senders may have to wait this long for what ends by itself; after that, open trajectories go.
 _PATIENCE_NS = 5 * _S
-# A shortage that comes and goes is told once; the metric has it all.
-_BETWEEN_WORDS_NS = 60 * _S
+# A shortage that comes and goes is logged once; the metric has it all.
+_BETWEEN_LINES_NS = 60 * _S
 # Collecting garbage walks over every object there is.
 _BETWEEN_COLLECTIONS_NS = 30 * _S
 # Of the limit, for requests to come.
@@ -37,9 +37,9 @@ _KEPT = 1 / 16
 # As <malloc.h> has them; a larger threshold is not taken.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _LARGEST_MMAP_THRESHOLD = 32 * _MIB
-# By itself each thread has one, up to eight a core: what one thread has freed another must ask for anew.
+# By itself each thread has one, up to eight a core: memory that one thread has freed another must ask for anew.
 _ARENAS = 2
-# Thresholds are of the type `int`: of what is larger the lower half would be taken.
+# Thresholds are of the type `int`: of a larger number the lower half would be taken.
 _LARGEST_THRESHOLD = (1 << 31) - 1
 
 
@@ -54,7 +54,7 @@ def keep_freed_memory(limit_bytes: int) -> None:
 
 
 def resident_bytes() -> int | None:
-    """Read how much memory the process has in use; `None` where the system does not tell it this way."""
+    """Read how much memory the process has in use; `None` where the system does not report it this way."""
     try:
         pages = int(_STATM.read_bytes().split()[1])
     except (OSError, ValueError, IndexError):
@@ -63,7 +63,7 @@ def resident_bytes() -> int | None:
 
 
 class Allocator:
-    """Says what becomes of memory that was freed, which CPython leaves to the C library."""
+    """Tunes the C library, to which CPython returns freed memory."""
 
     def __init__(self) -> None:
         library = ctypes.CDLL(None) if os.name == "posix" else None
@@ -72,7 +72,7 @@ class Allocator:
         self._mallopt = getattr(library, "mallopt", None)
 
     def keep(self, size_bytes: int) -> None:
-        """Keep so much of what is freed for what comes next; what is left of it goes with the next `trim`.
+        """Keep so much freed memory for later requests; the next `trim` returns the rest.
 
         By itself the C library gives the memory of each large request back and asks for it anew, and the system clears
         every page of it: a fifth of what such requests cost.
@@ -83,12 +83,12 @@ class Allocator:
             self._mallopt(_M_TRIM_THRESHOLD, min(size_bytes, _LARGEST_THRESHOLD))
 
     def share(self) -> None:
-        """Have threads that are yet to start share what is freed: those of gRPC otherwise hold a few megabytes each."""
+        """Have future threads share freed memory: those of gRPC otherwise hold a few megabytes each."""
         if self._mallopt is not None:
             self._mallopt(_M_ARENA_MAX, _ARENAS)
 
     def trim(self) -> None:
-        """Return what is free at this moment."""
+        """Return the memory that is free at this moment."""
         if self._malloc_trim is not None:
             self._malloc_trim(0)
 
@@ -118,9 +118,9 @@ class MemoryGuard:
         self._allocator = allocator or Allocator()
         self._unseen = 0
         self._is_short = False
-        self._is_told = False
-        self._told_ns: int | None = None
-        self._untold = 0
+        self._is_logged = False
+        self._logged_ns: int | None = None
+        self._unlogged = 0
         self._short_since_ns: int | None = None
         self._relieved_ns: int | None = None
         self._collected_ns: int | None = None
@@ -137,19 +137,19 @@ class MemoryGuard:
 
     @property
     def short_since_ns(self) -> int | None:
-        """Since when senders have been told to come back, by the clock of `look`; `None` while they are not."""
+        """Since when requests have been refused, by the clock of `look`; `None` while they are not."""
         return self._short_since_ns
 
     def admits(self, size_bytes: int) -> bool:
         """Return whether there is memory for a request of this size."""
         self._unseen += size_bytes
         if not self._is_short and self._unseen > self._limit * _UNSEEN:
-            self._note(self._read_what_is_needed())
+            self._note(self._read_after_tidying())
         return not self._is_short
 
     def look(self, now_ns: int, *, is_empty: bool) -> bool:
         """Look now; True when open state has to go. `is_empty`: there is nothing in the process that could leave it."""
-        resident = self._read_what_is_needed()
+        resident = self._read_after_tidying()
         if not self._may_hoard:
             if self._tidied_ns is None:
                 self._tidied_ns = self._collected_ns = now_ns
@@ -157,20 +157,20 @@ class MemoryGuard:
         self._note(resident)
         if not self._is_short:
             self._short_since_ns = self._full_since_ns = None
-            self._tell_the_end(resident)
+            self._log_end(resident)
             return False
         if self._short_since_ns is None:
             self._short_since_ns = now_ns
-        self._tell(resident, now_ns)
+        self._log_shortage(resident, now_ns)
         if is_empty:
             # Nothing would become less by waiting: what is taken in one at a time still leaves one at a time.
             resident = self._trimmed(resident, now_ns)
-            self._tell_too_small(resident, now_ns)
+            self._log_too_small(resident, now_ns)
         elif resident >= self._resume:
             return self._relieve(resident, now_ns)
         self._is_short = False
         self._short_since_ns = None
-        self._tell_the_end(resident)
+        self._log_end(resident)
         return False
 
     def _observed(self) -> dict[Labels, float]:
@@ -183,13 +183,13 @@ class MemoryGuard:
         resident = self._last_known = self._resident() or self._last_known
         if resident is None:
             if self._is_known:
-                _LOG.warning("this system does not tell how much memory is in use: `memory.limit` does not hold")
+                _LOG.warning("this system does not report how much memory is in use: `memory.limit` does not hold")
             self._is_known = False
             return 0
         return resident
 
-    def _read_what_is_needed(self) -> int:
-        """Read how much is in use; what is only hoarded is no reason to send anybody away."""
+    def _read_after_tidying(self) -> int:
+        """Read how much is in use, without garbage and freed memory that is only kept: neither is a reason to refuse."""
         resident = self._read()
         if resident < self._soft or self._is_short or not self._may_hoard:
             return resident
@@ -203,19 +203,19 @@ class MemoryGuard:
         if resident < self._soft or self._is_short:
             return
         self._is_short = True
-        self._untold += 1
+        self._unlogged += 1
 
-    def _tell(self, resident: int, now_ns: int) -> None:
-        """Tell of a shortage, unless one was told of a moment ago; a long one is told of late then."""
-        if self._is_told or not _is_due(self._told_ns, now_ns, _BETWEEN_WORDS_NS):
+    def _log_shortage(self, resident: int, now_ns: int) -> None:
+        """Log a shortage, unless one was logged a moment ago; a long one is then logged late."""
+        if self._is_logged or not _is_due(self._logged_ns, now_ns, _BETWEEN_LINES_NS):
             return
-        others = repetitions(self._untold - 1)
-        self._is_told, self._told_ns, self._untold = True, now_ns, 0
-        _LOG.warning("%s in use: senders are told to come back%s", self._share(resident), others)
+        others = repetitions(self._unlogged - 1)
+        self._is_logged, self._logged_ns, self._unlogged = True, now_ns, 0
+        _LOG.warning("%s in use: requests are refused with a retryable status%s", self._share(resident), others)
 
-    def _tell_the_end(self, resident: int) -> None:
-        if resident < self._resume and self._is_told:
-            self._is_told = False
+    def _log_end(self, resident: int) -> None:
+        if resident < self._resume and self._is_logged:
+            self._is_logged = False
             _LOG.info("%s in use: requests are taken again", self._share(resident))
 
     def _relieve(self, resident: int, now_ns: int) -> bool:
@@ -230,18 +230,18 @@ class MemoryGuard:
         return resident >= self._limit or has_waited
 
     def _trimmed(self, resident: int, now_ns: int) -> int:
-        """Read how much is in use without what nobody uses: messages that were given up halfway, say."""
+        """Read how much is in use without freed memory, such as that of messages given up halfway."""
         if resident < self._resume or not _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
             return resident
         self._relieved_ns = now_ns
         self._allocator.trim()
         return self._read()
 
-    def _tell_too_small(self, resident: int, now_ns: int) -> None:
+    def _log_too_small(self, resident: int, now_ns: int) -> None:
         if resident < self._soft:
             return
         if self._full_since_ns is None:
-            # It may be messages that are not whole yet, which nobody counts.
+            # It may be messages that are not whole yet, which are not counted.
             self._full_since_ns = now_ns
         if not self._is_too_small and now_ns - self._full_since_ns >= _PATIENCE_NS:
             self._is_too_small = True

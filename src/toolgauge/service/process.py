@@ -182,7 +182,7 @@ class Faults:
         suppressed = self._throttle.suppressed(fault)
         if suppressed is not None:
             _LOG.error(
-                "a fault of ours, survived and counted in toolgauge.faults: %s; please report it%s",
+                "an internal error, counted in toolgauge.faults: %s; please report it%s",
                 fault,
                 repetitions(suppressed),
                 extra={"error.type": kind},

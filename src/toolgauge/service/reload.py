@@ -76,7 +76,7 @@ class Reloader:
         self._is_stopped = False
 
     def ask(self) -> None:
-        """Reload soon; what is asked during a reload is done once, after it."""
+        """Reload soon; requests during a reload are answered by one more, after it."""
         if self._is_stopped:
             _LOG.info("stopping: the configuration is not reloaded")
             return
@@ -85,7 +85,7 @@ class Reloader:
             self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Reload no more; what is being put in place is put in place. Works twice."""
+        """Reload no more; a configuration that is being put in place is finished. Works twice."""
         self._is_stopped = True
         if self._freeing is not None:
             self._freeing.cancel()
@@ -157,7 +157,7 @@ class Reloader:
         self._freeing = asyncio.create_task(_free(gone))
         del gone
         self._config = config.model_copy(update={"receivers": receivers, "exporters": exporters})
-        self._tell(changes, kept, changed_keys(self._at_start, config))
+        self._log(changes, kept, changed_keys(self._at_start, config))
         return "partly" if kept else "applied"
 
     async def _exchange_receivers(self, config: Config, kept: dict[str, str]) -> object:
@@ -208,15 +208,15 @@ class Reloader:
         elif service.judges.has_judges and not asks_judge(loaded.criteria):
             await service.judges.replace(None)
 
-    def _tell(self, changes: Sequence[str], kept: dict[str, str], since_start: Sequence[str]) -> None:
-        told = [key for key in changes if not (key.startswith(tuple(kept)) or waits_for_start(key))]
+    def _log(self, changes: Sequence[str], kept: dict[str, str], since_start: Sequence[str]) -> None:
+        applied = [key for key in changes if not (key.startswith(tuple(kept)) or waits_for_start(key))]
         for section, reason in kept.items():
             _LOG.error("`%s` stays as it was: %s", section, reason, extra={"key": section})
         waiting = [key for key in since_start if waits_for_start(key)]
         if waiting:
             _LOG.warning("takes effect at the next start: %s", ", ".join(waiting), extra={"keys": waiting})
-        what = ", ".join(told) or "nothing has changed"
-        _LOG.info("the configuration was reloaded: %s", what, extra={"keys": told})
+        what = ", ".join(applied) or "nothing has changed"
+        _LOG.info("the configuration was reloaded: %s", what, extra={"keys": applied})
 
 
 def _changed_criteria(old: Sequence[Criterion], new: Sequence[Criterion]) -> Iterator[str]:
@@ -234,7 +234,7 @@ def _meaning(criterion: Criterion) -> tuple[object, ...]:
 
 
 async def _free(criteria: Sequence[Criterion]) -> None:
-    """Let go of references bit by bit: freeing hundreds of thousands of them at once takes as long as it sounds."""
+    """Free references bit by bit: freeing hundreds of thousands of them at once stops all threads for that long."""
     cases: list[object] = []
     for criterion in criteria:
         if isinstance(criterion.reference, Lookup):

@@ -44,7 +44,7 @@ _WORKER_GRACE_S = 1.0
 
 
 class Service:
-    """Runs until told to stop; `start` and `stop` may each be called once, `stop` also without a start."""
+    """Runs until `stop`; `start` and `stop` may each be called once, `stop` also without a start."""
 
     def __init__(
         self,
@@ -129,10 +129,10 @@ class Service:
         for timer in self._timers:
             timer.cancel()
         await asyncio.gather(*self._timers, return_exceptions=True)
-        lost = await self._score_what_is_open()
+        lost = await self._score_open_trajectories()
         await self._hear_judges_out()
         self.outbox.put(self.emitter.metrics(self.clock()))
-        lost += await self._send_what_is_left()
+        lost += await self._send_remaining()
         self.worker.end(_WORKER_GRACE_S)
         await self.outbox.close()
         if self.endpoint is not None:
@@ -152,8 +152,8 @@ class Service:
         self._push_interval_s = push_interval_s
         self.worker.post(adopt)
 
-    async def _score_what_is_open(self) -> int:
-        """Score what is open, then let go of it; return how many trajectories were dropped without any result."""
+    async def _score_open_trajectories(self) -> int:
+        """Score the open trajectories and release their spans; return how many were dropped without any result."""
         self.pipeline.admission.close()
         until = self.clock() + int(_SCORING_DEADLINE_S * 1e9)
         await self.worker.begin_to_finish(self._score_open, _READING_DEADLINE_S)
@@ -164,7 +164,7 @@ class Service:
         unscored, dropped = self.pipeline.interrupted, self.pipeline.trajectories_open
         if unscored or dropped:
             _LOG.error(
-                "no time to score all that was open: %d trajectories are `not_evaluated` (`incomplete`), "
+                "not enough time to score all open trajectories: %d are `not_evaluated` (`incomplete`), "
                 "%d were dropped unscored",
                 unscored,
                 dropped,
@@ -218,8 +218,8 @@ class Service:
             await self.judges.close()
         await self._flush()
 
-    async def _send_what_is_left(self) -> int:
-        """Send what is queued, and what finds room in the queues meanwhile; return how much of both is lost."""
+    async def _send_remaining(self) -> int:
+        """Send queued requests, and held ones as queues get room; return how many of both are lost."""
         until = self.clock() + int(_DRAIN_TIMEOUT_S * 1e9)
         self.outbox.hurry()
         while self._held and self.clock() < until:

@@ -95,7 +95,7 @@ class Worker:
             return await asyncio.wrap_future(outcome)
 
     def post(self, work: Callable[[], None]) -> None:
-        """Have the worker do this between two pieces of its own work; nobody waits for it."""
+        """Have the worker do this between two pieces of its own work, without waiting for it."""
         self._work.put(work)
         self._inbox.wake()
 

@@ -1,1 +1,1 @@
-"""Contract checkers for plug-ins: call them from a test; they raise `AssertionError` with a sentence that says what is wrong."""
+"""Contract checkers for plug-ins: call them from a test; they raise `AssertionError` with a sentence about the fault."""

@@ -24,7 +24,7 @@ def check_evaluator(
     trajectories: Sequence[Trajectory] = (),
     expectations: Sequence[Expected | None] = (),
 ) -> None:
-    """Raise `AssertionError` unless the evaluator keeps its contract, on the samples and on what is given besides."""
+    """Raise `AssertionError` unless the evaluator keeps its contract, on the samples and on further trajectories."""
     name = type(evaluator).__name__
     assert isinstance(evaluator.version, str), f"`version` of {name} is no text: {evaluator.version!r}"
     assert evaluator.version, f"`version` of {name} is empty: nobody could tell when its scores change meaning"

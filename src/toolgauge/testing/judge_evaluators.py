@@ -56,8 +56,8 @@ class _Answered:
         for asking in self.evaluator.questions(trajectory, expected):
             if asking is None:
                 continue
-            call, said = asking
-            outcome = self._answer(said) if isinstance(said, Question) else said
+            call, asked = asking
+            outcome = self._answer(asked) if isinstance(asked, Question) else asked
             if self.level == "call":
                 yield call, outcome
             outcomes.append(outcome)

@@ -18,7 +18,7 @@ _GRACE_S = 0.5
 
 
 class RecordingConsumer:
-    """A consumer that keeps what it is given; raises once, or gives an answer once, when told to."""
+    """A consumer that keeps requests; raises, or gives another answer, once when asked to."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[Signal, bytes]] = []

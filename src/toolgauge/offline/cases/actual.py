@@ -1,6 +1,6 @@
 """What the agent of a case did, in any of the documented shapes, as a trajectory.
 
-The shape is told by its key and not by the evaluator, so that every evaluator runs on every shape.
+The shape is known by its key and not by the evaluator, so that every evaluator runs on every shape.
 """
 
 from collections.abc import Callable, Iterator
@@ -109,7 +109,7 @@ def message_calls(message: JsonObject) -> Iterator[ActualCall]:
 
 
 def _invocations(builder: TrajectoryBuilder, written: Json) -> None:
-    """Add user turns with the calls of each; what the user said is not told."""
+    """Add user turns with the calls of each; the text of the user is not recorded."""
     for number, invocation in enumerate(_objects("invocations", written), 1):
         builder.user(_text(invocation.get("user", f"turn {number}")))
         _calls(builder, invocation.get("calls") or [])

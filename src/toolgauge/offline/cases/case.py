@@ -18,7 +18,7 @@ from toolgauge.offline.replay.recordings import STDIN, UNREADABLE, decompressed,
 
 
 class CaseError(Exception):
-    """A case cannot be scored; `error_type` is a word for programs, the message names the key and what is allowed."""
+    """A case cannot be scored; `error_type` is for programs, the message names the key and the allowed values."""
 
     def __init__(self, error_type: str, message: str) -> None:
         super().__init__(message)
@@ -101,7 +101,7 @@ def parse(line: Line) -> Case | Unreadable:
 
 
 def _is_too_deep(written: Json, content: bytes) -> bool:
-    """Return whether whoever walks the values later would run out of stack; few brackets settle it for nearly all."""
+    """Return whether walking the values could exhaust the stack; few brackets settle it for nearly all cases."""
     if content.count(b"[") + content.count(b"{") <= _MAX_DEPTH:
         return False
     level: list[Json] = [written]

@@ -30,7 +30,7 @@ from toolgauge.service.criteria_factory import make_evaluator
 
 # A verdict that fits the question's form, or why there is none.
 Answer: TypeAlias = Callable[[Question], JsonObject | Errored]
-# Makes whoever answers the questions of one case from the verdicts that stand in it.
+# Makes the function that answers the questions of one case from the verdicts that stand in it.
 Judge: TypeAlias = Callable[[Sequence[Json]], Answer]
 
 
@@ -160,7 +160,7 @@ class _WrittenCaseEvaluator:
         return CaseResult(case=case, outcome=result.outcome, original=self._original)
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Yield what the evaluator says about the case."""
+        """Yield the evaluator's outcome for the case."""
         del trajectory, expected
         scored_case = self._evaluator.score_case(self._case.expected, self._case.actual)
         self._original = scored_case.original
@@ -220,7 +220,7 @@ def _broken(case: Case, error_type: str, message: str) -> CaseResult:
 
 
 def result_object(result: CaseResult) -> JsonObject:
-    """Describe one result: `value` is null unless scored, `reason` says why it is not."""
+    """Describe one result: `value` is null unless scored, and `reason` explains why."""
     details = _details(result.outcome)
     if result.calls:
         details["calls"] = [
@@ -251,7 +251,7 @@ def value_and_reason(outcome: Outcome) -> tuple[float | None, str | None]:
 
 
 def explanation(outcome: Outcome) -> str:
-    """Return what the outcome says in words."""
+    """Return the explanation or message of an outcome."""
     match outcome:
         case Scored(explanation=text) | NotEvaluated(explanation=text) | Errored(message=text):
             return text

@@ -68,12 +68,12 @@ class _Session:
             self._runs.append(_run(span, _run_above(span, by_id)))
         root = min((span for span in agents if span.parent_id not in by_id), key=_start, default=None)
         if root is not None:
-            self._say("user", root.written.get("user"))
+            self._add_message("user", root.written.get("user"))
         self._add_calls([span for span in spans if span.is_tool], by_id)
         if root is not None:
-            self._say("assistant", root.written.get("response"))
+            self._add_message("assistant", root.written.get("response"))
 
-    def _say(self, role: str, text: Json) -> None:
+    def _add_message(self, role: str, text: Json) -> None:
         if isinstance(text, str) and text:
             self._messages.append(Message(role="user" if role == "user" else "assistant", text=text, turn=self._turns))
 
@@ -143,7 +143,7 @@ def _nanoseconds(written: JsonObject, key: str) -> int:
 
 
 def _known(spans: Sequence[_Timed], target: int) -> frozenset[int]:
-    """Tell which calls had ended when a call started."""
+    """Find the calls that had ended when a call started."""
     moment = (spans[target].start_ns, target)
     return frozenset(number for number, span in enumerate(spans) if number != target and (span.end_ns, number) < moment)
 

@@ -1,4 +1,4 @@
-"""Collects what a case says was done and makes a trajectory of it, as if it had been recorded live."""
+"""Collects the messages and calls of a case and makes a trajectory of them, as if recorded live."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ _FIRST_CALL = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActualCall:
-    """One call as a case tells it. `arguments` and `result` are read already."""
+    """One call as a case describes it. `arguments` and `result` are read already."""
 
     name: str
     arguments: Content = NOT_RECORDED
@@ -47,7 +47,7 @@ class TrajectoryBuilder:
         return tuple(self._calls)
 
     def begin_turn(self) -> None:
-        """Say that what is called from here on was asked for together."""
+        """Begin a turn: calls added from here on were requested together."""
         if self._position:
             self._turns += 1
             self._position = 0
@@ -89,17 +89,17 @@ class TrajectoryBuilder:
         for call in [*named, *unnamed][:1]:
             self._calls[call.order] = replace(call, result=result)
 
-    def say(self, message: Message) -> None:
+    def add(self, message: Message) -> None:
         """Add a message whose turn is known."""
         self._messages.append(message)
 
     def user(self, text: str) -> None:
-        """Add what a user said; what is called next is a new turn."""
+        """Add a message of the user; calls added next are a new turn."""
         self.begin_turn()
         self._messages.append(Message(role="user", text=text, turn=self._turns))
 
     def assistant(self, text: str) -> None:
-        """Add what the agent said."""
+        """Add a message of the agent."""
         turn = self._turns + 1 if self._position else self._turns
         self._messages.append(Message(role="assistant", text=text, turn=turn))
 

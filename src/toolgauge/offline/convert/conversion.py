@@ -60,7 +60,7 @@ def _drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:
 
 
 def _loadable(drafts: Iterator[Draft], notes: Notes) -> Iterator[Draft]:
-    """Yield what will load; definitions are written by hand, and what is wrong in one keeps no other back."""
+    """Yield the drafts that will load; definitions are written by hand, and an invalid one must not keep others back."""
     for draft in drafts:
         problem = _problem(draft)
         if problem is not None:
@@ -81,7 +81,7 @@ def _loadable(drafts: Iterator[Draft], notes: Notes) -> Iterator[Draft]:
 
 
 def _problem(draft: Draft) -> str | None:
-    """Say why a criterion would not load, but for what it expects."""
+    """Return why a criterion would not load, apart from its expectations."""
     if draft.pass_at is not None and not 0 <= draft.pass_at <= 1:
         return f"`pass_at` of {draft.pass_at} is not from 0 to 1"
     try:

@@ -31,7 +31,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """One criterion. What is expected goes by case (`cases`), or there is nothing to expect (`None`).
+    """One criterion. Its expectations stand by case (`cases`); `None` when it has none.
 
     What a case expects are keys of a criterion: `expected`, `expected_turns`, `expected_output`.
     """

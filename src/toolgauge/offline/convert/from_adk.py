@@ -10,7 +10,7 @@ _MATCH_TYPES = ("EXACT", "IN_ORDER", "ANY_ORDER")
 
 
 def claims(content: Json) -> bool:
-    """Tell eval sets and configurations by their keys."""
+    """Recognize eval sets and configurations by their keys."""
     entries = as_object(content)
     if "eval_cases" in entries or "evalCases" in entries:
         return True

@@ -11,7 +11,7 @@ _KNOWN = (*_PARAMETERS, "reference_outputs", "outputs", "inputs", "id", "name", 
 
 
 def claims(content: Json) -> bool:
-    """Tell trajectories by their key."""
+    """Recognize trajectories by their key."""
     return any("reference_outputs" in example for _, example in _examples(content))
 
 

@@ -34,7 +34,7 @@ class _Carried:
 
 
 def claims(content: Json) -> bool:
-    """Tell a configuration by its tests."""
+    """Recognize a configuration by its tests."""
     entries = as_object(content)
     return "tests" in entries or "defaultTest" in entries
 
@@ -58,8 +58,8 @@ def _of_document(document: Document, notes: Notes) -> Iterator[Draft]:
         if not isinstance(test, dict):
             notes.add(document, f"tests[{number}]", "tests outside of this file are not read")
             continue
-        said = test.get("description")
-        case = said if isinstance(said, str) else f"test-{number + 1}"
+        description = test.get("description")
+        case = description if isinstance(description, str) else f"test-{number + 1}"
         yield from _of_test(test, f"tests[{number}]", case if len(listed) > 1 else None, document, notes)
 
 

@@ -9,7 +9,7 @@ _KNOWN = ("user_input", "reference_tool_calls", "id", "name", "case")
 
 
 def claims(content: Json) -> bool:
-    """Tell samples by their key."""
+    """Recognize samples by their key."""
     return any("reference_tool_calls" in sample for _, sample in _samples(content))
 
 

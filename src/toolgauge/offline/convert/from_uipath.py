@@ -29,7 +29,7 @@ _NOT_PARAMETERS = ("name", "description", "defaultEvaluationCriteria", "default_
 
 
 def claims(content: Json) -> bool:
-    """Tell evaluators and evaluation sets by their keys."""
+    """Recognize evaluators and evaluation sets by their keys."""
     entries = as_object(content)
     return "evaluatorTypeId" in entries or ("evaluations" in entries and "evaluatorRefs" in entries)
 

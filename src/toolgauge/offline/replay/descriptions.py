@@ -129,7 +129,7 @@ _WHY = {
 
 
 def trajectory_lines(trajectory: Trajectory, style: Style = PLAIN) -> Iterator[str]:
-    """Describe one trajectory: a head line, then its calls in order, then what is not known of it."""
+    """Describe one trajectory: a head line, then its calls in order, then the facts that are not known."""
     yield style.head(trajectory_head(trajectory))
     if trajectory.agents:
         yield f"  agents: {', '.join(shortened(agent, _NAME_LENGTH) for agent in islice(trajectory.agents, 50))}"
@@ -170,7 +170,7 @@ def _state(state: CallState, style: Style) -> str:
 
 
 def _unseen(call: ToolCall) -> Iterator[str]:
-    """Say what of a call could not be observed, and why."""
+    """Name the parts of a call that could not be observed, and why."""
     if not isinstance(call.arguments, Recorded):
         yield f"arguments ({_WHY[call.arguments.reason]})"
     if call.state == "requested_only" and isinstance(call.result, NotRecorded) and call.error is None:
@@ -180,7 +180,7 @@ def _unseen(call: ToolCall) -> Iterator[str]:
 
 
 def _unknown(trajectory: Trajectory) -> Iterator[str]:
-    """Say what of the trajectory is not known."""
+    """Name the facts of the trajectory that are not known."""
     if trajectory.tools_offered is None:
         yield "tools on offer (no producer told)"
     if not any(message.role == "user" for message in trajectory.messages):

@@ -63,12 +63,12 @@ class Missing:
 
     @property
     def what(self) -> str:
-        """What is missing, for a person."""
+        """The missing fact and its count, for a person."""
         return f"no {_NAMES[self.fact]} in {self.count} of {self.of} {self.unit}"
 
     @property
     def cost(self) -> str:
-        """Say what that means."""
+        """The consequence for scores."""
         return _COSTS[self.fact]
 
 
@@ -144,7 +144,7 @@ class Doctor:
         return self._counts.setdefault(producer, _Counts())
 
     def _add_trace_without_calls(self, trace: TraceCounts, trajectory: Trajectory) -> None:
-        """Take a trace without calls: nothing was called, or nobody says what the model asked for."""
+        """Take a trace without calls: nothing was called, or the calls that the model requested were not recorded."""
         for producer, model_calls in trace.model_calls.items():
             self._of(producer).add("calls", model_calls, 0 if trace.has_content else model_calls)
             if not trace.has_content:
@@ -183,7 +183,7 @@ class Doctor:
 
 
 def _remedy(fact: Fact, producer: Producer, sent: ProducerCounts, counts: _Counts) -> Remedy:
-    # What tells of the calls tells of everything in them.
+    # The remedy that records the calls records everything in them.
     asked: Fact = "calls" if fact in _OF_A_CALL and not counts.calls else fact
     found = remedy(asked, sent.dialects, producer.scope)
     if fact in _AROUND and counts.missing[fact] < counts.places[fact]:
@@ -217,7 +217,7 @@ def _completed(counts: _Counts, sent: ProducerCounts, *, shows_all_calls: bool) 
     if sent.without_trace:
         whole.add("calls", sent.without_trace, sent.without_trace)
     elif whole.missing["calls"] and not whole.calls:
-        # Of calls that nobody tells of, nothing is known at all.
+        # Of calls that are not recorded, nothing is known at all.
         for fact in _OF_A_CALL:
             whole.add(fact, whole.places["calls"], whole.missing["calls"])
     return whole
@@ -268,7 +268,7 @@ def _missing_object(missing: Missing) -> JsonObject:
 
 
 def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]:
-    """Describe one producer for a person: who it is, what was recognised, then what is missing."""
+    """Describe one producer for a person: its name, its dialects, then the missing facts."""
     producer, sent = diagnosis.producer, diagnosis.sent
     scope = shortened(" ".join((producer.scope or "(no scope)", producer.version)).strip(), _NAME_LENGTH)
     yield style.head(f"{shortened(producer.service or 'unknown service', _NAME_LENGTH)}: {scope}")

@@ -39,7 +39,7 @@ def opened(file: str) -> io.BufferedReader:
 
 
 def decompressed(source: io.BufferedReader) -> io.BufferedIOBase:
-    """Read what is in it; closing this leaves a compressed `source` open."""
+    """Return a stream of the decompressed content; closing it leaves a compressed `source` open."""
     beginning = source.peek(len(_XZ))
     if beginning.startswith(_GZIP):
         return gzip.open(source)
@@ -88,7 +88,7 @@ def find_files(paths: Sequence[str]) -> list[str]:
 
 
 def read(files: Sequence[str], progress: Callable[[int], None]) -> Iterator[RecordedRequest]:
-    """Yield the requests of all files in order of recorded time; `progress` is told the bytes of each request."""
+    """Yield the requests of all files in order of recorded time; `progress` gets the size of each request in bytes."""
     single = [file for file in files if _without_compression(file).endswith(".otlp.pb")]
     streams = [_requests(file) for file in files if file not in set(single)]
     for request in heapq.merge(_by_time(single), *streams, key=lambda request: request.time_ns):
@@ -203,7 +203,7 @@ def _varint(file: str, stream: io.BufferedIOBase) -> int | None:
 
 
 def _sniffed(file: str, stream: io.BufferedIOBase) -> Iterator[tuple[Signal, bytes]]:
-    """Tell by the content what a file without a telling name is."""
+    """Find the format of a file from its content where its name does not show it."""
     data = stream.read()
     if data.lstrip()[:1] == b"{":
         yield from _json_bodies(file, io.BytesIO(data))

@@ -98,12 +98,13 @@ class Assembler:
         """About how much memory those take."""
         return self._evicted_bytes
 
-    def may_wait(self, size_bytes: int) -> bool:
-        """Return whether a span of this size may wait as bytes until its trace is closed."""
+    @property
+    def largest_waiting(self) -> int:
+        """How many bytes a span may have that waits as bytes until its trace is closed; 0 when none waits."""
         # To which conversation a trace belongs has to be known at once.
         if self._conversations is not None:
-            return False
-        return size_bytes <= (_LARGEST_WHEN_SHORT if self._is_short else _LARGEST_WAITING)
+            return 0
+        return _LARGEST_WHEN_SHORT if self._is_short else _LARGEST_WAITING
 
     def adopt(self, settings: AssembleSettings, *, conversations: bool, messages: bool = True) -> None:
         """Go on with other settings; what is open keeps its times, and how much is remembered of the closed stays.

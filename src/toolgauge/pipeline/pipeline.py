@@ -216,9 +216,11 @@ class Pipeline:
 
     def _read_spans(self, decoded: DecodedTraces, held: list[Place], now_ns: int) -> None:
         holds = self._settings.annotate in ("both", "hold")
+        largest_waiting, recognizer = self._assembler.largest_waiting, self._reader.recognizer
         unread = [*decoded.heads]
         for viewed in decoded.viewed:
-            reading = self._waiting(viewed) or self._reader.recognizer.read(viewed.span)
+            reading = _waiting(viewed, recognizer) if len(viewed.raw) <= largest_waiting else None
+            reading = reading or recognizer.read(viewed.span)
             if reading is None:
                 unread.extend(read_each((viewed.raw,)))
                 continue
@@ -228,27 +230,6 @@ class Pipeline:
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns):
                 held.append(viewed.place)
         self._assembler.add_heads(unread, now_ns)
-
-    def _waiting(self, viewed: ViewedSpan) -> UnreadSpan | None:
-        """Return the span as one that is read when its trace is closed; `None` when it is to be read at once."""
-        parsed = viewed.parsed
-        # What has no parent may be a trace of its own, of which answers are remembered for other traces.
-        if parsed.parent_span_id is None or not self._assembler.may_wait(len(viewed.raw)):
-            return None
-        shown = self._reader.recognizer.operation(parsed.attributes, parsed.name, viewed.scope.name)
-        if shown is None:
-            return None
-        operation, dialect = shown
-        return UnreadSpan(
-            ref=parsed.ref,
-            parent_span_id=parsed.parent_span_id,
-            parent_is_remote=parsed.parent_is_remote,
-            operation=operation,
-            dialect=dialect,
-            raw=viewed.raw,
-            resource=viewed.resource,
-            scope=viewed.scope,
-        )
 
     def _process_records(self, request: Request) -> None:
         try:
@@ -411,3 +392,25 @@ class Pipeline:
         if self._settings.annotate == "hold":
             judged = {result.target for result in scorecard.results if result.target and result.enforce == "live"}
             self._metrics.annotations.add(len(judged.difference(annotated)), ("missed",))
+
+
+def _waiting(viewed: ViewedSpan, recognizer: Recognizer) -> UnreadSpan | None:
+    """Return the span as one that is read when its trace is closed; `None` when it is to be read at once."""
+    parsed = viewed.parsed
+    # What has no parent may be a trace of its own, of which answers are remembered for other traces.
+    if parsed.parent_span_id is None:
+        return None
+    shown = recognizer.operation(parsed.attributes, parsed.name, viewed.scope.name)
+    if shown is None:
+        return None
+    operation, dialect = shown
+    return UnreadSpan(
+        ref=parsed.ref,
+        parent_span_id=parsed.parent_span_id,
+        parent_is_remote=parsed.parent_is_remote,
+        operation=operation,
+        dialect=dialect,
+        raw=viewed.raw,
+        resource=viewed.resource,
+        scope=viewed.scope,
+    )

@@ -57,7 +57,6 @@ class _Deferred:
         self._values = tuple({value for grounds in before for value in grounds.values})
         self._names = tuple({name for grounds in before for name in grounds.names})
         self._scopes = tuple({scope for grounds in before for scope in grounds.scopes})
-        self._known_scopes: dict[str, bool] = {}
 
     @classmethod
     def of(cls, asked: Sequence[Dialect]) -> Iterator["_Deferred"]:
@@ -72,11 +71,15 @@ class _Deferred:
                 return
             before.append(grounds)
 
-    def operation(self, attributes: Mapping[str, Value], name: str, scope: str) -> Operation | None:
+    def is_first_for(self, scope: str) -> bool:
+        """Return whether no dialect before this one goes by the scope's name."""
+        return not scope.startswith(self._scopes)
+
+    def operation(self, attributes: Mapping[str, Value], name: str) -> Operation | None:
         """Return what a span of the dialect shows; `None` for all spans that do not wait."""
         named = attributes.get(self._key)
         operation = self._operations.get(named) if isinstance(named, str) else None
-        if operation is None or name.startswith(self._names) or self._is_anothers(scope):
+        if operation is None or name.startswith(self._names):
             return None
         # To put them in order would take as long as to look at them.
         keys: Collection[str] = getattr(attributes, "unordered", attributes)
@@ -86,14 +89,6 @@ class _Deferred:
             if attributes.get(key) == value:
                 return None
         return operation
-
-    def _is_anothers(self, scope: str) -> bool:
-        known = self._known_scopes.get(scope)
-        if known is None:
-            known = scope.startswith(self._scopes)
-            if len(self._known_scopes) < _MOST_SCOPES and len(scope) <= _LONGEST_SCOPE:
-                self._known_scopes[scope] = known
-        return known
 
 
 class Recognizer:
@@ -110,6 +105,7 @@ class Recognizer:
         self._by_name = {dialect.name: dialect for dialect in self._dialects}
         self._readers_of_calls = {one.name: one for one in self._dialects if isinstance(one, Deferring)}
         self._deferring = tuple(_Deferred.of(self._asked))
+        self._of_scopes: dict[str, tuple[_Deferred, ...]] = {}
         self._metrics = metrics
         self._wanted = tuple(sorted(set(wanted)))
 
@@ -140,8 +136,13 @@ class Recognizer:
 
         `name` is that of the span, `scope` that of its scope.
         """
-        for deferring in self._deferring:
-            operation = deferring.operation(attributes, name, scope)
+        found = self._of_scopes.get(scope)
+        if found is None:
+            found = tuple(deferring for deferring in self._deferring if deferring.is_first_for(scope))
+            if len(scope) <= _LONGEST_SCOPE and len(self._of_scopes) < _MOST_SCOPES:
+                self._of_scopes[scope] = found
+        for deferring in found:
+            operation = deferring.operation(attributes, name)
             if operation is not None:
                 return operation, deferring.name
         return None

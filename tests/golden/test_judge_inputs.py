@@ -8,8 +8,8 @@ from toolgauge.model.json import Json
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.offline.cases.actual import trajectory_of
 from toolgauge.offline.cases.expectations import expected_of
-from toolgauge.originals.strands_judges import Faithfulness, TrajectoryJudge, YesOrNo
-from toolgauge.score.judge_view import Entry, Said, view_of_last_run
+from toolgauge.originals.strands import Faithfulness, TrajectoryJudge, YesOrNo
+from toolgauge.score.prompts import Entry, Spoken, view_of_last_run
 from toolgauge.service.criteria_factory import make_evaluator
 
 
@@ -54,7 +54,7 @@ def _last_response(trajectory: Trajectory) -> list[dict[str, Json]]:
 def _entries(history: tuple[Entry, ...]) -> list[Json]:
     return [
         {"role": entry.role, "text": entry.text}
-        if isinstance(entry, Said)
+        if isinstance(entry, Spoken)
         else {"tools": [_done(call) for call in entry]}
         for entry in history
     ]

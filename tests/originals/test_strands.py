@@ -10,9 +10,12 @@ from tests.score.support import expect, expected, judge, not_evaluated, scored, 
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Question
 from toolgauge.model.outcomes import Errored, Scored
-from toolgauge.originals.strands import AnyOrderMatchScorer, ExactMatchScorer, InOrderMatchScorer, ToolCalled
-from toolgauge.originals.strands_judges import (
+from toolgauge.originals.strands import (
+    AnyOrderMatchScorer,
+    ExactMatchScorer,
     Faithfulness,
+    InOrderMatchScorer,
+    ToolCalled,
     ToolParameterAccuracy,
     ToolSelectionAccuracy,
     TrajectoryJudge,

@@ -10,11 +10,8 @@ from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, Scored
 from toolgauge.model.trajectory import Message
-from toolgauge.originals.uipath.call_args import ToolCallArgs
-from toolgauge.originals.uipath.call_count import ToolCallCount
-from toolgauge.originals.uipath.call_order import ToolCallOrder
-from toolgauge.originals.uipath.call_output import ToolCallOutput
 from toolgauge.originals.uipath.json_similarity import JsonSimilarity
+from toolgauge.originals.uipath.tool_calls import ToolCallArgs, ToolCallCount, ToolCallOrder, ToolCallOutput
 from toolgauge.testing.evaluators import check_evaluator
 
 Offline = ToolCallArgs | ToolCallOutput | ToolCallOrder | ToolCallCount | JsonSimilarity

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from toolgauge.model.json import Json
 from toolgauge.score.compare import Comparison, compare, describe
-from toolgauge.score.equality import Identities, canonical
-from toolgauge.score.leaves import moment
+from toolgauge.score.equality import Identities, canonical, moment
 from toolgauge.score.rules import (
     Casefold,
     Contains,

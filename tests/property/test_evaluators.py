@@ -21,7 +21,7 @@ from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import CallState, ToolCall
-from toolgauge.score.argument_rules import ArgumentRules
+from toolgauge.score.rules import ArgumentRules
 
 NAMES = st.sampled_from(["pay", "book"])
 # Long enough never to occur in the words of an explanation by chance.

@@ -20,8 +20,8 @@ from toolgauge.model.json import Json
 from toolgauge.model.judging import JudgeEvaluator, Question
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.trajectory import Message, Trajectory
-from toolgauge.originals import strands_judges
-from toolgauge.originals.deepeval_judge import ArgumentCorrectness
+from toolgauge.originals import strands
+from toolgauge.originals.deepeval import ArgumentCorrectness
 from toolgauge.score import prompts
 
 ATTACKS = (
@@ -49,9 +49,9 @@ EVALUATORS: Sequence[JudgeEvaluator] = (
     Faithfulness(),
     TrajectoryJudge(rubric="R"),
     OutputJudge(rubric="R", include_calls=True),
-    strands_judges.ToolParameterAccuracy(),
-    strands_judges.Faithfulness(),
-    strands_judges.TrajectoryJudge(rubric="R"),
+    strands.ToolParameterAccuracy(),
+    strands.Faithfulness(),
+    strands.TrajectoryJudge(rubric="R"),
     ArgumentCorrectness(),
 )
 OUTSIDE = {"", prompts.NO_TOOLS, prompts.NO_HISTORY}

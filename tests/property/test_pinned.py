@@ -8,9 +8,9 @@ from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import JsonObject
 from toolgauge.offline.cases.actual import trajectory_of
 from toolgauge.score.align import MAX_PAIRS, Alignment, Order, align
-from toolgauge.score.argument_rules import ArgumentRules
 from toolgauge.score.arguments import ArgumentComparer, Schemas, Terms
-from toolgauge.score.sides import make_sides
+from toolgauge.score.rules import ArgumentRules
+from toolgauge.score.selection import make_sides
 
 # `note` is free; few values of the others, so that calls compete for each other.
 ARGUMENTS = st.fixed_dictionaries(

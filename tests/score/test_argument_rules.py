@@ -10,9 +10,10 @@ from tests.score.support import scored, tool_call, trajectory
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import JsonObject
-from toolgauge.score.argument_rules import RULE_NAMES, ArgumentRules
 from toolgauge.score.criterion import Inline
 from toolgauge.score.rules import (
+    RULE_NAMES,
+    ArgumentRules,
     Casefold,
     Contains,
     DateTime,

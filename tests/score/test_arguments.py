@@ -15,7 +15,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.arguments import ArgumentComparer, CallAgreement
-from toolgauge.score.sides import make_sides
+from toolgauge.score.selection import make_sides
 
 SCHEMA: JsonObject = {
     "properties": {"limit": {"type": "integer", "default": 10}, "sort": {"default": None}, "q": {"type": "string"}},

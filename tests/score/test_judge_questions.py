@@ -20,8 +20,8 @@ from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory
-from toolgauge.originals import strands_judges
-from toolgauge.originals.deepeval_judge import ArgumentCorrectness
+from toolgauge.originals import strands
+from toolgauge.originals.deepeval import ArgumentCorrectness
 from toolgauge.score import prompts
 
 USER = (Message(role="user", text="Refund order A-17, 20 euros", turn=0),)
@@ -234,7 +234,7 @@ def test_without_a_call_ours_do_not_evaluate_and_the_original_fails():
     ours = only_outcome(ToolSelectionAccuracy(), empty)
     assert isinstance(ours, NotEvaluated)
     assert ours.reason == "no_calls"
-    theirs = only_outcome(strands_judges.ToolSelectionAccuracy(), empty)
+    theirs = only_outcome(strands.ToolSelectionAccuracy(), empty)
     assert isinstance(theirs, Scored)
     assert (theirs.value, theirs.parts["test_pass"]) == (0.0, 0.0)
 
@@ -338,8 +338,8 @@ QUESTION = Question(instructions="i", prompt="p", form_name="f", form={"type": "
         (TrajectoryJudge(rubric="r"), {"reasoning": "r", "score": 7.5}),
         (TrajectoryJudge(rubric="r"), {"reasoning": "r", "score": float("nan")}),
         (OutputJudge(rubric="r"), {"reasoning": "r", "score": True}),
-        (strands_judges.ToolParameterAccuracy(), {"score": "Yes"}),
-        (strands_judges.TrajectoryJudge(rubric="r"), {"score": "1", "test_pass": True}),
+        (strands.ToolParameterAccuracy(), {"score": "Yes"}),
+        (strands.TrajectoryJudge(rubric="r"), {"score": "1", "test_pass": True}),
         (ArgumentCorrectness(), {"verdicts": "yes"}),
     ],
 )
@@ -348,7 +348,7 @@ def test_a_verdict_of_another_form_is_an_error_and_never_a_score(evaluator: Judg
 
 
 def test_the_original_takes_the_mean_and_passes_when_all_pass():
-    judge = strands_judges.ToolSelectionAccuracy()
+    judge = strands.ToolSelectionAccuracy()
     outcomes = [judge.outcome(QUESTION, {"reasoning": "r", "score": score}) for score in ("Yes", "No")]
     joined = judge.joined(outcomes)
     assert isinstance(joined, Scored)
@@ -359,7 +359,7 @@ def test_the_original_takes_the_mean_and_passes_when_all_pass():
 
 @pytest.mark.parametrize(("score", "value"), [(7.5, 1.0), (-1.0, 0.0), (0.25, 0.25)])
 def test_an_original_score_beyond_its_bounds_is_clamped_and_kept(score: float, value: float):
-    judge = strands_judges.TrajectoryJudge(rubric="r")
+    judge = strands.TrajectoryJudge(rubric="r")
     joined = judge.joined([judge.outcome(QUESTION, {"score": score, "test_pass": True})])
     assert isinstance(joined, Scored)
     assert (joined.value, joined.parts) == (value, {"peer_score": score, "test_pass": 1.0})
@@ -423,7 +423,7 @@ WANTED = replace(expected(expect("refund", {"order": "A-17"})), answer=ExpectedO
         (Faithfulness(), "1", "2d8a78f3c4678e63"),
         (TrajectoryJudge(rubric="R", description="D"), "1", "19bbe1722d240970"),
         (OutputJudge(rubric="R", include_calls=True), "1", "aeaccb701b5d7f6b"),
-        (strands_judges.TrajectoryJudge(rubric="R"), "1", "bd2a1967d0b80096"),
+        (strands.TrajectoryJudge(rubric="R"), "1", "bd2a1967d0b80096"),
         (ArgumentCorrectness(), "1", "9c5444ce7237a247"),
     ],
 )

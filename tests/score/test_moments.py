@@ -2,7 +2,8 @@
 
 import pytest
 
-from toolgauge.score.leaves import moment, offset
+from toolgauge.score.equality import moment
+from toolgauge.score.rules import offset
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from toolgauge.model.outcomes import Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.offline.cases.actual import trajectory_of
 from toolgauge.score.align import Item, align
-from toolgauge.score.argument_rules import ArgumentRules
+from toolgauge.score.rules import ArgumentRules
 
 CALLS = 1_500
 FREE_NOTE = ArgumentRules.model_validate({"*.note": "ignore"})

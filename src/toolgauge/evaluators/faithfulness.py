@@ -9,9 +9,8 @@ from toolgauge.model.judging import Asking, Question
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score import prompts
-from toolgauge.score.judge_view import JudgeView, exchanges_by_run, view_of_response
-from toolgauge.score.judged import JudgedByModel, labelled, question
-from toolgauge.score.questions import Writer
+from toolgauge.score.judged import JudgedByModel, Writer, labelled, question
+from toolgauge.score.prompts import JudgeView, exchanges_by_run, view_of_response
 
 
 class Faithfulness(JudgedByModel):
@@ -43,7 +42,7 @@ class Faithfulness(JudgedByModel):
 
 
 def _narrowed(view: JudgeView, counted: set[int]) -> JudgeView:
-    """Keep only the calls that count, as the parameters `tools` and `failed_calls` say."""
+    """Keep only the calls that count under the parameters `tools` and `failed_calls`."""
     entries = [
         tuple(call for call in entry if call.order in counted) if isinstance(entry, tuple) else entry
         for entry in view.history

@@ -11,13 +11,12 @@ from toolgauge.model.judging import Asking, Question
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score import prompts
-from toolgauge.score.judge_view import final_answer, user_input
-from toolgauge.score.judged import JudgedByModel, fraction, question
-from toolgauge.score.questions import Writer
+from toolgauge.score.judged import JudgedByModel, Writer, fraction, question
+from toolgauge.score.prompts import final_answer, user_input
 
 
 class OutputJudge(JudgedByModel):
-    """What the judge says, from 0 to 1."""
+    """The score of the judge, from 0 to 1."""
 
     version: ClassVar[str] = prompts.OUTPUT_JUDGE.version
     level: ClassVar[Level] = "trajectory"
@@ -47,5 +46,5 @@ class OutputJudge(JudgedByModel):
         yield None, question(prompts.OUTPUT_JUDGE, sections, writer, instructions=instructions)
 
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
-        """Score what the judge says."""
+        """Turn the verdict into a score."""
         return fraction(verdict)

@@ -9,7 +9,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison, Figures
 from toolgauge.score.compare import describe
-from toolgauge.score.sides import NOTHING_MADE, not_observable, readable_arguments
+from toolgauge.score.selection import NOTHING_MADE, not_observable, readable_arguments
 from toolgauge.score.summary import counts, cut_short_note, greedy_note, leftovers
 
 _MAX_DIFFERENCES = 20
@@ -93,7 +93,7 @@ class ToolCallAccuracy(ArgumentComparison):
 
 
 def _compared(comparer: ArgumentComparer, alignment: Alignment) -> tuple[list[Difference], dict[str, float]]:
-    """Find the differences of the paired calls, and count their arguments that nobody expected."""
+    """Find the differences of the paired calls, and count their unexpected arguments."""
     differences: list[Difference] = []
     figures = Figures()
     for pair in alignment.pairs:

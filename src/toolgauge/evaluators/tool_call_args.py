@@ -9,7 +9,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
 from toolgauge.score.rules import Exact, Similarity
-from toolgauge.score.sides import NOTHING_MADE, not_observable, nothing_expected
+from toolgauge.score.selection import NOTHING_MADE, not_observable, nothing_expected
 from toolgauge.score.summary import report
 
 

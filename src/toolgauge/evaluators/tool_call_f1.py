@@ -9,7 +9,7 @@ from toolgauge.model.outcomes import Difference, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
 from toolgauge.score.arguments import ArgumentComparison
-from toolgauge.score.sides import Sides, not_observable, readable_arguments
+from toolgauge.score.selection import Sides, not_observable, readable_arguments
 from toolgauge.score.summary import counts, cut_short_note, greedy_note, leftovers, unparsable_note
 
 _MAX_DIFFERENCES = 20

@@ -8,7 +8,7 @@ from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
-from toolgauge.score.sides import CallComparison, Sides, make_sides
+from toolgauge.score.selection import CallComparison, Sides, make_sides
 from toolgauge.score.summary import counts, greedy_note, leftovers
 
 _MAX_DIFFERENCES = 20

@@ -17,8 +17,7 @@ from toolgauge.score.align import Alignment, Item, Pair, align
 from toolgauge.score.compare import Comparison, compare, describe
 from toolgauge.score.equality import Identities
 from toolgauge.score.rules import Exact, Rule, Similarity
-from toolgauge.score.selection import has_failed, shown
-from toolgauge.score.sides import CallComparison, Sides, make_sides
+from toolgauge.score.selection import CallComparison, Sides, has_failed, make_sides, shown
 from toolgauge.score.summary import counts, greedy_note, leftovers
 
 _ENVELOPE = "content"
@@ -35,7 +34,7 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The call failed; `texts` are what is known of the error: its kind and its message."""
+    """The call failed; `texts` are the kind and the message of the error, as far as they are known."""
 
     texts: tuple[str, ...]
 
@@ -51,7 +50,7 @@ Output: TypeAlias = Returned | Failed | Unseen
 
 
 def output_of(call: ToolCall) -> Output:
-    """Say what became of a call; a failed one has an error, whatever else was recorded of it."""
+    """Return the output of a call; a failed one has an error, even where an output was recorded, too."""
     if has_failed(call):
         error = call.error
         return Failed(() if error is None else tuple(text for text in (error.kind, error.message) if text))
@@ -190,7 +189,7 @@ class ToolCallOutput(CallComparison):
 
 
 class _Verdict(Struct, frozen=True):
-    """What is said of one expected output."""
+    """The value, notes and differences of one expected output."""
 
     value: float
     note: str = ""
@@ -273,7 +272,7 @@ class _Weighing:
         if wanted == found:
             return 1.0
         if isinstance(self._rule, Exact):
-            return float(expected_error(expected) is True and _tells_error(output))
+            return float(expected_error(expected) is True and _has_error_text(output))
         if (wanted, found) not in self._alike:
             self._alike[wanted, found] = self._compare(slot, call, "").value
         return self._alike[wanted, found]
@@ -285,7 +284,7 @@ class _Weighing:
         return compare(self._rule, wanted, found, where=where)
 
     def verdict(self, pair: Pair) -> _Verdict:
-        """Say what is to be said of the output of a pair."""
+        """Compare the output of a pair."""
         value = self._output(pair.expected, pair.actual)
         if value == 1.0:
             return _Verdict(1.0)
@@ -311,7 +310,7 @@ def _weighing(sides: Sides, rule: Rule) -> _Weighing:
     return weighing
 
 
-def _tells_error(output: Output) -> bool:
+def _has_error_text(output: Output) -> bool:
     return isinstance(output, Returned) and isinstance(output.value, dict) and list(output.value) == ["error"]
 
 
@@ -320,7 +319,7 @@ def _is_error(slot: ExpectedCall) -> bool:
 
 
 def _unseen(sides: Sides, outputs: Sequence[Output]) -> NotEvaluated | None:
-    """Say that an output was not recorded which could be an expected one."""
+    """Return the outcome for an output that could be an expected one and was not recorded."""
     names = {slot.name for slot in sides.slots if slot.output is not None}
     for call, output in zip(sides.calls, outputs, strict=True):
         if isinstance(output, Unseen) and call.name in names:

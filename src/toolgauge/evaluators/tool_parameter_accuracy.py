@@ -1,4 +1,4 @@
-"""`tool_parameter_accuracy`: do the argument values of a call come from what the agent had been told? Asks a judge.
+"""`tool_parameter_accuracy`: do the argument values of a call come from the messages and results before it? Asks a judge.
 
 A call whose every value stands verbatim in what the user said or tools returned needs no judge.
 """
@@ -13,9 +13,8 @@ from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score import prompts
-from toolgauge.score.judge_view import JudgeView, Said
 from toolgauge.score.judged import JudgedCalls, unreadable_arguments
-from toolgauge.score.prompts import Prompt
+from toolgauge.score.prompts import JudgeView, Prompt, Spoken
 from toolgauge.score.seen import content_leaves, leaves, occurs_alone, written
 
 # Calls with more values than this, and longer conversations, go to the judge.
@@ -34,16 +33,16 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 
 
 def is_traced(arguments: JsonObject, view: JudgeView, name: str) -> bool:
-    """Return whether every value of the arguments was told verbatim, and they fit the schema as far as it is known."""
+    """Return whether every argument value stands verbatim in the texts before the call, and fits the schema as far as it is known."""
     tool = next((tool for tool in view.tools if tool.name == name), None)
     values = _values(arguments)
     if values is None or not _fits(arguments, tool):
         return False
-    texts = _told(view)
+    texts = _texts_before(view)
     if texts is None:
         return not values
-    told = "\n".join(texts)
-    return all(occurs_alone(value, told) for value in values)
+    known = "\n".join(texts)
+    return all(occurs_alone(value, known) for value in values)
 
 
 def _values(arguments: JsonObject) -> list[str] | None:
@@ -70,12 +69,12 @@ def _has_empty(value: Json) -> bool:
     return False
 
 
-def _told(view: JudgeView) -> list[str] | None:
-    """Return what the agent was told; `None` when that is too much to look through."""
+def _texts_before(view: JudgeView) -> list[str] | None:
+    """Return the texts that the agent had seen; `None` when they are too much to look through."""
     texts: list[str] = []
     size = 0
     for entry in view.history:
-        if isinstance(entry, Said):
+        if isinstance(entry, Spoken):
             found: Iterable[str] = (entry.text,) if entry.role == "user" else ()
         else:
             found = (written(leaf) for call in entry for leaf in content_leaves(call.result))
@@ -113,7 +112,7 @@ _PRECHECKED = Scored(
 
 
 class ToolParameterAccuracy(JudgedCalls):
-    """1 when the judge says Yes or no value needs a judge, 0 for No."""
+    """1 for Yes, or where no value needs a judge; 0 for No."""
 
     prompt: ClassVar[Prompt] = prompts.TOOL_PARAMETER_ACCURACY
     version: ClassVar[str] = prompts.TOOL_PARAMETER_ACCURACY.version
@@ -122,7 +121,7 @@ class ToolParameterAccuracy(JudgedCalls):
     precheck: bool = True
 
     def clear(self, call: ToolCall, view: JudgeView) -> Outcome | None:
-        """Return what is clear without a judge."""
+        """Return the outcome where it is clear without a judge."""
         unreadable = unreadable_arguments(call)
         if unreadable is not None or not self.precheck:
             return unreadable

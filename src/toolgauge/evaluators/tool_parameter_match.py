@@ -14,10 +14,9 @@ from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment
-from toolgauge.score.argument_rules import ArgumentRules, check_key
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison, Terms
-from toolgauge.score.rules import Casefold, Contains, Exact, Numeric, Rule
-from toolgauge.score.sides import NOTHING_MADE, not_observable, nothing_expected
+from toolgauge.score.rules import ArgumentRules, Casefold, Contains, Exact, Numeric, Rule, check_key
+from toolgauge.score.selection import NOTHING_MADE, not_observable, nothing_expected
 from toolgauge.score.summary import report
 
 Strategy: TypeAlias = Literal["exact", "casefold_exact", "numeric", "contains"]

@@ -8,7 +8,7 @@ from toolgauge.score.prompts import Prompt
 
 
 class ToolSelectionAccuracy(JudgedCalls):
-    """1 when the judge says Yes, 0 for No."""
+    """1 for Yes, 0 for No."""
 
     prompt: ClassVar[Prompt] = prompts.TOOL_SELECTION_ACCURACY
     version: ClassVar[str] = prompts.TOOL_SELECTION_ACCURACY.version

@@ -16,8 +16,7 @@ from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
 from toolgauge.score.compare import describe
 from toolgauge.score.edit_script import Edit, Free, edits, script_lines, script_summary
 from toolgauge.score.patterns import Globs
-from toolgauge.score.selection import has_failed, shown
-from toolgauge.score.sides import Sides, not_observable, readable_arguments
+from toolgauge.score.selection import Sides, has_failed, not_observable, readable_arguments, shown
 from toolgauge.score.summary import counts, cut_short_note, greedy_note, unparsable_note
 
 _Name: TypeAlias = Annotated[str, Field(min_length=1)]
@@ -100,7 +99,7 @@ _SHOWN_LENGTH = 80
 
 
 class ToolTrajectory(ArgumentComparison):
-    """How far the calls that were made are those that were expected, by order, by what is missing and by what is extra.
+    """How far the calls are the expected ones: by order, missing calls and extra calls.
 
     Expected and actual calls are paired one to one for the greatest total T. A pair of calls of one tool counts 1 with
     `match: name`; with `match: name_and_args` the share of the arguments that either side has which are equal (or
@@ -178,7 +177,7 @@ class ToolTrajectory(ArgumentComparison):
     def edit_script(
         self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory
     ) -> list[str]:
-        """Tell line by line what to do with the calls to get the expected ones."""
+        """Describe, one step a line, how the calls become the expected ones."""
         story = self._story(expected, calls, trajectory)
         return script_lines(story.script, story.sides)
 
@@ -263,8 +262,8 @@ class _Story(Struct, frozen=True, kw_only=True):
         notes = [f"{wanted}, {made} made"]
         if any(edit.action not in _AS_IS for edit in self.script):
             notes.append(script_summary(self.script))
-        told = [difference for difference in self.differences if difference.rule not in _OF_CALLS]
-        notes += [describe(difference) for difference in told[:_DESCRIBED]]
+        described = [difference for difference in self.differences if difference.rule not in _OF_CALLS]
+        notes += [describe(difference) for difference in described[:_DESCRIBED]]
         return [*notes, *greedy_note(self.alignment), *cut_short_note(self.comparer)]
 
 
@@ -278,7 +277,7 @@ _OF_CALLS = (_MISSING, _UNEXPECTED, _REPEATED, _OUT_OF_ORDER, _TOO_EARLY)
 def _differences(
     sides: Sides, alignment: Alignment, script: Sequence[Edit], comparer: ArgumentComparer
 ) -> tuple[Difference, ...]:
-    """Tell each step of the script that changes anything, in its order."""
+    """Describe each step of the script that changes anything, in its order."""
     repeated = set(alignment.repeated)
     differences: list[Difference] = []
     for edit in script:
@@ -307,9 +306,9 @@ def _early_notes(waiting: Waiting) -> list[str]:
     if not waiting.too_early:
         return []
     names = [str(breach) for breach in waiting.too_early]
-    told = list(dict.fromkeys(names))
-    more = f" and {len(told) - _DESCRIBED} more" if len(told) > _DESCRIBED else ""
-    return [f"too early: {', '.join(told[:_DESCRIBED])}{more}"]
+    described = list(dict.fromkeys(names))
+    more = f" and {len(described) - _DESCRIBED} more" if len(described) > _DESCRIBED else ""
+    return [f"too early: {', '.join(described[:_DESCRIBED])}{more}"]
 
 
 def _early_differences(waiting: Waiting) -> Iterator[Difference]:

@@ -11,14 +11,13 @@ from toolgauge.model.judging import Asking, Question
 from toolgauge.model.outcomes import Level, Outcome
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score import prompts
-from toolgauge.score.judge_view import final_answer, user_input
-from toolgauge.score.judged import JudgedByModel, fraction, question
-from toolgauge.score.questions import Writer
+from toolgauge.score.judged import JudgedByModel, Writer, fraction, question
+from toolgauge.score.prompts import final_answer, user_input
 from toolgauge.score.selection import hidden_calls
 
 
 class TrajectoryJudge(JudgedByModel):
-    """What the judge says, from 0 to 1."""
+    """The score of the judge, from 0 to 1."""
 
     version: ClassVar[str] = prompts.TRAJECTORY_JUDGE.version
     level: ClassVar[Level] = "trajectory"
@@ -52,5 +51,5 @@ class TrajectoryJudge(JudgedByModel):
         return [*sections, writer.expected_calls(wanted)] if wanted else sections
 
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
-        """Score what the judge says."""
+        """Turn the verdict into a score."""
         return fraction(verdict)

@@ -39,7 +39,7 @@ class Expected(Struct, frozen=True, kw_only=True):
 
     @property
     def names_calls(self) -> bool:
-        """Whether calls are given at all; an empty list says that none is expected."""
+        """Whether calls are given at all; with an empty list, none is expected."""
         return self.per_turn or bool(self.turns)
 
     @property

@@ -31,8 +31,8 @@ class Question(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-# The judged call (`None` for the trajectory) with what to ask, or with what is clear without asking. A plain `None`,
-# which evaluators for older versions yield as a pause, is ignored.
+# The judged call (`None` for the trajectory) with its question, or with the outcome where it is clear without asking. A
+# plain `None` is ignored.
 Asking: TypeAlias = tuple[ToolCall | None, Question | Outcome] | None
 
 
@@ -53,7 +53,7 @@ class JudgeEvaluator(Protocol):
         ...
 
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:
-        """Say what a verdict that fits the question's form means."""
+        """Turn a verdict that fits the question's form into an outcome."""
         ...
 
     def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
@@ -90,7 +90,7 @@ class Judging(Protocol):
     """Takes inquiries and gives each exactly one set of outcomes, some time later. Neither method waits or raises."""
 
     def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
-        """Take the inquiries about one trajectory; without room, their outcomes say so."""
+        """Take the inquiries about one trajectory; without room, their outcomes are `overload`."""
         ...
 
     def take(self) -> list[Answers]:

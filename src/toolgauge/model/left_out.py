@@ -1,6 +1,6 @@
-"""Ids and numbers of texts that were cut: whether one occurred can still be told when the text itself is gone.
+"""Ids and numbers of texts that were cut, so that one can be looked for when the text itself is gone.
 
-Words of a text would be as large as the text; ids and numbers are what tells conversations apart, and few.
+The words of a text would be as large as the text; ids and numbers identify a conversation, and are few.
 """
 
 import re
@@ -34,7 +34,7 @@ class LeftOut(Struct, frozen=True, kw_only=True):
     is_complete: bool = True
 
     def holds(self, value: str) -> bool | None:
-        """Return whether an id or number occurred in what was cut; `None` when that cannot be told."""
+        """Return whether an id or number occurred in the parts that were cut; `None` when that is unknown."""
         if not self.texts:
             return False
         value = value.casefold()

@@ -77,7 +77,7 @@ class CallAnswered(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ToolDefinition(Struct, frozen=True, kw_only=True, gc=False):
-    """A tool on offer. `parameters` is its JSON Schema, `None` when not told."""
+    """A tool on offer. `parameters` is its JSON Schema, `None` when not recorded."""
 
     name: str
     description: str | None = None

@@ -17,7 +17,7 @@ from toolgauge.model.trajectory import Trajectory
 
 
 class CaseOutcome(Struct, frozen=True, kw_only=True):
-    """The outcome of a case, and beside it what the original says in its own words.
+    """The outcome of a case, and beside it the output of the original in its own words.
 
     `original` goes by the names of the golden files (`details`, `status`, `passed`) and is shown as it is, values
     included.

@@ -1,4 +1,4 @@
-"""Outcomes, results and scorecards: what scoring says about a trajectory.
+"""Outcomes, results and scorecards of a trajectory.
 
 A score is a number; "could not look" (`NotEvaluated`) and "the evaluation broke" (`Errored`) are not, and
 never enter a mean, a threshold or a window.
@@ -85,7 +85,7 @@ Outcome: TypeAlias = Scored | NotEvaluated | Errored
 
 
 class Result(Struct, frozen=True, gc=False):
-    """What one criterion says about one target. `call` is `None` at level `trajectory`.
+    """The outcome of one criterion for one target. `call` is `None` at level `trajectory`.
 
     `target` is the judged span: the call's, or the trajectory's root (`None` when that was not seen).
     """

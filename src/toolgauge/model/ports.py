@@ -66,7 +66,7 @@ class Dialect(Protocol):
         ...
 
     def read(self, record: Record) -> Iterable[Observation]:
-        """Return what the record says, in order. May raise: the recognizer counts it and goes on."""
+        """Return the observations of the record, in order. May raise: the recognizer counts it and goes on."""
         ...
 
     def attribute(self, record: Record, key: str) -> Value:
@@ -109,7 +109,7 @@ class Exporter(Protocol):
     """
 
     async def start(self) -> None:
-        """Open what is needed; raise `StartError` when it cannot be had."""
+        """Open sockets and files; raise `StartError` when that fails."""
         ...
 
     async def send(self, signal: Signal, body: bytes) -> None:
@@ -137,12 +137,11 @@ class Receiver(Protocol):
         ...
 
     async def stop(self, grace_s: float) -> None:
-        """Take nothing more; what is under way gets so many seconds to finish. Works twice and without a start."""
+        """Take nothing more; requests under way get so many seconds to finish. Works twice and without a start."""
         ...
 
 
-# What an evaluator yields: the judged call (`None` for the trajectory) with its outcome. A plain `None`, which
-# evaluators for older versions yield as a pause, is ignored.
+# What an evaluator yields: the judged call (`None` for the trajectory) with its outcome. A plain `None` is ignored.
 Evaluation: TypeAlias = tuple[ToolCall | None, Outcome] | None
 
 

@@ -97,7 +97,7 @@ _SERVER, _CONSUMER = 2, 5
 
 
 def remote_flag(flags: int) -> bool | None:
-    """Read from a span's flags whether its parent is remote; `None` when the producer did not say."""
+    """Read from a span's flags whether its parent is remote; `None` when the flags have no answer."""
     return bool(flags & _IS_REMOTE) if flags & _HAS_IS_REMOTE else None
 
 
@@ -128,10 +128,10 @@ class SpanHead(NamedTuple):
         """Whether the parent lives in another process; `None` without a parent."""
         if not self.parent_span_id:
             return None
-        said = self.rest[_PARENT_TO:]
-        kind = said[1] if said[:1] == _KIND else 0
-        has_flags = said[-6:-4] == _FLAGS
-        flag = remote_flag(int.from_bytes(said[-4:], "little")) if has_flags else None
+        tail = self.rest[_PARENT_TO:]
+        kind = tail[1] if tail[:1] == _KIND else 0
+        has_flags = tail[-6:-4] == _FLAGS
+        flag = remote_flag(int.from_bytes(tail[-4:], "little")) if has_flags else None
         # Producers without the flag: the parent of a server or consumer span is in another process.
         return kind in (_SERVER, _CONSUMER) if flag is None else flag
 

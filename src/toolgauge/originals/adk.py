@@ -75,12 +75,12 @@ class _Metric(BaseModel):
 
     @abstractmethod
     def without_reference(self) -> CaseOutcome:
-        """Say what the original makes of a case without any reference."""
+        """Return the outcome of the original for a case without any reference."""
         ...
 
     @abstractmethod
     def looked(self) -> Looked:
-        """Say what is looked at beside names."""
+        """Return the parts that are compared beside names."""
         ...
 
     @abstractmethod
@@ -237,10 +237,10 @@ def _invocations(
     """Pair expected with actual user turns; a plain list of expected calls is one invocation, and so is the run."""
     turns = [list(trajectory.calls)]
     if expected.per_turn:
-        told_apart = calls_by_turn(trajectory, trajectory.calls, len(expected.turns))
-        if told_apart is None:
+        separated = calls_by_turn(trajectory, trajectory.calls, len(expected.turns))
+        if separated is None:
             return _cannot_pair(trajectory, len(expected.turns))
-        turns = told_apart
+        turns = separated
     invocations: list[_Invocation] = []
     for calls, made in zip(expected.turns, turns, strict=True):
         wanted = plain_expected(calls)

@@ -23,8 +23,7 @@ from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import Key, PythonEquality
 from toolgauge.score.plain_calls import first_without, plain_expected
-from toolgauge.score.selection import calls_by_turn, hidden_calls, shown
-from toolgauge.score.sides import not_observable, readable_arguments
+from toolgauge.score.selection import calls_by_turn, hidden_calls, not_observable, readable_arguments, shown
 
 # Wart: a mode that agentevals does not know means that arguments are ignored.
 _UNKNOWN_MODE = "ignore"
@@ -104,8 +103,8 @@ class TrajectoryMatch(BaseModel):
             return
         turns = calls_by_turn(trajectory, trajectory.calls, len(expected.turns)) if expected.per_turn else None
         if turns is None and expected.per_turn and self.trajectory_match_mode == "strict":
-            told = f"{len(expected.turns)} user turns are expected and cannot be told apart in what was recorded"
-            yield None, NotEvaluated(reason="incomplete", explanation=told)
+            explanation = f"{len(expected.turns)} user turns are expected and cannot be told apart in what was recorded"
+            yield None, NotEvaluated(reason="incomplete", explanation=explanation)
             return
         try:
             actual = tuple(_made(turns or [trajectory.calls]))
@@ -125,14 +124,14 @@ class TrajectoryMatch(BaseModel):
         return CaseOutcome(outcome=self._outcome(made, wanted), original={"key": key})
 
     def _unseen(self, trajectory: Trajectory, expected: Expected) -> NotEvaluated | None:
-        """Say what the comparison needs and was not recorded."""
+        """Name the parts that the comparison needs and that were not recorded."""
         if trajectory.hidden_turns:
             return hidden_calls(trajectory)
         calls = trajectory.calls
         is_alone = len(calls) <= 1 and len(expected.calls) <= 1
         if self.trajectory_match_mode == "strict" and not is_alone and any(call.requested_by is None for call in calls):
-            told = "which calls came in one message was not recorded"
-            return NotEvaluated(reason="no_content", explanation=told)
+            explanation = "which calls came in one message was not recorded"
+            return NotEvaluated(reason="no_content", explanation=explanation)
         if self.tool_args_match_mode == "ignore" and not self.tool_args_match_overrides:
             return None
         return not_observable(expected.calls, calls)
@@ -206,7 +205,7 @@ class _Matching:
         return first_without(names, offered, fits)
 
     def _kinds(self, calls: Sequence[_Call], others: Sequence[_Call]) -> list[tuple[str, Key | None]]:
-        """Tell calls apart that cannot match: where arguments have to be equal, only equal calls are ever compared."""
+        """Separate calls that cannot match: where arguments have to be equal, only equal calls are ever compared."""
         by_name = {call.name for call in (*calls, *others) if call.args is None}
         kinds: list[tuple[str, Key | None]] = []
         for call in calls:

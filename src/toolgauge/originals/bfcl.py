@@ -91,8 +91,8 @@ class Ast(BaseModel):
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
         """Score calls as they were written, with the functions beside them. Raises what the original raises."""
         if "allowed" not in expected or "calls" not in actual:
-            told = "`expected` needs `allowed`, and `actual` needs `calls` beside `functions`"
-            return CaseOutcome(outcome=Errored(error_type="invalid_case", message=told))
+            message = "`expected` needs `allowed`, and `actual` needs `calls` beside `functions`"
+            return CaseOutcome(outcome=Errored(error_type="invalid_case", message=message))
         allowed = [_named(call) for call in as_items(expected["allowed"])]
         calls = [_named(call) for call in as_items(actual["calls"])]
         fault = self._checked(calls, allowed, as_items(actual["functions"]))
@@ -191,7 +191,7 @@ def _of_name(functions: Sequence[Json], name: str) -> Json:
 
 
 def _in_lists(call: NamedCall, function: Json) -> NamedCall:
-    """Write expected values as accepted ones: inside of what is declared as an object stand lists of them."""
+    """Write expected values as accepted ones: inside of declared objects stand lists of them."""
     properties = as_object(entry(entry(function, "parameters"), "properties"))
     return NamedCall(
         call.name,

@@ -1,17 +1,27 @@
-"""`deepeval.*`: the scores of DeepEval 4.3.1."""
+"""`deepeval.*`: the scores of DeepEval 4.3.1.
 
-from collections.abc import Hashable, Iterator
+Of `ArgumentCorrectness` the original asks a second time for a summary in words, which counts for nothing and is left out;
+the prompt is our own.
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
 from typing import ClassVar, Literal
 
 from msgspec import Struct
-from pydantic import field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from toolgauge.model.expected import Expected
 from toolgauge.model.json import JsonObject
+from toolgauge.model.judging import Asking, Question
 from toolgauge.model.offline import CaseOutcome
-from toolgauge.model.outcomes import Errored, Outcome, Scored
+from toolgauge.model.outcomes import Difference, Errored, Level, Outcome, Scored, Side
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score import prompts
 from toolgauge.score.align import Item, align
 from toolgauge.score.equality import Key, PythonEquality
+from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, Writer, only, question, unusable
 from toolgauge.score.plain_calls import Looked, NotCallsError, PlainCalls, PlainComparison, written_calls
+from toolgauge.score.prompts import user_input
 
 _TYPES = ("FUNCTION", "MCP")
 
@@ -120,7 +130,7 @@ class _NullArgumentsError(Exception):
 
 
 class _Side(Struct, frozen=True, kw_only=True):
-    """A call made ready: keys of what is compared, and of what makes calls equal to the original."""
+    """A call made ready: keys of the compared parts, and of the parts by which calls are equal to the original."""
 
     kind: str
     args: JsonObject | None
@@ -220,3 +230,54 @@ class _Level:
         self.names: Iterator[str] = iter([name for name in wanted if name in found])
         self.total = len(wanted.keys() | found.keys())
         self.share = 0.0
+
+
+class ArgumentCorrectness(BaseModel):
+    """The share of calls whose arguments the judge finds correct, among those it gave a verdict on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: ClassVar[str] = prompts.DEEPEVAL_ARGUMENT_CORRECTNESS.version
+    level: ClassVar[Level] = "trajectory"
+
+    threshold: float = 0.5
+    # Anything below 1 is 0.
+    strict_mode: bool = False
+    max_history_chars: int = Field(default=DEFAULT_HISTORY_CHARS, ge=1000, le=10_000_000)
+
+    def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
+        """Yield the question about all calls; without calls the original scores 1."""
+        if not trajectory.calls:
+            yield None, self._scored(1.0, "no call to judge")
+            return
+        writer = Writer(self.max_history_chars)
+        asked = writer.text(prompts.INPUT, "user", user_input(trajectory) or prompts.NOT_RECORDED)
+        calls = writer.calls(prompts.TRAJECTORY, trajectory.calls)
+        yield None, question(prompts.DEEPEVAL_ARGUMENT_CORRECTNESS, (asked, calls), writer)
+
+    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
+        """Score the share of `yes`, whatever the number of verdicts."""
+        verdicts = verdict.get("verdicts")
+        if not isinstance(verdicts, list):
+            return unusable()
+        answers = [one.get("verdict") for one in verdicts if isinstance(one, dict)]
+        score = answers.count("yes") / len(answers) if answers else 1.0
+        # Wart of the original: verdicts that are missing count for nothing.
+        return self._scored(
+            score,
+            f"the judge says yes to {answers.count('yes')} of {len(answers)} calls",
+            Difference(where="verdicts", rule="judge", actual=Side(value=verdicts)),
+        )
+
+    def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
+        """Return the only outcome."""
+        return only(outcomes)
+
+    def original(self, outcome: Scored) -> JsonObject:
+        """Return the output of the original besides its score."""
+        return {"passed": bool(outcome.parts["passed"])}
+
+    def _scored(self, score: float, explanation: str, *differences: Difference) -> Scored:
+        value = 0.0 if self.strict_mode and score < 1 else score
+        passed = value >= (1.0 if self.strict_mode else self.threshold)
+        return Scored(value=value, explanation=explanation, parts={"passed": float(passed)}, differences=differences)

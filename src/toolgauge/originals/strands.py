@@ -1,22 +1,38 @@
-"""`strands.*_match_scorer` and `strands.tool_called` as strands-agents-evals 1.7.0 computes them.
+"""The evaluators of strands-agents-evals 1.7.0: three that match steps, `tool_called`, and those that ask a judge.
 
-They compare two lists of steps. Live, a step is the name of a called tool; offline it may be any value.
+The first compare two lists of steps: live, a step is the name of a called tool; offline it may be any value. A judge gets
+the same view as in the original, its verdict means the same, and a run has one number; the prompts are our own
+(`score/prompts.py`).
 """
 
+import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.judging import Asking, Question
 from toolgauge.model.offline import CaseOutcome
-from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
+from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score import prompts
 from toolgauge.score.equality import Key, PythonEquality
+from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, Lines, Writer, question, question_about_call, unusable
 from toolgauge.score.plain_calls import plain_expected
+from toolgauge.score.prompts import (
+    JudgeView,
+    Prompt,
+    exchanges_by_trace,
+    final_answer,
+    had_ended,
+    user_input,
+    view_of_call,
+    view_of_last_run,
+)
 from toolgauge.score.selection import hidden_calls, shown
 
 # Wart: steps that are expected twice count once above the line and twice below it.
@@ -58,8 +74,8 @@ class _StepScorer(BaseModel):
             # Nothing expected is settled before the steps are looked at.
             made = []
         if not isinstance(made, list) or not isinstance(wanted, list):
-            told = "`trajectory` must be a list on both sides"
-            return CaseOutcome(outcome=Errored(error_type="TypeError", message=told))
+            explanation = "`trajectory` must be a list on both sides"
+            return CaseOutcome(outcome=Errored(error_type="TypeError", message=explanation))
         return CaseOutcome(outcome=self._outcome(made, wanted))
 
     def _outcome(self, made: Sequence[Json], wanted: Sequence[Json]) -> Outcome:
@@ -157,8 +173,8 @@ class ToolCalled(BaseModel):
         )
 
     def _outcome(self, *, was_called: bool) -> Scored:
-        told = f"{shown(self.tool_name)} {'was called' if was_called else 'was not called'}"
-        return Scored(value=float(was_called), explanation=told)
+        explanation = f"{shown(self.tool_name)} {'was called' if was_called else 'was not called'}"
+        return Scored(value=float(was_called), explanation=explanation)
 
 
 _NOTHING_EXPECTED = Scored(value=1.0, explanation="no call is expected")
@@ -166,3 +182,213 @@ _NOTHING_EXPECTED = Scored(value=1.0, explanation="no call is expected")
 
 def _share(found: int, wanted: int, how: str) -> Scored:
     return Scored(value=found / wanted, explanation=f"{found} of {wanted} expected calls were {how}")
+
+
+_FAITHFUL_ENOUGH = 0.5
+_ONLY_VERSION = "v0"
+
+
+class _Judge(BaseModel):
+    """The parameters that all of them share. `name` changes nothing, `model` may be null only: the configuration names the judge."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    level: ClassVar[Level] = "trajectory"
+
+    name: str | None = None
+    model: str | None = None
+    # Instructions in place of our own.
+    system_prompt: str | None = None
+    max_history_chars: int = Field(default=DEFAULT_HISTORY_CHARS, ge=1000, le=10_000_000)
+
+    @field_validator("model")
+    @classmethod
+    def _is_left_to_the_configuration(cls, model: str | None) -> None:
+        if model is not None:
+            raise ValueError("names a model; which one is asked is said once, by `judge.model` of the configuration")
+
+    def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
+        """Return the mean; one question that could not be answered fails the whole, as the original raises."""
+        scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
+        broken = [outcome for outcome in outcomes if not isinstance(outcome, Scored)]
+        if broken or not scored:
+            return broken[0] if broken else unusable()
+        score = sum(outcome.parts["peer_score"] for outcome in scored) / len(scored)
+        passed = all(outcome.parts["test_pass"] for outcome in scored)
+        return Scored(
+            value=_clamped(score),
+            explanation=scored[0].explanation if len(scored) == 1 else f"mean over {len(scored)} verdicts",
+            parts={"peer_score": score, "test_pass": float(passed)},
+            differences=tuple(difference for outcome in scored for difference in outcome.differences),
+        )
+
+    def original(self, outcome: Scored) -> JsonObject:
+        """Return the details in the original's own words."""
+        outputs: list[Json] = [difference.actual.value for difference in outcome.differences if difference.actual]
+        return {"details": {"outputs": outputs, "test_pass": bool(outcome.parts["test_pass"])}}
+
+
+class _VersionedJudge(_Judge):
+    """One whose `version` the original takes: that of its prompts, of which there is one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_its_only_version(cls, written: object) -> object:
+        if not isinstance(written, dict):
+            return written
+        # No field: `version` is that of the evaluator. The mapping may hold anything: fields are checked after this.
+        parameters = dict(cast("dict[object, object]", written))
+        if parameters.pop("version", _ONLY_VERSION) != _ONLY_VERSION:
+            raise ValueError(f"knows the prompts of `version: {_ONLY_VERSION}` only")
+        return parameters
+
+
+class YesOrNo(_VersionedJudge):
+    """One question a call, Yes or No. Without a call the original scores 0."""
+
+    prompt: ClassVar[Prompt]
+
+    def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
+        """Yield one question a call."""
+        if not trajectory.calls:
+            yield None, Scored(value=0.0, explanation="no call to judge", parts={"peer_score": 0.0, "test_pass": 0.0})
+            return
+        lines = Lines()
+        for call, view in self.views(trajectory):
+            yield call, self._asked(call, view, Writer(self.max_history_chars, lines))
+
+    def views(self, trajectory: Trajectory) -> Iterator[tuple[ToolCall, JudgeView]]:
+        """Yield what the judge is shown of each call."""
+        exchanges = exchanges_by_trace(trajectory)
+        for number, exchange in enumerate(exchanges):
+            for call in exchange.calls:
+                yield call, view_of_call(exchanges, number, call, had_ended)
+
+    def _asked(self, call: ToolCall, view: JudgeView, writer: Writer) -> Question:
+        asked = question_about_call(self.prompt, view, call, writer)
+        return asked if self.system_prompt is None else _instructed(asked, self.system_prompt)
+
+    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
+        """Score 1 for Yes and 0 for No."""
+        label, reasoning = verdict.get("score"), verdict.get("reasoning")
+        if label not in ("Yes", "No") or not isinstance(reasoning, str):
+            return unusable()
+        return _output(float(label == "Yes"), passed=label == "Yes", label=label, reason=reasoning)
+
+
+class ToolParameterAccuracy(YesOrNo):
+    """`ToolParameterAccuracyEvaluator`."""
+
+    prompt: ClassVar[Prompt] = prompts.TOOL_PARAMETER_ACCURACY
+    version: ClassVar[str] = prompts.TOOL_PARAMETER_ACCURACY.version
+
+
+class ToolSelectionAccuracy(YesOrNo):
+    """`ToolSelectionAccuracyEvaluator`."""
+
+    prompt: ClassVar[Prompt] = prompts.TOOL_SELECTION_ACCURACY
+    version: ClassVar[str] = prompts.TOOL_SELECTION_ACCURACY.version
+
+
+class Faithfulness(_VersionedJudge):
+    """`FaithfulnessEvaluator`: only the last response, against all that came before it."""
+
+    version: ClassVar[str] = prompts.FAITHFULNESS.version
+
+    def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
+        """Yield the question about the last response; the original raises where no agent run was seen."""
+        seen = view_of_last_run(trajectory)
+        if seen is None:
+            yield None, Errored(error_type="ValueError", message="no agent run was seen")
+            return
+        view, response = seen
+        writer = Writer(self.max_history_chars)
+        history = writer.history(view)
+        target = writer.text(prompts.TARGET_RESPONSE, "assistant", response)
+        yield None, question(prompts.FAITHFULNESS, (history, target), writer, instructions=self.system_prompt)
+
+    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
+        """Score what the label is worth."""
+        label, reasoning = verdict.get("score"), verdict.get("reasoning")
+        if not isinstance(label, str) or label not in prompts.FAITHFULNESS_LABELS or not isinstance(reasoning, str):
+            return unusable()
+        score = prompts.FAITHFULNESS_LABELS[label]
+        return _output(score, passed=score >= _FAITHFUL_ENOUGH, label=label, reason=reasoning)
+
+
+class TrajectoryJudge(_Judge):
+    """`TrajectoryEvaluator`: the judge gives score and pass itself, and nothing bounds the score."""
+
+    version: ClassVar[str] = prompts.STRANDS_TRAJECTORY_JUDGE.version
+
+    rubric: str
+    # The original takes it and never shows it to the judge.
+    trajectory_description: dict[str, object] | None = None
+    include_inputs: bool = True
+
+    def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:
+        """Yield the question about the trajectory."""
+        writer = Writer(self.max_history_chars)
+        sections: list[str] = []
+        for name in self.sections(trajectory, expected):
+            sections += [self._section(name, trajectory, expected, writer)]
+        instructions = prompts.with_rubric(prompts.STRANDS_TRAJECTORY_JUDGE, self.rubric)
+        if self.system_prompt is not None:
+            instructions = f"{self.system_prompt}\n\nThe rubric:\n{self.rubric}"
+        yield None, question(prompts.STRANDS_TRAJECTORY_JUDGE, sections, writer, instructions=instructions)
+
+    def sections(self, trajectory: Trajectory, expected: Expected | None) -> tuple[str, ...]:
+        """Name the sections that the judge is shown besides the rubric, without the empty ones."""
+        answer = expected.answer.value if expected is not None and expected.answer is not None else None
+        present = {
+            "Input": self.include_inputs,
+            "Output": final_answer(trajectory) != "",
+            "ExpectedOutput": bool(answer),
+            "Trajectory": True,
+            "ExpectedTrajectory": expected is not None and bool(expected.calls),
+        }
+        return tuple(name for name, is_there in present.items() if is_there)
+
+    def _section(self, name: str, trajectory: Trajectory, expected: Expected | None, writer: Writer) -> str:
+        match name:
+            case "Input":
+                return writer.text(prompts.INPUT, "user", user_input(trajectory) or None)
+            case "Output":
+                return writer.text(prompts.OUTPUT, "assistant", final_answer(trajectory))
+            case "Trajectory":
+                return writer.calls(prompts.TRAJECTORY, trajectory.calls)
+            case "ExpectedOutput":
+                answer = expected.answer.value if expected is not None and expected.answer is not None else None
+                return writer.text(prompts.EXPECTED_OUTPUT, "assistant", answer)
+            case _:
+                return writer.expected_calls(expected.calls if expected is not None else ())
+
+    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
+        """Turn the verdict into a score."""
+        score, passed = verdict.get("score"), verdict.get("test_pass")
+        if not isinstance(score, int | float) or isinstance(score, bool) or not isinstance(passed, bool):
+            return unusable()
+        if not abs(score) <= sys.float_info.max:  # NaN, an infinity, or an integer that no figure can hold
+            return unusable()
+        return _output(float(score), passed=passed, label=verdict.get("label"), reason=verdict.get("reason"))
+
+
+def _instructed(asked: Question, instructions: str) -> Question:
+    return Question(
+        instructions=instructions, prompt=asked.prompt, form_name=asked.form_name, form=asked.form, notes=asked.notes
+    )
+
+
+def _output(score: float, *, passed: bool, label: Json, reason: Json) -> Scored:
+    words = f"the judge says {label}" if label in ("Yes", "No", *prompts.FAITHFULNESS_LABELS) else "the judge's score"
+    given: JsonObject = {"label": label, "reason": reason, "score": score, "test_pass": passed}
+    return Scored(
+        value=_clamped(score),
+        explanation=words,
+        parts={"peer_score": score, "test_pass": float(passed)},
+        differences=(Difference(where="verdict", rule="judge", actual=Side(value=given)),),
+    )
+
+
+def _clamped(score: float) -> float:
+    return min(1.0, max(0.0, score))

@@ -43,7 +43,7 @@ def _described(schema: Json, root: JsonObject) -> JsonObject:
 
 
 def _kind(schema: JsonObject) -> str:
-    """Name the type; `any` where there is none or BFCL has no word for it: then the accepted values tell."""
+    """Name the type; `any` where there is none or BFCL has no word for it: then the accepted values decide."""
     declared = schema.get("type")
     if isinstance(declared, list):
         declared = next((kind for kind in declared if kind != "null"), None)
@@ -182,7 +182,7 @@ class Checker:
     def _type_fault(
         self, value: Json, allowed: list[Json], wanted: type, nested: type | None
     ) -> tuple[str | None, bool]:
-        """Return what is wrong with the type, and whether value and accepted values have the declared one."""
+        """Return the problem with the type, and whether value and accepted values have the declared one."""
         accepted = _type_of_first(allowed)
         error_type = "type_error:simple"
         if type(value) is wanted:

@@ -20,12 +20,13 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Difference, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import MAX_PAIRS, Alignment, Order, Pair, align
-from toolgauge.score.argument_rules import NO_RULES, ArgumentRules
 from toolgauge.score.compare import Comparison, compare, is_omissible, path, quick_agreement
 from toolgauge.score.patterns import Globs
 from toolgauge.score.rules import (
     ABSENT,
+    NO_RULES,
     Absent,
+    ArgumentRules,
     Exact,
     Ignore,
     Rule,
@@ -35,7 +36,7 @@ from toolgauge.score.rules import (
     meets_itself,
     rule_name,
 )
-from toolgauge.score.sides import Arguments, CallComparison, Sides, make_sides
+from toolgauge.score.selection import Arguments, CallComparison, Sides, make_sides
 
 
 class Schemas:
@@ -93,7 +94,7 @@ _WORK_PER_VALUE = 3
 class ArgumentComparison(CallComparison):
     """Compares arguments by rules that people can write for each of them."""
 
-    # Which rule compares which argument; see `argument_rules`.
+    # Which rule compares which argument; see `rules`.
     arguments: ArgumentRules = NO_RULES
     # Arguments that nobody expects and that are nobody's fault: globs over `argument` and `tool.argument`.
     volatile: tuple[str, ...] = ()
@@ -105,7 +106,7 @@ class ArgumentComparison(CallComparison):
     def terms(
         self, trajectory: Trajectory, *, default: Rule = _EXACT, subset: bool = False, required_only: bool = False
     ) -> "Terms":
-        """Say what is asked of arguments; `default` is the rule of those that no rule is written for."""
+        """Return the rules for arguments; `default` is for those that no rule is written for."""
         return Terms(
             rules=self.arguments,
             default=default,
@@ -124,7 +125,7 @@ class ArgumentComparison(CallComparison):
 
 
 class Terms(Struct, frozen=True, kw_only=True):
-    """What is asked of arguments.
+    """The rules for the arguments of all tools.
 
     `subset`: arguments that are not expected cost nothing. `required_only`: of the expected arguments only those are
     looked at that the tool's schema requires, where one with a list of them is on offer.
@@ -161,7 +162,7 @@ class CallAgreement(Struct, frozen=True, kw_only=True):
 
 
 class Figures(Struct):
-    """Arguments over several pairs of calls; `given` leaves out those that are nobody's fault."""
+    """Arguments over several pairs of calls; `given` leaves out those that cost nothing."""
 
     met: float = 0.0
     expected: int = 0
@@ -453,7 +454,7 @@ class ArgumentComparer:
         return self._charged[call]
 
     def _word(self, call: int, name: str) -> Word:
-        """Say what an argument is that is not expected."""
+        """Name the kind of an unexpected argument."""
         terms, tool = self._terms, self.sides.calls[call].name
         if terms.rules.root and isinstance(self._ruling(tool, name).scope.rule, Ignore):
             return "ignored"

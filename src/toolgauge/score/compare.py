@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Difference, Side
-from toolgauge.score.equality import Key, canonical
-from toolgauge.score.leaves import agreement, same
+from toolgauge.score.equality import Key, agreement, canonical, same
 from toolgauge.score.rules import (
     ABSENT,
     Absent,
@@ -76,7 +75,7 @@ def compare(rule: Rule | Scope, expected: Json, actual: Json, *, where: str) -> 
 
 
 def _of_leaves(rule: Rule, value: float, expected: Json, actual: Json, where: str) -> Comparison:
-    """Say of two single values what the walk would."""
+    """Compare two single values as the walk would."""
     if value == 1.0:
         return Comparison(value=1.0)
     difference = Difference(where=where, rule=rule_name(rule), expected=Side(value=expected), actual=Side(value=actual))
@@ -94,7 +93,7 @@ def quick_agreement(scope: Scope, expected: Json, actual: Json) -> tuple[float, 
 
 
 def describe(difference: Difference) -> str:
-    """Say what differs and how, without a value."""
+    """Describe a difference without a value."""
     where = difference.where
     if difference.expected is None:
         return f"{where} is not expected"
@@ -180,7 +179,7 @@ class _Tally(Struct):
 
     @property
     def is_decided(self) -> bool:
-        """Whether nothing that may come could change what is said."""
+        """Whether nothing that may come could change the comparison."""
         return self.is_refused and len(self.differences) == MAX_DIFFERENCES
 
     def comparison(self) -> Comparison:
@@ -193,7 +192,7 @@ class _Tally(Struct):
 
 # Not frozen: there is one for every leaf, and freezing costs four times as much.
 class _Pair(Struct):
-    """Both sides of a place; `reported` says that a difference further up stands for this one."""
+    """Both sides of a place; with `reported` a difference further up stands for this one."""
 
     expected: Json | Absent
     actual: Json | Absent
@@ -222,7 +221,7 @@ def _walk(tally: _Tally, scope: Scope, expected: Json, actual: Json, *, where: s
 
 
 def _decided_as_a_whole(tally: _Tally, pair: _Pair) -> bool:
-    """Let a rule decide that looks at values as a whole; say whether there was one."""
+    """Apply a rule that looks at values as a whole; return whether there was one."""
     rule, expected, actual = pair.scope.rule, pair.expected, pair.actual
     if isinstance(rule, Ignore):
         return True
@@ -261,7 +260,7 @@ def accepted(rule: OneOf, expected: Json) -> tuple[Json, ...]:
 
 
 def is_omissible(rule: Rule, expected: Json) -> bool:
-    """Return whether what is expected may be missing under the rule."""
+    """Return whether an expected value may be missing under the rule."""
     if isinstance(rule, Ignore):
         return True
     if not isinstance(rule, OneOf):

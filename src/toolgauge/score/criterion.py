@@ -20,7 +20,7 @@ from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Enforce, NotEvaluated, Result
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
-from toolgauge.score.leaves import same
+from toolgauge.score.equality import same
 from toolgauge.score.patterns import Globs
 from toolgauge.score.verdicts import MakeResult, Marks
 
@@ -95,7 +95,7 @@ class Inline:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What is expected is looked up by the trajectory's attribute `key`."""
+    """The reference is looked up by the trajectory's attribute `key`."""
 
     key: str
     cases: Mapping[str, Expected]
@@ -147,7 +147,7 @@ def _compact(value: Json) -> str:
 
 
 class ToolKinds:
-    """Tells which tools change state.
+    """Decides which tools change state.
 
     A tool named in `writes` does, one named in `read_only` does not. Of the others: all write where only
     `read_only` is configured, none where only `writes` is, and otherwise the verb of the name decides.
@@ -268,7 +268,7 @@ def attribute_keys(criterion: Criterion) -> Iterator[str]:
 
 
 def seen_by(registered: Registered, trajectory: Trajectory, kinds: ToolKinds) -> Seen | NotEvaluated:
-    """Narrow the trajectory to what the criterion is for, or say why there is nothing to look at."""
+    """Narrow the trajectory to the part that the criterion is for, or explain why there is none."""
     if registered.sees_all:
         return Seen(trajectory, None)
     criterion = registered.criterion
@@ -281,7 +281,7 @@ def seen_by(registered: Registered, trajectory: Trajectory, kinds: ToolKinds) ->
 
 
 def outside_sample(criterion: Criterion, trajectory: Trajectory) -> NotEvaluated | None:
-    """Say that the trajectory is not in the criterion's sample; `None` when it is."""
+    """Return the outcome of a trajectory outside the criterion's sample; `None` when it is inside."""
     if criterion.sample >= 1:
         return None
     # The criterion is not part of what is hashed: all criteria see the same conversations.

@@ -1,4 +1,4 @@
-"""An alignment told as an edit script: what to do with the calls that were made to get the calls that were expected.
+"""An alignment as an edit script: the steps that turn the calls into the expected calls.
 
 `insert` a missing call, `delete` an unexpected one, `change` the arguments of one, `move` one that stands at the wrong
 place, `swap` two neighbours, `leave` an unexpected one that costs nothing, and `keep` the rest. Lines hold names, never values.
@@ -11,8 +11,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from toolgauge.score.align import Alignment, Pair, Weigh, align
-from toolgauge.score.selection import shown
-from toolgauge.score.sides import Sides
+from toolgauge.score.selection import Sides, shown
 from toolgauge.score.summary import listed
 
 Action: TypeAlias = Literal["keep", "leave", "change", "insert", "delete", "move", "swap"]

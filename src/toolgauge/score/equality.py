@@ -1,15 +1,235 @@
-"""Equality of whole values, by keys to look them up with. Without recursion, because spans decide how deep values are.
+"""Equality: how far two single values agree under a rule, dates and times included, and whether whole values are equal.
 
-`Identities` and `canonical` are ours: booleans are no numbers, NaN equals NaN. `PythonEquality` is `==` of Python, which
-the originals of the field compare by: 1, 1.0 and true are one value, NaN equals nothing. For both the order of keys does
-not matter and that of items does.
+Whole values are compared by keys, without recursion, because spans decide how deep values are. `Identities` and
+`canonical` are ours: booleans are no numbers, NaN equals NaN. `PythonEquality` is `==` of Python, which the originals of
+the field compare by: 1, 1.0 and true are one value, NaN equals nothing. The order of keys does not matter, that of items
+does.
+
+What is read as a date or time, of ISO 8601 and RFC 3339: dates `2025-01-31` and `20250131`; times `09:30`, `09:30:15`,
+`09:30:15.25` (or with a comma) and, after a date, also `0930` and `093015`; both joined by `T`, `t` or one space; zones
+`Z`, `z`, `+02:00`, `+0200` and `+02` after a time that has a date. `24:00` is the start of the next day. Nothing else is:
+no week or ordinal dates, no leap seconds, no month names, no numbers.
 """
 
+import math
+import re
+import unicodedata
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from dataclasses import dataclass
+from datetime import date
+from typing import TypeAlias, TypeGuard
+
+from rapidfuzz.distance import Levenshtein
 
 from toolgauge.model.json import Json, JsonObject, is_large, spelled
-from toolgauge.score.leaves import Leaf, tagged
+from toolgauge.score.rules import ZONE, Casefold, Contains, DateTime, LeafRule, Numeric, Similarity, offset
+
+_MAX_LENGTH = 64
+_SECONDS_PER_DAY = 86_400
+_DATE = r"(?P<year>\d{4})(?:-(?P<month>\d\d)-(?P<day>\d\d)|(?P<packed>\d{4}))"
+_FRACTION = r"(?:[.,](?P<fraction>\d+))?"
+_TIME = r"(?P<hour>\d\d)(?::(?P<minute>\d\d)(?::(?P<second>\d\d)" + _FRACTION + r")?"
+_PACKED_TIME = r"|(?P<packed_minute>\d\d)(?:(?P<packed_second>\d\d)(?:[.,](?P<packed_fraction>\d+))?)?)"
+_MOMENT = re.compile(f"{_DATE}(?:[Tt ]{_TIME}{_PACKED_TIME}{ZONE}?)?", re.ASCII)
+_TIME_OF_DAY = re.compile(f"{_TIME})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """A date, a time of day or a point in time; equal where they name the same one.
+
+    `day` counts days, `second` those since midnight, in universal time where there is a zone. Two moments without a zone
+    are equal where their clocks show the same; one with and one without never are.
+    """
+
+    day: int | None
+    second: int | None
+    # The digits after the point, without zeros at the end.
+    fraction: str = ""
+    has_zone: bool = False
+
+
+def moment(text: str, *, zone: int | None = None) -> Moment | None:
+    """Read a date or a time; `None` if it is not written in one of the known forms.
+
+    `zone` is the offset from universal time, in seconds, of points in time that are written without one.
+    """
+    if len(text) > _MAX_LENGTH:
+        return None
+    alone = _TIME_OF_DAY.fullmatch(text)
+    if alone is not None:
+        second = _second(alone["hour"], alone["minute"], alone["second"] or "0", alone["fraction"] or "")
+        return None if second is None else Moment(day=None, second=second, fraction=_digits(alone["fraction"]))
+    match = _MOMENT.fullmatch(text)
+    if match is None:
+        return None
+    packed = match["packed"] or ""
+    day = _day(match["year"], match["month"] or packed[:2], match["day"] or packed[2:])
+    if day is None or match["hour"] is None:
+        return None if day is None else Moment(day=day, second=None)
+    return _point(match, day, zone)
+
+
+def _point(match: re.Match[str], day: int, zone: int | None) -> Moment | None:
+    minute, second = match["minute"] or match["packed_minute"], match["second"] or match["packed_second"]
+    fraction = _digits(match["fraction"] or match["packed_fraction"])
+    in_day = _second(match["hour"], minute, second or "0", fraction)
+    if in_day is None:
+        return None
+    away = zone if match["zone"] is None else offset(match["zone"])
+    if away is None and match["zone"] is not None:
+        return None
+    days, in_day = divmod(in_day - (away or 0), _SECONDS_PER_DAY)
+    return Moment(day=day + days, second=in_day, fraction=fraction, has_zone=away is not None)
+
+
+def _day(year: str, month: str, day: str) -> int | None:
+    try:
+        return date(int(year), int(month), int(day)).toordinal()
+    except ValueError:
+        return None
+
+
+def _second(hour: str, minute: str, second: str, fraction: str) -> int | None:
+    hours, minutes, seconds = int(hour), int(minute), int(second)
+    if hours == 24:
+        return None if minutes or seconds or fraction.strip("0") else _SECONDS_PER_DAY
+    return hours * 3600 + minutes * 60 + seconds if hours < 24 and minutes < 60 and seconds < 60 else None
+
+
+def _digits(fraction: str | None) -> str:
+    return (fraction or "").rstrip("0")
+
+
+Leaf: TypeAlias = bool | int | float | str | None
+
+# Beyond this many cells the edit distance takes milliseconds, and the cheaper bound below is used.
+_MAX_EDIT_CELLS = 50_000_000
+_EDIT_CELLS_PER_UNIT = 20_000
+# Folding texts beyond this length that are not plain ASCII would keep others waiting.
+_MAX_FOLDED = 50_000
+_JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
+
+
+def same(first: Json, second: Json) -> bool:
+    """Return whether two single values (no containers) are the same."""
+    return (
+        not isinstance(first, list | dict) and not isinstance(second, list | dict) and (tagged(first) == tagged(second))
+    )
+
+
+def tagged(value: Leaf) -> list[str | int | float]:
+    """Return tokens that are equal for equal values: the tags keep true from 1 and "1", and make NaN equal itself."""
+    if value is None:
+        return ["null"]
+    if isinstance(value, bool):
+        return ["true" if value else "false"]
+    if isinstance(value, str):
+        return ["text", value]
+    # Only NaN differs from itself.
+    if value != value:
+        return ["nan"]
+    return ["large", spelled(value)] if is_large(value) else ["number", value]
+
+
+def agreement(rule: LeafRule, expected: Leaf, actual: Leaf) -> tuple[float, int]:
+    """Return how far two single values agree, 1 for equal ones, and the work that took."""
+    if isinstance(expected, str) and isinstance(actual, str):
+        if expected == actual:
+            return 1.0, 0
+        value, units = _text_agreement(rule, expected, actual)
+    elif tagged(expected) == tagged(actual):
+        return 1.0, 0
+    elif _is_number(expected) and _is_number(actual):
+        value, units = _number_agreement(rule, expected, actual), 0
+    else:
+        return 0.0, 0
+    # Rounding may not hide a difference.
+    return (min(value, _JUST_BELOW_ONE) if isinstance(rule, Similarity) else value), units
+
+
+def _number_agreement(rule: LeafRule, expected: float, actual: float) -> float:
+    match rule:
+        case Numeric(absolute=absolute, relative=relative):
+            return float(_is_within(expected, actual, absolute=absolute, relative=relative))
+        case Similarity():
+            return _closeness(expected, actual)
+        case _:
+            return 0.0
+
+
+def _text_agreement(rule: LeafRule, expected: str, actual: str) -> tuple[float, int]:
+    match rule:
+        case Casefold():
+            return float(_fold_alike(expected, actual)), min(len(expected) + len(actual), 4 * _MAX_FOLDED) // 100
+        case Contains():
+            return float(expected in actual), len(actual) // 1000
+        case DateTime(zone=zone):
+            wanted = moment(expected, zone=zone)
+            return float(wanted is not None and wanted == moment(actual, zone=zone)), 4
+        case Similarity():
+            return _text_similarity(expected, actual)
+        case _:
+            return 0.0, 0
+
+
+def _fold_alike(first: str, second: str) -> bool:
+    if first.isascii() and second.isascii():
+        return len(first) == len(second) and first.lower() == second.lower()
+    if len(first) > _MAX_FOLDED or len(second) > _MAX_FOLDED:
+        return False
+    return _folded(first) == _folded(second)
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+def _text_similarity(expected: str, actual: str) -> tuple[float, int]:
+    cells = len(expected) * len(actual)
+    if cells <= _MAX_EDIT_CELLS:
+        return Levenshtein.normalized_similarity(expected, actual), cells // _EDIT_CELLS_PER_UNIT
+    # A lower bound that takes linear time: no edit is needed where the texts begin and end alike.
+    start = _shared(expected, actual)
+    end = min(_shared(expected[::-1], actual[::-1]), min(len(expected), len(actual)) - start)
+    return (start + end) / max(len(expected), len(actual)), (len(expected) + len(actual)) // 1000
+
+
+def _shared(first: str, second: str) -> int:
+    """Count the characters both texts begin with, by halving: slices compare far faster than characters."""
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if first[low:middle] == second[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _is_number(value: Json) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_within(expected: float, actual: float, *, absolute: float, relative: float) -> bool:
+    try:
+        # Decimals are not exact in binary: 20.01 is within 0.01 of 20.
+        slack = 4 * math.ulp(max(abs(expected), abs(actual)))
+        tolerance = max(absolute, relative * abs(expected))
+        return math.isclose(expected, actual, rel_tol=0.0, abs_tol=tolerance + slack if tolerance else 0.0)
+    except OverflowError:
+        # Integers beyond the range of floats that are not equal: no tolerance was meant to span them.
+        return False
+
+
+def _closeness(expected: float, actual: float) -> float:
+    try:
+        distance = abs(expected - actual) / max(abs(expected), abs(actual))
+    except (OverflowError, ZeroDivisionError):
+        # Integers beyond the range of floats; zero and NaN.
+        return 0.0
+    return max(0.0, 1.0 - distance) if math.isfinite(distance) else 0.0
+
 
 _Token: TypeAlias = str | int | float
 # Flat and injective.
@@ -46,7 +266,7 @@ def _flat(value: Json, of_leaf: Callable[[Leaf], Iterable[_Token]]) -> Key:
 
 
 class Identities:
-    """Gives each value a number, and equal values the same one: what is compared often is hashed once."""
+    """Gives each value a number, and equal values the same one: values that are compared often are hashed once."""
 
     __slots__ = ("_figures", "_numbers", "_texts")
 

@@ -1,4 +1,4 @@
-"""Pairing too many calls to look for the greatest total: linear work, and `align` says so.
+"""Pairs calls that are too many to look for the greatest total, in linear work; `align` notes it.
 
 Equal keys are paired by their place among equals. Calls with unequal keys can still agree in all: what an expected call
 pins down are its arguments that plain equality decides, so only calls with just these values are compared with it. What is
@@ -99,7 +99,7 @@ _Names: TypeAlias = tuple[str, ...]
 
 
 class Pins(Protocol):
-    """Tells the numbers of argument values; equal values have equal numbers on either side."""
+    """Gives the numbers of argument values; equal values have equal numbers on either side."""
 
     def pinned(self, expected: int) -> Mapping[str, int]:
         """Return the values that a call must have to meet the expected one in all."""
@@ -111,7 +111,7 @@ class Pins(Protocol):
 
 
 def shapes(rows: Sequence[int], pins: Pins) -> list[tuple[_Names, list[int]]]:
-    """Tell which arguments expected calls pin down; the most first, as those calls have the fewest to choose from."""
+    """Find the arguments that expected calls pin down; the most first, as those calls have the fewest to choose from."""
     found: dict[_Names, list[int]] = {}
     for row in rows:
         names = tuple(sorted(pins.pinned(row)))

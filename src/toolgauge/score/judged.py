@@ -1,20 +1,286 @@
-"""What evaluators that ask a judge have in common: parameters, what cannot be judged, and what a verdict means."""
+"""Evaluators that ask a judge: their parameters, their questions, what cannot be judged, and what a verdict means.
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar
+A question renders what a judge may know, within a budget, as quotations. The newest matters most: what does not fit the
+budget is left out from the oldest turn on, and the question tells the judge so. Recorded material stays material, because
+nothing in it can end the quotation: one JSON value a line, everything that does not print escaped, between two marks that
+carry a hash of what stands between them. No text can contain its own hash.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeAlias
 
 from pydantic import Field
 
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
-from toolgauge.model.expected import Expected
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Asking, Question
+from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.judge_view import Exchange, JudgeView, Said, exchanges_by_run, view_of_call, was_known
-from toolgauge.score.prompts import Prompt
-from toolgauge.score.questions import DEFAULT_HISTORY_CHARS, Lines, Writer
+from toolgauge.score import prompts
+from toolgauge.score.prompts import Exchange, JudgeView, Prompt, Spoken, exchanges_by_run, view_of_call, was_known
 from toolgauge.score.selection import CallSelection, nothing_to_judge
+
+_INDEX_WIDTH = 16
+
+
+def quoted(title: str, lines: Sequence[str]) -> str:
+    """Return lines as a quotation; each must come from `line`."""
+    content = "\n".join(lines)
+    mark = hashlib.sha256(f"{title}\n{content}".encode("utf-8", "backslashreplace")).hexdigest()[:_INDEX_WIDTH]
+    return f"<<<{title} {mark}\n{content}\n{mark} {title}>>>"
+
+
+def line(fields: Iterable[tuple[str, Json]], limit: int) -> tuple[str, bool]:
+    """Write an object on one line, no value longer than `limit` characters; return whether one was cut."""
+    written: list[str] = []
+    was_cut = False
+    for key, value in fields:
+        text, is_whole = _limited(value, limit)
+        was_cut = was_cut or not is_whole
+        # What is left of a value is no JSON any more, so it is quoted as text.
+        name = key if is_whole else f"{key} (cut)"
+        written.append(f"{_text(name)}: {text if is_whole else _text(text)}")
+    return "{" + ", ".join(written) + "}", was_cut
+
+
+def _limited(value: Json, limit: int) -> tuple[str, bool]:
+    """Return the JSON text and True, or its beginning and False."""
+    if isinstance(value, str) and len(value) > limit:
+        return value[:limit], False
+    pieces: list[str] = []
+    length = 0
+    for piece in _pieces(value, limit):
+        length += len(piece)
+        pieces.append(piece)
+        if length > limit + 2:
+            return "".join(pieces)[:limit], False
+    return "".join(pieces), True
+
+
+def _pieces(value: Json, limit: int) -> Iterator[str]:
+    """Yield the JSON text piece by piece, without recursion: spans decide how deep values are."""
+    stack: list[Iterator[Json | _Raw]] = [iter((value,))]
+    while stack:
+        for node in stack[-1]:
+            if isinstance(node, dict | list):
+                stack.append(_members(node, limit) if isinstance(node, dict) else _items(node))
+                break
+            yield node.text if isinstance(node, _Raw) else _leaf(node, limit)
+        else:
+            stack.pop()
+
+
+def _members(node: dict[str, Json], limit: int) -> Iterator["Json | _Raw"]:
+    before = "{"
+    for key, item in node.items():
+        yield _Raw(f"{before}{_text(key[:limit])}: ")
+        yield item
+        before = ", "
+    yield _Raw("}" if node else "{}")
+
+
+def _items(node: list[Json]) -> Iterator["Json | _Raw"]:
+    before = "["
+    for item in node:
+        yield _Raw(before)
+        yield item
+        before = ", "
+    yield _Raw("]" if node else "[]")
+
+
+class _Raw:
+    """Text that is JSON already."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def _leaf(value: str | float | None, limit: int) -> str:
+    if isinstance(value, str):
+        return _text(value[: limit + 1])
+    try:
+        return json.dumps(value)
+    except ValueError:
+        # Python refuses to write out integers of thousands of digits.
+        return '"(a number of thousands of digits)"'
+
+
+def _text(text: str) -> str:
+    """Write a JSON string; what does not print is escaped: line ends, and letters that no person would see."""
+    written = json.dumps(text, ensure_ascii=False)
+    if written.isprintable():
+        return written
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in written)
+
+
+DEFAULT_HISTORY_CHARS = 60_000
+# One giant result may not push out everything else.
+_SHARE_OF_ONE_VALUE = 4
+
+
+# Lines of calls by their order: a call is in the history of every later one.
+Lines: TypeAlias = dict[int, tuple[str, bool]]
+
+
+@dataclass(slots=True)
+class Writer:
+    """Renders the parts of one prompt; `notes` collects what had to be left out. `lines` may be shared by prompts."""
+
+    budget: int
+    lines: Lines = field(default_factory=Lines)
+    notes: list[str] = field(default_factory=list[str])
+    _cut_values: int = 0
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """What was left out, in words."""
+        cut = (f"long values cut: {self._cut_values}",) if self._cut_values else ()
+        return (*self.notes, *cut)
+
+    def history(self, view: JudgeView) -> str:
+        """Quote the conversation before the target, the newest lines as far as the budget goes."""
+        total = sum(1 if isinstance(entry, Spoken) else len(entry) for entry in view.history)
+        if not total:
+            return prompts.NO_HISTORY
+        return self._quoted_newest(prompts.HISTORY, view, total)
+
+    def _quoted_newest(self, title: str, view: JudgeView, total: int) -> str:
+        # The prompt that the target serves is kept in any case: nothing could be judged without it.
+        first = view.history[view.current] if view.current < len(view.history) else None
+        prompt = self._line(_message(first)) if isinstance(first, Spoken) else None
+        left = self.budget - len(prompt or "")
+        kept: list[str] = []
+        written = 0
+        for place, one in _newest_first(view):
+            if prompt is not None and place == view.current:
+                text = prompt
+            else:
+                text = self._line(_message(one)) if isinstance(one, Spoken) else self._call(one)
+            if text is not prompt:
+                left -= len(text)
+            if left < 0 and text is not prompt:
+                break
+            kept.append(text)
+            written += 1
+        if prompt is not None and not any(text is prompt for text in kept):
+            kept.append(prompt)
+            written += 1
+        if written < total:
+            self.notes.append(f"history cut: {total - written} of {total} entries left out, the oldest first")
+        return quoted(title, kept[::-1])
+
+    def tools(self, tools: Sequence[ToolDefinition], target: str | None) -> str:
+        """Quote the tools on offer; where they are too many, in any case the one that was called."""
+        if not tools:
+            return prompts.NO_TOOLS
+        called = next((tool for tool in tools if tool.name == target), None)
+        left = self.budget
+        texts: list[str] = []
+        for tool in sorted(tools, key=lambda tool: tool is not called):
+            text = self._line(_tool(tool))
+            left -= len(text)
+            if left < 0 and texts:
+                break
+            texts.append(text)
+        if len(texts) < len(tools):
+            self.notes.append(f"{len(tools) - len(texts)} of {len(tools)} tools on offer left out")
+        return quoted(prompts.TOOLS, texts)
+
+    def calls(self, title: str, calls: Sequence[ToolCall]) -> str:
+        """Quote calls in their order, the newest as far as the budget goes."""
+        left = self.budget
+        kept: list[str] = []
+        for call in reversed(calls):
+            text = self._call(call)
+            left -= len(text)
+            if left < 0 and kept:
+                break
+            kept.append(text)
+        if len(kept) < len(calls):
+            self.notes.append(f"{len(calls) - len(kept)} of {len(calls)} calls left out, the oldest first")
+        return quoted(title, kept[::-1] or [self._line((("calls", 0),))])
+
+    def target(self, call: ToolCall) -> str:
+        """Quote the call to judge: what was asked for, never what came of it."""
+        return quoted(prompts.TARGET_CALL, [self._line(_asked(call), self.budget)])
+
+    def expected_calls(self, calls: Sequence[ExpectedCall]) -> str:
+        """Quote expected calls."""
+        lines = [
+            self._line((("call", call.name), *((("arguments", call.args),) if call.args else ()))) for call in calls
+        ]
+        return quoted(prompts.EXPECTED_TRAJECTORY, lines)
+
+    def text(self, title: str, key: str, value: Json) -> str:
+        """Quote one value."""
+        return quoted(title, [self._line(((key, value),), self.budget)])
+
+    def _call(self, call: ToolCall) -> str:
+        known = self.lines.get(call.order)
+        if known is None:
+            known = self.lines[call.order] = line(_executed(call), self._limit)
+        self._cut_values += known[1]
+        return known[0]
+
+    @property
+    def _limit(self) -> int:
+        return max(1, self.budget // _SHARE_OF_ONE_VALUE)
+
+    def _line(self, fields: Sequence[tuple[str, Json]], limit: int | None = None) -> str:
+        text, was_cut = line(fields, limit or self._limit)
+        self._cut_values += was_cut
+        return text
+
+
+def shown_content(content: Content) -> Json:
+    """Return what a judge sees of arguments or of a result."""
+    match content:
+        case Recorded(value=value):
+            return value
+        case Unparsed(text=text):
+            return text
+        case NotRecorded():
+            return prompts.NOT_RECORDED
+
+
+def _newest_first(view: JudgeView) -> Iterator[tuple[int, Spoken | ToolCall]]:
+    """Yield messages and executions from the newest on, with the place of their entry."""
+    for place in range(len(view.history) - 1, -1, -1):
+        entry = view.history[place]
+        if isinstance(entry, Spoken):
+            yield place, entry
+            continue
+        for call in reversed(entry):
+            yield place, call
+
+
+def _message(spoken: Spoken) -> tuple[tuple[str, Json], ...]:
+    return ((spoken.role, spoken.text),)
+
+
+def _asked(call: ToolCall) -> tuple[tuple[str, Json], ...]:
+    return (("call", call.name), ("arguments", shown_content(call.arguments)))
+
+
+def _executed(call: ToolCall) -> tuple[tuple[str, Json], ...]:
+    if call.error is None:
+        return (*_asked(call), ("result", shown_content(call.result)))
+    failed: Json = call.error.message or call.error.kind
+    if isinstance(call.result, NotRecorded):
+        return (*_asked(call), ("error", failed))
+    return (*_asked(call), ("result", shown_content(call.result)), ("error", failed))
+
+
+def _tool(tool: ToolDefinition) -> tuple[tuple[str, Json], ...]:
+    return (("tool", tool.name), ("description", tool.description), ("parameters", tool.parameters))
+
 
 # What a judge writes is not bounded by anybody else.
 _MAX_REASONING = 4000
@@ -39,7 +305,7 @@ class JudgedCalls(JudgedByModel):
     prompt: ClassVar[Prompt]
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
-        """Yield one question a call, or what is clear without asking."""
+        """Yield one question a call, or the outcome where it is clear without asking."""
         chosen = self.calls(trajectory)
         if not chosen:
             yield None, nothing_to_judge(trajectory)
@@ -62,7 +328,7 @@ class JudgedCalls(JudgedByModel):
         return question_about_call(self.prompt, view, call, writer)
 
     def clear(self, call: ToolCall, view: JudgeView) -> Outcome | None:  # noqa: ARG002 (for those that look)
-        """Return what is clear without a judge."""
+        """Return the outcome where it is clear without a judge."""
         return None
 
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
@@ -89,12 +355,12 @@ def question(prompt: Prompt, sections: Sequence[str], writer: Writer, *, instruc
 
 
 def has_words(view: JudgeView) -> bool:
-    """Return whether anything that the user said was recorded."""
-    return any(isinstance(entry, Said) and entry.role == "user" for entry in view.history)
+    """Return whether any message of the user was recorded."""
+    return any(isinstance(entry, Spoken) and entry.role == "user" for entry in view.history)
 
 
 def unreadable_arguments(call: ToolCall) -> NotEvaluated | None:
-    """Say why the arguments of a call cannot be judged; `None` when they can."""
+    """Return the outcome of a call whose arguments cannot be judged; `None` when they can."""
     match call.arguments:
         case Recorded():
             return None
@@ -107,7 +373,7 @@ def unreadable_arguments(call: ToolCall) -> NotEvaluated | None:
 
 
 def labelled(verdict: JsonObject, value_of: Callable[[str], float | None]) -> Outcome:
-    """Make an outcome of a label and its reasoning; `value_of` says what a label is worth."""
+    """Make an outcome of a label and its reasoning; `value_of` has the value of each label."""
     label = verdict.get("score")
     value = value_of(label) if isinstance(label, str) else None
     if value is None:
@@ -136,7 +402,7 @@ def judged(reasoning: Json, **more: Json) -> Difference:
 
 
 def unusable() -> Errored:
-    """Say that a verdict means nothing; whoever asks has made sure of its form, so this is a last resort."""
+    """Return the outcome of a verdict without meaning: a last resort, as its form has been checked."""
     return Errored(error_type="invalid_verdict", message="the judge gave no verdict of the form that was asked for")
 
 

@@ -48,7 +48,7 @@ def _common(expected: Sequence[Hashable], actual: Sequence[Hashable]) -> int:
 
 
 def _worth_a_look(row: int, rows: int, columns: int, least: int) -> range:
-    """Tell which columns a pair of this row may have in a pairing of at least `least` pairs.
+    """Return the columns that a pair of this row may have in a pairing of at least `least` pairs.
 
     A pair at (row, column) leaves room for min(row, column) pairs before it and the like after it.
     """
@@ -240,7 +240,7 @@ class _Move:
 
 
 class _Cell:
-    """One stage at one turn: the best total by what is taken of both; -1 is out of reach.
+    """One stage at one turn: the best total by the calls taken of both; -1 is out of reach.
 
     A state is `number of the stage * size of the turn + number of the turn`.
     """

@@ -38,7 +38,7 @@ PlainCalls: TypeAlias = tuple[PlainCall, ...]
 
 
 class Looked(Struct, frozen=True, kw_only=True):
-    """What an original looks at beside names; `unexpected` says that it also looks into calls that nobody expects."""
+    """The parts that an original compares beside names; `unexpected`: also those of unexpected calls."""
 
     arguments: bool = True
     outputs: bool = False
@@ -70,7 +70,7 @@ class PlainComparison(BaseModel):
 
     @abstractmethod
     def looked(self) -> Looked:
-        """Say what is looked at beside names."""
+        """Return the parts that are compared beside names."""
         ...
 
     @abstractmethod
@@ -95,7 +95,7 @@ def plain_expected(expected: Sequence[ExpectedCall]) -> PlainCalls | Errored:
 def plain_calls(
     trajectory: Trajectory, calls: Sequence[ToolCall], expected: PlainCalls, looked: Looked
 ) -> PlainCalls | NotEvaluated:
-    """Take the calls that were made as an original is given them, or say what it could not have been given."""
+    """Return the calls as an original gets them, or the outcome where a part of them was not recorded."""
     if trajectory.hidden_turns:
         return hidden_calls(trajectory)
     names = {call.name for call in expected}
@@ -104,8 +104,8 @@ def plain_calls(
         is_looked_at = looked.unexpected or call.name in names
         args = _arguments(call)
         # Mostly nobody asks for what was not recorded.
-        is_told = not isinstance(call.result, NotRecorded) or (looked.outputs and is_looked_at)
-        output = _output(call) if is_told else None
+        is_recorded = not isinstance(call.result, NotRecorded) or (looked.outputs and is_looked_at)
+        output = _output(call) if is_recorded else None
         if is_looked_at:
             if looked.arguments and isinstance(args, NotEvaluated):
                 return args

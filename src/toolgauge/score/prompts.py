@@ -1,12 +1,22 @@
-"""All texts that a judge model is given, in one place; a change of any of them is a new version of its evaluator.
+"""All that a judge model is given: what it may know of a conversation, and the texts around it.
 
-Rubrics and descriptions from the configuration belong to the instructions; what comes from spans never does.
+A change of any text is a new version of its evaluator. Rubrics and descriptions from the configuration belong to the
+instructions; what comes from spans never does.
+
+A judge may know what the agent could know, never the result of the judged call. A conversation is a row of exchanges: the
+user's prompt, the calls of the agents, the response. A call sees all earlier exchanges, the prompt of its own, and of its
+own only the executions that had ended when it started: parallel calls are hidden from each other. The same view as that of
+strands-agents-evals 1.7 (its `TraceExtractor`).
 """
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory
 
 _QUOTATION: Final = """\
 The material to judge is quoted: each quotation begins with `<<<`, its title and a mark, ends with the same mark, and
@@ -185,3 +195,245 @@ def with_rubric(prompt: Prompt, rubric: str, description: str | None = None) -> 
     """Return the instructions with what a configuration adds to them."""
     described = f"\n\nWhat the tools do, and what is normal here:\n{description}" if description else ""
     return f"{prompt.instructions}{described}\n\nThe rubric:\n{rubric}"
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """Text of the conversation."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
+# An entry of a history: what somebody said, or executions that belong together.
+Entry: TypeAlias = Spoken | tuple[ToolCall, ...]
+# Whether the first call's result could be known when the second was made.
+IsKnown: TypeAlias = Callable[[ToolCall, ToolCall], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeView:
+    """What the judge sees besides its target; from `current` on, `history` is of the target's own exchange."""
+
+    history: tuple[Entry, ...]
+    current: int
+    tools: tuple[ToolDefinition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One turn of the conversation. `root` is the run that talks to the user; `runs` are all of this exchange.
+
+    `tools` are those of the root, carried over from an earlier exchange where it lists none.
+    """
+
+    prompt: str
+    response: str
+    calls: tuple[ToolCall, ...]
+    root: Run | None
+    runs: tuple[Run, ...]
+    tools: tuple[ToolDefinition, ...]
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries that later exchanges see of this one, without empty ones."""
+        asked: tuple[Entry, ...] = (Spoken("user", self.prompt),) if self.prompt else ()
+        done: tuple[Entry, ...] = (self.calls,) if self.calls else ()
+        answered: tuple[Entry, ...] = (Spoken("assistant", self.response),) if self.response else ()
+        return (*asked, *done, *answered)
+
+    def tools_of(self, call: ToolCall) -> tuple[ToolDefinition, ...]:
+        """Return what the call's agent could choose from."""
+        if len(self.runs) < 2:
+            return self.tools
+        owner = next((run for run in self.runs if run.span == call.run), self.root)
+        return (owner.tools_offered or ()) if owner is not None else ()
+
+
+def exchanges_by_trace(trajectory: Trajectory) -> tuple[Exchange, ...]:
+    """Take each trace for one exchange, as the original does."""
+    if not trajectory.runs:
+        return exchanges_by_message(trajectory)
+    calls: dict[str, list[ToolCall]] = {}
+    runs: dict[str, list[Run]] = {}
+    for call in trajectory.calls:
+        calls.setdefault(call.span.trace_id, []).append(call)
+    for run in trajectory.runs:
+        runs.setdefault(run.span.trace_id, []).append(run)
+    traces = _merged(tuple(runs), tuple(calls))
+    return _carried((tuple(runs.get(trace, ())), tuple(calls.get(trace, ()))) for trace in traces)
+
+
+def exchanges_by_run(trajectory: Trajectory) -> tuple[Exchange, ...]:
+    """Take each outermost run for one exchange: one trace may hold a whole dialogue."""
+    outermost = _outermost(trajectory.runs)
+    talking = set(outermost.values())
+    if len(talking) <= len({run.span.trace_id for run in trajectory.runs}):
+        return exchanges_by_trace(trajectory)
+    calls: dict[SpanRef, list[ToolCall]] = {top: [] for top in outermost.values()}
+    first = {top.trace_id: top for top in reversed(calls)}
+    for call in trajectory.calls:
+        top = outermost.get(call.run) if call.run is not None else None
+        top = top or first.get(call.span.trace_id) or next(iter(calls))
+        calls[top].append(call)
+    runs: dict[SpanRef, list[Run]] = {}
+    for run in trajectory.runs:
+        runs.setdefault(outermost[run.span], []).append(run)
+    return _carried((tuple(runs[top]), tuple(made)) for top, made in calls.items())
+
+
+def exchanges_by_message(trajectory: Trajectory) -> tuple[Exchange, ...]:
+    """Begin an exchange at each message of the user; for records without runs."""
+    messages = trajectory.messages
+    # What precedes the first message belongs to it: nobody else has spoken.
+    places = [place for place, message in enumerate(messages) if message.role == "user"] or [0]
+    turns = [-1, *(messages[place].turn for place in places[1:])]
+    exchanges: list[Exchange] = []
+    for number, place in enumerate(places):
+        is_last = number + 1 == len(places)
+        end = len(messages) if is_last else places[number + 1]
+        calls = (call for call in trajectory.calls if call.turn >= turns[number])
+        exchanges.append(
+            Exchange(
+                prompt=_newest(messages[place : place + 1], "user"),
+                response=_newest(messages[0 if number == 0 else place : end], "assistant"),
+                calls=tuple(call for call in calls if is_last or call.turn < turns[number + 1]),
+                root=None,
+                runs=(),
+                tools=trajectory.tools_offered or (),
+            )
+        )
+    return tuple(exchanges)
+
+
+def had_ended(other: ToolCall, target: ToolCall) -> bool:
+    """Return whether a call had ended when another started; at the same instant the order of the calls decides."""
+    # Clocks are odd: no call ends before it starts.
+    return other is not target and (max(other.end_ns, other.start_ns), other.order) < (target.start_ns, target.order)
+
+
+def was_known(other: ToolCall, target: ToolCall) -> bool:
+    """Return the same, but not for calls of one model output: whichever ran first, their arguments were chosen together."""
+    is_sibling = other.turn == target.turn and other.requested_by is not None
+    return not is_sibling and had_ended(other, target)
+
+
+def view_of_call(exchanges: Sequence[Exchange], number: int, call: ToolCall, is_known: IsKnown) -> JudgeView:
+    """Return the history before a call of the exchange of this number."""
+    exchange = exchanges[number]
+    history: list[Entry] = [entry for earlier in exchanges[:number] for entry in earlier.entries]
+    current = len(history)
+    if exchange.prompt:
+        history.append(Spoken("user", exchange.prompt))
+    before = tuple(other for other in exchange.calls if is_known(other, call))
+    if before:
+        history.append(before)
+    return JudgeView(history=tuple(history), current=current, tools=exchange.tools_of(call))
+
+
+def view_of_response(exchanges: Sequence[Exchange]) -> JudgeView:
+    """Return the history before the last response."""
+    last = exchanges[-1]
+    history: list[Entry] = [entry for earlier in exchanges[:-1] for entry in earlier.entries]
+    current = len(history)
+    if last.prompt:
+        history.append(Spoken("user", last.prompt))
+    if last.calls:
+        history.append(last.calls)
+    return JudgeView(history=tuple(history), current=current, tools=last.tools)
+
+
+def view_of_last_run(trajectory: Trajectory) -> tuple[JudgeView, str] | None:
+    """Return what the original sees of the last response, and the response: each run counts, also one within another."""
+    history: list[Entry] = []
+    current, response = 0, None
+    for exchange in exchanges_by_trace(trajectory):
+        for run in exchange.runs:
+            if response is not None:
+                history.append(Spoken("assistant", response))
+            current, response = len(history), run.response or ""
+            history.append(Spoken("user", run.prompt or ""))
+            owned = _owned(run, exchange)
+            if owned:
+                history.append(owned)
+    if response is None:
+        return None
+    return JudgeView(history=tuple(history), current=current, tools=()), response
+
+
+def final_answer(trajectory: Trajectory) -> str:
+    """Return the last text of the assistant; "" when none was recorded."""
+    spoken = [exchange.response for exchange in exchanges_by_run(trajectory) if exchange.response]
+    return spoken[-1] if spoken else ""
+
+
+def user_input(trajectory: Trajectory) -> str:
+    """Return all texts of the user, one a paragraph."""
+    return "\n\n".join(exchange.prompt for exchange in exchanges_by_run(trajectory) if exchange.prompt)
+
+
+def _owned(run: Run, exchange: Exchange) -> tuple[ToolCall, ...]:
+    if len(exchange.runs) < 2:
+        return exchange.calls
+    spans = {other.span for other in exchange.runs}
+    root = exchange.root.span if exchange.root is not None else None
+    return tuple(call for call in exchange.calls if (call.run if call.run in spans else root) == run.span)
+
+
+def _carried(parts: Iterable[tuple[tuple[Run, ...], tuple[ToolCall, ...]]]) -> tuple[Exchange, ...]:
+    exchanges: list[Exchange] = []
+    tools: tuple[ToolDefinition, ...] = ()
+    for runs, calls in parts:
+        root = _root(runs)
+        tools = (root.tools_offered if root is not None else None) or tools
+        exchanges.append(
+            Exchange(
+                prompt=(root.prompt if root is not None else None) or "",
+                response=(root.response if root is not None else None) or "",
+                calls=calls,
+                root=root,
+                runs=runs,
+                tools=tools,
+            )
+        )
+    return tuple(exchanges)
+
+
+def _root(runs: Sequence[Run]) -> Run | None:
+    """Return the earliest outermost run with a text, else the earliest outermost one, else the earliest."""
+    outermost = [run for run in runs if run.above is None]
+    with_text = [run for run in outermost if run.prompt or run.response]
+    return min(with_text or outermost or runs, key=lambda run: run.start_ns, default=None)
+
+
+def _outermost(runs: Sequence[Run]) -> dict[SpanRef, SpanRef]:
+    """Return the outermost run of each; a circle of runs ends where it began."""
+    above = {run.span: run.above for run in runs}
+    found: dict[SpanRef, SpanRef] = {}
+    for run in runs:
+        path = dict.fromkeys((run.span,))
+        at = run.span
+        while at not in found and (higher := above[at]) is not None and higher in above and higher not in path:
+            at = higher
+            path[at] = None
+        top = found.get(at, at)
+        found.update(dict.fromkeys(path, top))
+    return found
+
+
+def _merged(first: Sequence[str], second: Sequence[str]) -> Iterator[str]:
+    """Yield both rows as one, each in its order as far as they agree."""
+    waiting = list(reversed(first))
+    known = set(first)
+    done: set[str] = set()
+    for trace in second:
+        while trace in known and trace not in done:
+            done.add(waiting[-1])
+            yield waiting.pop()
+        if trace not in known:
+            yield trace
+    yield from reversed(waiting)
+
+
+def _newest(messages: Sequence[Message], role: str) -> str:
+    return next((message.text for message in reversed(messages) if message.role == role), "")

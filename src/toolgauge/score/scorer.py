@@ -52,7 +52,7 @@ def no_deadline(criterion: Criterion) -> AbstractContextManager[None]:  # noqa: 
 
 
 def _ignore(criterion: Criterion, service: str | None) -> None:
-    """Do nothing where nobody watches."""
+    """Do nothing, where switched-off criteria are not counted."""
 
 
 class _Registered(Inquiry, frozen=True, kw_only=True, eq=False):
@@ -104,15 +104,15 @@ class Scorer:
         )
 
     def overloaded(self, trajectory: Trajectory) -> tuple[Result, ...]:
-        """Say for every criterion that applies that there was no room to score."""
+        """Return `overload` for every criterion that applies."""
         return self._unscored(trajectory, "overload", "the queue of closed trajectories was full")
 
     def interrupted(self, trajectory: Trajectory) -> tuple[Result, ...]:
-        """Say for every criterion that applies that scoring was ended before it was done."""
+        """Return `incomplete` for every criterion that applies."""
         return self._unscored(trajectory, "incomplete", "scoring was interrupted")
 
     def inquiries(self, trajectory: Trajectory) -> tuple[Inquiry, ...]:
-        """Say what the criteria that ask a judge want to know of the trajectory."""
+        """Return the inquiries of the criteria that ask a judge."""
         if not self._asking:
             return ()
         trajectory = with_writing_tools(trajectory, (), self._kinds)

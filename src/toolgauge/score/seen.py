@@ -33,7 +33,7 @@ class ExpectedValues:
         self._known: dict[int, tuple[Expected, tuple[str, ...]]] = {}
 
     def of(self, expected: Expected) -> tuple[str, ...]:
-        """Return the distinct values that say something, the first of them where there are many."""
+        """Return the distinct values that can be looked for, the first of them where there are many."""
         known = self._known.get(id(expected))
         if known is not None:
             return known[1]
@@ -56,7 +56,7 @@ class Conversation:
         self._shares: list[tuple[Expected, float | None]] = []
 
     def share_of(self, expected: Expected) -> float | None:
-        """Return the share of expected argument values that occur in it; `None` if there is nothing to tell.
+        """Return the share of expected argument values that occur in it; `None` if none can be looked for.
 
         Text is looked for as it is, ignoring case; numbers between characters that do not continue a number. Values
         that may have been in what was cut from long texts, nobody can tell any more, are left out of the share.
@@ -142,7 +142,7 @@ def _text(leaf: Json) -> str:
 
 
 def written(leaf: Json) -> str:
-    """Write a leaf as people would; "" for what says nothing about a conversation (true, false, null)."""
+    """Write a leaf as people would; "" for values that any conversation may have (true, false, null)."""
     if isinstance(leaf, str):
         return leaf.strip()
     if leaf is None or isinstance(leaf, bool) or not isinstance(leaf, int | float):

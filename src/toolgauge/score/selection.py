@@ -1,17 +1,27 @@
-"""Which calls count: by the parameters `tools` and `failed_calls`, and by user turn."""
+"""Which calls count, by the parameters `tools` and `failed_calls` and by user turn, and both sides made ready for `align`.
 
-from collections.abc import Callable, Sequence
+Expected calls become slots; actual calls get readable arguments.
+"""
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
-from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Scored
+from toolgauge.model.json import JsonObject
+from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored
+from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.score.align import Item
+from toolgauge.score.equality import Identities
 from toolgauge.score.patterns import Globs
 
 # Names and globs; those that change state; `None` is all of them.
@@ -23,7 +33,7 @@ _MAX_VERDICTS = 256
 
 
 class Verdicts(dict[str, Outcome]):
-    """What is said of calls of a tool, by its name: the same few tools are called all day long.
+    """The usual outcome of calls of a tool, by its name: the same few tools are called all day long.
 
     Bounded, as names come from producers. Without it: a quarter more for scoring and encoding.
     """
@@ -31,7 +41,7 @@ class Verdicts(dict[str, Outcome]):
     __slots__ = ()
 
     def keep(self, name: str, outcome: Outcome) -> Outcome:
-        """Return the outcome, which is to be said of this tool again."""
+        """Keep the outcome for further calls of this tool, and return it."""
         if len(name) <= _SHOWN_LENGTH:
             if len(self) >= _MAX_VERDICTS:
                 self.clear()
@@ -55,7 +65,7 @@ class CallSelection(BaseModel):
 
     @cached_property
     def _usual(self) -> Verdicts:
-        """What is nearly always said of a tool, for evaluators of which that depends on nothing but its name."""
+        """The usual outcomes by tool, for evaluators where these depend on nothing but its name."""
         return Verdicts()
 
     def calls(self, trajectory: Trajectory) -> tuple[ToolCall, ...]:
@@ -66,7 +76,7 @@ class CallSelection(BaseModel):
         return calls if self.tools is None else tuple(call for call in calls if self._counts(call.name, trajectory))
 
     def expected_calls(self, expected: Sequence[ExpectedCall], trajectory: Trajectory) -> tuple[ExpectedCall, ...]:
-        """Pick the expected calls that count: what is not looked for among the calls is not missed either."""
+        """Pick the expected calls that count: calls of tools that do not count are not missed either."""
         if self.tools is None:
             return tuple(expected)
         return tuple(call for call in expected if self._counts(call.name, trajectory))
@@ -78,20 +88,20 @@ class CallSelection(BaseModel):
 
 
 def nothing_to_judge(trajectory: Trajectory) -> NotEvaluated:
-    """Say why there is no call: none was made, or those that were made cannot be seen."""
+    """Return the outcome without calls: none was made, or those that were made were not recorded."""
     if trajectory.hidden_turns:
         return hidden_calls(trajectory)
     return NotEvaluated(reason="no_calls", explanation="no call to judge")
 
 
 def hidden_calls(trajectory: Trajectory) -> NotEvaluated:
-    """Say that calls were made and not recorded."""
+    """Return the outcome of calls that were made and not recorded."""
     asked = f"{trajectory.hidden_turns} model calls asked for tools, and which ones was not recorded"
     return NotEvaluated(reason="no_content", explanation=asked)
 
 
 def unseen_arguments(call: ToolCall) -> NotEvaluated | None:
-    """Say why nobody can tell with which arguments the call was made; `None` when they were recorded, readable or not."""
+    """Return the outcome of a call without recorded arguments; `None` when they were recorded, readable or not."""
     match call.arguments:
         case NotRecorded(reason="redacted"):
             return NotEvaluated(reason="redacted", explanation=f"the arguments of {shown(call.name)} were redacted")
@@ -110,7 +120,7 @@ def has_failed(call: ToolCall) -> bool:
 
 
 def shown(name: str) -> str:
-    """Write a name for an explanation; producers decide what is in it, so its length is bounded."""
+    """Write a name for an explanation; names come from producers, so the length is bounded."""
     if len(name) <= _SHOWN_LENGTH and name.isprintable():
         return f"`{name}`"
     start = name[:_SHOWN_LENGTH]
@@ -187,8 +197,8 @@ def mean_of_turns(outcomes: Sequence[Outcome]) -> Outcome:
     numbered = [(number, outcome) for number, outcome in enumerate(outcomes, 1) if isinstance(outcome, Scored)]
     if not numbered:
         unscored = [outcome for outcome in outcomes if isinstance(outcome, NotEvaluated)]
-        telling = [outcome for outcome in unscored if outcome.reason != "nothing_expected"]
-        return (telling or unscored or [NotEvaluated(reason="nothing_expected", explanation="no turn is expected")])[0]
+        other = [outcome for outcome in unscored if outcome.reason != "nothing_expected"]
+        return (other or unscored or [NotEvaluated(reason="nothing_expected", explanation="no turn is expected")])[0]
     scores = [scored for _, scored in numbered]
     below = [f"turn {number}: {scored.explanation}" for number, scored in numbered if scored.value < 1]
     more = f"; and {len(below) - _SHOWN_TURNS} more turns below 1" if len(below) > _SHOWN_TURNS else ""
@@ -203,13 +213,17 @@ def mean_of_turns(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def _with_unseen(outcome: Outcome, calls: int) -> Outcome:
-    """Tell of calls in turns that stay out of the mean because nothing was expected in them."""
+    """Mention calls in turns that stay out of the mean because nothing was expected in them."""
     if not calls or isinstance(outcome, Errored):
         return outcome
-    told = replace(outcome, explanation=f"{outcome.explanation}; {calls} calls in user turns without expected ones")
-    if isinstance(told, Scored):
-        return replace(told, parts={**told.parts, "unexpected": told.parts.get("unexpected", 0) + calls})
-    return told
+    with_unseen = replace(
+        outcome, explanation=f"{outcome.explanation}; {calls} calls in user turns without expected ones"
+    )
+    if isinstance(with_unseen, Scored):
+        return replace(
+            with_unseen, parts={**with_unseen.parts, "unexpected": with_unseen.parts.get("unexpected", 0) + calls}
+        )
+    return with_unseen
 
 
 def _in_turn(number: int, difference: Difference) -> Difference:
@@ -227,3 +241,190 @@ def _parts(scores: Sequence[Scored]) -> dict[str, float]:
         for name, figure in scored.parts.items():
             figures.setdefault(name, []).append(figure)
     return {name: sum(found) / len(found) if name in _SHARES else sum(found) for name, found in figures.items()}
+
+
+NOTHING_MADE = NotEvaluated(reason="nothing_expected", explanation="all expected calls are optional; none was made")
+
+# A number for each argument's value, equal for equal values on either side; `None` when only the name of the call
+# matters, or when there is nothing readable.
+Arguments: TypeAlias = dict[str, int] | None
+
+# A call that must occur more often than this was not meant.
+_MAX_REPEATS = 10_000
+
+
+class Sides(Struct, frozen=True, kw_only=True):
+    """Expected slots and actual calls; items, arguments and calls of a side go by the same index."""
+
+    slots: tuple[ExpectedCall, ...]
+    slot_items: tuple[Item, ...]
+    slot_arguments: tuple[Arguments, ...]
+    calls: tuple[ToolCall, ...]
+    call_items: tuple[Item, ...]
+    call_arguments: tuple[Arguments, ...]
+
+    def slot_values(self, slot: int) -> JsonObject:
+        """Return the expected arguments of a slot."""
+        return self.slots[slot].args or {}
+
+    def call_values(self, call: int) -> JsonObject:
+        """Return the arguments of a call, as far as they can be read."""
+        return readable_arguments(self.calls[call]) or {}
+
+    def may_pair(self, slot: int, call: int) -> bool:
+        """Return whether the call ids allow the pair; they decide only where both sides have one."""
+        wanted, found = self.slots[slot].call_id, self.calls[call].call_id
+        return wanted is None or found is None or wanted == found
+
+
+class _Slots(Struct, frozen=True, kw_only=True):
+    """The expected side, and the numbers of its values."""
+
+    calls: tuple[ExpectedCall, ...]
+    items: tuple[Item, ...]
+    arguments: tuple[Arguments, ...]
+    identities: Identities
+    by_id: bool
+
+
+def make_sides(
+    expected: Sequence[ExpectedCall],
+    calls: Sequence[ToolCall],
+    *,
+    names_only: bool,
+    equals_meet: bool = True,
+) -> Sides:
+    """Make both sides ready. An expected call that may repeat becomes several slots, those beyond the least optional.
+
+    Slots of one group of expected calls share a group, all others have one of their own.
+    `equals_meet` is False where rules decide that even an equal call may not be what is expected.
+    """
+    slots = _slots(expected, calls, names_only=names_only, equals_meet=equals_meet)
+    call_items: list[Item] = []
+    call_arguments: list[Arguments] = []
+    for call in calls:
+        readable = None if names_only else readable_arguments(call)
+        arguments = None if readable is None else slots.identities.of_members(readable)
+        key = _key_of_call(call, arguments, names_only=names_only)
+        call_items.append(Item(kind=call.name, key=(key, call.call_id) if slots.by_id else key, group=call.turn))
+        call_arguments.append(arguments)
+    return Sides(
+        slots=slots.calls,
+        slot_items=slots.items,
+        slot_arguments=slots.arguments,
+        calls=tuple(calls),
+        call_items=tuple(call_items),
+        call_arguments=tuple(call_arguments),
+    )
+
+
+def _slots(
+    expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], *, names_only: bool, equals_meet: bool
+) -> _Slots:
+    identities = Identities()
+    slots: list[ExpectedCall] = []
+    slot_items: list[Item] = []
+    slot_arguments: list[Arguments] = []
+    by_id = any(call.call_id is not None for call in expected)
+    made: Counter[str] | None = None
+    stage, group = 0, None
+    for call in expected:
+        stage += call.group is None or call.group != group
+        group = call.group
+        arguments = None if names_only or call.args is None else identities.of_members(call.args)
+        key: Hashable = ("any",) if arguments is None else _whole(arguments)
+        if by_id or not equals_meet:
+            # Ids bind beyond names and arguments, so no call equals the slot outright: all are weighed.
+            key = ("expected", call.call_id, key)
+        required, most = 1, 1
+        if _is_open(call):
+            made = Counter([call.name for call in calls]) if made is None else made
+            required, most = _repeats(call, made[call.name])
+        for number in range(most):
+            slots.append(call)
+            stage += group is None and number > 0
+            slot_items.append(Item(kind=call.name, key=key, optional=number >= required, group=stage))
+            slot_arguments.append(arguments)
+    return _Slots(
+        calls=tuple(slots),
+        items=tuple(slot_items),
+        arguments=tuple(slot_arguments),
+        identities=identities,
+        by_id=by_id,
+    )
+
+
+def _is_open(call: ExpectedCall) -> bool:
+    """Return whether the calls that were made decide how many slots it becomes."""
+    return call.optional or call.repeat != (1, 1)
+
+
+def readable_arguments(call: ToolCall) -> JsonObject | None:
+    """Return the arguments of a call; null is how some producers write that there are none."""
+    content = call.arguments
+    if not isinstance(content, Recorded):
+        return None
+    if isinstance(content.value, dict):
+        return content.value
+    return {} if content.value is None else None
+
+
+def nothing_expected(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> NotEvaluated | None:
+    """Return the outcome where no call was expected, for evaluators that judge expected calls only."""
+    if expected:
+        return None
+    made = f"{len(calls)} calls were made" if calls else "none was made"
+    return NotEvaluated(reason="nothing_expected", explanation=f"no call was expected; {made}")
+
+
+def not_observable(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> NotEvaluated | None:
+    """Return the outcome where a call that could be an expected one was recorded without arguments."""
+    names = {call.name for call in expected if call.args is not None}
+    for call in calls:
+        if isinstance(call.arguments, Recorded) or call.name not in names:
+            continue
+        unseen = unseen_arguments(call)
+        if unseen is not None:
+            return unseen
+    return None
+
+
+def _repeats(call: ExpectedCall, calls: int) -> tuple[int, int]:
+    least, most = call.repeat
+    required = 0 if call.optional else min(least, _MAX_REPEATS)
+    # More slots than there are calls of the tool could never be filled.
+    return required, max(required, min(most, calls))
+
+
+def _whole(arguments: dict[str, int]) -> Hashable:
+    return frozenset(arguments.items())
+
+
+def _key_of_call(call: ToolCall, arguments: Arguments, *, names_only: bool) -> Hashable:
+    if names_only:
+        return ("any",)
+    # What cannot be read equals nothing, not even itself in another call.
+    return ("unread", call.order) if arguments is None else _whole(arguments)
+
+
+class CallComparison(CallSelection):
+    """Compares the calls that count with the expected calls that count, with one outcome a trajectory."""
+
+    level: ClassVar[Level] = "trajectory"
+    needs_reference: ClassVar[bool] = True
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Yield one outcome for the trajectory."""
+        if expected is None or not expected.names_calls:
+            yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
+            return
+
+        def score(wanted: Sequence[ExpectedCall], made: Sequence[ToolCall]) -> Outcome:
+            return self.compared(self.expected_calls(wanted, trajectory), made, trajectory)
+
+        yield None, score_turns(trajectory, expected, self.calls(trajectory), score)
+
+    @abstractmethod
+    def compared(self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory) -> Outcome:
+        """Compare the calls of one user turn, or of the whole trajectory where turns are not looked at."""
+        ...

@@ -10,8 +10,7 @@ from toolgauge.model.outcomes import Difference, Side
 from toolgauge.score.align import Alignment
 from toolgauge.score.arguments import ArgumentComparer, Figures
 from toolgauge.score.compare import describe
-from toolgauge.score.selection import shown
-from toolgauge.score.sides import Sides
+from toolgauge.score.selection import Sides, shown
 
 _SHOWN_NAMES = 5
 
@@ -58,12 +57,12 @@ def unparsable_note(sides: Sides, alignment: Alignment) -> list[str]:
 
 
 def greedy_note(alignment: Alignment) -> list[str]:
-    """Say so when the calls were too many to look for the best way to pair them."""
+    """Note that the calls were too many to look for the best way to pair them."""
     return ["too many calls to look for the best way to pair them"] if alignment.is_greedy else []
 
 
 def cut_short_note(comparer: ArgumentComparer) -> list[str]:
-    """Say so when there was too much to compare every value with every other."""
+    """Note that there were too many values to compare each with each."""
     return (
         ["too much to compare all calls with all others: the pairs may not be the best"]
         if comparer.is_cut_short

@@ -1,4 +1,4 @@
-"""What an evaluator may say: checked before it counts, because evaluators are plug-ins."""
+"""Checks outcomes before they count, because evaluators are plug-ins."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -62,7 +62,7 @@ class Marks(dict[int, tuple[Outcome, Outcome]]):
 
 
 class Checker:
-    """Checks the outcomes of one evaluator for one trajectory, one after the other, and says which scores pass."""
+    """Checks the outcomes of one evaluator for one trajectory, one after the other, and decides which scores pass."""
 
     __slots__ = ("_is_judged", "_left", "_level", "_marks", "_open", "problem", "results")
 
@@ -133,14 +133,14 @@ class Checker:
         self.problem = problem
 
     def silence(self) -> Outcome:
-        """Say what it means that the evaluator yielded no outcome."""
+        """Return the outcome where the evaluator yielded none."""
         if self._level == "call":
             return NotEvaluated(reason="no_calls", explanation="no call to judge")
         return Errored(error_type="invalid_outcome", message="the evaluator yielded no outcome")
 
 
 def broken(error_type: str, message: str) -> Judged:
-    """Say that the evaluation failed."""
+    """Return the outcome of an evaluation that failed."""
     return None, Errored(error_type=error_type, message=message)
 
 

@@ -58,7 +58,7 @@ class ToolOutput(BaseModel):
 
 
 class LiveCall(NamedTuple):
-    """A call of either side that nobody has to check and whose details nobody sees; a model takes five times as long."""
+    """A call of either side that needs no check and is not shown; a model takes five times as long."""
 
     name: str
     args: dict[str, object]
@@ -136,7 +136,7 @@ def written_outputs(actual: JsonObject) -> list[ToolOutput]:
 
 
 def read_arguments(value: Json) -> Mapping[object, object]:
-    """Read arguments as JSON, else as a Python literal. Wart: what is neither looks like no arguments."""
+    """Read arguments as JSON, else as a Python literal. Wart: any other text looks like no arguments."""
     if isinstance(value, dict):
         return cast("Mapping[object, object]", value)  # a mapping's key type does not vary with its values
     if not isinstance(value, str):
@@ -239,7 +239,7 @@ _MAX_DIFFERENCES = 20
 
 
 class Criteria(BaseModel):
-    """What is expected, in UiPath's own words; keys are accepted in either spelling."""
+    """Expectations in UiPath's own words; keys are accepted in either spelling."""
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
 
@@ -328,12 +328,12 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
     @classmethod
     @abstractmethod
     def criteria_type(cls) -> type[CriteriaT]:
-        """Return the model of what is expected."""
+        """Return the model of the expectations."""
         ...
 
     @abstractmethod
     def criteria_of(self, expected: Expected) -> CriteriaT | Errored | None:
-        """Say in UiPath's words what a criterion expects."""
+        """Write the expectations of a criterion in UiPath's words."""
         ...
 
     @abstractmethod
@@ -343,7 +343,7 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
 
     @abstractmethod
     def judged_as_written(self, criteria: CriteriaT, actual: JsonObject) -> Judging:
-        """Judge what a case says was done."""
+        """Judge the calls or the output of a case."""
         ...
 
 
@@ -428,7 +428,7 @@ def attempt(expected: Calls, made: Calls, equal: Equal, *, stops: bool = False) 
     return attempts
 
 
-def explained(attempts: Attempts, made: Calls, said: Shown) -> JsonObject:
+def explained(attempts: Attempts, made: Calls, texts_of: Shown) -> JsonObject:
     """Write a line for each comparison; the number behind a name counts comparisons, not calls."""
     counts: dict[str, int] = {}
     lines: JsonObject = {}
@@ -436,6 +436,6 @@ def explained(attempts: Attempts, made: Calls, said: Shown) -> JsonObject:
         name = made[one.made].name
         number = counts.get(name, 0)
         counts[name] = number + 1
-        found, wanted = said(one.expected, one.made)
+        found, wanted = texts_of(one.expected, one.made)
         lines[f"{name}_{number}"] = f"Actual: {found}, Expected: {wanted}, Score: {float(one.is_equal)}"
     return lines

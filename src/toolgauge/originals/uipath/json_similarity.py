@@ -12,7 +12,7 @@ from toolgauge.model.left_out import is_cut
 from toolgauge.model.outcomes import Errored, NotEvaluated
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.originals.uipath.evaluator import Criteria, Judging, UiPathEvaluator, Verdict
-from toolgauge.score.leaves import agreement
+from toolgauge.score.equality import agreement
 from toolgauge.score.rules import Similarity
 
 _WHOLE = "*"
@@ -31,7 +31,7 @@ class OutputCriteria(Criteria):
 
 
 class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
-    """The mean likeness of the leaves of the expected output; what is not expected is free.
+    """The mean likeness of the leaves of the expected output; unexpected leaves cost nothing.
 
     `target_output_key` is a key, a path such as `a.b[0]` or a list of them; `line_by_line_evaluator` compares the lines
     of two texts one by one. Parts: `leaves` that are expected, and `matched_leaves`, the sum of their likeness.
@@ -56,7 +56,7 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
 
     @classmethod
     def criteria_type(cls) -> type[OutputCriteria]:
-        """Return the model of what is expected."""
+        """Return the model of the expectations."""
         return OutputCriteria
 
     def criteria_of(self, expected: Expected) -> OutputCriteria | Errored | None:
@@ -161,7 +161,7 @@ def _whole(expected: object, actual: object) -> Verdict:
 
 
 def _line(expected: str, actual: str, key: str) -> Verdict | None:
-    """Compare two lines, each put where the key says; `None` where the key is a path and finds nothing there."""
+    """Compare two lines, each put at its key; `None` where the key is a path that leads nowhere."""
     try:
         wanted = _expected(expected if key == _WHOLE else {key: expected}, key)
         found = _actual(actual if key == _WHOLE else {key: actual}, key)
@@ -293,7 +293,7 @@ _ABSENT = _Absent()
 
 
 def _members(wanted: _Object | list[object], found: object) -> list[tuple[object, object]]:
-    """Pair what is below, in reverse, so that the first is taken from the stack first and sums add up as they do there."""
+    """Pair the members, in reverse, so that the first is taken from the stack first and sums add up as in the original."""
     if isinstance(wanted, dict):
         there = cast("_Object", found) if isinstance(found, dict) else {}  # as above
         return [(item, there.get(key, _ABSENT)) for key, item in reversed(wanted.items())]

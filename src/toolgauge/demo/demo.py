@@ -1,19 +1,24 @@
 """The demo: recorded traffic of several frameworks through a real pipeline, from socket to socket.
 
+A recording is several export requests of a real framework against a scripted model, in the order in which they were sent
+(children often come before their parents). Only time stamps are changed, to the present.
+
 Senders, pipeline and destination talk OTLP over loopback ports that the system picks. The recordings are sent as their
 frameworks did: request by request, some runs side by side. Only the time-outs of assembling are shortened, so that the
 demo ends by itself in well under half a minute.
 """
-
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.resources import as_file, files
 
 import aiohttp
 import grpc.aio
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.demo.lines import (
     DemoDestination,
@@ -24,7 +29,6 @@ from toolgauge.demo.lines import (
     scorecard_lines,
     summary_lines,
 )
-from toolgauge.demo.traffic import Recording, moved_to, origins, recordings
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
@@ -36,6 +40,58 @@ from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """One run of one framework. `framework` and `scenario` are how the files are called."""
+
+    framework: str
+    scenario: str
+    requests: tuple[bytes, ...]
+
+
+def recordings() -> tuple[Recording, ...]:
+    """Read the packaged recordings, in order of their names."""
+    bodies: dict[tuple[str, str], list[bytes]] = {}
+    folder = files("toolgauge.demo") / "traffic"
+    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        framework, scenario, *_ = file.name.split(".")
+        bodies.setdefault((framework, scenario), []).append(file.read_bytes())
+    return tuple(
+        Recording(framework=framework, scenario=scenario, requests=tuple(requests))
+        for (framework, scenario), requests in bodies.items()
+    )
+
+
+def origins(recorded: Sequence[Recording]) -> dict[str, str]:
+    """Map each trace id, in hex, to its framework and scenario."""
+    return {
+        span.trace_id.hex(): f"{recording.framework}, scenario {recording.scenario}"
+        for recording in recorded
+        for body in recording.requests
+        for span in _spans(ExportTraceServiceRequest.FromString(body))
+    }
+
+
+def moved_to(now_ns: int, recording: Recording) -> tuple[bytes, ...]:
+    """Shift all time stamps so that the newest span ended at `now_ns`."""
+    requests = [ExportTraceServiceRequest.FromString(body) for body in recording.requests]
+    shift = now_ns - max(span.end_time_unix_nano for request in requests for span in _spans(request))
+    for request in requests:
+        for span in _spans(request):
+            span.start_time_unix_nano += shift
+            span.end_time_unix_nano += shift
+            for event in span.events:
+                event.time_unix_nano += shift
+    return tuple(request.SerializeToString() for request in requests)
+
+
+def _spans(request: ExportTraceServiceRequest) -> Iterator[Span]:
+    for group in request.resource_spans:
+        for scope in group.scope_spans:
+            yield from scope.spans
+
 
 _EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _BETWEEN_REQUESTS_S = 0.25
@@ -114,7 +170,7 @@ async def run(print_line: Callable[[str], None]) -> None:
         heading("What was found"),
         summary_lines(seen),
         heading("What arrived at the destination"),
-        arrival_lines(arrivals, _spans(sent)),
+        arrival_lines(arrivals, sum(count_items(body) for recording in sent for body in recording.requests)),
         heading("From the metrics endpoint (OpenMetrics, with exemplars; the same goes out as OTLP)"),
         metric_lines(exposition),
     ):
@@ -126,7 +182,7 @@ async def _send_through(
     service: Service, sent: Sequence[Recording], seen: Sequence[Scorecard], print_line: Callable[[str], None]
 ) -> str:
     """Send all recordings, show their scores, and return the metrics as they were scraped then."""
-    for line in introduction(sent):
+    for line in introduction(len(sent), len({recording.framework for recording in sent})):
         print_line(line)
     await service.start()
     grpc_receiver, http_receiver = service.receivers
@@ -182,7 +238,3 @@ async def _scrape(service: Service) -> str:
     headers = {"Accept": "application/openmetrics-text; version=1.0.0"}
     async with aiohttp.ClientSession(headers=headers) as http, http.get(url) as answer:
         return await answer.text()
-
-
-def _spans(sent: Sequence[Recording]) -> int:
-    return sum(count_items(body) for recording in sent for body in recording.requests)

@@ -15,7 +15,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from toolgauge.demo.traffic import Recording
 from toolgauge.model.delivery import Accepted, Answer, Signal
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored, outcome_word
 from toolgauge.offline.replay.descriptions import trajectory_lines
@@ -77,10 +76,9 @@ _TOTALS = ("toolgauge_spans_total", "toolgauge_trajectories_total")
 _FAILED = ('toolgauge_outcome="fail"', 'toolgauge_outcome="not_evaluated"', 'toolgauge_outcome="error"')
 
 
-def introduction(sent: Sequence[Recording]) -> Iterator[str]:
+def introduction(runs: int, frameworks: int) -> Iterator[str]:
     """Introduce the demo."""
-    frameworks = len({recording.framework for recording in sent})
-    yield f"{len(sent)} recorded runs of {frameworks} agent frameworks, sent as OTLP (gRPC and HTTP) into a running"
+    yield f"{runs} recorded runs of {frameworks} agent frameworks, sent as OTLP (gRPC and HTTP) into a running"
     yield "pipeline. Each is shown when its trajectory closes: the calls, then what the criteria say."
     yield ""
     yield "Scored by: default.tool_success (did the call work?) and default.known_tool (was the tool on offer?), which need"

@@ -9,14 +9,12 @@ written as text in a thread: tens of thousands of lines take longer than receive
 # prometheus_client's OpenMetrics writer and number format are not annotated.
 
 import asyncio
-import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 from prometheus_client import generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.openmetrics import exposition as openmetrics
@@ -25,11 +23,9 @@ from prometheus_client.utils import floatToGoString
 
 from toolgauge.export.metric_data import fit_label, present, snapshot
 from toolgauge.export.settings import PrometheusSettings
-from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, HistogramCell, Labels, MetricRegistry
 from toolgauge.model.metrics import Metric as Registered
-from toolgauge.net.auth import TokenGuard
-from toolgauge.net.listen import Listeners
+from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint
 from toolgauge.otlp.encode import raw_id
 
 CLASSIC_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -37,12 +33,9 @@ OPENMETRICS_TYPE = openmetrics.CONTENT_TYPE_LATEST
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "By": "bytes"}
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]+")
-_STOP_TIMEOUT_S = 2.0
-# Scrapes come more often; whoever says nothing for longer does not keep a descriptor.
-_IDLE_TIMEOUT_S = 120.0
 
 
-class MetricsEndpoint:
+class MetricsEndpoint(HttpEndpoint):
     """Serves metrics to Prometheus.
 
     `GET /metrics` at the endpoint of the settings; port 0 takes any free one.
@@ -55,59 +48,19 @@ class MetricsEndpoint:
         resource: Mapping[str, str],
         *,
         start_ns: int,
-        idle_timeout_s: float = _IDLE_TIMEOUT_S,
+        idle_timeout_s: float = IDLE_TIMEOUT_S,
     ) -> None:
-        self._settings = settings
-        self._guard = TokenGuard.of(settings.auth)
-        self._idle_timeout_s = idle_timeout_s
-        self._listeners: Listeners | None = None
+        super().__init__(settings, idle_timeout_s=idle_timeout_s)
         self._registry = registry
         self._resource = resource
         self._start_ns = start_ns
-        self._runner: web.AppRunner | None = None
         # One scrape is written at a time: clients that ask all at once share no core but wait.
         self._writing = asyncio.Lock()
 
-    @property
-    def port(self) -> int:
-        """The port in use; 0 before `start`."""
-        return 0 if self._listeners is None else self._listeners.port
-
-    async def start(self) -> None:
-        """Listen. Raises `StartError` when the address cannot be had."""
-        app = web.Application()
-        app.router.add_get("/metrics", self._metrics)
-        runner = web.AppRunner(
-            app,
-            access_log=None,
-            handle_signals=False,
-            shutdown_timeout=_STOP_TIMEOUT_S,
-            keepalive_timeout=self._idle_timeout_s,
-            logger=_logger(),
-        )
-        await runner.setup()
-        server = runner.server
-        if server is None:
-            raise StartError("the metrics endpoint has no server")
-        listeners = Listeners(server, self._settings.endpoint, self._settings.tls)
-        try:
-            await listeners.start()
-        except BaseException:
-            await runner.cleanup()
-            raise
-        self._runner, self._listeners = runner, listeners
-
-    async def stop(self) -> None:
-        """Stop listening; a scrape under way gets a moment to finish. Works twice and without a start."""
-        if self._listeners is not None:
-            await self._listeners.stop()
-        runner, self._runner = self._runner, None
-        if runner is not None:
-            await runner.cleanup()
-
-    async def _metrics(self, request: web.Request) -> web.Response:
-        if self._guard is not None and not self._guard.admits(request.headers.get(self._guard.header)):
-            return web.Response(status=401, headers={"WWW-Authenticate": self._guard.challenge})
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        """Write all metrics, in the format that the client accepts."""
+        if request.path != "/metrics":
+            return web.Response(status=404, text="no such path; there is `/metrics`")
         accept = ",".join(request.headers.getall("Accept", []))
         async with self._writing:
             metrics = snapshot(self._registry)
@@ -115,17 +68,6 @@ class MetricsEndpoint:
                 render, metrics, self._resource, accept=accept, start_ns=self._start_ns
             )
         return web.Response(body=body, headers={"Content-Type": content_type})
-
-
-def _logger() -> logging.Logger:
-    logger = logging.getLogger("toolgauge.emit.scrape")
-    logger.addFilter(_is_ours)
-    return logger
-
-
-def _is_ours(record: logging.LogRecord) -> bool:
-    """Pass over what aiohttp cannot read as HTTP: it would log a stack trace with the client's bytes each time."""
-    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 @dataclass(frozen=True, slots=True)

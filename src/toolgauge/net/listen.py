@@ -13,11 +13,16 @@ import errno
 import logging
 import socket
 import ssl
+from abc import ABC, abstractmethod
 from asyncio import BaseProtocol
 from collections.abc import Callable, Iterator
 
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
 from toolgauge.model.errors import StartError
-from toolgauge.net.settings import ServerTls
+from toolgauge.net.auth import TokenGuard
+from toolgauge.net.settings import ListenerSettings, ServerTls
 from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.net.tls import WatchedFiles, server_context
 from toolgauge.settings import SECOND, split_address
@@ -199,3 +204,64 @@ class Listeners:
                 _log.error("%s; the certificate in use stays", error.message)
                 continue
             _log.info("TLS files of `%s` have changed and are in use", self._endpoint)
+
+
+# The service stops two of these, one after the other.
+_STOP_TIMEOUT_S = 1.5
+# Scrapes and probes come more often; a client that is silent for longer keeps no descriptor.
+IDLE_TIMEOUT_S = 120.0
+
+
+class HttpEndpoint(ABC):
+    """An HTTP server of ours that is read from: metrics, health. With `auth`, only requests with a token are answered."""
+
+    def __init__(self, settings: ListenerSettings, *, idle_timeout_s: float) -> None:
+        self._settings = settings
+        self._guard = TokenGuard.of(settings.auth)
+        self._idle_timeout_s = idle_timeout_s
+        self._listeners: Listeners | None = None
+        self._server: web.Server | None = None
+
+    @abstractmethod
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        """Answer a GET or HEAD request that is admitted."""
+
+    @property
+    def port(self) -> int:
+        """The port in use; 0 before `start`."""
+        return 0 if self._listeners is None else self._listeners.port
+
+    async def start(self) -> None:
+        """Listen. Raises `StartError` when the address cannot be had."""
+        server = web.Server(
+            self._answer, access_log=None, keepalive_timeout=self._idle_timeout_s, logger=_endpoint_logger()
+        )
+        listeners = Listeners(server, self._settings.endpoint, self._settings.tls)
+        await listeners.start()
+        self._server, self._listeners = server, listeners
+
+    async def stop(self) -> None:
+        """Stop listening; requests under way get a moment to finish. Works twice and without a start."""
+        if self._listeners is not None:
+            await self._listeners.stop()
+        server, self._server = self._server, None
+        if server is not None:
+            await server.shutdown(_STOP_TIMEOUT_S)
+
+    async def _answer(self, request: web.BaseRequest) -> web.Response:
+        if self._guard is not None and not self._guard.admits(request.headers.get(self._guard.header)):
+            return web.Response(status=401, headers={"WWW-Authenticate": self._guard.challenge})
+        if request.method not in ("GET", "HEAD"):
+            return web.Response(status=405, headers={"Allow": "GET, HEAD"})
+        return await self.answer(request)
+
+
+def _endpoint_logger() -> logging.Logger:
+    logger = logging.getLogger("toolgauge.endpoints")
+    logger.addFilter(_is_ours)
+    return logger
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Pass over requests that aiohttp cannot read as HTTP: it would log a stack trace with the client's bytes each time."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))

@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -16,9 +16,10 @@ from toolgauge.model.observations import (
     CallRequested,
     ConversationSeen,
     Observation,
+    Operation,
 )
 from toolgauge.model.ports import Dialect, Grounds
-from toolgauge.model.records import Record
+from toolgauge.model.records import Record, Span
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.plugins import dialects
 from toolgauge.testing.dialects import check_dialect
@@ -138,3 +139,35 @@ def test_dialect_without_a_record_of_its_own_is_told_so():
 @pytest.mark.parametrize("value", [{"a": [1, None, "x"]}, True, None, 2.5])
 def test_any_json_is_a_fine_result(value: Json):
     check_dialect(Fake(observations=(CallExecuted(name="add", result=Recorded(value)),)), records())
+
+
+@dataclass
+class Late(Fake):
+    """Lets its spans wait."""
+
+    operation_key: str = "fake.kind"
+    operations: Mapping[str, Operation] = field(default_factory=lambda: dict[str, Operation](tool="tool_call"))
+    without_content: tuple[Observation, ...] | None = (CallExecuted(name="add"),)
+
+    def calls(self, span: Span) -> tuple[Observation, ...] | None:
+        del span
+        return self.without_content
+
+
+def late(**fields: object) -> Late:
+    return Late(observations=(CallExecuted(name="add", result=Recorded(3)),), **fields)  # pyright: ignore[reportArgumentType] (fields)
+
+
+def test_a_dialect_whose_spans_wait_may_leave_content_out():
+    check_dialect(late(), [span({"fake.kind": "tool"})])
+    check_dialect(late(without_content=None), [span({"fake.kind": "tool"})])
+
+
+def test_a_dialect_that_reads_something_else_than_its_operation_says_breaks_its_contract():
+    with pytest.raises(AssertionError, match=r"a `agent_run` and reads"):
+        check_dialect(late(operations={"tool": "agent_run"}), [span({"fake.kind": "tool"})])
+
+
+def test_calls_that_reading_all_of_a_span_does_not_find_break_the_contract():
+    with pytest.raises(AssertionError, match="which `read` does not"):
+        check_dialect(late(without_content=(CallExecuted(name="other"),)), [span({"fake.kind": "tool"})])

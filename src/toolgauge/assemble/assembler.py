@@ -40,9 +40,9 @@ class Assembler:
         reader: Reader,
         *,
         conversations: bool,
-        messages: bool = True,
+        content: bool = True,
     ) -> None:
-        """`conversations` and `messages` tell whether criteria look at them."""
+        """`conversations` and `content` tell whether criteria look at them."""
         self._settings = settings
         # How much may be open: as the settings say, or those before them, until what no longer fits has left.
         self._limits = settings
@@ -61,7 +61,7 @@ class Assembler:
         self._recent = RecentSpans(_RECENT_SPANS)
         self._closed = ClosedIds(settings.late_memory.traces, settings.late_memory.for_)
         self._reader = reader
-        self._with_content = messages
+        self._with_content = content
         # From half of the memory that may be taken, and until it is a quarter.
         self._is_short = False
         self._gathers_conversations = conversations
@@ -106,7 +106,7 @@ class Assembler:
             return 0
         return _LARGEST_WHEN_SHORT if self._is_short else _LARGEST_WAITING
 
-    def adopt(self, settings: AssembleSettings, *, conversations: bool, messages: bool = True) -> None:
+    def adopt(self, settings: AssembleSettings, *, conversations: bool, content: bool = True) -> None:
         """Go on with other settings; what is open keeps its times, and how much is remembered of the closed stays.
 
         What no longer fits is due at once, but leaves one by one: there may be thousands of them.
@@ -116,7 +116,7 @@ class Assembler:
         if self._excess(settings) is None:
             self._limits = settings
         self._evict_above = 0
-        self._with_content = messages
+        self._with_content = content
         self._gathers_conversations = conversations
         if self._conversations is not None:
             self._conversations.adopt(settings)

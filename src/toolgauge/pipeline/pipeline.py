@@ -315,7 +315,7 @@ class Pipeline:
             self._broken_before += self._reader.decoder.undecodable_values
             self._reader.decoder, self._reader.recognizer = rules.reading
         scorer = rules.scorer
-        self._assembler.adopt(rules.assemble, conversations=scorer.wants_conversations, messages=scorer.wants_content)
+        self._assembler.adopt(rules.assemble, conversations=scorer.wants_conversations, content=scorer.wants_content)
         self._hold.limit(rules.hold_timeout_ns, rules.hold_max_bytes)
 
     # -- scoring ----------------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def make_pipeline(
             metrics,
             reader,
             conversations=scorer.wants_conversations,
-            messages=scorer.wants_content,
+            content=scorer.wants_content,
         ),
         scorer=scorer,
         judging=judging or DisabledJudges("judges are asked by `toolgauge serve` only"),

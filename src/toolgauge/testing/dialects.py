@@ -6,14 +6,25 @@ would go wrong in a running toolgauge.
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import cast, get_args
 
-from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from msgspec.structs import replace
+
+from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Value
-from toolgauge.model.observations import CallAnswered, CallExecuted, CallRequested, ConversationSeen, Observation
-from toolgauge.model.ports import Dialect, Grounds
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    ModelCall,
+    Observation,
+    Operation,
+)
+from toolgauge.model.ports import Deferring, Dialect, Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -40,6 +51,46 @@ def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:
     assert read, f"dialect `{dialect.name}` yields nothing for any of the {len(claimed)} records that it claims"
     for record in records:
         _check_attribute(dialect, record)
+    if isinstance(dialect, Deferring):
+        for record in claimed:
+            if isinstance(record, Span):
+                _check_deferring(dialect, dialect, record)
+
+
+_SHOWN_BY: dict[Operation, type[Observation]] = {
+    "agent_run": AgentRun,
+    "model_call": ModelCall,
+    "tool_call": CallExecuted,
+}
+
+
+def _check_deferring(dialect: Dialect, deferring: Deferring, span: Span) -> None:
+    named = span.attributes.get(deferring.operation_key)
+    operation = deferring.operations.get(named) if isinstance(named, str) else None
+    if operation is None:
+        return
+    read = _observations(dialect, span)
+    # A span may turn out to hold less than its operation promises; never something else.
+    others = [kind for shown, kind in _SHOWN_BY.items() if shown != operation]
+    assert not any(type(seen) in others for seen in read), (
+        f"dialect `{dialect.name}` calls {_shown(span)} a `{operation}` and reads {read!r} from it"
+    )
+    found: Iterable[Observation] | None = deferring.calls(span)
+    whole = [_without_content(seen) for seen in read]
+    for seen in found or ():
+        assert _without_content(seen) in whole, (
+            f"`calls` of dialect `{dialect.name}` returns {seen!r} for {_shown(span)}, which `read` does not"
+        )
+
+
+def _without_content(seen: Observation) -> Observation:
+    match seen:
+        case CallExecuted():
+            return replace(seen, arguments=NOT_RECORDED, result=NOT_RECORDED)
+        case CallRequested():
+            return replace(seen, arguments=NOT_RECORDED)
+        case _:
+            return seen
 
 
 def _check_declaration(dialect: Dialect) -> None:
@@ -71,7 +122,8 @@ def _is_asked(grounds: Grounds | None, record: Record) -> bool:
     if grounds is None or not isinstance(record, Span):
         return True
     by_name = record.scope.name.startswith(grounds.scopes) or record.name.startswith(grounds.names)
-    return by_name or any(key in record.attributes for key in grounds.keys)
+    by_value = any(record.attributes.get(key) == value for key, value in grounds.values)
+    return by_name or by_value or any(key in record.attributes for key in grounds.keys)
 
 
 def _claims(dialect: Dialect, record: Record) -> bool:

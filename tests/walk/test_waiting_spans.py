@@ -1,0 +1,173 @@
+"""Spans that wait as bytes until their trace is closed: what is read then, and what is not, changes no score."""
+
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from pydantic import BaseModel
+
+from tests.walk.support import CORPUS, START_NS, Walk, attributes, key_value
+from toolgauge.config.load import load
+from toolgauge.model.content import NOT_RECORDED
+from toolgauge.model.expected import Expected
+from toolgauge.model.outcomes import Level, Scored
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.criterion import Criterion
+from toolgauge.service.criteria_factory import default_criteria
+from toolgauge.service.pipeline_factory import make_rules
+
+RUN, CHAT, TOOL, NEXT = b"the--run", b"the-chat", b"the-tool", b"nextchat"
+SCENARIOS = sorted({(file.parent.name, file.name.split(".")[0]) for file in CORPUS.glob("*/*.otlp.pb")})
+
+
+class Seen(BaseModel):
+    """Keeps the trajectories that it is given. `needs_content` is not declared, so all of each is read."""
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        del expected
+        TRAJECTORIES.append(trajectory)
+        yield None, Scored(value=1.0, explanation="seen")
+
+
+class SeenWithoutContent(Seen):
+    needs_content: ClassVar[bool] = False
+
+
+TRAJECTORIES: list[Trajectory] = []
+
+
+def trajectories(evaluator: Seen, *bodies: bytes) -> list[Trajectory]:
+    """Send requests, let everything close, and return what an evaluator saw."""
+    TRAJECTORIES.clear()
+    criterion = Criterion(name="seen", evaluator_name="seen", evaluator=evaluator, revision="1")
+    walk = Walk(criteria=(criterion,))
+    for body in bodies:
+        walk.send(body)
+    walk.wait(1000)
+    return [*TRAJECTORIES]
+
+
+def scores(walk: Walk) -> list[tuple[object, ...]]:
+    """What was said of calls and trajectories, without the times at which it was said."""
+    said = (
+        "gen_ai.evaluation.name",
+        "gen_ai.evaluation.score.value",
+        "gen_ai.evaluation.explanation",
+        "gen_ai.tool.name",
+    )
+    return sorted(
+        (event.trace_id, event.span_id, *(str(attributes(event).get(key)) for key in said)) for event in walk.events()
+    )
+
+
+@pytest.mark.parametrize(("framework", "scenario"), SCENARIOS)
+def test_the_default_scores_are_the_same_whether_or_not_content_is_read(framework: str, scenario: str):
+    without = Walk("events=all")
+    content = Criterion(name="seen", evaluator_name="seen", evaluator=Seen(), revision="1")
+    with_content = Walk("events=all", criteria=(*default_criteria(), content))
+    for walk in (without, with_content):
+        walk.send_folder(framework, scenario)
+        walk.wait(2000)
+    assert scores(without) == [one for one in scores(with_content) if "seen" not in one]
+
+
+@pytest.mark.parametrize(("framework", "scenario"), SCENARIOS)
+def test_calls_are_the_same_but_for_their_content(framework: str, scenario: str):
+    bodies = [
+        file.read_bytes()
+        for file in sorted((CORPUS / framework).glob(f"{scenario}*.otlp.pb"))
+        if ".logs." not in file.name
+    ]
+
+    def calls(evaluator: Seen) -> list[list[tuple[object, ...]]]:
+        return [
+            [
+                (call.order, call.turn, call.position, call.name, call.call_id, call.agent_path, call.state, call.error)
+                for call in trajectory.calls
+            ]
+            for trajectory in trajectories(evaluator, *bodies)
+        ]
+
+    assert calls(SeenWithoutContent()) == calls(Seen())
+
+
+def conversation(answer: str, *, call_id: str | None = "call-1") -> bytes:
+    """A run: a model asks for a call, the tool runs, and the next input of the model holds the answer."""
+    request = ExportTraceServiceRequest()
+    group = request.resource_spans.add().scope_spans.add()
+    identified = f',"id":"{call_id}"' if call_id is not None else ""
+    asked = f'[{{"role":"assistant","parts":[{{"type":"tool_call","name":"find","arguments":{{"a":1}}{identified}}}]}}]'
+    asking = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": asked}
+    ran = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find", "gen_ai.tool.call.arguments": '{"a":1}'}
+    if call_id is not None:
+        ran["gen_ai.tool.call.id"] = call_id
+    told = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": answer}
+    spans = ((CHAT, 1, asking), (TOOL, 3, ran), (NEXT, 5, told), (RUN, 0, {"gen_ai.operation.name": "invoke_agent"}))
+    for span_id, start, keys in spans:
+        span = Span(
+            trace_id=b"one-trace-of-all",
+            span_id=span_id,
+            parent_span_id=b"" if span_id == RUN else RUN,
+            start_time_unix_nano=START_NS + start,
+            end_time_unix_nano=START_NS + (9 if span_id == RUN else start + 1),
+            status=Status(code=Status.STATUS_CODE_UNSET),
+        )
+        span.attributes.extend(key_value(key, value) for key, value in keys.items())
+        group.spans.append(span)
+    return request.SerializeToString()
+
+
+ANSWER = '[{"role":"tool","parts":[{"type":"tool_call_response","id":"call-1","response":"42"%s}]}]'
+
+
+def test_content_is_read_only_where_a_criterion_looks_at_it():
+    (whole,) = trajectories(Seen(), conversation(ANSWER % ""))
+    (without,) = trajectories(SeenWithoutContent(), conversation(ANSWER % ""))
+    (call,), (same,) = whole.calls, without.calls
+    assert (str(call.arguments), str(call.result)) == ("Recorded(value={'a': 1})", "Recorded(value=42)")
+    assert (
+        (same.name, same.call_id, same.state) == (call.name, call.call_id, call.state) == ("find", "call-1", "executed")
+    )
+    assert same.arguments == call.arguments
+    assert same.result == NOT_RECORDED
+
+
+@pytest.mark.parametrize("mark", [',"is_error":true', ',"isError":true', ',"status":"error"', ',"is_\\u0065rror":true'])
+def test_a_failure_that_only_the_history_tells_is_not_missed(mark: str):
+    (trajectory,) = trajectories(SeenWithoutContent(), conversation(ANSWER % mark))
+    (call,) = trajectory.calls
+    assert call.error is not None
+
+
+def test_calls_without_ids_are_still_found_by_their_arguments():
+    (trajectory,) = trajectories(SeenWithoutContent(), conversation(ANSWER % "", call_id=None))
+    (call,) = trajectory.calls
+    assert (call.name, call.state) == ("find", "executed")
+    assert call.requested_by is not None
+    assert call.executed_by is not None
+
+
+def test_a_conversation_that_a_criterion_asks_for_later_holds_the_spans_that_waited():
+    walk = Walk()
+    body = ExportTraceServiceRequest.FromString(conversation(ANSWER % ""))
+    for span in body.resource_spans[0].scope_spans[0].spans:
+        span.attributes.append(key_value("gen_ai.conversation.id", "a conversation"))
+    walk.send(body.SerializeToString())
+    TRAJECTORIES.clear()
+    criterion = Criterion(name="seen", evaluator_name="seen", evaluator=Seen(), revision="1", scope="conversation")
+    walk.pipeline.adopt(make_rules(load((), (), {}), (criterion,), walk.metrics, read=walk.pipeline.wanted))
+    walk.wait(1000)
+    (trajectory,) = TRAJECTORIES
+    assert (trajectory.scope, trajectory.conversation_id, len(trajectory.calls)) == (
+        "conversation",
+        "a conversation",
+        1,
+    )

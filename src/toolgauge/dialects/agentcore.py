@@ -1,8 +1,8 @@
-"""Bedrock AgentCore: the log records into which AWS's distribution of OpenTelemetry moves what spans had to tell.
+"""Reads Bedrock AgentCore: the log records into which AWS's distribution of OpenTelemetry moves the content of spans.
 
 Each such record names its span and is named after the span's scope; its body is `{input: {messages}, output:
 {messages}}`. The spans stay behind without content and are read by the dialect of their framework. The record does
-not say what kind of span it belongs to: a tool's is told by the role of its input, and does not name the tool.
+not have its span's kind: a tool's record is recognized by the role of its input, and does not name the tool.
 """
 
 from collections.abc import Iterator, Mapping
@@ -71,7 +71,9 @@ def _read_strands(given: list[JsonObject], written: list[JsonObject]) -> Iterato
         yield execution
         return
     yield from conventions.received([_blocks(message, "user") for message in given])
-    yield from conventions.written([_blocks(message, "assistant") for message in written if _is_told(message)], None)
+    yield from conventions.written(
+        [_blocks(message, "assistant") for message in written if _has_structured_content(message)], None
+    )
     for message in written:
         result = values.as_object(message.get("content")).get(_TOOL_RESULT)
         yield from strands_blocks.message("tool", result).answers()
@@ -102,8 +104,8 @@ def _blocks(message: JsonObject, default_role: str) -> Message:
     return strands_blocks.message(values.as_str(message.get("role")) or default_role, recorded)
 
 
-def _is_told(message: JsonObject) -> bool:
-    # What tools answered stands as text of its own beside what the model wrote.
+def _has_structured_content(message: JsonObject) -> bool:
+    # A tool's result is a message of its own, of text, beside the model's messages.
     return isinstance(message.get("content"), dict)
 
 

@@ -142,7 +142,7 @@ def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> Value:
 
 
 class _EventReader:
-    """Reads the events that say something of calls; the tools on offer are known to the conventions' reader."""
+    """Reads the events about calls and messages; the conventions' reader remembers the tools on offer."""
 
     def __init__(self, conventions: ConventionsReader) -> None:
         self._conventions = conventions
@@ -218,7 +218,7 @@ def _executed(attributes: Mapping[str, Value]) -> Iterator[CallExecuted]:
 
 
 def _decided(attributes: Mapping[str, Value]) -> Iterator[Observation]:
-    """Read a call that was turned down: it has no result, and nothing else may tell of it."""
+    """Read a call that was denied permission: it has no result, and this event may be its only record."""
     name = _tool_name(attributes)
     if name is None or attributes.get("decision") != "reject":
         return

@@ -2,7 +2,7 @@
 
 In schema 1 a model call is a span `call_llm` with the request and response as Google's JSON, above a span
 `generate_content` without content; parallel calls add a span `(merged)` that is no call. Its placeholders
-(`<not specified>`, `N/A`, `{}` on both sides) stand for "not told" and must not be read as values.
+(`<not specified>`, `N/A`, `{}` on both sides) stand for "not recorded" and must not be read as values.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ _KEYS = (_PREFIX + "event_id", _PREFIX + "invocation_id", _SESSION, _REQUEST, _R
 
 _CALL_LLM = "call_llm"
 _MERGED = "(merged tools)"
-_NOT_TOLD = frozenset(("N/A", "<not specified>", "<not serializable>", "<non-serializable>"))
+_PLACEHOLDERS = frozenset(("N/A", "<not specified>", "<not serializable>", "<non-serializable>"))
 # Before it followed the conventions, an agent's run was a span with a name alone: `agent_run [assistant]`.
 _AGENT_RUN = "agent_run ["
 
@@ -144,12 +144,12 @@ def _executed(span: Span) -> Iterator[Observation]:
     # The spans of the merged calls say what each of them answered.
     if call is None or call.name == _MERGED:
         return
-    arguments = _told(values.arguments(span.attributes.get(_ARGUMENTS)))
-    result = _told(_unwrapped(values.result(span.attributes.get(_RESULT))))
+    arguments = _without_placeholder(values.arguments(span.attributes.get(_ARGUMENTS)))
+    result = _without_placeholder(_unwrapped(values.result(span.attributes.get(_RESULT))))
     if arguments == Recorded({}) and result == Recorded({}):
         # With content switched off both are empty objects.
         arguments = result = NOT_RECORDED
-    result = result if call.result == NOT_RECORDED else _told(_unwrapped(call.result))
+    result = result if call.result == NOT_RECORDED else _without_placeholder(_unwrapped(call.result))
     yield replace(
         call,
         arguments=arguments if call.arguments == NOT_RECORDED else call.arguments,
@@ -170,15 +170,15 @@ def _failure(result: Content) -> CallError | None:
 def _unwrapped(result: Content) -> Content:
     """Open `{"result": "<not specified>"}`, which stands for the missing answer of a tool that raised."""
     match result:
-        case Recorded({"result": str() as text, **rest}) if not rest and text in _NOT_TOLD:
+        case Recorded({"result": str() as text, **rest}) if not rest and text in _PLACEHOLDERS:
             return NOT_RECORDED
         case _:
             return result
 
 
-def _told(read: Content) -> Content:
+def _without_placeholder(read: Content) -> Content:
     match read:
-        case Recorded(str() as text) | Unparsed(text) if text.strip() in _NOT_TOLD:
+        case Recorded(str() as text) | Unparsed(text) if text.strip() in _PLACEHOLDERS:
             return NOT_RECORDED
         case _:
             return read
@@ -199,7 +199,7 @@ def _message(content: Json) -> JsonObject:
 
 
 def _is_content(value: Json) -> bool:
-    """Tell a content from a plain message, whose `content` would be text."""
+    """Return whether the value is a content with parts, and not a message whose `content` is text."""
     return isinstance(value, dict) and isinstance(value.get("parts"), list)
 
 

@@ -68,7 +68,7 @@ class Haystack:
         return conventions.OPERATION not in record.attributes
 
     def read(self, record: Record) -> Iterator[Observation]:
-        """Yield what the span says."""
+        """Read one span."""
         if isinstance(record, LogRecord):
             return
         yield from conventions.conversation(record.attributes)
@@ -146,11 +146,11 @@ def _tool(span: Span) -> Iterator[Observation]:
         call_id=values.identifier(attributes.get(CALL_ID)),
         arguments=values.arguments(attributes.get(TOOL_SPANS[0] + ".input")),
         result=recorded,
-        error=call_error(span) or _told_error(recorded),
+        error=call_error(span) or _error_in_result(recorded),
     )
 
 
-def _told_error(recorded: Content) -> CallError | None:
+def _error_in_result(recorded: Content) -> CallError | None:
     opened = values.as_object(recorded.value) if isinstance(recorded, Recorded) else {}
     message = opened.get("error")
     if len(opened) == 1 and isinstance(message, str):

@@ -55,11 +55,11 @@ class Langfuse:
         self._definitions = DefinitionReader()
 
     def claims(self, record: Record) -> bool:
-        """Claim spans that say what kind of observation they are."""
+        """Claim spans with Langfuse's type of observation."""
         return not isinstance(record, LogRecord) and TYPE in record.attributes
 
     def read(self, record: Record) -> Iterator[Observation]:
-        """Yield what the span says."""
+        """Read one span."""
         if isinstance(record, LogRecord):
             return
         kind = record.attributes.get(TYPE)

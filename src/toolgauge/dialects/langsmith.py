@@ -45,11 +45,11 @@ class LangSmith:
         self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
-        """Claim spans that say what kind of run they are."""
+        """Claim spans with LangSmith's kind of run."""
         return not isinstance(record, LogRecord) and KIND in record.attributes
 
     def read(self, record: Record) -> Iterator[Observation]:
-        """Yield what the span says."""
+        """Read one span."""
         if isinstance(record, LogRecord):
             return
         attributes = record.attributes

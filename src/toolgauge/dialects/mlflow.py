@@ -63,7 +63,7 @@ _MAX_CHUNKS = 100_000
 
 
 class _Call(Struct, frozen=True, kw_only=True):
-    """What a tool span says."""
+    """The call that a tool span records."""
 
     name: str
     call_id: str | None
@@ -85,13 +85,13 @@ class MLflow:
         self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
-        """Claim spans that say what type of span they are, and MLflow's own that follow the conventions."""
+        """Claim spans with MLflow's span type, and MLflow's own spans that follow the conventions."""
         if isinstance(record, LogRecord):
             return False
         return TYPE in record.attributes or (record.scope.name.startswith(_SCOPE) and OPERATION in record.attributes)
 
     def read(self, record: Record) -> Iterator[Observation]:
-        """Yield what the span says."""
+        """Read one span."""
         if isinstance(record, LogRecord):
             return
         metadata = _object(record.attributes.get(METADATA))
@@ -271,7 +271,7 @@ def _managed(recorded: JsonObject) -> JsonObject:
 
 
 def _llamaindex_step(span: Span) -> _Call | None:
-    """Read the step of a LlamaIndex agent that runs a tool; it alone tells the call's id, and the name when it failed."""
+    """Read the step of a LlamaIndex agent that runs a tool; it alone has the call's id, and a failed call's name."""
     if not span.name.endswith(_STEP):
         return None
     event = as_object(as_object(_decoded(span.attributes.get(_INPUTS))).get("ev"))
@@ -336,7 +336,7 @@ class _Streamed(Struct):
 
 
 def _joined_chunks(span: Span, written: list[JsonObject]) -> list[JsonObject]:
-    """Return the messages with the streamed calls, where they tell of no call themselves."""
+    """Return the messages, with the streamed calls added where no message has calls."""
     if any(message.get("tool_calls") for message in written):
         return written
     calls = _streamed_calls(span)

@@ -82,7 +82,7 @@ class OpenAIAgents:
 
 
 def _handoff(span: Span) -> Iterator[Observation]:
-    """Read a hand-off, of which only the target is told; the SDK derives from it the name that the model called."""
+    """Read a hand-off, which is recorded by its target alone; the SDK derives the called tool's name from it."""
     target = values.as_str(span.attributes.get(_TO))
     if target is not None:
         yield CallExecuted(

@@ -1,4 +1,4 @@
-"""Reads OpenInference: the spans of Arize's instrumentations and of whoever else sets its attributes.
+"""Reads OpenInference: the spans of Arize's instrumentations and of others that set its attributes.
 
 Arrives: a span with `openinference.span.kind`. Leaves: observations.
 What the envelope around a value looks like depends on the instrumentation; `recognize/openinference_*.py` open it.
@@ -81,11 +81,11 @@ class OpenInference:
         self._definitions = DefinitionReader()
 
     def claims(self, record: Record) -> bool:
-        """Claim spans that say what kind they are."""
+        """Claim spans with OpenInference's span kind."""
         return not isinstance(record, LogRecord) and KIND in record.attributes
 
     def read(self, record: Record) -> Iterator[Observation]:
-        """Yield what the span says."""
+        """Read one span."""
         if isinstance(record, LogRecord):
             return
         kind = _kind(record)

@@ -38,7 +38,7 @@ _LIST = ", "
 _RAW = "raw"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
-_TOLD = ("tool_call_id=", "'invalid_tool_call'")
+_HISTORY_MARKS = ("tool_call_id=", "'invalid_tool_call'")
 # What only a model's message has; a user's has none of it.
 _WRITTEN = ("tool_calls", "invalid_tool_calls", "usage_metadata")
 # Of a longer history the newest are read.
@@ -103,7 +103,7 @@ class OpenLit:
 
 
 def _is_graph_node(span: Span) -> bool:
-    """Tell a node of a graph, which has no id but its name, from the graph, which is the agent."""
+    """Return whether the span is a node of a graph, whose id is its name; the graph itself is the agent."""
     agent = span.attributes.get(conventions.AGENT)
     return span.scope.name.startswith(_GRAPH_SCOPE) and agent == span.attributes.get(AGENT_ID)
 
@@ -198,8 +198,8 @@ def _named_calls(attributes: Mapping[str, Value]) -> Iterator[CallRequested]:
 
 
 def _history(output: Value) -> Iterator[Observation]:
-    """Read the newest turn: what came before it, other traces have told."""
-    if not isinstance(output, str) or not any(mark in output for mark in _TOLD):
+    """Read the newest turn: the turns before it are in other traces."""
+    if not isinstance(output, str) or not any(mark in output for mark in _HISTORY_MARKS):
         return
     read = values.parse_text(output)
     messages = values.as_list(values.as_object(read.value).get("messages")) if isinstance(read, Recorded) else []

@@ -34,7 +34,7 @@ _OTHER = "_OTHER"
 
 
 class PydanticAI:
-    """Reads what the conventions do not tell; spans of later formats are left to them."""
+    """Reads the formats that the conventions do not cover; spans of later formats are left to the conventions."""
 
     name = "pydantic_ai"
     rank = 84
@@ -103,7 +103,7 @@ def _with_refusal(returned: Observation) -> Observation:
 
 
 def _refused(answer: CallAnswered) -> CallError | None:
-    """Read the failure that the model was told to repair: the span of the tool says nothing of it."""
+    """Read the failure that the model is asked to repair: the span of the tool does not record it."""
     returned = answer.result.value if isinstance(answer.result, Recorded) else None
     if answer.error is not None or not isinstance(returned, str) or not returned.endswith(_REPAIR):
         return answer.error

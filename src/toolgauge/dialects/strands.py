@@ -43,7 +43,7 @@ _ROLES = {
 
 
 class Strands:
-    """Reads agent, model and tool spans; the cycle spans between them repeat what those say."""
+    """Reads agent, model and tool spans; the cycle spans between them repeat the same content."""
 
     name = "strands"
     rank = 81
@@ -85,8 +85,8 @@ class Strands:
     def _agent_run(self, span: Span) -> Iterator[Observation]:
         yield AgentRun(agent=values.as_str(span.attributes.get(conventions.AGENT)))
         yield from self._offered(span.attributes)
-        for returned in _said(span, None):
-            # Calls and answers among an agent's messages repeat what its model calls say.
+        for returned in _messages(span, None):
+            # Calls and answers among an agent's messages repeat those of its model calls.
             if isinstance(returned, MessageSeen):
                 yield returned
 
@@ -94,7 +94,7 @@ class Strands:
         agent = values.as_str(span.attributes.get(conventions.AGENT))
         yield ModelCall(agent=agent)
         yield from self._offered(span.attributes)
-        yield from _said(span, agent)
+        yield from _messages(span, agent)
 
     def _offered(self, attributes: Mapping[str, Value]) -> Iterator[ToolsOffered]:
         definitions = attributes.get(conventions.DEFINITIONS)
@@ -118,8 +118,8 @@ def _unwrapped(tool: ToolDefinition) -> ToolDefinition:
 # -- messages -----------------------------------------------------------------------------------------------------
 
 
-def _said(span: Span, agent: str | None) -> Iterator[Observation]:
-    """Read what went into the span and what came out of it."""
+def _messages(span: Span, agent: str | None) -> Iterator[Observation]:
+    """Read the span's system instructions, input messages and output messages."""
     yield from conventions.system(span.attributes.get(conventions.SYSTEM))
     received: list[Message] = []
     written: list[Message] = []
@@ -185,7 +185,7 @@ def _result(event: SpanEvent) -> Content:
 
 
 def _error(span: Span, result: Content) -> CallError | None:
-    """Read the failure of a tool that told it in its answer; the span then went well."""
+    """Read the failure that a tool returned as its result; the span itself has no error then."""
     if span.attributes.get(_STATUS) != "error":
         return None
     returned = result.value if isinstance(result, Recorded) else None

@@ -101,7 +101,7 @@ class Traceloop:
         self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
-        """Claim the spans of Traceloop's own tracers, and whoever else writes its older attributes."""
+        """Claim the spans of Traceloop's own tracers, and other spans with its older attributes."""
         if isinstance(record, LogRecord):
             return False
         attributes = record.attributes
@@ -273,7 +273,7 @@ class _Indexed:
 
 
 def _with_item_ids(received: Value, seen: Iterable[Observation]) -> Iterator[Observation]:
-    """Yield what was seen, with the answers of the history `received` renamed where only their order tells."""
+    """Yield the observations; answers of the history `received` that match calls by order alone get their ids."""
     has_items = isinstance(received, str) and f'"{_ITEM}' in received
     items = dict(_items(read_messages(received, "user"))) if has_items else {}
     for one in seen:
@@ -328,7 +328,7 @@ def _graph_run(attributes: Mapping[str, Value]) -> Iterator[AgentRun]:
         yield run
 
 
-# Reads LangGraph's task spans for what no other span has: calls that nobody could use, and answers to refused ones.
+# Reads LangGraph's task spans for what no other span has: calls with unusable arguments, and answers to refused calls.
 #
 # Task spans repeat the state of the graph over and over; a look at the text settles for nearly all that nothing is in it.
 
@@ -339,7 +339,7 @@ def _task_output(value: Value) -> Iterator[Observation]:
         return
     read = values.parse_text(value)
     for messages in _message_lists(read.value if isinstance(read, Recorded) else None):
-        yield from _told(messages)
+        yield from _newest_observations(messages)
 
 
 def _message_lists(value: Json) -> Iterator[list[JsonObject]]:
@@ -355,7 +355,7 @@ def _message_lists(value: Json) -> Iterator[list[JsonObject]]:
         yield [message_fields(outputs)]
 
 
-def _told(messages: list[JsonObject]) -> Iterator[Observation]:
+def _newest_observations(messages: list[JsonObject]) -> Iterator[Observation]:
     for message in reversed(messages):
         if "tool_call_id" not in message:
             break

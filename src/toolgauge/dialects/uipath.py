@@ -1,4 +1,4 @@
-"""Reads UiPath: spans with a tool's name and input and nothing that says what kind they are.
+"""Reads UiPath: spans that have a tool's name and input but no span kind, or UiPath's own span type.
 
 Arrives: a span with `tool.name` that no other dialect wants, or one of UiPath's own with a `span_type`. Leaves:
 observations. Tools that UiPath types in OpenInference's way are that dialect's; the agent around them is read here.
@@ -40,7 +40,7 @@ class UiPath:
         return TOOL_NAME in attributes or (SPAN_TYPE in attributes and record.scope.name.startswith(_SCOPE))
 
     def read(self, record: Record) -> Iterator[Observation]:
-        """Yield what the span says."""
+        """Read one span."""
         if isinstance(record, LogRecord):
             return
         yield from conversation(record.attributes)

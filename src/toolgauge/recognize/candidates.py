@@ -67,9 +67,9 @@ class _OfScope:
         self._dialects = dialects
         self._grounds = grounds
         self._asked = asked
-        others = [told for index, told in enumerate(grounds) if told is not None and index not in asked]
-        self._looked_for = frozenset(key for told in others for key in keys_of(told))
-        self._names = tuple({name for told in others for name in told.names})
+        others = [declared for index, declared in enumerate(grounds) if declared is not None and index not in asked]
+        self._looked_for = frozenset(key for declared in others for key in keys_of(declared))
+        self._names = tuple({name for declared in others for name in declared.names})
         self._begins: dict[str, tuple[str, ...]] = {}
         self._known: dict[tuple[frozenset[str], tuple[str, ...]], tuple[Dialect, ...]] = {}
 
@@ -95,9 +95,12 @@ class _OfScope:
     def _remember(self, found: frozenset[str], begins: tuple[str, ...]) -> tuple[Dialect, ...]:
         known = tuple(
             dialect
-            for index, (dialect, told) in enumerate(zip(self._dialects, self._grounds, strict=True))
+            for index, (dialect, declared) in enumerate(zip(self._dialects, self._grounds, strict=True))
             if index in self._asked
-            or (told is not None and not (found.isdisjoint(keys_of(told)) and set(begins).isdisjoint(told.names)))
+            or (
+                declared is not None
+                and not (found.isdisjoint(keys_of(declared)) and set(begins).isdisjoint(declared.names))
+            )
         )
         if len(self._known) >= _MAX_FOUND:
             self._known.clear()
@@ -111,6 +114,6 @@ def keys_of(grounds: Grounds) -> tuple[str, ...]:
 
 
 def grounds_of(dialect: Dialect) -> Grounds | None:
-    """Return what a dialect goes by; `None` when it does not tell."""
+    """Return the grounds that a dialect declares; `None` when it declares none."""
     grounds = getattr(dialect, "grounds", None)
     return grounds if isinstance(grounds, Grounds) else None

@@ -136,7 +136,7 @@ def conversation(attributes: Mapping[str, Value]) -> list[ConversationSeen]:
 
 
 def stopped_for_tools(attributes: Mapping[str, Value]) -> bool:
-    """Return whether a finish reason says that tools were asked for: it is sent where content is not."""
+    """Return whether a finish reason shows that the model called tools: it is recorded even without content."""
     reasons = attributes.get(FINISH_REASONS)
     if isinstance(reasons, str):
         # Some producers write the list as JSON text, or one reason without a list.
@@ -156,7 +156,7 @@ def system(value: Value) -> list[MessageSeen]:
 
 
 class InstructionsReader:
-    """Reads system instructions. They come again with each model call: what is read once is one object in memory."""
+    """Reads system instructions. They repeat with each model call: equal ones share one object in memory."""
 
     def __init__(self) -> None:
         # Without it, chat spans of 20 KB take 3 % more CPU.
@@ -211,7 +211,7 @@ def written(messages: list[Message], agent: str | None, first: int = 0, *, with_
 
 
 def _once(calls: list[CallRequested]) -> Iterable[CallRequested]:
-    """Give each call once, where a stream's output is told piece by piece and then as a whole."""
+    """Return each call once, where a streamed output is recorded in pieces and then as a whole."""
     found: dict[object, CallRequested] = {}
     for place, call in enumerate(calls):
         key = (call.name, call.call_id)

@@ -89,7 +89,7 @@ class ConventionsReader:
         return self._log(record, _trace(record))
 
     def calls(self, span: Span) -> list[Observation] | None:
-        """Read a span with one of the `OPERATIONS` without content; `None` when that does not tell what became of a call."""
+        """Read a span of one of the `OPERATIONS` without its content; `None` when its calls cannot be read so."""
         attributes = span.attributes
         operation = attributes.get(conventions.OPERATION)
         if conventions.MCP_METHOD in attributes or is_raw(span):
@@ -107,7 +107,7 @@ class ConventionsReader:
             return seen
         received, written = attributes.get(conventions.INPUT), attributes.get(conventions.OUTPUT)
         if received is not None:
-            if may_tell_failures(received):
+            if may_contain_failures(received):
                 return None
         elif written is None and span.events:
             return None
@@ -178,7 +178,7 @@ class ConventionsReader:
         return seen
 
     def _seen_by_agent(self, attributes: Mapping[str, Value]) -> list[Observation]:
-        """Read an agent's messages for their text: the calls among them repeat what its model calls say."""
+        """Read an agent's messages for their text: the calls among them repeat those of its model calls."""
         seen: list[Observation] = [*self.offered(attributes.get(conventions.DEFINITIONS))]
         seen += self._instructions.read(attributes.get(conventions.SYSTEM))
         received = attributes.get(conventions.INPUT)
@@ -206,7 +206,7 @@ class ConventionsReader:
         return ()
 
 
-def may_tell_failures(received: Value) -> bool:
+def may_contain_failures(received: Value) -> bool:
     """Return whether an answer in a model's input may be marked as a failure: by `error`, `is_error` or `isError`."""
     return not isinstance(received, str) or "rror" in received or "\\u" in received
 
@@ -309,13 +309,13 @@ def _size(owner: Owner, known: _Known) -> int:
 
 
 def _texts(new: str) -> int:
-    """Tell what the texts may take that are read from this: together they are no longer."""
+    """Return how many bytes all texts read from this may take: together they are no longer."""
     # But one escaped character may make each character of a text take four bytes.
     return new.__sizeof__() * (_WIDEST if "\\u" in new else 1)
 
 
 def _kept(recorded: list[Observation]) -> int:
-    """Tell what all but texts takes."""
+    """Return how many bytes the observations take without their texts."""
     size = len(recorded) * _OBSERVATION_BYTES
     for seen in recorded:
         if type(seen) is CallAnswered and type(seen.result) is Recorded:

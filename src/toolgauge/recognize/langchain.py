@@ -70,7 +70,7 @@ _ARGUMENTS = frozenset((_REQUESTED, "available_tool_names"))
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What a tool run says about the call's outcome."""
+    """The outcome of a call, as a tool run records it."""
 
     result: Content = NOT_RECORDED
     call_id: str | None = None
@@ -311,12 +311,12 @@ def _provider_calls(kwargs: JsonObject) -> list[Json]:
 
 
 def agent_name(metadata: JsonObject) -> str | None:
-    """Return the agent that LangChain says a run belongs to."""
+    """Return the agent to which a run belongs, by LangChain's metadata."""
     return as_str(metadata.get("lc_agent_name"))
 
 
 def agent_run(name: str, metadata: JsonObject, *, labelled: bool) -> AgentRun | None:
-    """Return the agent run that a chain's run is; `labelled` says that the producer calls it an agent."""
+    """Return a chain's run as an agent run if it is one; `labelled`: the producer marks it as an agent."""
     agent = agent_name(metadata)
     if agent is not None and agent == name:
         return AgentRun(agent=agent)

@@ -59,7 +59,7 @@ _CONSTANTS = ("None", "True", "False")
 
 
 def clean(text: str) -> str:
-    """Replace lone surrogates, which JSON and Python escapes can hold and nobody can send on."""
+    """Replace lone surrogates, which JSON and Python escapes can hold and UTF-8 cannot encode."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
@@ -147,7 +147,7 @@ def _set_order(item: object) -> tuple[str, str]:
 
 
 class _Rewriting(Struct):
-    """What is open at one place of the text: brackets, and how many arguments each constructor has had."""
+    """State at one place of the text: the open brackets, and how many arguments each constructor has had."""
 
     open: list[str] = []
     arguments: list[int] = []

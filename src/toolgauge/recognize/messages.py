@@ -99,7 +99,7 @@ class Message:
         agent: str | None = None,
         first: int = 0,
     ) -> None:
-        """Add what the message says, in one walk over its parts; calls take their positions from `first` on."""
+        """Add the message's calls, answers and texts, in one walk over its parts; calls are numbered from `first`."""
         answered = len(answers)
         written = self._add_parts(calls, answers, agent, first)
         beside = self._source.get("tool_calls") or self._item.get("tool_calls")
@@ -287,7 +287,7 @@ def _result(value: Json) -> Content:
 
 
 def _written(value: Value) -> str | None:
-    """Write what came as a list or an object; `None` for what is not JSON."""
+    """Write a list or an object as JSON text; `None` when it has values that are not JSON."""
     try:
         return json.dumps(value)
     except TypeError:
@@ -349,7 +349,7 @@ def _parts(value: Json) -> list[JsonObject]:
 
 
 def _has_parts(value: Json) -> bool:
-    """Tell a list of parts or blocks written as JSON text from a text that happens to be JSON."""
+    """Return whether the JSON is a list of parts or blocks, and not a text that happens to be JSON."""
     return isinstance(value, list) and bool(value) and all(map(_is_part, value[-MAX_ITEMS:]))
 
 

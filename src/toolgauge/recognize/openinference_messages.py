@@ -47,7 +47,7 @@ class Message(Struct):
 
     @property
     def role(self) -> str:
-        """The role in lower case, "" when not told."""
+        """The role in lower case, "" when not recorded."""
         value = self.fields.get("role")
         return value.lower() if isinstance(value, str) else ""
 

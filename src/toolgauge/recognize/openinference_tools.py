@@ -282,12 +282,12 @@ class DefinitionReader:
         self._known = KnownTools(_MAX_KNOWN)
 
     def read(self, attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
-        """Return the tools on offer; empty when the span does not tell."""
+        """Return the tools on offer; empty when the span records none."""
         flat = tuple(tool for fields in _flattened(attributes) for tool in self._from_fields(fields))
         return flat or self._from_text(attributes.get(INVOCATION_PARAMETERS), _invoked) or self._requested(attributes)
 
     def _requested(self, attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
-        """Read the whole request, for producers that tell the tools nowhere else."""
+        """Read the tools from the whole request, for producers that record them nowhere else."""
         request = attributes.get(_INPUT)
         if not isinstance(request, str) or _REQUESTED.search(request) is None:
             return ()

@@ -25,7 +25,7 @@ Scalar = str | int | float | bool
 
 
 class _Scores:
-    """Is asked first and claims, for nobody, what we sent ourselves and what other scorers sent."""
+    """Claims the scores of toolgauge and of other scorers before any dialect does, and reads nothing from them."""
 
     name = "scores"
     rank = 0

@@ -14,7 +14,7 @@ _RESULTS = ("json", "text")
 
 
 def message(role: str, value: Value) -> Message:
-    """Read a message of blocks; what is none is the text of the message."""
+    """Read a list of blocks as a message; any other value is the message's text."""
     return Message({"role": role, "parts": _parts(value)}, role)
 
 

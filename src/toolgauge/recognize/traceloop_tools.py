@@ -72,7 +72,7 @@ def _arguments(value: Value, integration: str) -> tuple[Content, str | None]:
 
 
 def _decorator_envelope(envelope: JsonObject, whole: Content) -> tuple[Content, str | None]:
-    """Open `{"args": [...], "kwargs": {...}}`; nobody tells the names of positional arguments."""
+    """Open `{"args": [...], "kwargs": {...}}`; the names of positional arguments are not recorded."""
     named, positional = envelope.get("kwargs"), envelope.get("args")
     if not envelope.keys() <= {"args", "kwargs"} or not isinstance(named, dict):
         return whole, None

@@ -156,7 +156,7 @@ def plain(value: Value) -> Json:
 
 
 def is_redacted(text: str) -> bool:
-    """Return whether the text says that the real one was taken out: `[REDACTED]`, `<elided>`, `***`."""
+    """Return whether the text stands for a redacted value: `[REDACTED]`, `<elided>`, `***`."""
     # The first character settles it for nearly all texts.
     return text[:1] in _REDACTED_BEGINS and len(text) <= _MAX_REDACTED and _REDACTED.fullmatch(text) is not None
 
@@ -193,7 +193,7 @@ def _open_text(text: str) -> Content:
 
 
 def _read_otherwise(text: str, stripped: str, error: Exception) -> Content:
-    """Read what msgspec does not; where only a number was out of range it says so."""
+    """Read a text that msgspec rejects; `error` shows when only a number was out of range."""
     # A text that is nothing but such a number is a text: `5e70431` is the name of a commit.
     out_of_range = isinstance(error, msgspec.ValidationError) and stripped[0] in "{["
     is_json = out_of_range or "\\u" in text or "NaN" in text or "Infinity" in text
@@ -204,7 +204,7 @@ def _read_otherwise(text: str, stripped: str, error: Exception) -> Content:
 
 
 def _parse_slowly(text: str) -> Json:
-    """Read what is JSON to most but not to the letter: NaN, numbers too large for a float, lone surrogates."""
+    """Read JSON that most parsers accept against the standard: NaN, numbers too large for a float, lone surrogates."""
     try:
         value = cast("Json", json.loads(text, parse_constant=str, parse_float=_float))  # typed Any by json
     except ValueError:
@@ -243,7 +243,7 @@ def _unreadable(text: str, stripped: str) -> Content:
 
 
 def _looks_cut_off(text: str, stripped: str) -> bool:
-    """Tell JSON that a limit cut off from JSON that the model wrote wrongly.
+    """Return whether a length limit cut the JSON off, as opposed to a model that wrote it wrongly.
 
     A limit leaves its marker, or a text of a round length (`OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT`) whose end is missing.
     """

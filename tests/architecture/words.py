@@ -1,7 +1,6 @@
 """Finds words that are none for code: in names, and in the first lines of docstrings.
 
-    python -m tests.architecture.words           # show what is left, by module
-    python -m tests.architecture.words --shrink  # take modules off the list that have none left
+    python -m tests.architecture.words  # show them by module
 
 A reader meets a name or a first line without its surroundings: "tells", "what is" or "whoever" name nothing there.
 """
@@ -13,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SRC = Path(__file__).parents[2] / "src" / "toolgauge"
-LISTED = Path(__file__).parent / "words_left.txt"
 _WORDS = re.compile(r"\b(tell|tells|told|telling|say|says|said|saying|whoever|nobody|what is|lets? go|letting go)\b")
 _QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -53,16 +51,8 @@ def by_module() -> dict[str, list[str]]:
     return {name: words for name, words in found.items() if words}
 
 
-def listed() -> set[str]:
-    """Read the modules that still may have offenders."""
-    return set(LISTED.read_text().splitlines())
-
-
 def _main() -> None:
     found = by_module()
-    if "--shrink" in sys.argv:
-        LISTED.write_text("".join(f"{name}\n" for name in sorted(listed() & found.keys())))
-        return
     for name, words in found.items():
         print(f"{name}: {'; '.join(words)}")
     print(f"{sum(map(len, found.values()))} in {len(found)} modules", file=sys.stderr)

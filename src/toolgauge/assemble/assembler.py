@@ -1,4 +1,4 @@
-"""Gathers readings by trace, and traces by conversation, until evidence says that nothing more will come.
+"""Gathers readings by trace, and traces by conversation, until evidence shows that they are complete.
 
 Readings arrive in any order, over several connections, some of them twice and some too late. What is closed
 stays closed: scoring a trajectory a second time would count it twice in every metric. Everything is bounded.
@@ -42,7 +42,7 @@ class Assembler:
         conversations: bool,
         content: bool = True,
     ) -> None:
-        """`conversations` and `content` tell whether criteria look at them."""
+        """`conversations` and `content`: whether criteria use them."""
         self._settings = settings
         # How much may be open: as the settings say, or those before them, until what no longer fits has left.
         self._limits = settings
@@ -53,7 +53,7 @@ class Assembler:
         # The same traces by raw id, which is what most spans have.
         self._open_by_id: dict[bytes, OpenTrace] = {}
         self._trace_bytes = 0
-        # When open traces take no more than this, nobody has to go.
+        # When open traces take no more than this, none is evicted.
         self._evict_above = 0
         self._schedule = Schedule(self._due_ns)
         # Traces whose time may have changed since the schedule was last asked: each span changes that of its trace.
@@ -107,9 +107,9 @@ class Assembler:
         return _LARGEST_WHEN_SHORT if self._is_short else _LARGEST_WAITING
 
     def adopt(self, settings: AssembleSettings, *, conversations: bool, content: bool = True) -> None:
-        """Go on with other settings; what is open keeps its times, and how much is remembered of the closed stays.
+        """Use other settings; open traces keep their times, and the memory of closed ones keeps its size.
 
-        What no longer fits is due at once, but leaves one by one: there may be thousands of them.
+        Traces that exceed the new limits are due at once, but close one by one: there may be thousands of them.
         """
         self._settings = settings
         self._adopted_ns = self._now_ns
@@ -161,7 +161,7 @@ class Assembler:
             self._evict(now_ns)
 
     def shed(self, now_ns: int) -> None:
-        """Give up what is open, oldest first, until half is left: memory is short."""
+        """Evict open traces, oldest first, until half of their bytes are left: memory is short."""
         now_ns = self._clock(now_ns)
         kept = self.open_bytes // 2
         while self.open_bytes > kept and (oldest := self._oldest()) is not None:
@@ -180,7 +180,7 @@ class Assembler:
         return min((due for due in dues if due is not None), default=None)
 
     def closed(self, now_ns: int) -> Iterator[Trajectory]:
-        """Yield what is due, closing each when it is asked for: what is not asked for stays due."""
+        """Yield the trajectories that are due, each closed as it is yielded: the others stay due."""
         now_ns = self._clock(now_ns)
         yield from self._finish_evicted(now_ns)
         yield from self._finish_what_no_longer_fits(now_ns)

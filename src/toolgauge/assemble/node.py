@@ -116,7 +116,7 @@ def take_apart(nodes: Iterable[Node]) -> None:
 
 
 class _Key(Struct, eq=False, kw_only=True):
-    """What is known of the key of some arguments: it is asked for many times and costs a walk over them."""
+    """Keeps the key of some arguments: it is used many times, and making it walks over all of them."""
 
     _keyed: Content | None = None
     _key: Hashable | None = None
@@ -155,7 +155,7 @@ class Request(_View, eq=False):
         return self.node.branch.inside
 
     def absorb(self, other: "Request") -> None:
-        """Take what is missing from another view, which thereby ends."""
+        """Fill missing fields from another view of this request, which ends with that."""
         other.alive = False
         self.call_id = self.call_id if self.call_id is not None else other.call_id
         self.agent = self.agent if self.agent is not None else other.agent
@@ -191,7 +191,7 @@ class Execution(_View, eq=False):
         return self.call_id is not None and other.call_id is not None and self.call_id != other.call_id
 
     def absorb(self, other: "Execution") -> None:
-        """Take what is missing from another view of this call."""
+        """Fill missing fields from another view of this call."""
         other.host = self
         if not self.has_name_of(other):
             return

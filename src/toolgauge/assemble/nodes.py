@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Execution, Node, Request
-from toolgauge.assemble.requests import Known
+from toolgauge.assemble.requests import RequestIndex
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -30,7 +30,7 @@ class Folding:
     def __init__(self, node: Node) -> None:
         self._node = node
         # What finds another view of what is told: made when there is something to be found, as seldom.
-        self._requests: Known | None = None
+        self._requests: RequestIndex | None = None
         self._shown: _Shown | None = None
         self._answered: set[str | None] | None = None
 
@@ -59,7 +59,7 @@ class Folding:
         """Add requests; those that another reading of the same span has are views of the same."""
         node, known = self._node, self._requests
         if known is None and node.requests:
-            known = self._requests = Known(node.requests)
+            known = self._requests = RequestIndex(node.requests)
         if known is not None:
             for same, request in known.same_requests(arriving):
                 same.absorb(request)

@@ -21,11 +21,11 @@ _KEYS = 3
 def same_requests(known: Sequence[Request], arriving: Sequence[Request]) -> Iterator[tuple[Request, Request]]:
     """Yield pairs of a known and an arriving request that are views of one; each is paired once."""
     if known and arriving:
-        yield from Known(known).same_requests(arriving)
+        yield from RequestIndex(known).same_requests(arriving)
 
 
-class Known:
-    """Requests that are known, by what they may be found by; it stays true while they absorb what is yielded."""
+class RequestIndex:
+    """Known requests, by id and by arguments; the index stays right while they absorb the requests it yields."""
 
     def __init__(self, known: Iterable[Request] = ()) -> None:
         self._by_key: dict[Hashable, list[_Placed]] = {}
@@ -40,7 +40,7 @@ class Known:
         self._count += 1
 
     def same_requests(self, arriving: Iterable[Request]) -> Iterator[tuple[Request, Request]]:
-        """Yield what `twins` yields for all that is known."""
+        """Yield pairs of an indexed and an arriving request that are views of one; each is paired once."""
         taken: dict[int, tuple[Hashable, ...]] = {}
         # How far the requests of a key are taken.
         passed: dict[Hashable, int] = {}
@@ -184,7 +184,7 @@ def _absorb_above(nodes: Sequence[Node]) -> None:
 
 
 def _absorb_summaries(requesting: Sequence[Node], primary: Sequence[Node]) -> None:
-    known = Known()
+    known = RequestIndex()
     for node in primary:
         _add_alive(known, node)
     for node in requesting:
@@ -194,7 +194,7 @@ def _absorb_summaries(requesting: Sequence[Node], primary: Sequence[Node]) -> No
             _add_alive(known, node)
 
 
-def _add_alive(known: Known, node: Node) -> None:
+def _add_alive(known: RequestIndex, node: Node) -> None:
     for request in _alive(node):
         known.add(request)
 

@@ -113,7 +113,7 @@ def _long_names(reading: Reading) -> int:
 
 
 def weight_together(readings: Collection[Reading]) -> int:
-    """Return about how many bytes readings take that share what is repeated; tools on offer do not count."""
+    """Return about how many bytes the readings take, shared objects counted once and tools on offer not at all."""
     distinct = {id(seen): seen for reading in readings for seen in reading.observations}
     held: list[object] = []
     for seen in distinct.values():

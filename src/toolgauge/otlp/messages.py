@@ -181,7 +181,7 @@ class StatusMessage(Protocol):
 
 
 class HeadMessage(Protocol):
-    """The fields of a span that tell its place in the trace."""
+    """The fields of a span that identify it and place it in its trace."""
 
     trace_id: bytes
     span_id: bytes

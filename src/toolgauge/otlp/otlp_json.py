@@ -445,7 +445,7 @@ _PLANS = _made_plans()
 def requests_from_json(text: bytes) -> list[tuple[Signal, bytes]]:
     """Encode the trace and the log request in one JSON document; other signals are left out.
 
-    Raise `DecodeError` naming the path of what is wrong.
+    Raise `DecodeError` with the path of the wrong value.
     """
     with _as_decode_errors():
         check_json(text)
@@ -461,7 +461,7 @@ def requests_from_json(text: bytes) -> list[tuple[Signal, bytes]]:
 
 
 def request_from_json(signal: Signal, text: bytes) -> bytes:
-    """Encode one JSON request of a known signal. Raise `DecodeError` naming the path of what is wrong."""
+    """Encode one JSON request of a known signal. Raise `DecodeError` with the path of the wrong value."""
     with _as_decode_errors():
         check_json(text)
         return _PLANS[signal].encode(text)

@@ -44,7 +44,7 @@ class Admission:
         self._is_closed = True
 
     def admit(self, request: Request) -> Answer:
-        """Take the request, or say why not; what was taken must be read or passed on."""
+        """Accept the request or answer with the refusal; an accepted one must be read or passed on."""
         answer, reason = self._answer(request)
         with self._lock:
             if not isinstance(answer, Unsupported):

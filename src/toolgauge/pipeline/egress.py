@@ -1,4 +1,4 @@
-"""What is ready to leave: requests that were read, senders' spans that were held, scorecards and events.
+"""Data that is ready for export: requests that were read, spans that were held, scorecards and events.
 
 Senders' data stays here while the outbox is full, and further requests are refused meanwhile; what toolgauge adds itself
 is dropped and counted then.

@@ -2,7 +2,7 @@
 
 A span comes in with its container (where its request's resource and scope are kept) and leaves by `take`
 when its trajectory is scored, by `expired` when that takes too long, or by `take_all` at the end.
-Whoever holds without both bounds grows without limit on the first trace that never closes.
+Without both bounds, memory would grow without limit on the first trace that never closes.
 """
 
 import builtins
@@ -23,7 +23,7 @@ _JUDGED = frozenset((CallExecuted, AgentRun))
 
 
 def is_to_bear_scores(reading: Reading | UnreadSpan) -> bool:
-    """Return whether it is worth waiting for what scores say on this span: it is judged itself, or the root of its trace."""
+    """Return whether scores may be written on this span: it is a tool call or an agent run, or a root span."""
     if type(reading) is UnreadSpan:
         return reading.operation != "model_call"
     observations = reading.observations
@@ -53,7 +53,7 @@ class Hold(Generic[C]):
         self._by_trace: dict[str, dict[SpanRef, None]] = {}
 
     def limit(self, timeout_ns: int, max_bytes: int) -> None:
-        """Set other bounds; what is held by now stays until its time, or for want of room nothing is added."""
+        """Set other bounds; held spans stay until their timeout, and while they exceed `max_bytes` no span is added."""
         self._timeout_ns = timeout_ns
         self._max_bytes = max_bytes
 

@@ -146,7 +146,7 @@ class Pipeline:
 
     @property
     def is_pressing(self) -> bool:
-        """Return whether what is ready to leave had better not wait for more of it."""
+        """Return whether the data that is ready for export should be sent at once."""
         return self._egress.is_pressing
 
     # -- requests ---------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class Pipeline:
         return answer
 
     def process(self, request: Request) -> None:
-        """Read a request that was admitted; what is not held of it goes on with the next `forward`."""
+        """Read an admitted request; its spans that are not held are passed on with the next `forward`."""
         try:
             match request.signal:
                 case "traces":
@@ -251,7 +251,7 @@ class Pipeline:
     # -- time -------------------------------------------------------------------------------------------------------
 
     def tick(self, now_ns: int) -> bool:
-        """Release what was held long enough, close what is due and score it; True while more is due."""
+        """Release spans held for the timeout, close and score trajectories that are due; True while more are due."""
         self._now_ns = max(self._now_ns, now_ns)
         self._egress.release((span.container, span.raw) for span in self._hold.expired(self._now_ns))
         self._loop_detector.turn_over_if_due(self._now_ns)
@@ -280,11 +280,11 @@ class Pipeline:
         self._is_interrupted = True
 
     def release(self) -> None:
-        """Let go of all spans that are still held."""
+        """Release all spans that are still held."""
         self._egress.release((span.container, span.raw) for span in self._hold.take_all())
 
     def shed(self) -> None:
-        """Let go of held spans and give up open trajectories, oldest first: memory is short."""
+        """Release all held spans and evict open trajectories, oldest first: memory is short."""
         self.release()
         self._assembler.shed(self._now_ns)
 
@@ -321,7 +321,7 @@ class Pipeline:
     # -- scoring ----------------------------------------------------------------------------------------------------
 
     def _closing(self) -> Iterator[tuple[Trajectory, int]]:
-        """Close what is due, each when it is asked for; yield it with the time since when it was due."""
+        """Close the trajectories that are due, one at a time; yield each with the time at which it fell due."""
         close = self._assembler.close_all if self._closes_all else self._assembler.closed
         due_ns = self._assembler.next_due_ns() or self._now_ns
         for trajectory in close(self._now_ns):

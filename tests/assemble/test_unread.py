@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from tests.assemble.support import TRACE, agent, executed, model, reading, span_id
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.settings import AssembleSettings
@@ -107,12 +109,12 @@ def test_the_run_ends_with_an_agent_that_waits_below_the_last_parent():
 def test_when_memory_gets_short_large_spans_are_read_before_any_run_has_to_go():
     reader = Reader()
     one = box(reader, 100 * KIB)
-    assert one.largest_waiting >= 10 * KIB
+    assert one.may_wait(unread("x", size=10 * KIB))
     for number in range(6):
         one.add(unread(f"{number}", size=10 * KIB, trace=f"{number:032x}"), number)
     # Past one half, those that waited are read, and no other large one waits.
     assert len(reader.read_whole) == 5
-    assert one.largest_waiting < 10 * KIB
+    assert not one.may_wait(unread("x", size=10 * KIB))
     assert one.evicted_count == 0
     assert one.open_bytes < 30 * KIB
 
@@ -122,7 +124,35 @@ def test_when_there_is_room_again_spans_wait_again():
     for number in range(6):
         one.add(unread(f"{number}", size=10 * KIB, trace=f"{number:032x}"), number)
     assert [*one.close_all(10)]
-    assert one.largest_waiting >= 10 * KIB
+    assert one.may_wait(unread("x", size=10 * KIB))
+
+
+def test_tool_calls_wait_although_memory_is_short():
+    reader = Reader()
+    one = box(reader, 100 * KIB)
+    for number in range(8):
+        one.add(unread(f"{number}", "tool_call", size=10 * KIB, trace=f"{number:032x}"), number)
+    assert reader.read_whole == []
+    assert one.may_wait(unread("x", "tool_call", size=10 * KIB))
+
+
+def test_an_agent_below_another_that_exceeds_what_is_kept_is_read_and_cut():
+    one = box(Reader(), cut=4 * KIB)
+    one.add(unread("chat", size=3 * KIB), 1)
+    one.add(unread("inner", "agent_run", size=3 * KIB), 2)
+    assert one.open_bytes > 0
+    assert [*one.close_all(3)]
+    assert one.open_bytes == 0
+
+
+def test_a_resource_that_waiting_spans_share_weighs_once():
+    one = box(Reader())
+    large = Resource(service="shop", attributes={}, size_bytes=10 * KIB)
+    one.add(replace(unread("a"), resource=large), 1)
+    first = one.open_bytes
+    one.add(replace(unread("b"), resource=large), 1)
+    assert first > 10 * KIB
+    assert one.open_bytes - first < 2 * KIB
 
 
 def test_a_trace_beyond_the_text_that_is_kept_is_read_and_cut():

@@ -145,9 +145,11 @@ def test_any_json_is_a_fine_result(value: Json):
 class Late(Fake):
     """Lets its spans wait."""
 
-    operation_key: str = "fake.kind"
-    operations: Mapping[str, Operation] = field(default_factory=lambda: dict[str, Operation](tool="tool_call"))
+    shows: Operation = "tool_call"
     without_content: tuple[Observation, ...] | None = (CallExecuted(name="add"),)
+
+    def operation(self, attributes: Mapping[str, Value]) -> Operation | None:
+        return self.shows if "fake.kind" in attributes else None
 
     def calls(self, span: Span) -> tuple[Observation, ...] | None:
         del span
@@ -165,7 +167,7 @@ def test_a_dialect_whose_spans_wait_may_leave_content_out():
 
 def test_a_dialect_that_reads_something_else_than_its_operation_says_breaks_its_contract():
     with pytest.raises(AssertionError, match=r"a `agent_run` and reads"):
-        check_dialect(late(operations={"tool": "agent_run"}), [span({"fake.kind": "tool"})])
+        check_dialect(late(shows="agent_run"), [span({"fake.kind": "tool"})])
 
 
 def test_calls_that_reading_all_of_a_span_does_not_find_break_the_contract():

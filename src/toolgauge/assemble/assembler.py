@@ -5,7 +5,7 @@ stays closed: scoring a trajectory a second time would count it twice in every m
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -25,9 +25,10 @@ from toolgauge.selfmetrics import SelfMetrics
 # Parents end after their children: what arrives before a trace opens is seldom needed, and not for long.
 _RECENT_SPANS = 50_000
 _NS_PER_S = 1_000_000_000
-# Larger spans are read when they arrive; when memory gets short, all that take less memory when they are read.
+# Larger spans are read when they arrive, and when memory gets short, model calls above the other size: of their histories
+# little is kept. What is read from arguments and results takes more memory than their bytes.
 _LARGEST_WAITING = 64 * 1024
-_LARGEST_WHEN_SHORT = 2048
+_SMALL = 2048
 
 
 class Assembler:
@@ -99,12 +100,14 @@ class Assembler:
         return self._evicted_bytes
 
     @property
-    def largest_waiting(self) -> int:
-        """How many bytes a span may have that waits as bytes until its trace is closed; 0 when none waits."""
-        # To which conversation a trace belongs has to be known at once.
-        if self._conversations is not None:
-            return 0
-        return _LARGEST_WHEN_SHORT if self._is_short else _LARGEST_WAITING
+    def defers(self) -> bool:
+        """Whether spans may wait as bytes: not where a conversation's id has to be known at once."""
+        return not self._gathers_conversations and not self._conversations
+
+    def may_wait(self, span: UnreadSpan) -> bool:
+        """Return whether this span may wait as bytes until its trace is closed."""
+        size = len(span.raw)
+        return size <= _SMALL or (size <= _LARGEST_WAITING and not (self._is_short and _has_history(span)))
 
     def adopt(self, settings: AssembleSettings, *, conversations: bool, content: bool = True) -> None:
         """Use other settings; open traces keep their times, and the memory of closed ones keeps its size.
@@ -123,7 +126,7 @@ class Assembler:
         elif conversations:
             self._conversations = Conversations(settings, self._open_until_ns)
             for trace in self._open.values():
-                self._read_waiting(trace)
+                self._read_waiting(trace, lambda _span: True)
                 self._index(trace, None)
 
     def add(self, reading: Reading | UnreadSpan, now_ns: int) -> bool:
@@ -251,8 +254,10 @@ class Assembler:
 
     def _add_to(self, trace: OpenTrace, reading: Reading | UnreadSpan, now_ns: int) -> None:
         before_bytes, before = trace.size_bytes, trace.conversation
-        trace.add(reading, now_ns)
-        self._trace_bytes += trace.size_bytes - before_bytes
+        try:
+            trace.add(reading, now_ns)
+        finally:
+            self._trace_bytes += trace.size_bytes - before_bytes
         # Asked here as well: hardly any span is a trace of its own.
         if reading.parent_span_id is None and type(reading) is Reading:
             self._unmatched.note(reading)
@@ -281,16 +286,18 @@ class Assembler:
         if not together:
             del self._open_by_conversation[conversation[1]]
 
-    def _read_waiting(self, trace: OpenTrace, larger_than: int = 0) -> None:
+    def _read_waiting(self, trace: OpenTrace, which: Callable[[UnreadSpan], bool]) -> None:
         before_bytes = trace.size_bytes
-        trace.read_waiting(larger_than)
-        self._trace_bytes += trace.size_bytes - before_bytes
+        try:
+            trace.read_waiting(which)
+        finally:
+            self._trace_bytes += trace.size_bytes - before_bytes
 
     def _evict(self, now_ns: int) -> None:
         if not self._is_short and self.open_bytes > self._limits.max_open_bytes // 2:
             self._is_short = True
             for trace in self._open.values():
-                self._read_waiting(trace, _LARGEST_WHEN_SHORT)
+                self._read_waiting(trace, _is_long_history)
         while (excess := self._excess(self._limits)) is not None:
             self._evict_one(*excess, now_ns)
         limit = self._limits.max_open_bytes if self._is_short else self._limits.max_open_bytes // 2
@@ -379,6 +386,14 @@ class Assembler:
         if late_ns is not None:
             self._metrics.late.record(late_ns / _NS_PER_S)
         self._evict(now_ns)
+
+
+def _has_history(span: UnreadSpan) -> bool:
+    return span.operation == "model_call"
+
+
+def _is_long_history(span: UnreadSpan) -> bool:
+    return _has_history(span) and len(span.raw) > _SMALL
 
 
 def _opens(reading: Reading) -> bool:

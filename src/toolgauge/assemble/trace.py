@@ -4,7 +4,7 @@ The end of a sub-agent looks like the end of the run; only a chain of parents th
 without a parent tells them apart.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -156,10 +156,10 @@ class OpenTrace:
             gathered = replace(gathered, readings=(*gathered.readings, *elsewhere))
         return _joined(gathered, because)
 
-    def read_waiting(self, larger_than: int = 0) -> None:
-        """Read the spans that wait as more bytes than this: readings of large spans take less memory."""
+    def read_waiting(self, which: Callable[[UnreadSpan], bool]) -> None:
+        """Read spans that wait."""
         for key, span in [*self._readings.items()]:
-            if type(span) is UnreadSpan and len(span.raw) > larger_than:
+            if type(span) is UnreadSpan and which(span):
                 self.size_bytes -= _UNREAD_BYTES + len(span.raw)
                 reading = self._reader.read(span)
                 if reading is None:
@@ -195,14 +195,14 @@ class OpenTrace:
         self._readings[span_id] = span
         size = len(span.raw)
         self._received += size
-        self.size_bytes += _UNREAD_BYTES + size
-        if self._received > self._cut_above:
-            self._cut()
+        self.size_bytes += _UNREAD_BYTES + size + self._scale.resource(span.resource)
         if span_id not in self._parents:
             self._parents[span_id] = parent = span.parent_span_id
             self._arrive(span_id, None if span.parent_is_remote else parent, now_ns)
         if span.operation == "agent_run":
             self._climb(span_id, now_ns)
+        if self._received > self._cut_above:
+            self._cut()
 
     def _add_span(self, reading: Reading, now_ns: int) -> None:
         span_id = reading.ref.span_id
@@ -248,7 +248,7 @@ class OpenTrace:
         """Keep no more text than may be kept."""
         if self._cutter is None:
             self._cutter = Cutter(self._settings.max_content_bytes)
-        self.read_waiting()
+        self.read_waiting(lambda _span: True)
         readings = {key: one for key, one in self._readings.items() if type(one) is Reading}
         self._cutter.fit(readings)
         self._readings.update(readings)

@@ -21,6 +21,7 @@ from toolgauge.model.observations import (
     Reading,
     ToolsOffered,
 )
+from toolgauge.model.records import Resource
 
 # As CPython lays them out, and a tenth for what its allocator loses: the reading with its times, its reference with
 # three ids, its places in two tables.
@@ -43,6 +44,8 @@ _LONGEST_SHARED_NAME = 32
 # What is remembered of shared objects: some hundred sets of dozens of tools.
 _MAX_SHARED_BYTES = 16 * 1024 * 1024
 _LONG_SPAN = 4096
+# What protobuf makes of a message, in relation to its bytes.
+_PARSED = 3
 _LEAVES = frozenset((str, int, float))
 _WRAPPERS = frozenset((Recorded, Unparsed, CallError))
 
@@ -84,6 +87,10 @@ class Scale:
         for _, value in reading.attributes:
             size += _ATTRIBUTE_BYTES + value.__sizeof__()
         return (size + memory_of(held, with_names=is_long) if held else size), offered
+
+    def resource(self, resource: Resource) -> int:
+        """Return about how many bytes a resource takes, where it is not remembered by now."""
+        return self._once(resource, _PARSED * resource.size_bytes)
 
     def _tools(self, offered: ToolsOffered) -> int:
         if id(offered.tools) in self._shared:

@@ -3,8 +3,10 @@
 This is the fallback for whoever follows the conventions; `recognize/conventions` reads them.
 """
 
+from collections.abc import Mapping
+
 from toolgauge.model.json import Value
-from toolgauge.model.observations import Observation
+from toolgauge.model.observations import Observation, Operation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, conventions_reader
@@ -23,9 +25,6 @@ class GenAI:
         scopes=(conventions_reader.SCOPE,),
         names=(conventions.EXECUTE + " ",),
     )
-
-    operation_key = conventions.OPERATION
-    operations = conventions_reader.OPERATIONS
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()
@@ -46,6 +45,10 @@ class GenAI:
     def read(self, record: Record) -> list[Observation]:
         """Read one span or log record."""
         return self._conventions.read(record)
+
+    def operation(self, attributes: Mapping[str, Value]) -> Operation | None:
+        """Go by the name of the operation."""
+        return conventions_reader.operation(attributes)
 
     def calls(self, span: Span) -> list[Observation] | None:
         """Read the calls, and the tools on offer."""

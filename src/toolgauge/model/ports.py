@@ -78,25 +78,19 @@ class Dialect(Protocol):
 class Deferring(Protocol):
     """What a dialect may offer as well: its spans wait as bytes and are read when their trace is closed.
 
-    That goes for spans with a parent whose attribute `operation_key` has one of the texts in `operations`, and that no
-    dialect before it could claim. All other spans, and those of other dialects, are read when they arrive.
+    That goes for spans with a parent that no dialect before it could claim. All other spans, and those of other dialects,
+    are read when they arrive.
     """
 
-    @property
-    def operation_key(self) -> str:
-        """The attribute that names what a span shows."""
-        ...
-
-    @property
-    def operations(self) -> Mapping[str, Operation]:
-        """What its texts mean."""
+    def operation(self, attributes: Mapping[str, Value]) -> Operation | None:
+        """Return what `read` reads for certain from a span with these attributes; `None`: it is read when it arrives."""
         ...
 
     def calls(self, span: Span) -> Iterable[Observation] | None:
-        """Return what `read` returns of such a span without content: messages, arguments, results, answers in a model's input.
+        """Return what `read` returns of such a span without messages, results, and answers to calls in a model's input.
 
-        `None` when content has to tell which calls there are or what became of them, as it does for calls without ids and
-        for an answer that is marked as a failure: then all of the span is read.
+        `None` when these have to tell what became of a call, as an answer that is marked as a failure does: then all of
+        the span is read.
         """
         ...
 
@@ -151,8 +145,8 @@ class Evaluator(Protocol):
     `version` is raised when scores change meaning. `level` says what it yields outcomes for. One that compares with
     something also has `needs_reference: ClassVar[bool] = True`, so that a criterion without it is an error at once;
     one that compares with the expected final answer has `needs_answer: ClassVar[bool] = True` instead. One that looks
-    at names, order, states and errors of calls and at the names of tools on offer alone has
-    `needs_content: ClassVar[bool] = False`: where no criterion looks at arguments, results and messages, they are not read.
+    at neither messages (prompts and responses included) nor results has `needs_content: ClassVar[bool] = False`: where no
+    criterion looks at them, they are not read.
     """
 
     version: ClassVar[str]

@@ -27,6 +27,7 @@ class Resource(Struct, frozen=True, kw_only=True, eq=False):
 
     service: str | None
     attributes: Mapping[str, Value]
+    size_bytes: int = 0
 
 
 class Scope(Struct, frozen=True, kw_only=True, eq=False, gc=False):

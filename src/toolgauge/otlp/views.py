@@ -382,7 +382,11 @@ class Views:
         except DecodeError:
             return Resource(service=None, attributes={})
         service = attributes.get(_SERVICE_NAME)
-        return Resource(service=service if isinstance(service, str) and service else None, attributes=attributes)
+        return Resource(
+            service=service if isinstance(service, str) and service else None,
+            attributes=attributes,
+            size_bytes=len(raw),
+        )
 
     def _parse_scope(self, raw: bytes) -> KnownScope:
         try:

@@ -216,11 +216,14 @@ class Pipeline:
 
     def _read_spans(self, decoded: DecodedTraces, held: list[Place], now_ns: int) -> None:
         holds = self._settings.annotate in ("both", "hold")
-        largest_waiting, recognizer = self._assembler.largest_waiting, self._reader.recognizer
+        recognizer, defers = self._reader.recognizer, self._assembler.defers
         unread = [*decoded.heads]
         for viewed in decoded.viewed:
-            reading = _waiting(viewed, recognizer) if len(viewed.raw) <= largest_waiting else None
-            reading = reading or recognizer.read(viewed.span)
+            waiting = _waiting(viewed, recognizer) if defers else None
+            if waiting is not None and self._assembler.may_wait(waiting):
+                reading = waiting
+            else:
+                reading = recognizer.read(viewed.span)
             if reading is None:
                 unread.extend(read_each((viewed.raw,)))
                 continue
@@ -263,6 +266,7 @@ class Pipeline:
             if self._clock() >= until:
                 return True
         self._closes_all = False
+        self._count_broken_values()
         return False
 
     def close_open(self, now_ns: int) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     CallAnswered,
@@ -69,7 +69,9 @@ _MAX_KNOWN_TEXT = 65_536
 # Reads the span of a tool's execution: name, id, arguments, result and error as the conventions write them.
 
 
-def executed(span: Span, prefix: str, protocol: Literal["mcp"] | None) -> CallExecuted | None:
+def executed(
+    span: Span, prefix: str, protocol: Literal["mcp"] | None, *, with_result: bool = True
+) -> CallExecuted | None:
     """Read a tool span; `prefix` is what its name may begin with. `None` when the tool's name is nowhere."""
     attributes = span.attributes
     # Some MCP clients name the tool in the span name alone: `MCP send tools/call x`.
@@ -80,21 +82,11 @@ def executed(span: Span, prefix: str, protocol: Literal["mcp"] | None) -> CallEx
         name=name,
         call_id=call_id(attributes),
         arguments=values.arguments(attributes.get(ARGUMENTS)),
-        result=values.result(attributes.get(RESULT)),
+        result=values.result(attributes.get(RESULT)) if with_result else NOT_RECORDED,
         error=call_error(span),
         agent=values.as_str(attributes.get(AGENT)),
         protocol=protocol,
     )
-
-
-def executed_without_content(span: Span) -> CallExecuted | None:
-    """Read the same without arguments and result; `None` where the attributes lack the tool's name or the call's id."""
-    attributes = span.attributes
-    name, identified = values.as_str(attributes.get(TOOL_NAME)), call_id(attributes)
-    if name is None or identified is None:
-        return None
-    agent = values.as_str(attributes.get(AGENT))
-    return CallExecuted(name=name, call_id=identified, error=call_error(span), agent=agent)
 
 
 def call_id(attributes: Mapping[str, Value]) -> str | None:

@@ -42,7 +42,7 @@ _WIDEST = 4
 _JSON_SPACES = " \t\n\r"
 
 # What the names of operations mean.
-OPERATIONS: Mapping[str, Operation] = {
+_OPERATIONS: Mapping[str, Operation] = {
     conventions.EXECUTE: "tool_call",
     conventions.INVOKE: "agent_run",
     **dict.fromkeys(conventions.MODEL_OPERATIONS, "model_call"),
@@ -89,18 +89,15 @@ class ConventionsReader:
         return self._log(record, _trace(record))
 
     def calls(self, span: Span) -> list[Observation] | None:
-        """Read a span of one of the `OPERATIONS` without its content; `None` when its calls cannot be read so."""
+        """Read a span of which `operation` is known without messages and results; `None` when its calls need them."""
         attributes = span.attributes
         operation = attributes.get(conventions.OPERATION)
         if conventions.MCP_METHOD in attributes or is_raw(span):
             return None
         seen: list[Observation] = [*conventions.conversation(attributes)]
         if operation == conventions.EXECUTE:
-            call = conventions.executed_without_content(span)
-            if call is None:
-                return None
-            seen.append(call)
-            return seen
+            call = conventions.executed(span, conventions.EXECUTE, None, with_result=False)
+            return seen if call is None else [*seen, call]
         if operation == conventions.INVOKE:
             seen.append(AgentRun(agent=values.as_str(attributes.get(conventions.AGENT))))
             seen += self.offered(attributes.get(conventions.DEFINITIONS))
@@ -117,8 +114,7 @@ class ConventionsReader:
         if written is not None:
             seen += conventions.written(read_messages(written, "assistant"), agent, with_text=False)
         seen += flat_calls(attributes)
-        # Calls without ids are found by their arguments.
-        return None if any(type(one) is CallRequested and one.call_id is None for one in seen) else seen
+        return seen
 
     def model_call(self, attributes: Mapping[str, Value], whose: str | None = None) -> list[Observation]:
         """Read a model call with what it was given and what it wrote."""
@@ -206,9 +202,24 @@ class ConventionsReader:
         return ()
 
 
+def operation(attributes: Mapping[str, Value]) -> Operation | None:
+    """Return what a span shows by the name of its operation; `None` when that takes reading it."""
+    named = attributes.get(conventions.OPERATION)
+    shown = _OPERATIONS.get(named) if isinstance(named, str) else None
+    if shown is None or conventions.MCP_METHOD in attributes:
+        return None
+    if shown == "tool_call" and not attributes.get(conventions.TOOL_NAME):
+        return None
+    return shown
+
+
 def may_contain_failures(received: Value) -> bool:
     """Return whether an answer in a model's input may be marked as a failure: by `error`, `is_error` or `isError`."""
-    return not isinstance(received, str) or "rror" in received or "\\u" in received
+    if not isinstance(received, str) or "rror" in received or "\\u" in received:
+        return True
+    # Not JSON but a Python literal, which has other escapes.
+    single = received.find("'")
+    return single >= 0 and not 0 <= received.find('"') < single
 
 
 def _trace(record: Record) -> str | None:

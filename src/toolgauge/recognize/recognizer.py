@@ -51,8 +51,7 @@ class _Deferred:
 
     def __init__(self, dialect: Deferring, name: str, before: Sequence[Grounds]) -> None:
         self.name = name
-        self._key = dialect.operation_key
-        self._operations = dict(dialect.operations)
+        self._dialect = dialect
         self._keys = frozenset(key for grounds in before for key in grounds.keys)
         self._values = tuple({value for grounds in before for value in grounds.values})
         self._names = tuple({name for grounds in before for name in grounds.names})
@@ -77,8 +76,11 @@ class _Deferred:
 
     def operation(self, attributes: Mapping[str, Value], name: str) -> Operation | None:
         """Return what a span of the dialect shows; `None` for all spans that do not wait."""
-        named = attributes.get(self._key)
-        operation = self._operations.get(named) if isinstance(named, str) else None
+        try:
+            operation = self._dialect.operation(attributes)
+        except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
+            # Counted when the span is read, which is at once.
+            return None
         if operation is None or name.startswith(self._names):
             return None
         # To put them in order would take as long as to look at them.
@@ -102,8 +104,7 @@ class Recognizer:
         self._scores: Dialect = _Scores()
         self._asked: tuple[Dialect, ...] = (self._scores, *self._dialects)
         self._candidates = Candidates(self._asked)
-        self._by_name = {dialect.name: dialect for dialect in self._dialects}
-        self._readers_of_calls = {one.name: one for one in self._dialects if isinstance(one, Deferring)}
+        self._readers_of_calls = {one.name: (one, one.calls) for one in self._dialects if isinstance(one, Deferring)}
         self._deferring = tuple(_Deferred.of(self._asked))
         self._of_scopes: dict[str, tuple[_Deferred, ...]] = {}
         self._metrics = metrics
@@ -147,15 +148,16 @@ class Recognizer:
                 return operation, deferring.name
         return None
 
-    def read_deferred(self, dialect: str, span: Span) -> Reading | None:
-        """Read a span of which the `operation` is known, as `read` does."""
-        return self._read(span, span.ref, (self._by_name[dialect],))
-
     def read_calls(self, dialect: str, span: Span) -> Reading | None:
-        """Read such a span without messages and histories; `None` when all of it has to be read. Never raises."""
-        reader = self._by_name[dialect]
+        """Read a span of which `operation` is known without messages and results; `None` when all of it has to be read.
+
+        Never raises.
+        """
+        reader, calls = self._readers_of_calls.get(dialect, (None, None))
+        if reader is None or calls is None:
+            return None
         try:
-            found = self._readers_of_calls[dialect].calls(span) if reader.claims(span) else None
+            found = calls(span) if reader.claims(span) else None
             observations = None if found is None else tuple(found)
         except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
             # Counted when all of it is read.

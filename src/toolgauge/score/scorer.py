@@ -19,6 +19,7 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import (
     Criterion,
+    NoReference,
     Registered,
     Seen,
     ToolKinds,
@@ -86,10 +87,7 @@ class Scorer:
         self._timeouts = _Timeouts()
         self._expected_values = ExpectedValues()
         self.wanted: frozenset[str] = frozenset(key for criterion in criteria for key in attribute_keys(criterion))
-        # An evaluator that does not say otherwise may look at anything, and so may a judge.
-        self.wants_content = any(
-            one.evaluator is None or getattr(one.evaluator, "needs_content", True) for one in registered
-        )
+        self.wants_content = any(_looks_at_content(one) for one in registered)
         self.wants_conversations = any(criterion.scope == "conversation" for criterion in criteria)
 
     def score(self, trajectory: Trajectory, now_ns: int) -> tuple[Result, ...]:
@@ -283,3 +281,13 @@ def _with_values_seen(result: Result, conversation: Conversation, expected: Expe
         explanation += "; no value of the reference occurs in the conversation: it may belong to another one"
     parts = {**outcome.parts, "reference_values_seen": share}
     return replace(result, outcome=replace(outcome, explanation=explanation, parts=parts))
+
+
+def _looks_at_content(registered: Registered) -> bool:
+    """Return whether messages and results have to be read: a judge may look at them, and an evaluator without `needs_content`.
+
+    The values of a reference are looked for in all that was said.
+    """
+    if not isinstance(registered.criterion.reference, NoReference):
+        return True
+    return registered.evaluator is None or getattr(registered.evaluator, "needs_content", True)

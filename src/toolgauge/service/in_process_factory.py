@@ -127,7 +127,14 @@ class InProcess:
             resource_attributes=resource_from_environment(),
             start_ns=self._clock(),
         )
-        self._pipeline = make_pipeline(config, criteria, sink=self, outbox=self, metrics=self.metrics)
+        self._pipeline = make_pipeline(
+            config,
+            criteria,
+            sink=self,
+            outbox=self,
+            metrics=self.metrics,
+            content=ways.on_scorecard is not None,
+        )
         instruments.observe(registry)
         self._push = Push(ways.destinations, self.metrics) if ways.destinations else None
         self._push_interval_ns = config.metrics.interval

@@ -44,8 +44,12 @@ def make_pipeline(
     make_recognizer: MakeRecognizer = Recognizer,
     clock: Callable[[], int] = time.monotonic_ns,
     deadline: Deadline = no_deadline,
+    content: bool = False,
 ) -> Pipeline:
-    """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`."""
+    """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
+
+    With `content`, results and messages are read although no criterion looks at them.
+    """
     scorer = _scorer(config, criteria, metrics, deadline)
     recognizer = make_recognizer(plugins.dialects(), metrics, scorer.wanted)
     reader = Reader(Decoder(recognizer.marks, recognizer.scopes, scorer.wanted), recognizer)
@@ -56,7 +60,7 @@ def make_pipeline(
             metrics,
             reader,
             conversations=scorer.wants_conversations,
-            content=scorer.wants_content,
+            content=content or scorer.wants_content,
         ),
         scorer=scorer,
         judging=judging or DisabledJudges("judges are asked by `toolgauge serve` only"),
@@ -133,7 +137,13 @@ def offline_pipeline(
     def make(sink: ScorecardSink) -> Pipeline:
         metrics = SelfMetrics(MetricRegistry())
         return make_pipeline(
-            offline, criteria, sink=sink, outbox=_NoOutbox(), metrics=metrics, make_recognizer=make_recognizer
+            offline,
+            criteria,
+            sink=sink,
+            outbox=_NoOutbox(),
+            metrics=metrics,
+            make_recognizer=make_recognizer,
+            content=True,
         )
 
     return make

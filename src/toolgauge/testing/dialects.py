@@ -65,14 +65,11 @@ _SHOWN_BY: dict[Operation, type[Observation]] = {
 
 
 def _check_deferring(dialect: Dialect, deferring: Deferring, span: Span) -> None:
-    named = span.attributes.get(deferring.operation_key)
-    operation = deferring.operations.get(named) if isinstance(named, str) else None
+    operation = deferring.operation(span.attributes)
     if operation is None:
         return
     read = _observations(dialect, span)
-    # A span may turn out to hold less than its operation promises; never something else.
-    others = [kind for shown, kind in _SHOWN_BY.items() if shown != operation]
-    assert not any(type(seen) in others for seen in read), (
+    assert {type(seen) for seen in read}.intersection(_SHOWN_BY.values()) == {_SHOWN_BY[operation]}, (
         f"dialect `{dialect.name}` calls {_shown(span)} a `{operation}` and reads {read!r} from it"
     )
     found: Iterable[Observation] | None = deferring.calls(span)
@@ -84,13 +81,7 @@ def _check_deferring(dialect: Dialect, deferring: Deferring, span: Span) -> None
 
 
 def _without_content(seen: Observation) -> Observation:
-    match seen:
-        case CallExecuted():
-            return replace(seen, arguments=NOT_RECORDED, result=NOT_RECORDED)
-        case CallRequested():
-            return replace(seen, arguments=NOT_RECORDED)
-        case _:
-            return seen
+    return replace(seen, result=NOT_RECORDED) if isinstance(seen, CallExecuted) else seen
 
 
 def _check_declaration(dialect: Dialect) -> None:

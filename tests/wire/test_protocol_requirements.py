@@ -165,7 +165,7 @@ OPERATORS: dict[str, tuple[str, ...]] = {
     "exit codes": (
         f"{_SERVE}a_signal_scores_what_is_open_sends_it_and_ends_with_0",
         f"{_SERVE}a_destination_that_is_dead_or_silent_at_the_end_is_told_with_what_is_lost_and_exit_code_1",
-        f"{_SERVE}a_port_in_use_is_told_quickly_with_exit_code_1",
+        f"{_SERVE}a_port_in_use_is_an_error_with_exit_code_1",
         f"{_SERVE}a_bad_configuration_is_one_error_with_file_line_and_hint_and_exit_code_2",
         f"{_SERVE}a_criteria_file_that_does_not_exist_is_named",
     ),

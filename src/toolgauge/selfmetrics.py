@@ -56,11 +56,95 @@ class JudgeMetrics:
         self.in_flight = registry.gauge("toolgauge.judge.in_flight", "{call}", "Questions that are being asked.")
 
 
+STREAM_LABELS = (
+    "toolgauge.service",
+    "deployment.environment.name",
+    "gen_ai.agent.name",
+    "gen_ai.tool.name",
+    "gen_ai.evaluation.name",
+    "toolgauge.criterion.revision",
+    "toolgauge.level",
+)
+
+
+class WatchMetrics:
+    """What the detectors of regressions know. Without a tool, a stream of level `call` is that of all tools of an agent."""
+
+    def __init__(self, registry: MetricRegistry) -> None:
+        self.active = registry.gauge(
+            "toolgauge.regression.active",
+            "{state}",
+            "1 while the scores of a stream are lower than their baseline: look at its traces, or accept it with "
+            "`toolgauge ack`.",
+            STREAM_LABELS,
+        )
+        self.evidence = registry.gauge(
+            "toolgauge.regression.evidence",
+            "{fraction}",
+            "Evidence that the scores of a stream have dropped: 0 is none, at 1 the alarm is raised.",
+            STREAM_LABELS,
+        )
+        self.baseline = registry.gauge(
+            "toolgauge.regression.baseline", "{score}", "Mean score that a stream is compared with.", STREAM_LABELS
+        )
+        self.current = registry.gauge(
+            "toolgauge.regression.current",
+            "{score}",
+            "Mean score of a stream since the estimated onset of a drop, else of its newest observations.",
+            STREAM_LABELS,
+        )
+        self.observations = registry.gauge(
+            "toolgauge.regression.observations",
+            "{observation}",
+            "Observations (one a conversation) in the baseline of a stream; it is watched from `watch.baseline_min` on.",
+            STREAM_LABELS,
+        )
+        self.alarms = registry.counter(
+            "toolgauge.regression.alarms", "{alarm}", "Regressions that began, by stream.", STREAM_LABELS
+        )
+        self.streams = registry.gauge(
+            "toolgauge.streams",
+            "{stream}",
+            "Streams of scores by what their detector does. Many that stay in `learning` have few conversations: they are "
+            "watched as part of their agent's stream.",
+            ("toolgauge.state",),
+        )
+        self.streams_evicted = registry.counter(
+            "toolgauge.streams.evicted",
+            "{stream}",
+            "Streams that were forgotten because there are more than `watch.max_streams`: raise it, or look for the client "
+            "whose names are not a small set.",
+        )
+        self.observations_cut = registry.counter(
+            "toolgauge.regression.observations.cut",
+            "{observation}",
+            "Conversations that were counted before they were idle, because too many were open: lower "
+            "`watch.conversation_idle`.",
+        )
+        self.run_length = registry.gauge(
+            "toolgauge.regression.run_length",
+            "{observation}",
+            "Observations to a false alarm, on average at least, of all streams together: it follows from "
+            "`watch.false_alarms_per_week`.",
+        )
+        self.weekly_observations = registry.gauge(
+            "toolgauge.regression.weekly_observations",
+            "{observation}",
+            "Observations a week, of all streams together, by the last 7 days.",
+        )
+        self.state_saved = registry.gauge(
+            "toolgauge.state.durable",
+            "{state}",
+            "1 when what the detectors know survives a restart; 0 without `state.directory`, or while it cannot be written.",
+        )
+
+
 class SelfMetrics:
     """What operators watch to know that toolgauge itself is well."""
 
     def __init__(self, registry: MetricRegistry) -> None:
         self.judge = JudgeMetrics(registry)
+        self.watch = WatchMetrics(registry)
         self.lock = registry.lock
         self.spans = registry.counter(
             "toolgauge.spans",

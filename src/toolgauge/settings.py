@@ -212,6 +212,8 @@ Secrets = Annotated[
     tuple[Annotated[str, Field(min_length=1)], ...], PlainSerializer(_redacted_secret, when_used="json")
 ]
 FileName = Annotated[str, Field(min_length=1)]
+# Where a person looks at a trace; `{trace_id}` stands for its id.
+TraceUrl = Annotated[str, Field(pattern=r"^https?://\S*\{trace_id\}\S*$")]
 
 
 def file_path(name: str) -> Path:

@@ -98,10 +98,7 @@ def _absolute(node: Node) -> object:
 
 _NOT_YET: tuple[tuple[str, ...], ...] = (
     ("redact", "patterns"),
-    ("watch", "enabled"),
-    ("watch", "false_alarms_per_week"),
     ("web", "endpoint"),
-    ("state", "directory"),
 )
 _ANY_HOST = ("", "0.0.0.0", "::")  # noqa: S104 (compared with, never bound)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1", *_ANY_HOST)

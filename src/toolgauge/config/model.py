@@ -2,7 +2,7 @@
 
 Durations are integer nanoseconds and sizes bytes once they are here. A section left empty (`grpc:`) has its
 defaults, as in the Collector; under `exporters`, null means none. Keys whose function does not exist are
-listed in `checks.py`, so that setting one is an error rather than a wish.
+listed in `load.py`, so that setting one is an error rather than a wish.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,9 @@ from toolgauge.judge.settings import JudgeSettings
 from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.settings import HoldSettings, InboxSettings
 from toolgauge.receive.settings import GrpcSettings, HttpSettings
-from toolgauge.settings import MIB, MINUTE, Address, PositiveDuration, Section, Size
+from toolgauge.settings import MIB, MINUTE, Address, PositiveDuration, Section, Size, TraceUrl
+from toolgauge.state.settings import StateSettings
+from toolgauge.watch.settings import WatchSettings
 
 
 class Protocols(Section):
@@ -75,13 +77,6 @@ class Tools(Section):
     writes: tuple[str, ...] | None = None
 
 
-class Watch(Section):
-    """Detection of regressions."""
-
-    enabled: bool = True
-    false_alarms_per_week: Annotated[float, Field(gt=0)] = 1
-
-
 class Web(Section):
     """The web view."""
 
@@ -101,12 +96,6 @@ class Admin(ListenerSettings):
 
     endpoint: Address = "localhost:13133"
     component_health: ErrorPolicy = ErrorPolicy()
-
-
-class State(Section):
-    """What outlives the process."""
-
-    directory: str | None = None
 
 
 class Memory(Section):
@@ -159,11 +148,12 @@ class Config(Section):
     events: EventsMode = "scored"
     metrics: MetricsSettings = MetricsSettings()
     redact: RedactSettings = RedactSettings()
-    watch: Watch = Watch()
+    watch: WatchSettings = WatchSettings()
+    trace_url: TraceUrl | None = None
     judge: JudgeSettings | None = None
     web: Web = Web()
     admin: Admin | None = Admin()
-    state: State = State()
+    state: StateSettings = StateSettings()
     memory: Memory = Memory()
     log: Log = Log()
 

@@ -6,7 +6,6 @@ Cumulative, with one start time for all: a lost interval heals, and a restart is
 # pyright: reportUnknownMemberType=false
 
 import math
-import re
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
@@ -25,10 +24,6 @@ from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, Histogr
 from toolgauge.model.metrics import Metric as Registered
 from toolgauge.otlp.encode import fit_time, raw_id
 
-MAX_LABEL = 128
-_REPLACEMENT = "\ufffd"
-# A line break in a label value breaks tools that read the exposition by line.
-_UNFIT_FOR_LABEL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
 
 
@@ -125,11 +120,3 @@ def _label(point: NumberDataPoint | HistogramDataPoint, names: Labels, labels: L
 def present(names: Labels, labels: Labels) -> Iterator[tuple[str, str]]:
     """Pair label names with values; an empty value means that the label is absent."""
     return ((name, value) for name, value in zip(names, labels, strict=True) if value)
-
-
-def fit_label(text: str) -> str:
-    """Cut to the length of a label value and replace all control characters."""
-    cut = text[:MAX_LABEL]
-    if cut.isascii() and cut.isprintable():
-        return cut
-    return _UNFIT_FOR_LABEL.sub(_REPLACEMENT, cut)

@@ -21,7 +21,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.samples import Exemplar as PrometheusExemplar
 from prometheus_client.utils import floatToGoString
 
-from toolgauge.export.metric_data import fit_label, present, snapshot
+from toolgauge.export.metric_data import present, snapshot
 from toolgauge.export.settings import PrometheusSettings
 from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, HistogramCell, Labels, MetricRegistry
 from toolgauge.model.metrics import Metric as Registered

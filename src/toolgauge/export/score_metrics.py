@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.export.metric_data import MAX_LABEL, fit_label
 from toolgauge.export.results import (
     AGENT,
     CRITERION,
@@ -24,7 +23,7 @@ from toolgauge.export.results import (
     sound,
 )
 from toolgauge.export.settings import MetricsSettings
-from toolgauge.model.metrics import Counter, Exemplar, Labels, MetricRegistry
+from toolgauge.model.metrics import MAX_LABEL, Counter, Exemplar, Labels, MetricRegistry, fit_label
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Scorecard, Scored, outcome_word
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory

@@ -7,6 +7,7 @@ Threads: any thread adds to a counter and sets a gauge; one thread alone records
 loop. Cells move while they are written out: `snapshot` copies them first, whatever thread it is called in.
 """
 
+import re
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,19 @@ from typing import TypeAlias, TypeVar
 from msgspec import Struct, field
 
 Labels: TypeAlias = tuple[str, ...]
+
+MAX_LABEL = 128
+_REPLACEMENT = "\ufffd"
+# A line break in a label value breaks tools that read the exposition by line.
+_UNFIT_FOR_LABEL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def fit_label(text: str) -> str:
+    """Cut to the length of a label value and replace all control characters."""
+    cut = text[:MAX_LABEL]
+    if cut.isascii() and cut.isprintable():
+        return cut
+    return _UNFIT_FOR_LABEL.sub(_REPLACEMENT, cut)
 
 
 class Exemplar(Struct, frozen=True, gc=False):

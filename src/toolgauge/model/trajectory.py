@@ -89,7 +89,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     """A closed trajectory. For scope `conversation`, `trace_id` is the trace of the last turn.
 
     `root` is the outermost agent run, else the trace's span without a parent, `None` when neither was seen.
-    `tools_offered` is `None` when no producer told. `attributes` are those that a criterion asks for.
+    `tools_offered` is `None` when no producer told. `attributes` are those that a criterion asks for; `resource` are
+    attributes of the resource that `service` is of, those that metrics, events and detectors tell apart by.
     """
 
     scope: TrajectoryScope
@@ -117,3 +118,4 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     runs: tuple[Run, ...] = ()
     # When its first span arrived.
     opened_ns: int = 0
+    resource: Mapping[str, str] = {}

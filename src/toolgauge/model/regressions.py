@@ -1,0 +1,78 @@
+"""Streams of scores, and what is known when one of them drops."""
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from toolgauge.model.outcomes import Level
+
+# `recovered` watches as `watching` does: the last alarm has ended, and the baseline is the one from before it.
+StreamState: TypeAlias = Literal["learning", "watching", "alarm", "recovered"]
+
+
+class Stream(Struct, frozen=True, kw_only=True, gc=False):
+    """Scores that are watched together. `None` where no producer told.
+
+    `tool` is `None` at level `trajectory`, and for the stream of all tools of an agent at level `call`. Versions of services,
+    agents and models are no part of it: a release is compared with what was there before it.
+    """
+
+    service: str | None
+    environment: str | None
+    agent: str | None
+    tool: str | None
+    criterion: str
+    revision: str
+    level: Level
+
+
+class Regression(Struct, frozen=True, kw_only=True, gc=False):
+    """The mean of a stream has dropped (`began`), or is as before (`ended`).
+
+    An observation is the mean score of one conversation. `incident` is shared by streams of one service whose alarms began
+    together. Times are wall-clock nanoseconds; `onset_ns` is the estimated start of the drop, `observations` how many
+    observations have been made since then, `current` their mean and `interval` its 95 % confidence interval. `evidence` is
+    ln E / ln A: 1 where the alarm is raised. `old_version` and `new_version` are the service's versions before and after the
+    onset, `new_since_ns` when the new one was first seen; `None` where no version changed. `before` and `after` are trace ids
+    of at most five conversations each, newest first: before the drop, and the worst since.
+    """
+
+    phase: Literal["began", "ended"]
+    stream: Stream
+    incident: str
+    at_ns: int
+    onset_ns: int
+    observations: int
+    baseline: float
+    current: float
+    interval: tuple[float, float]
+    evidence: float
+    old_version: str | None = None
+    new_version: str | None = None
+    new_since_ns: int | None = None
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+class StreamStatus(Struct, frozen=True, kw_only=True, gc=False):
+    """What the detector of one stream knows. `since_ns` is the onset of the alarm that is on, else `None`."""
+
+    stream: Stream
+    state: StreamState
+    observations: int
+    baseline: float
+    current: float
+    evidence: float
+    since_ns: int | None
+
+
+class Arm(Struct, frozen=True, kw_only=True, gc=False):
+    """All observations of one stream under one version of the service: their number, sum and sum of squares."""
+
+    stream: Stream
+    version: str | None
+    observations: int
+    sum: float
+    sum_of_squares: float
+    first_seen_ns: int
+    last_seen_ns: int

@@ -23,7 +23,16 @@ from prometheus_client.utils import floatToGoString
 
 from toolgauge.export.metric_data import present, snapshot
 from toolgauge.export.settings import PrometheusSettings
-from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, HistogramCell, Labels, MetricRegistry
+from toolgauge.model.metrics import (
+    Counter,
+    Exemplar,
+    Gauge,
+    Histogram,
+    HistogramCell,
+    Labels,
+    MetricRegistry,
+    fit_label,
+)
 from toolgauge.model.metrics import Metric as Registered
 from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint
 from toolgauge.otlp.encode import raw_id

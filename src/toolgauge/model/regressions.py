@@ -34,7 +34,8 @@ class Regression(Struct, frozen=True, kw_only=True, gc=False):
     observations have been made since then, `current` their mean and `interval` its 95 % confidence interval. `evidence` is
     ln E / ln A: 1 where the alarm is raised. `old_version` and `new_version` are the service's versions before and after the
     onset, `new_since_ns` when the new one was first seen; `None` where no version changed. `before` and `after` are trace ids
-    of at most five conversations each, newest first: before the drop, and the worst since.
+    of at most five conversations each: the newest before the drop, and the worst since. `acknowledged`: it ended because
+    people, or other criteria, gave up its baseline.
     """
 
     phase: Literal["began", "ended"]
@@ -52,6 +53,7 @@ class Regression(Struct, frozen=True, kw_only=True, gc=False):
     new_since_ns: int | None = None
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    acknowledged: bool = False
 
 
 class StreamStatus(Struct, frozen=True, kw_only=True, gc=False):

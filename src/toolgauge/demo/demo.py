@@ -1,25 +1,21 @@
 """The demo: recorded traffic of several frameworks through a real pipeline, from socket to socket.
 
-A recording is several export requests of a real framework against a scripted model, in the order in which they were sent
-(children often come before their parents). Only time stamps are changed, to the present.
-
 Senders, pipeline and destination talk OTLP over loopback ports that the system picks. The recordings are sent as their
-frameworks did: request by request, some runs side by side. Only the time-outs of assembling are shortened, so that the
-demo ends by itself in well under half a minute.
+frameworks did: request by request, some runs side by side, with time stamps moved to the present. Only the time-outs of
+assembling are shortened, so that the demo ends by itself in well under half a minute.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import as_file, files
 
 import aiohttp
 import grpc.aio
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from toolgauge.demo.drawing import Recording, moved_to, recordings, spans
 from toolgauge.demo.lines import (
     DemoDestination,
     arrival_lines,
@@ -42,55 +38,14 @@ from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recording:
-    """One run of one framework. `framework` and `scenario` are how the files are called."""
-
-    framework: str
-    scenario: str
-    requests: tuple[bytes, ...]
-
-
-def recordings() -> tuple[Recording, ...]:
-    """Read the packaged recordings, in order of their names."""
-    bodies: dict[tuple[str, str], list[bytes]] = {}
-    folder = files("toolgauge.demo") / "traffic"
-    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        framework, scenario, *_ = file.name.split(".")
-        bodies.setdefault((framework, scenario), []).append(file.read_bytes())
-    return tuple(
-        Recording(framework=framework, scenario=scenario, requests=tuple(requests))
-        for (framework, scenario), requests in bodies.items()
-    )
-
-
 def origins(recorded: Sequence[Recording]) -> dict[str, str]:
     """Map each trace id, in hex, to its framework and scenario."""
     return {
         span.trace_id.hex(): f"{recording.framework}, scenario {recording.scenario}"
         for recording in recorded
         for body in recording.requests
-        for span in _spans(ExportTraceServiceRequest.FromString(body))
+        for span in spans(ExportTraceServiceRequest.FromString(body))
     }
-
-
-def moved_to(now_ns: int, recording: Recording) -> tuple[bytes, ...]:
-    """Shift all time stamps so that the newest span ended at `now_ns`."""
-    requests = [ExportTraceServiceRequest.FromString(body) for body in recording.requests]
-    shift = now_ns - max(span.end_time_unix_nano for request in requests for span in _spans(request))
-    for request in requests:
-        for span in _spans(request):
-            span.start_time_unix_nano += shift
-            span.end_time_unix_nano += shift
-            for event in span.events:
-                event.time_unix_nano += shift
-    return tuple(request.SerializeToString() for request in requests)
-
-
-def _spans(request: ExportTraceServiceRequest) -> Iterator[Span]:
-    for group in request.resource_spans:
-        for scope in group.scope_spans:
-            yield from scope.spans
 
 
 _EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"

@@ -1,0 +1,153 @@
+"""Recorded runs: as they were, and drawn again and again as the conversations of a release.
+
+A recording is several export requests of a real framework against a scripted model, in the order in which they were sent
+(children often come before their parents).
+
+There are few recordings and a detector needs many conversations, so conversations are **drawn with replacement**: each is
+a copy of a recorded run with a new trace id, a new conversation id, the time of its drawing and the release's
+`service.version`. The failures that a release adds are made up, too: the span of a call is marked as failed and its output
+taken out, and what the agent did afterwards stays as it was recorded.
+"""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from random import Random
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+_VERSION = "service.version"
+_TOOL_NAMES = ("gen_ai.tool.name", "tool.name")
+_OUTPUTS = ("gen_ai.tool.call.result", "output.value")
+_CONVERSATIONS = ("gen_ai.conversation.id", "session.id")
+_FAILURE = "TimeoutError"
+_MESSAGE = "no answer within 5 s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """One run of one framework. `framework` and `scenario` are how the files are called."""
+
+    framework: str
+    scenario: str
+    requests: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A version of the agents, and what share of the calls of a tool it makes fail besides those that failed anyway."""
+
+    version: str
+    failures: float = 0.02
+    failures_by_tool: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+HEALTHY = Release(version="1.0")
+WORSE = Release(version="1.1", failures_by_tool={"list_orders": 0.35})
+
+
+def recordings() -> tuple[Recording, ...]:
+    """Read the packaged recordings, in order of their names."""
+    bodies: dict[tuple[str, str], list[bytes]] = {}
+    folder = files("toolgauge.demo") / "traffic"
+    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        framework, scenario, *_ = file.name.split(".")
+        bodies.setdefault((framework, scenario), []).append(file.read_bytes())
+    return tuple(
+        Recording(framework=framework, scenario=scenario, requests=tuple(requests))
+        for (framework, scenario), requests in bodies.items()
+    )
+
+
+def spans(request: ExportTraceServiceRequest) -> Iterator[Span]:
+    """Yield all spans of a request."""
+    for group in request.resource_spans:
+        for scope in group.scope_spans:
+            yield from scope.spans
+
+
+def moved_to(now_ns: int, recording: Recording) -> tuple[bytes, ...]:
+    """Shift all time stamps so that the newest span ended at `now_ns`."""
+    requests = [ExportTraceServiceRequest.FromString(body) for body in recording.requests]
+    _shift(requests, now_ns)
+    return tuple(request.SerializeToString() for request in requests)
+
+
+def drawn(recorded: Sequence[Recording], release: Release, *, seed: int, clock: Callable[[], int]) -> Iterator[bytes]:
+    """Draw conversations of a release without end: one export request each, whose newest span ends now.
+
+    The same recordings, release, seed and clock give the same requests.
+    """
+    random = Random(seed)  # noqa: S311 (no secret)
+    runs = [_joined(recording) for recording in recorded]
+    while True:
+        conversation = ExportTraceServiceRequest()
+        conversation.CopyFrom(random.choice(runs))
+        _rename(conversation, random)
+        _fail_calls(conversation, release, random)
+        for group in conversation.resource_spans:
+            _set_text(group.resource, _VERSION, release.version)
+        _shift((conversation,), clock())
+        yield conversation.SerializeToString()
+
+
+def _joined(recording: Recording) -> ExportTraceServiceRequest:
+    whole = ExportTraceServiceRequest()
+    for body in recording.requests:
+        whole.MergeFromString(body)
+    return whole
+
+
+def _shift(requests: Sequence[ExportTraceServiceRequest], now_ns: int) -> None:
+    shift = now_ns - max(span.end_time_unix_nano for request in requests for span in spans(request))
+    for request in requests:
+        for span in spans(request):
+            span.start_time_unix_nano += shift
+            span.end_time_unix_nano += shift
+            for event in span.events:
+                event.time_unix_nano += shift
+
+
+def _rename(conversation: ExportTraceServiceRequest, random: Random) -> None:
+    """Give the conversation and each of its traces another id."""
+    traces: dict[bytes, bytes] = {}
+    conversation_id = str(uuid.UUID(bytes=random.randbytes(16)))
+    for span in spans(conversation):
+        for identified in (span, *span.links):
+            identified.trace_id = traces.setdefault(identified.trace_id, random.randbytes(16))
+        for attribute in span.attributes:
+            if attribute.key in _CONVERSATIONS:
+                attribute.value.string_value = conversation_id
+
+
+def _fail_calls(conversation: ExportTraceServiceRequest, release: Release, random: Random) -> None:
+    for span in spans(conversation):
+        tool = next((entry.value.string_value for entry in span.attributes if entry.key in _TOOL_NAMES), None)
+        if tool is not None and random.random() < release.failures_by_tool.get(tool, release.failures):
+            _fail(span)
+
+
+def _fail(span: Span) -> None:
+    kept = [attribute for attribute in span.attributes if attribute.key not in _OUTPUTS]
+    del span.attributes[:]
+    span.attributes.extend((*kept, _text("error.type", _FAILURE)))
+    exception = span.events.add(name="exception", time_unix_nano=span.end_time_unix_nano)
+    exception.attributes.extend((_text("exception.type", _FAILURE), _text("exception.message", _MESSAGE)))
+    span.status.code = Status.STATUS_CODE_ERROR
+    span.status.message = f"{_FAILURE}: {_MESSAGE}"
+
+
+def _text(key: str, text: str) -> KeyValue:
+    return KeyValue(key=key, value=AnyValue(string_value=text))
+
+
+def _set_text(resource: Resource, key: str, text: str) -> None:
+    value = next((attribute.value for attribute in resource.attributes if attribute.key == key), None)
+    if value is None:
+        value = resource.attributes.add(key=key).value
+    value.string_value = text

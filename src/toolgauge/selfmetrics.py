@@ -1,7 +1,7 @@
 """Counters about ourselves. Each part that drops, refuses or holds something counts it here.
 
 The books: received = forwarded + consumed + held + queued + refused + dropped(reason), at every moment and for every
-destination: `destination` is empty for what happens to a span before it is handed to them.
+destination: `toolgauge.destination` is empty for what happens to a span before it is handed to them.
 """
 
 from toolgauge.model.metrics import MetricRegistry
@@ -22,7 +22,7 @@ class JudgeMetrics:
             "{call}",
             "Calls to the judge's provider. `unusable` replies held no verdict; `failed` is explained by "
             "toolgauge.judge.failures; `over_budget` were not made: raise `judge.max_cost_per_hour`.",
-            ("outcome",),
+            ("toolgauge.outcome",),
         )
         self.failures = registry.counter(
             "toolgauge.judge.failures",
@@ -149,45 +149,48 @@ class SelfMetrics:
         self.spans = registry.counter(
             "toolgauge.spans",
             "{span}",
-            "Senders' spans by what became of them. `dropped` above 0 is data loss: look at `reason`.",
-            ("outcome", "reason", "destination"),
+            "Senders' spans by what became of them. `dropped` above 0 is data loss: look at `toolgauge.reason`.",
+            ("toolgauge.outcome", "toolgauge.reason", "toolgauge.destination"),
         )
         self.spans_held = registry.gauge(
             "toolgauge.spans.held", "{span}", "Spans that wait for the scores of their trajectory."
         )
         self.spans_queued = registry.gauge(
-            "toolgauge.spans.queued", "{span}", "Spans that wait to be sent to the destination.", ("destination",)
+            "toolgauge.spans.queued",
+            "{span}",
+            "Spans that wait to be sent to the destination.",
+            ("toolgauge.destination",),
         )
         self.queue_bytes = registry.gauge(
             "toolgauge.send.queue.bytes",
             "By",
             "Bytes of requests that wait to be sent or are on their way; senders are refused at the capacity.",
-            ("destination",),
+            ("toolgauge.destination",),
         )
         self.queue_capacity = registry.gauge(
             "toolgauge.send.queue.capacity",
             "By",
             "Bytes of senders' requests that may wait: `queue.max_bytes`.",
-            ("destination",),
+            ("toolgauge.destination",),
         )
         self.in_flight = registry.gauge(
             "toolgauge.send.in_flight",
             "{request}",
             "Requests that a destination has not answered yet.",
-            ("destination",),
+            ("toolgauge.destination",),
         )
         self.retries = registry.counter(
             "toolgauge.send.retries",
             "{request}",
             "Attempts to send that were not the first: look at the destination.",
-            ("destination", "signal"),
+            ("toolgauge.destination", "toolgauge.signal"),
         )
         self.requests = registry.counter(
             "toolgauge.requests",
             "{request}",
             "Requests received. `refused` means that senders must come back: look at the destination. `unread` were not read "
             "to their end over gRPC: their senders went away, or are to raise `max_recv_msg_size` or send less at a time.",
-            ("transport", "signal", "outcome"),
+            ("toolgauge.transport", "toolgauge.signal", "toolgauge.outcome"),
         )
         self.spans_unread = registry.counter(
             "toolgauge.spans.unread",
@@ -199,7 +202,7 @@ class SelfMetrics:
             "toolgauge.requests.unread",
             "{request}",
             "Requests that went on without being read because scoring could not keep up; see toolgauge.spans.unread.",
-            ("signal",),
+            ("toolgauge.signal",),
         )
         self.inbox_bytes = registry.gauge(
             "toolgauge.inbox.bytes",
@@ -232,7 +235,7 @@ class SelfMetrics:
             "toolgauge.dialect.errors",
             "{error}",
             "Dialects that failed on a record; it went on unscored: please report it.",
-            ("dialect",),
+            ("toolgauge.dialect",),
         )
         self.faults = registry.counter(
             "toolgauge.faults",
@@ -303,37 +306,37 @@ class SelfMetrics:
             "{reload}",
             "Reloads on SIGHUP: `applied`, `partly` (a port or a file could not be had, the log says which), `refused` "
             "(the configuration is wrong and the running one stays: see the log).",
-            ("outcome",),
+            ("toolgauge.outcome",),
         )
         self.annotations = registry.counter(
             "toolgauge.annotations",
             "{span}",
             "Judged spans by how their scores reached the trace. `missed` spans left before they were scored.",
-            ("form",),
+            ("toolgauge.form",),
         )
         self.send_failures = registry.counter(
             "toolgauge.send.failures",
             "{request}",
             "Attempts to send that failed, by reason.",
-            ("destination", "signal", "reason"),
+            ("toolgauge.destination", "toolgauge.signal", "toolgauge.reason"),
         )
         self.send_rejected = registry.counter(
             "toolgauge.send.rejected",
             "{item}",
             "Spans, log records and data points that a destination rejected of requests that it took "
             "(`partial_success`); they are not sent again: look at the destination.",
-            ("destination", "signal"),
+            ("toolgauge.destination", "toolgauge.signal"),
         )
         self.own_dropped = registry.counter(
             "toolgauge.own.dropped",
             "{request}",
             "Our own scorecards, events and metrics that could not be delivered: look at the destination.",
-            ("destination", "signal", "reason"),
+            ("toolgauge.destination", "toolgauge.signal", "toolgauge.reason"),
         )
         self.requests_dropped = registry.counter(
             "toolgauge.requests.dropped",
             "{request}",
             "Senders' log and metric requests that could not be delivered (spans are in toolgauge.spans): "
             "look at the destination.",
-            ("destination", "signal", "reason"),
+            ("toolgauge.destination", "toolgauge.signal", "toolgauge.reason"),
         )

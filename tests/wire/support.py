@@ -194,7 +194,7 @@ class Toolgauge(Process):
         read: dict[str, float] = dict.fromkeys(_BOOKS, 0.0)
         for (name, labels), value in self.samples().items():
             if name == "toolgauge_spans_total":
-                read[dict(labels)["outcome"]] += value
+                read[dict(labels)["toolgauge_outcome"]] += value
             elif name in ("toolgauge_spans_held", "toolgauge_spans_queued"):
                 read[name.rpartition("_")[2]] += value
         return read

@@ -183,9 +183,9 @@ def test_what_the_destination_refuses_for_good_is_dropped_with_a_reason(
         books = toolgauge.settled(spans_in_runs())
         assert books["dropped"] > 0
         reasons = {
-            dict(labels)["reason"]
+            dict(labels)["toolgauge_reason"]
             for (name, labels) in toolgauge.samples()
-            if name == "toolgauge_spans_total" and dict(labels)["outcome"] == "dropped"
+            if name == "toolgauge_spans_total" and dict(labels)["toolgauge_outcome"] == "dropped"
         }
         assert any(reason in told for told in reasons)
 

@@ -170,9 +170,9 @@ def test_a_long_outage_under_load_stays_within_memory_and_ends_by_itself(tmp_pat
         assert_all_arrived(toolgauge, sink, sent)
         assert toolgauge.books()["refused"] > books["refused"] >= 0
         reasons = {
-            dict(labels)["reason"]
+            dict(labels)["toolgauge_reason"]
             for (name, labels) in toolgauge.samples()
-            if name == "toolgauge_spans_total" and dict(labels)["outcome"] == "refused"
+            if name == "toolgauge_spans_total" and dict(labels)["toolgauge_outcome"] == "refused"
         }
         assert reasons == {"memory"}
         assert "requests are refused with a retryable status" in toolgauge.said()

@@ -125,7 +125,7 @@ def test_more_traces_than_may_be_open_end_the_oldest_which_are_scored_and_counte
     with serving(tmp_path, onward_to(sink, "grpc"), *settings, "hold.timeout=1s") as toolgauge:
         send_traces(toolgauge, range(1, 3001))
         assert toolgauge.settled(3000, 30)["forwarded"] == 3000 == sink.counted("unique_spans")
-        evicted = ("toolgauge_trajectories_total", frozenset({("closed_because", "max_open")}))
+        evicted = ("toolgauge_trajectories_total", frozenset({("toolgauge_closed_because", "max_open")}))
         until(lambda: toolgauge.samples().get(evicted) == 2500, "the oldest to be ended", 30)
         assert toolgauge.total("toolgauge_traces_open") == 500
 

@@ -16,8 +16,8 @@ BINARY = shutil.which("prometheus")
 pytestmark = pytest.mark.skipif(BINARY is None, reason="no prometheus on this machine")
 
 BALANCE = """
-sum(toolgauge_spans_total{outcome="received"})
-- sum(toolgauge_spans_total{outcome!="received"})
+sum(toolgauge_spans_total{toolgauge_outcome="received"})
+- sum(toolgauge_spans_total{toolgauge_outcome!="received"})
 - sum(toolgauge_spans_held) - sum(toolgauge_spans_queued)
 """
 
@@ -68,7 +68,9 @@ def test_scores_exemplars_and_the_books_are_stored(tmp_path: Path):
         assert prometheus.value(failed) == 1
         mean = f"sum(toolgauge_evaluation_score_sum{{gen_ai_evaluation_name='default.tool_success'}}) / {count}"
         assert prometheus.value(mean) == 0.75
-        received = until(lambda: prometheus.value('sum(toolgauge_spans_total{outcome="received"})'), "the books")
+        received = until(
+            lambda: prometheus.value('sum(toolgauge_spans_total{toolgauge_outcome="received"})'), "the books"
+        )
         assert received == toolgauge.books()["received"]
         assert prometheus.value(BALANCE) == 0
         assert prometheus.value('up{job="toolgauge"}') == 1
@@ -97,7 +99,7 @@ def assert_the_process_is_measured(prometheus: Prometheus) -> None:
         "time() - process_start_time_seconds": 0.1,
         "toolgauge_loop_lag_seconds_count": 1,
         "toolgauge_scoring_delay_seconds_count": 2,
-        'sum(toolgauge_requests_total{outcome="accepted",transport="grpc"})': 2,
+        'sum(toolgauge_requests_total{toolgauge_outcome="accepted",toolgauge_transport="grpc"})': 2,
     }
     values = {query: prometheus.value(query) for query in at_least}
     assert [query for query, value in values.items() if value is None or value < at_least[query]] == []

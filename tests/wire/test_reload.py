@@ -69,7 +69,7 @@ class Reloadable(Toolgauge):
         return self.said()[said:]
 
     def reloads(self, outcome: str) -> float:
-        return self.samples().get(("toolgauge_reloads_total", frozenset({("outcome", outcome)})), 0)
+        return self.samples().get(("toolgauge_reloads_total", frozenset({("toolgauge_outcome", outcome)})), 0)
 
 
 @contextmanager

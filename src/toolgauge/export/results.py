@@ -69,10 +69,11 @@ LEVEL = "toolgauge.level"
 OUTCOME = "toolgauge.outcome"
 REASON = "toolgauge.not_evaluated.reason"
 CLOSED_BECAUSE = "toolgauge.closed_because"
+ERROR_TYPE = "error.type"
+OTHER_ERROR = "_OTHER"
 _SCORE_VALUE = "gen_ai.evaluation.score.value"
 _SCORE_LABEL = "gen_ai.evaluation.score.label"
 _EXPLANATION = "gen_ai.evaluation.explanation"
-_ERROR_TYPE = "error.type"
 _SHADOW = "toolgauge.shadow"
 _EVALUATOR = "toolgauge.evaluator.name"
 _EVALUATOR_VERSION = "toolgauge.evaluator.version"
@@ -245,7 +246,7 @@ class ResultWriter:
             case NotEvaluated(reason=reason):
                 yield REASON, fit_text(reason, _MAX_REASON)
             case Errored(error_type=error_type):
-                yield _ERROR_TYPE, fit_text(error_type or "_OTHER", _MAX_REASON)
+                yield ERROR_TYPE, fit_text(error_type or OTHER_ERROR, _MAX_REASON)
         explanation = self._redactor.explain(outcome)
         if explanation:
             yield _EXPLANATION, fit_text(explanation, MAX_EXPLANATION)

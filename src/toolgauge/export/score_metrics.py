@@ -12,8 +12,11 @@ from msgspec import Struct
 
 from toolgauge.export.results import (
     AGENT,
+    CLOSED_BECAUSE,
     CRITERION,
+    ERROR_TYPE,
     LEVEL,
+    OTHER_ERROR,
     OUTCOME,
     REASON,
     REVISION,
@@ -43,15 +46,17 @@ _STREAM_LABELS = (
 _CRITERION = slice(_STREAM_LABELS.index(CRITERION), _STREAM_LABELS.index(REVISION) + 1)
 Who: TypeAlias = tuple[str, str, str]
 LABEL_SETS = "label_sets"
+MAX_ERROR_TYPES = 20
 
 
 class CappedNames:
-    """The first `limit` distinct values of one label; all others are `_other`."""
+    """The first `limit` distinct values of one label; all others are `other`."""
 
-    def __init__(self, label: str, limit: int, capped: Counter) -> None:
+    def __init__(self, label: str, limit: int, capped: Counter, other: str = OTHER) -> None:
         self._label = label
         self._limit = limit
         self._capped = capped
+        self._other = other
         self._known: dict[str, str] = {}
 
     def fit(self, raw: str | None) -> str:
@@ -65,7 +70,7 @@ class CappedNames:
             return known
         if len(self._known) >= self._limit:
             self._capped.add(1, (self._label,))
-            return OTHER
+            return self._other
         known = self._known[key] = fit_label(key)
         return known
 
@@ -74,21 +79,21 @@ class LabelCaps:
     """Decides under which service, agent and tool something is counted."""
 
     def __init__(self, settings: MetricsSettings, registry: MetricRegistry) -> None:
-        self._capped = registry.counter(
+        self.capped = registry.counter(
             "toolgauge.labels.capped",
             "{measurement}",
             "Measurements counted under `_other` because a cap was reached, by what was capped. "
             "Find the client whose names are not a small set, or raise the cap under `metrics`.",
-            ("label",),
+            ("toolgauge.label",),
         )
         registry.gauge(
             "toolgauge.labels.label_sets",
             "{label_set}",
             "Label sets in use, outcomes not counted; `metrics.max_label_sets` is the cap.",
         ).observe = lambda: {(): len(self._label_sets)}
-        self._services = CappedNames(SERVICE, settings.max_services, self._capped)
-        self._agents = CappedNames(AGENT, settings.max_agents, self._capped)
-        self._tools = CappedNames(TOOL, settings.max_tools, self._capped)
+        self._services = CappedNames(SERVICE, settings.max_services, self.capped)
+        self._agents = CappedNames(AGENT, settings.max_agents, self.capped)
+        self._tools = CappedNames(TOOL, settings.max_tools, self.capped)
         self._max_label_sets = settings.max_label_sets
         self._label_sets: set[tuple[Who, Labels]] = set()
 
@@ -105,7 +110,7 @@ class LabelCaps:
         if len(self._label_sets) < self._max_label_sets:
             self._label_sets.add(label_set)
             return fitted
-        self._capped.add(1, (LABEL_SETS,))
+        self.capped.add(1, (LABEL_SETS,))
         service_label, agent_label, tool_label = fitted
         return (_folded(service_label), _folded(agent_label), _folded(tool_label))
 
@@ -130,7 +135,7 @@ class _Series(Struct, frozen=True):
     scores: Labels
 
 
-# What labels are made of: service, agent, tool; then state and whether there was an error, or else criterion, revision,
+# What labels are made of: service, agent, tool; then state and type of error, or else criterion, revision,
 # level, enforcement, outcome and reason.
 _Call: TypeAlias = tuple[str | None, str | None, str | None, str, str]
 _Evaluated: TypeAlias = tuple[str | None, str | None, str | None, str, str, str, str, str, str]
@@ -153,15 +158,17 @@ class ScoreMetrics:
             (*_STREAM_LABELS, OUTCOME, REASON),
         )
         self._trajectories = registry.counter(
-            "toolgauge.trajectories", "{trajectory}", "Closed trajectories by what closed them.", ("closed_because",)
+            "toolgauge.trajectories", "{trajectory}", "Closed trajectories by what closed them.", (CLOSED_BECAUSE,)
         )
         self._tool_calls = registry.counter(
             "toolgauge.tool_calls",
             "{call}",
             "Tool calls of traces, by what became of them.",
-            (SERVICE, AGENT, TOOL, "state", "error"),
+            (SERVICE, AGENT, TOOL, "toolgauge.state", ERROR_TYPE),
         )
         self._caps = LabelCaps(settings, registry)
+        self._error_types = CappedNames(ERROR_TYPE, MAX_ERROR_TYPES, self._caps.capped, OTHER_ERROR)
+        self._error_types.fit(OTHER_ERROR)
         # The same few tools are called and judged by the same criteria all day long. Without it: 4 % of all CPU.
         self._known: BoundedCache[_Evaluated, _Series] = BoundedCache()
         self._known_calls: BoundedCache[_Call, Labels] = BoundedCache()
@@ -192,15 +199,21 @@ class ScoreMetrics:
         # As the counter's `add` does; this is done of every call.
         known, counted = self._known_calls, self._tool_calls.cells
         for call in calls:
-            key = (service, call.agent, call.name, call.state, "false" if call.error is None else "true")
+            key = (
+                service,
+                call.agent,
+                call.name,
+                call.state,
+                "" if call.error is None else call.error.kind or OTHER_ERROR,
+            )
             labels = known.get(key) or self._call_labels(key)
             counted[labels] = counted.get(labels, 0) + 1
 
     def _call_labels(self, call: _Call) -> Labels:
-        service, agent, tool, state, failed = call
+        service, agent, tool, state, error_type = call
         who = self._caps.who(service, agent, tool)
-        labels = (*who, state, failed)
-        if self._caps.are_kept(who):
+        labels = (*who, state, self._error_types.fit(error_type))
+        if self._caps.are_kept(who) and (labels[-1] != OTHER_ERROR or error_type == OTHER_ERROR):
             self._known_calls.keep(call, labels, _size_bytes(call))
         return labels
 

@@ -6,6 +6,7 @@ ToolgaugeError            what a person sees as `error: ...`, with an optional `
  StartError               a port is taken, a certificate unreadable: exit code 1
 DecodeError               bytes that are not what they should be; answered, never shown as a crash
 JudgeCallError            a call to a judge's provider failed; becomes an outcome
+StateError                the state file cannot be read or written while we run; counted
 """
 
 
@@ -32,6 +33,10 @@ class StartError(ToolgaugeError):
 
 class DecodeError(Exception):
     """Bytes that cannot be decoded."""
+
+
+class StateError(Exception):
+    """The state file cannot be read or written."""
 
 
 class JudgeCallError(Exception):

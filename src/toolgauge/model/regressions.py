@@ -1,4 +1,4 @@
-"""Streams of scores, and what is known when one of them drops."""
+"""Streams of scores, and the state of what watches them for drops."""
 
 from typing import Literal, TypeAlias
 
@@ -11,7 +11,7 @@ StreamState: TypeAlias = Literal["learning", "watching", "alarm", "recovered"]
 
 
 class Stream(Struct, frozen=True, kw_only=True, gc=False):
-    """Scores that are watched together. `None` where no producer told.
+    """Scores that are watched together. `None` where no producer wrote it.
 
     `tool` is `None` at level `trajectory`, and for the stream of all tools of an agent at level `call`. Versions of services,
     agents and models are no part of it: a release is compared with what was there before it.

@@ -1,0 +1,200 @@
+"""One stream: what an observation is, when an alarm is raised, when it ends, and what outlives a restart."""
+
+import copy
+import math
+import pickle
+from random import Random
+
+import pytest
+
+from toolgauge.watch.detector import Detector
+
+
+def coins(seed: int, mean: float, count: int) -> list[float]:
+    random = Random(seed)  # noqa: S311 repeatable
+    return [float(random.random() < mean) for _ in range(count)]
+
+
+def learned(mean: float = 0.95, count: int = 500, seed: int = 1, arl: float = 10_000) -> Detector:
+    detector = Detector(arl, 200)
+    assert not any(detector.update(score) for score in coins(seed, mean, count))
+    return detector
+
+
+def first_alarm(detector: Detector, scores: list[float]) -> int:
+    return next(number for number, score in enumerate(scores, 1) if detector.update(score))
+
+
+def test_a_drop_raises_one_alarm_and_names_its_size():
+    detector = learned()
+    needed = first_alarm(detector, coins(2, 0.7, 500))
+    assert needed < 60
+    assert detector.state == "alarm"
+    assert detector.evidence == 1
+    assert detector.baseline == pytest.approx(0.95, abs=0.03)
+    assert detector.current < 0.85
+    assert abs(detector.since_onset - needed) <= 100
+    low, high = detector.interval
+    assert 0 <= low < detector.current < high < detector.baseline
+    assert not any(detector.update(0) for _ in range(100))
+
+
+def test_nothing_is_raised_while_it_learns():
+    detector = Detector(1000, 200)
+    assert not any(detector.update(1) for _ in range(100))
+    assert not any(detector.update(0) for _ in range(99))
+    assert detector.state == "learning"
+    detector.update(0)
+    assert (detector.state, detector.observations, detector.baseline) == ("watching", 200, 0.5)
+
+
+def test_an_alarm_ends_when_the_mean_is_back():
+    detector = learned()
+    first_alarm(detector, coins(2, 0.5, 500))
+    before = detector.observations
+    for score in coins(3, 0.95, 300):
+        assert not detector.update(score)
+    assert detector.state == "recovered"
+    assert detector.observations >= before
+    assert detector.baseline == pytest.approx(0.95, abs=0.03)
+    first_alarm(detector, coins(4, 0.5, 500))
+    assert detector.state == "alarm"
+
+
+def test_a_reset_learns_the_present_as_normal():
+    detector = learned()
+    first_alarm(detector, coins(2, 0.5, 500))
+    detector.reset()
+    assert (detector.state, detector.observations, detector.since_onset, detector.evidence) == ("learning", 0, 0, 0)
+    assert not any(detector.update(score) for score in coins(3, 0.5, 2000))
+    assert detector.baseline == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("score", [math.nan, -0.01, 1.01, math.inf])
+def test_a_score_outside_of_0_to_1_is_refused(score: float):
+    detector = Detector(1000, 20)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        detector.update(score)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        detector.observe({"": (score, 1)})
+
+
+@pytest.mark.parametrize("arl", [1, 0, -5, math.nan, math.inf])
+def test_a_run_length_that_is_none_is_refused(arl: float):
+    with pytest.raises(ValueError, match="arl"):
+        Detector(arl, 20)
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0, 0.7])
+def test_a_score_that_never_changes_never_raises_an_alarm(score: float):
+    detector = Detector(1000, 20)
+    assert not any(detector.update(score) for _ in range(20_000))
+    assert detector.baseline == pytest.approx(score)
+    assert detector.evidence == 0
+
+
+def test_the_scores_of_a_cluster_are_one_observation():
+    detector = Detector(1000, 20)
+    for cluster in ("a", "b", "a"):
+        for score in (0, 1, 1, 0):
+            assert not detector.update(score, cluster=cluster)
+    assert detector.observations == 2
+    assert not detector.flush()
+    assert not detector.flush()
+    assert (detector.observations, detector.baseline) == (3, 0.5)
+    detector.update(1, cluster="c")
+    detector.update(1)
+    assert detector.observations == 5
+
+
+def test_the_alarm_of_a_cluster_is_raised_when_the_next_one_begins():
+    detector = learned()
+    raised = [(number, call) for number in range(60) for call in range(3) if detector.update(0, cluster=str(number))]
+    assert len(raised) == 1
+    assert raised[0][0] > 0
+    assert raised[0][1] == 0
+
+
+def test_a_whole_observation_is_the_same_as_a_cluster_of_its_scores():
+    one, other = Detector(1000, 20), Detector(1000, 20)
+    random = Random(5)  # noqa: S311 repeatable
+    for number in range(300):
+        scores = {tool: [float(random.random() < 0.7) for _ in range(random.randint(1, 4))] for tool in ("a", "b", "c")}
+        for tool, values in scores.items():
+            for value in values:
+                one.update(value, tool, str(number))
+        one.flush()
+        other.observe({tool: (sum(values), len(values)) for tool, values in scores.items()})
+        assert one.dump() == other.dump()
+
+
+def test_a_change_of_the_mix_of_strata_raises_no_alarm():
+    detector = Detector(10_000, 100)
+    random = Random(6)  # noqa: S311 repeatable
+    for share in (0.9, 0.1) * 5:
+        for _ in range(300):
+            tool, mean = ("good", 0.98) if random.random() < share else ("bad", 0.6)
+            assert not detector.update(float(random.random() < mean), tool)
+
+
+def test_a_stratum_that_appears_late_raises_no_alarm_and_is_watched_later():
+    detector = learned(0.99, 2000, seed=3)
+    random = Random(7)  # noqa: S311 repeatable
+    for _ in range(300):
+        assert not detector.update(float(random.random() < 0.7), "late")
+    assert any(detector.update(0, "late") for _ in range(40))
+
+
+def test_more_strata_than_it_keeps_share_one():
+    detector = Detector(1000, 20)
+    for number in range(500):
+        detector.update(1, f"tool {number}")
+    assert len(detector.dump()) <= 2000 + 50 * 64
+
+
+def test_a_restart_in_the_middle_of_a_cluster_changes_nothing():
+    random = Random(8)  # noqa: S311 repeatable
+    detector = Detector(1000, 20)
+    for number in range(1500):
+        mean = 0.9 if number < 400 or number > 800 else 0.5
+        score, stratum, cluster = float(random.random() < mean), random.choice("xy"), str(number // 3)
+        resumed = Detector.load(detector.dump())
+        assert resumed.dump() == detector.dump()
+        assert resumed.update(score, stratum, cluster) == detector.update(score, stratum, cluster)
+        for name in (
+            "state",
+            "evidence",
+            "baseline",
+            "current",
+            "observations",
+            "since_onset",
+            "interval",
+            "is_suspicious",
+        ):
+            assert getattr(resumed, name) == getattr(detector, name)
+
+
+def test_copies_go_their_own_way():
+    detector = learned()
+    before = detector.dump()
+    for twin in (copy.copy(detector), copy.deepcopy(detector), pickle.loads(pickle.dumps(detector))):  # noqa: S301 our own bytes
+        assert twin.dump() == before
+        twin.update(0)
+        assert detector.dump() == before
+
+
+def test_damaged_bytes_are_refused():
+    data = learned().dump()
+    for damaged in (b"", b"x", data[:-1], data + b"x", data[:40] + bytes([data[40] ^ 1]) + data[41:]):
+        with pytest.raises(ValueError, match="state of the detector"):
+            Detector.load(damaged)
+
+
+def test_the_run_length_may_change_while_it_runs():
+    detector = learned(arl=1_000_000)
+    number = 0
+    while detector.evidence < 0.7:
+        assert not detector.update(0)
+        number += 1
+    detector.arl = 1000
+    assert detector.update(0)

@@ -305,7 +305,7 @@ def test_a_trace_of_twenty_thousand_spans_is_scored_while_others_are_answered(tm
     with receiving() as destination, serving(tmp_path, to_grpc(destination.grpc_port)) as toolgauge:
         before = toolgauge.memory_mib()
         toolgauge.send(body)
-        while trajectories_within(toolgauge, 10) < 1:
+        while trajectories_within(toolgauge, 3.0) < 1:
             post(toolgauge.http_port, b"")
         toolgauge.settled(20_001, 40)
         assert len(destination.spans()) == 20_001

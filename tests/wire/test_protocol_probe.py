@@ -51,17 +51,23 @@ def _run(folder: Path) -> list[str]:
 def _missing(said: list[str]) -> dict[str, str]:
     """Return the requirements that are not met, by their number and name."""
     failed = [line.split() for line in said if line.startswith("FAIL")]
-    return {" ".join(words[1:6]): " ".join(words) for words in failed}
+    return {" ".join(words[1:6]): " ".join(words[1:]) for words in failed}
+
+
+def _is_measured(missing: str) -> bool:
+    """Return whether the requirement is about memory or time, which a busy machine disturbs."""
+    return missing.startswith("A9 ") or (missing.startswith("A6 ") and "memory grows" in missing)
 
 
 def test_nothing_that_the_probe_asks_for_is_missing(tmp_path: Path):
     said = _run(tmp_path / "once")
     missing = _missing(said)
-    if missing:
-        # It looks at times and at memory, which a busy machine disturbs: what is missing is missing twice.
+    if missing and all(_is_measured(line) for line in missing.values()):
+        # What was measured to be missing is missing twice.
         said = _run(tmp_path / "again")
         again = _missing(said)
-        missing = {name: again[name] for name in missing if name in again}
+        # Anything else that is missing now was met before, and is missing all the same.
+        missing = {name: line for name, line in again.items() if name in missing or not _is_measured(line)}
     if missing and all(name.startswith("A9 ") for name in missing):
         pytest.skip(f"the machine is too busy to tell: {missing}")
     assert missing == {}

@@ -24,7 +24,14 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.messages import MAX_ITEMS, DefinitionReader, Message, messages_of, read_messages
+from toolgauge.recognize.messages import (
+    MAX_ITEMS,
+    DefinitionReader,
+    Message,
+    may_contain_failures,
+    messages_of,
+    read_messages,
+)
 
 # Whose inputs follow on each other: the conversation or the trace, `None` when not known, and the agent.
 Owner: TypeAlias = tuple[str | None, str | None]
@@ -211,15 +218,6 @@ def operation(attributes: Mapping[str, Value]) -> Operation | None:
     if shown == "tool_call" and not attributes.get(conventions.TOOL_NAME):
         return None
     return shown
-
-
-def may_contain_failures(received: Value) -> bool:
-    """Return whether an answer in a model's input may be marked as a failure: by `error`, `is_error` or `isError`."""
-    if not isinstance(received, str) or "rror" in received or "\\u" in received:
-        return True
-    # Not JSON but a Python literal, which has other escapes.
-    single = received.find("'")
-    return single >= 0 and not 0 <= received.find('"') < single
 
 
 def _trace(record: Record) -> str | None:

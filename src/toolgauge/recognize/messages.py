@@ -277,6 +277,16 @@ def _failure(source: JsonObject, result: Content) -> CallError | None:
     return CallError(kind="_OTHER", message=returned if isinstance(returned, str) else "")
 
 
+def may_contain_failures(received: Value) -> bool:
+    """Return whether an answer in a model's input may have a sign of failure; False only where none can have."""
+    # All signs that `_failure` reads have these letters; escaped ones are not looked for.
+    if not isinstance(received, str) or "rror" in received or "\\u" in received:
+        return True
+    # Not JSON but a Python literal, which has other escapes.
+    single = received.find("'")
+    return single >= 0 and not 0 <= received.find('"') < single
+
+
 def _arguments(value: Json) -> Content:
     # An object inside what was parsed before needs no second look.
     return values.part(value) if isinstance(value, dict) else values.arguments(value)

@@ -35,7 +35,7 @@ class Reader(Protocol):
         ...
 
     def read_calls(self, span: UnreadSpan) -> Reading | None:
-        """Read the span without messages and histories; `None` when all of it has to be read."""
+        """Read the span without messages and results; `None` when all of it has to be read."""
         ...
 
 
@@ -144,7 +144,7 @@ class OpenTrace:
     ) -> Trajectory | None:
         """Join what has come so far, with what was found `elsewhere` of its calls, in other traces.
 
-        Without messages, the inputs of models are read only where they may tell what became of a call.
+        Unless `with_content`, the inputs of models are read only where they may tell what became of a call.
         """
         if not with_content and not elsewhere and self._received <= self._settings.max_content_bytes:
             readings = self._calls()
@@ -178,7 +178,7 @@ class OpenTrace:
         )
 
     def _calls(self) -> list[Reading] | None:
-        """Read the spans without messages and histories; `None` when one of them has to be read as a whole."""
+        """Read the spans without messages and results; `None` when one of them has to be read as a whole."""
         readings: list[Reading] = []
         for one in self._readings.values():
             reading = self._reader.read_calls(one) if type(one) is UnreadSpan else one

@@ -17,5 +17,5 @@ class Reader:
         return self.recognizer.read(self.decoder.waited(span))
 
     def read_calls(self, span: UnreadSpan) -> Reading | None:
-        """Read the span without messages and histories; `None` when all of it has to be read."""
+        """Read the span without messages and results; `None` when all of it has to be read."""
         return self.recognizer.read_calls(span.dialect, self.decoder.waited(span))

@@ -27,8 +27,7 @@ class LoopDetector:
         """Take note of one span."""
         if now_ns - self._began_ns >= _WINDOW_NS:
             self._turn_over(now_ns)
-        # Texts remember their hashes, and these ids are looked up again and again.
-        known, newer = hash(ref.trace_id) ^ hash(ref.span_id), self._newer
+        known, newer = hash(ref), self._newer
         if known in newer or known in self._older:
             self._repeated += 1
         elif len(newer) < _MAX_REMEMBERED:

@@ -18,9 +18,6 @@ _OWN_SCOPE = "toolgauge"
 _OPENINFERENCE_KIND = "openinference.span.kind"
 _EVALUATOR = "EVALUATOR"
 
-_MOST_SCOPES = 512
-_LONGEST_SCOPE = 256
-
 Scalar = str | int | float | bool
 
 
@@ -70,18 +67,14 @@ class _Deferred:
                 return
             before.append(grounds)
 
-    def is_first_for(self, scope: str) -> bool:
-        """Return whether no dialect before this one goes by the scope's name."""
-        return not scope.startswith(self._scopes)
-
-    def operation(self, attributes: Mapping[str, Value], name: str) -> Operation | None:
+    def operation(self, attributes: Mapping[str, Value], name: str, scope: str) -> Operation | None:
         """Return what a span of the dialect shows; `None` for all spans that do not wait."""
         try:
             operation = self._dialect.operation(attributes)
         except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
             # Counted when the span is read, which is at once.
             return None
-        if operation is None or name.startswith(self._names):
+        if operation is None or name.startswith(self._names) or scope.startswith(self._scopes):
             return None
         # To put them in order would take as long as to look at them.
         keys: Collection[str] = getattr(attributes, "unordered", attributes)
@@ -106,7 +99,6 @@ class Recognizer:
         self._candidates = Candidates(self._asked)
         self._readers_of_calls = {one.name: (one, one.calls) for one in self._dialects if isinstance(one, Deferring)}
         self._deferring = tuple(_Deferred.of(self._asked))
-        self._of_scopes: dict[str, tuple[_Deferred, ...]] = {}
         self._metrics = metrics
         self._wanted = tuple(sorted(set(wanted)))
 
@@ -137,13 +129,8 @@ class Recognizer:
 
         `name` is that of the span, `scope` that of its scope.
         """
-        found = self._of_scopes.get(scope)
-        if found is None:
-            found = tuple(deferring for deferring in self._deferring if deferring.is_first_for(scope))
-            if len(scope) <= _LONGEST_SCOPE and len(self._of_scopes) < _MOST_SCOPES:
-                self._of_scopes[scope] = found
-        for deferring in found:
-            operation = deferring.operation(attributes, name)
+        for deferring in self._deferring:
+            operation = deferring.operation(attributes, name, scope)
             if operation is not None:
                 return operation, deferring.name
         return None

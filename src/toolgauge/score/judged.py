@@ -181,31 +181,30 @@ class Writer:
         if not tools:
             return prompts.NO_TOOLS
         called = next((tool for tool in tools if tool.name == target), None)
-        left = self.budget
-        texts: list[str] = []
-        for tool in sorted(tools, key=lambda tool: tool is not called):
-            text = self._line(_tool(tool))
-            left -= len(text)
-            if left < 0 and texts:
-                break
-            texts.append(text)
+        texts = self._within_budget(
+            self._line(_tool(tool)) for tool in sorted(tools, key=lambda tool: tool is not called)
+        )
         if len(texts) < len(tools):
             self.notes.append(f"{len(tools) - len(texts)} of {len(tools)} tools on offer left out")
         return quoted(prompts.TOOLS, texts)
 
     def calls(self, title: str, calls: Sequence[ToolCall]) -> str:
         """Quote calls in their order, the newest as far as the budget goes."""
+        kept = self._within_budget(map(self._call, reversed(calls)))
+        if len(kept) < len(calls):
+            self.notes.append(f"{len(calls) - len(kept)} of {len(calls)} calls left out, the oldest first")
+        return quoted(title, kept[::-1] or [self._line((("calls", 0),))])
+
+    def _within_budget(self, texts: Iterable[str]) -> list[str]:
+        """Take texts until the budget is used up, but always the first."""
         left = self.budget
         kept: list[str] = []
-        for call in reversed(calls):
-            text = self._call(call)
+        for text in texts:
             left -= len(text)
             if left < 0 and kept:
                 break
             kept.append(text)
-        if len(kept) < len(calls):
-            self.notes.append(f"{len(calls) - len(kept)} of {len(calls)} calls left out, the oldest first")
-        return quoted(title, kept[::-1] or [self._line((("calls", 0),))])
+        return kept
 
     def target(self, call: ToolCall) -> str:
         """Quote the call to judge: what was asked for, never what came of it."""

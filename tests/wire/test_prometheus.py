@@ -1,59 +1,17 @@
 """A real Prometheus scrapes a running toolgauge and answers what dashboards and alert rules ask."""
 
-import json
-import shutil
-import urllib.parse
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import pytest
+from tests.wire.prometheus import Prometheus, needs_prometheus, scraping
+from tests.wire.support import serving, until
 
-from tests.wire.support import Process, Toolgauge, free_port, get, serving, until
-
-BINARY = shutil.which("prometheus")
-pytestmark = pytest.mark.skipif(BINARY is None, reason="no prometheus on this machine")
+pytestmark = needs_prometheus
 
 BALANCE = """
 sum(toolgauge_spans_total{toolgauge_outcome="received"})
 - sum(toolgauge_spans_total{toolgauge_outcome!="received"})
 - sum(toolgauge_spans_held) - sum(toolgauge_spans_queued)
 """
-
-
-class Prometheus:
-    def __init__(self, port: int) -> None:
-        self._port = port
-
-    def ask(self, path: str, **parameters: str) -> list[dict[str, Any]]:
-        answer = json.loads(get(self._port, f"/api/v1/{path}?{urllib.parse.urlencode(parameters)}"))
-        assert answer["status"] == "success"
-        return answer["data"]["result"] if "result" in answer["data"] else answer["data"]
-
-    def value(self, query: str) -> float | None:
-        answer = self.ask("query", query=query)
-        return float(answer[0]["value"][1]) if len(answer) == 1 else None
-
-
-@contextmanager
-def scraping(toolgauge: Toolgauge, folder: Path) -> Generator[Prometheus]:
-    assert BINARY is not None
-    port = free_port()
-    target = f"127.0.0.1:{toolgauge.metrics_port}"
-    job = {"job_name": "toolgauge", "static_configs": [{"targets": [target]}]}
-    config = {"global": {"scrape_interval": "250ms", "scrape_timeout": "250ms"}, "scrape_configs": [job]}
-    (folder / "prometheus.json").write_text(json.dumps(config))
-    command = [BINARY, f"--config.file={folder / 'prometheus.json'}", f"--storage.tsdb.path={folder / 'data'}"]
-    command += [f"--web.listen-address=127.0.0.1:{port}", "--enable-feature=exemplar-storage"]
-    process = Process(command, folder / "prometheus.log")
-    try:
-        until(lambda: "Server is ready" in process.said(), "Prometheus to be ready", 30)
-        yield Prometheus(port)
-        process.signal()
-        process.ended(20)
-    finally:
-        process.close()
 
 
 def test_scores_exemplars_and_the_books_are_stored(tmp_path: Path):

@@ -15,12 +15,14 @@ from opentelemetry.sdk.resources import OTELResourceDetector
 
 from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
+from toolgauge.export.regressions import RegressionEncoder
 from toolgauge.export.results import EmitSettings
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.export.scorecards import ScorecardEncoder
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import Metric, MetricRegistry
 from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.regressions import Regression
 from toolgauge.otlp.encode import RequestWriter, fit_text
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -28,7 +30,7 @@ from toolgauge.selfmetrics import SelfMetrics
 class Emitter:
     """Makes requests of what was scored: scorecard spans, evaluation events, and metrics, as OTLP.
 
-    `start_ns` is when this process began to count. `record`, `requests`, `adopt` and `keep` belong to one thread, the
+    `start_ns` is when this process began to count. `record`, `requests`, `regressions`, `adopt` and `keep` belong to one thread, the
     worker; `metrics`, `snapshot` and `metrics_request` may be called in any.
     """
 
@@ -57,6 +59,7 @@ class Emitter:
         """Encode by these settings from here on; the caps of labels stay as they were at the start."""
         requests = RequestWriter(self._resource, self._scope)
         self._scorecards = ScorecardEncoder(redactor, settings, requests, self._count_judged)
+        self._regressions = RegressionEncoder(requests, settings.trace_url)
 
     def _count_judged(self, spans: int) -> None:
         self._selfmetrics.annotations.add(spans, ("scorecard",))
@@ -72,6 +75,10 @@ class Emitter:
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
         """Encode scorecard spans and events: one request a signal, several when it would become too large."""
         return self._scorecards.encode(scorecards)
+
+    def regressions(self, regressions: Sequence[Regression]) -> Iterator[Outgoing]:
+        """Encode the events of regressions that began or ended."""
+        return self._regressions.encode(regressions)
 
     def metrics(self, now_ns: int) -> Outgoing:
         """Encode the whole registry."""

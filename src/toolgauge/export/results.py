@@ -94,10 +94,14 @@ _Attribute: TypeAlias = tuple[str, AttributeValue]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitSettings:
-    """`events`: which results become log records. `annotate`: how scores reach the trace. `metrics` caps labels."""
+    """`events`: which results become log records. `annotate`: how scores reach the trace. `metrics` caps labels.
+
+    `trace_url`: where a person looks at a trace, `None` where there is no such place.
+    """
 
     events: EventsMode = "scored"
     annotate: AnnotateMode = "both"
+    trace_url: str | None = None
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
 
 

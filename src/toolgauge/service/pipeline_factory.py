@@ -156,7 +156,9 @@ def _pipeline_settings(config: Config) -> PipelineSettings:
 
 def emit_settings(config: Config) -> EmitSettings:
     """Read the sections about emission."""
-    return EmitSettings(events=config.events, annotate=config.annotate, metrics=config.metrics)
+    return EmitSettings(
+        events=config.events, annotate=config.annotate, trace_url=config.trace_url, metrics=config.metrics
+    )
 
 
 def redactor(config: Config) -> Redactor:

@@ -1,0 +1,266 @@
+"""From regressions to what people and programs read: a sentence, a log record, a JSON object.
+
+Names come from spans and end up in chats and terminals: they are cut, and what could break out of a sentence is replaced.
+"""
+
+# pyright: reportUnknownMemberType=false
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
+
+from toolgauge.model.delivery import Outgoing
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.metrics import fit_label
+from toolgauge.model.regressions import Regression, Stream
+from toolgauge.otlp.encode import RequestWriter, field, fit_text, fit_time, raw_id, tag
+from toolgauge.selfmetrics import STREAM_LABELS
+from toolgauge.settings import HOUR, MINUTE, SECOND
+
+EVENT_NAME = "toolgauge.regression"
+
+_PREFIX = "toolgauge.regression."
+_MAX_TRACES = 5
+_MAX_URL = 2048
+_INT64_MAX = 2**63 - 1
+# Field of a scope's log records.
+_ITEM = tag(2)
+# Chats read `<...>` as links and mentions, and a backtick ends a name.
+_UNFIT_FOR_SENTENCE = re.compile(r"[`<>]")
+_PLAIN_VERSION = re.compile(r"[A-Za-z0-9._+-]{1,64}")
+_REPLACEMENT = "\ufffd"
+_MIN_DECIMALS, _MAX_DECIMALS = 2, 4
+_LAST_NS = 253_402_300_799 * SECOND
+
+
+class RegressionEncoder:
+    """Encodes regressions as log records; `trace_url` is where a person looks at a trace, `None` where there is no such place."""
+
+    def __init__(self, requests: RequestWriter, trace_url: str | None) -> None:
+        self._requests = requests
+        self._trace_url = trace_url
+
+    def encode(self, regressions: Sequence[Regression]) -> Iterator[Outgoing]:
+        """Yield one request, none without regressions."""
+        records = [field(_ITEM, self._record(regression).SerializeToString()) for regression in regressions]
+        if records:
+            yield Outgoing(signal="logs", body=self._requests.request(records), spans=0, own=True)
+
+    def _record(self, regression: Regression) -> LogRecord:
+        began = regression.phase == "began"
+        at_ns = fit_time(regression.at_ns)
+        record = LogRecord(
+            time_unix_nano=at_ns,
+            observed_time_unix_nano=at_ns,
+            severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if began else SeverityNumber.SEVERITY_NUMBER_INFO,
+            severity_text="WARN" if began else "INFO",
+            event_name=EVENT_NAME,
+            attributes=_attributes(regression, self._trace_url),
+        )
+        record.body.string_value = sentence(regression)
+        traces = _traces(regression.after)
+        if traces:
+            record.trace_id = raw_id(traces[0], 16)
+        return record
+
+
+def _attributes(regression: Regression, trace_url: str | None) -> Iterator[KeyValue]:
+    for label, name in stream_labels(regression.stream):
+        yield _attribute(label, name)
+    low, high = regression.interval
+    values: tuple[tuple[str, str | bool | int | float | Sequence[str] | None], ...] = (
+        ("phase", regression.phase),
+        ("acknowledged", regression.acknowledged),
+        ("incident", fit_label(regression.incident)),
+        ("baseline", regression.baseline),
+        ("current", regression.current),
+        ("interval.low", low),
+        ("interval.high", high),
+        ("evidence", regression.evidence),
+        ("observations", regression.observations),
+        ("onset_time_unix_nano", regression.onset_ns),
+        ("old_version", _label(regression.old_version)),
+        ("new_version", _label(regression.new_version)),
+        ("new_version.since_time_unix_nano", regression.new_since_ns),
+        ("traces.before", _traces(regression.before)),
+        ("traces.after", _traces(regression.after)),
+        ("links.before", _links(regression.before, trace_url)),
+        ("links.after", _links(regression.after, trace_url)),
+    )
+    for name, value in values:
+        if value is not None and value != ():
+            yield _attribute(_PREFIX + name, value)
+
+
+def _attribute(key: str, value: str | bool | int | float | Sequence[str]) -> KeyValue:  # noqa: FBT001 (an attribute's value)
+    attribute = KeyValue(key=key)
+    match value:
+        case str():
+            attribute.value.string_value = fit_text(value, _MAX_URL)
+        case bool():  # before int: a bool is one
+            attribute.value.bool_value = value
+        case int():
+            attribute.value.int_value = min(max(value, 0), _INT64_MAX)
+        case float():
+            attribute.value.double_value = value
+        case texts:
+            for text in texts:
+                attribute.value.array_value.values.add().string_value = fit_text(text, _MAX_URL)
+    return attribute
+
+
+def stream_labels(stream: Stream) -> Iterator[tuple[str, str]]:
+    """Yield the labels of a stream that have a value, in OTel spelling."""
+    values = (
+        stream.service,
+        stream.environment,
+        stream.agent,
+        stream.tool,
+        stream.criterion,
+        stream.revision,
+        stream.level,
+    )
+    for label, value in zip(STREAM_LABELS, values, strict=True):
+        if value:
+            yield label, fit_label(value)
+
+
+def regression_json(regression: Regression, trace_url: str | None) -> JsonObject:
+    """Write a regression as a JSON object; times are ISO 8601 in UTC, `null` is not known."""
+    stream = regression.stream
+    names: JsonObject = {
+        "service": _label(stream.service),
+        "environment": _label(stream.environment),
+        "agent": _label(stream.agent),
+        "tool": _label(stream.tool),
+        "criterion": fit_label(stream.criterion),
+        "revision": fit_label(stream.revision),
+        "level": stream.level,
+    }
+    return {
+        "phase": regression.phase,
+        "acknowledged": regression.acknowledged,
+        "sentence": sentence(regression),
+        "stream": names,
+        "incident": fit_label(regression.incident),
+        "at": iso_time(regression.at_ns),
+        "onset": iso_time(regression.onset_ns),
+        "baseline": regression.baseline,
+        "current": regression.current,
+        "interval": list(regression.interval),
+        "evidence": regression.evidence,
+        "observations": regression.observations,
+        "old_version": _label(regression.old_version),
+        "new_version": _label(regression.new_version),
+        "new_version_since": None if regression.new_since_ns is None else iso_time(regression.new_since_ns),
+        "traces_before": _trace_objects(regression.before, trace_url),
+        "traces_after": _trace_objects(regression.after, trace_url),
+    }
+
+
+def sentence(regression: Regression) -> str:
+    """Write what has happened so that a person understands it without anything else. Times are UTC."""
+    stream = f"{_quoted(regression.stream.criterion)} {_of(regression.stream)}".rstrip()
+    baseline, current = _scores(regression)
+    if regression.acknowledged:
+        return (
+            f"{stream} is at {current} and no longer compared with {baseline}: accepted, or its criterion has changed"
+        )
+    if regression.phase == "ended":
+        lasted = _lasted(regression.at_ns - regression.onset_ns)
+        return f"{stream} is back at {regression.current:.{_MIN_DECIMALS}f} after {lasted}, {_conversations(regression.observations)}"
+    version = "" if regression.new_version is None else f" with version {_version(regression.new_version)}"
+    since = _moment(regression.onset_ns, regression.at_ns)
+    return (
+        f"{stream} fell from {baseline} to {current}{version}, {_conversations(regression.observations)}, since {since}"
+    )
+
+
+def _of(stream: Stream) -> str:
+    if stream.tool:
+        return f"of {_quoted(stream.tool)}"
+    whose = "all tools of " if stream.level == "call" else ""
+    if stream.agent:
+        return f"of {whose}agent {_quoted(stream.agent)}"
+    if stream.service:
+        return f"of {whose}service {_quoted(stream.service)}"
+    return "of all tools" if whose else ""
+
+
+def _quoted(name: str) -> str:
+    return f"`{_clean(name)}`"
+
+
+def _clean(name: str) -> str:
+    shown = "".join(letter if letter.isprintable() else _REPLACEMENT for letter in fit_label(name))
+    return _UNFIT_FOR_SENTENCE.sub(_REPLACEMENT, shown)
+
+
+def _version(version: str) -> str:
+    return version if _PLAIN_VERSION.fullmatch(version) else _quoted(version)
+
+
+def _scores(regression: Regression) -> tuple[str, str]:
+    """Write both means with as many decimals as it takes to see the difference."""
+    difference = abs(regression.baseline - regression.current)
+    decimals = next(
+        (count for count in range(_MIN_DECIMALS, _MAX_DECIMALS) if difference >= 2 * 10**-count), _MAX_DECIMALS
+    )
+    return f"{regression.baseline:.{decimals}f}", f"{regression.current:.{decimals}f}"
+
+
+def _conversations(count: int) -> str:
+    return f"{count} conversation" if count == 1 else f"{count} conversations"
+
+
+def _moment(when_ns: int, now_ns: int) -> str:
+    """Write a time of the last day without its date."""
+    when, now = _utc(when_ns), _utc(now_ns)
+    return f"{when:%H:%M} UTC" if when.date() == now.date() else f"{when:%Y-%m-%d %H:%M} UTC"
+
+
+def _lasted(duration_ns: int) -> str:
+    minutes = max(duration_ns, 0) // MINUTE
+    hours = max(duration_ns, 0) // HOUR
+    if hours >= 48:
+        return f"{hours // 24} days"
+    if hours:
+        return f"{hours} h {minutes % 60} min"
+    return f"{minutes} min" if minutes else "less than a minute"
+
+
+def iso_time(when_ns: int) -> str:
+    """Write a wall-clock time as ISO 8601 (RFC 3339) in UTC, to the millisecond."""
+    return _utc(when_ns).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _utc(when_ns: int) -> datetime:
+    return datetime.fromtimestamp(min(max(when_ns, 0), _LAST_NS) / SECOND, UTC)
+
+
+def _label(name: str | None) -> str | None:
+    return None if name is None else fit_label(name)
+
+
+def _traces(trace_ids: Sequence[str]) -> tuple[str, ...]:
+    """Keep what is a trace id: other texts must not get into links."""
+    return tuple(trace_id for trace_id in trace_ids[:_MAX_TRACES] if raw_id(trace_id, 16))
+
+
+def trace_link(trace_id: str, trace_url: str) -> str:
+    """Fill a trace's id into `trace_url`."""
+    return trace_url.replace("{trace_id}", trace_id)
+
+
+def _links(trace_ids: Sequence[str], trace_url: str | None) -> tuple[str, ...]:
+    return () if trace_url is None else tuple(trace_link(trace_id, trace_url) for trace_id in _traces(trace_ids))
+
+
+def _trace_objects(trace_ids: Sequence[str], trace_url: str | None) -> Json:
+    return [
+        {"trace_id": trace_id, "url": None if trace_url is None else trace_link(trace_id, trace_url)}
+        for trace_id in _traces(trace_ids)
+    ]

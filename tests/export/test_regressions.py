@@ -1,0 +1,263 @@
+"""What people and programs read about a regression."""
+
+import json
+
+import pytest
+from msgspec.structs import replace
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
+
+from tests.export.scorecards import emitter
+from toolgauge.export.regressions import regression_json, sentence
+from toolgauge.export.results import EmitSettings
+from toolgauge.model.regressions import Regression, Stream
+
+SECOND = 1_000_000_000
+# 2027-01-15 14:02:07.5 UTC.
+ONSET_NS = 1_800_021_727 * SECOND + SECOND // 2
+AT_NS = ONSET_NS + 40 * 60 * SECOND
+BEFORE, AFTER, NEWER = "b" * 32, "a" * 32, "c" * 32
+URL = "https://traces.example/trace/{trace_id}?tab=spans"
+
+STREAM = Stream(
+    service="shop",
+    environment="production",
+    agent="orders",
+    tool="find_order",
+    criterion="default.tool_success",
+    revision="9f86d081884c",
+    level="call",
+)
+BEGAN = Regression(
+    phase="began",
+    stream=STREAM,
+    incident="i-1",
+    at_ns=AT_NS,
+    onset_ns=ONSET_NS,
+    observations=41,
+    baseline=0.97,
+    current=0.84,
+    interval=(0.72, 0.93),
+    evidence=1.0,
+    old_version="1.0",
+    new_version="1.1",
+    new_since_ns=ONSET_NS - 60 * SECOND,
+    before=(BEFORE,),
+    after=(NEWER, AFTER),
+)
+ENDED = replace(BEGAN, phase="ended", current=0.961, observations=163, at_ns=ONSET_NS + 192 * 60 * SECOND)
+
+
+def record(regression: Regression, trace_url: str | None = URL) -> LogRecord:
+    (outgoing,) = emitter(EmitSettings(trace_url=trace_url)).regressions([regression])
+    assert (outgoing.signal, outgoing.spans, outgoing.own) == ("logs", 0, True)
+    request = ExportLogsServiceRequest.FromString(outgoing.body)
+    (group,) = request.resource_logs
+    assert {each.key: each.value.string_value for each in group.resource.attributes}["service.name"] == "toolgauge"
+    (scope,) = group.scope_logs
+    (found,) = scope.log_records
+    return found
+
+
+def attributes(found: LogRecord) -> dict[str, object]:
+    return {each.key: _plain(each.value) for each in found.attributes}
+
+
+def _plain(value: AnyValue) -> object:
+    if value.HasField("array_value"):
+        return [each.string_value for each in value.array_value.values]
+    return next(held for _, held in value.ListFields())
+
+
+def test_a_drop_is_one_sentence():
+    assert sentence(BEGAN) == (
+        "`default.tool_success` of `find_order` fell from 0.97 to 0.84 with version 1.1, 41 conversations, since 14:02 UTC"
+    )
+
+
+def test_without_a_new_version_there_is_no_word_of_it():
+    assert sentence(replace(BEGAN, new_version=None, observations=1)) == (
+        "`default.tool_success` of `find_order` fell from 0.97 to 0.84, 1 conversation, since 14:02 UTC"
+    )
+
+
+@pytest.mark.parametrize(
+    ("stream", "whose"),
+    [
+        (replace(STREAM, tool=None), "of all tools of agent `orders`"),
+        (replace(STREAM, tool=None, agent=None), "of all tools of service `shop`"),
+        (replace(STREAM, tool=None, agent=None, service=None), "of all tools"),
+        (replace(STREAM, tool=None, level="trajectory"), "of agent `orders`"),
+        (replace(STREAM, tool=None, agent=None, level="trajectory"), "of service `shop`"),
+    ],
+)
+def test_sentence_names_what_the_stream_is_about(stream: Stream, whose: str):
+    assert sentence(replace(BEGAN, stream=stream)).startswith(f"`default.tool_success` {whose} fell from 0.97")
+
+
+def test_stream_of_no_name_has_a_sentence_all_the_same():
+    nameless = replace(STREAM, service=None, agent=None, tool=None, level="trajectory")
+    assert sentence(replace(BEGAN, stream=nameless)).startswith("`default.tool_success` fell from 0.97 to 0.84")
+
+
+def test_small_drop_is_written_with_more_decimals():
+    assert "fell from 0.996 to 0.990 " in sentence(replace(BEGAN, baseline=0.996, current=0.99))
+    assert "fell from 0.9991 to 0.9987 " in sentence(replace(BEGAN, baseline=0.9991, current=0.9987))
+
+
+def test_drop_of_another_day_has_its_date():
+    assert sentence(replace(BEGAN, at_ns=ONSET_NS + 86_400 * SECOND)).endswith("since 2027-01-15 14:02 UTC")
+
+
+def test_end_is_one_sentence():
+    assert sentence(ENDED) == (
+        "`default.tool_success` of `find_order` is back at 0.96 after 3 h 12 min, 163 conversations"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lasted_s", "text"), [(-5, "less than a minute"), (59, "less than a minute"), (60, "1 min"), (200_000, "2 days")]
+)
+def test_end_tells_how_long_it_lasted(lasted_s: int, text: str):
+    ended = replace(ENDED, at_ns=ONSET_NS + lasted_s * SECOND)
+    assert f" after {text}, " in sentence(ended)
+
+
+def test_accepted_drop_is_not_said_to_be_over():
+    assert sentence(replace(BEGAN, phase="ended", acknowledged=True)) == (
+        "`default.tool_success` of `find_order` is at 0.84 and no longer compared with 0.97: "
+        "accepted, or its criterion has changed"
+    )
+
+
+def test_hostile_names_stay_inside_their_quotes():
+    hostile = replace(STREAM, tool="x` is fine <!channel>\n\u202eevil\ud800" + "y" * 5000)
+    text = sentence(replace(BEGAN, stream=hostile, new_version="1.1, all is well\n"))
+    quoted = "x\ufffd is fine \ufffd!channel\ufffd\ufffd\ufffdevil\ufffd" + "y" * (128 - 30)
+    assert f"of `{quoted}` fell" in text
+    assert "with version `1.1, all is well\ufffd`, 41" in text
+    assert len(text) < 400
+
+
+def test_a_drop_as_an_event():
+    found = record(BEGAN)
+    assert found.event_name == "toolgauge.regression"
+    assert found.time_unix_nano == found.observed_time_unix_nano == AT_NS
+    assert (found.severity_number, found.severity_text) == (SeverityNumber.SEVERITY_NUMBER_WARN, "WARN")
+    assert found.trace_id.hex() == NEWER
+    assert found.body.string_value == sentence(BEGAN)
+    assert attributes(found) == {
+        "toolgauge.service": "shop",
+        "deployment.environment.name": "production",
+        "gen_ai.agent.name": "orders",
+        "gen_ai.tool.name": "find_order",
+        "gen_ai.evaluation.name": "default.tool_success",
+        "toolgauge.criterion.revision": "9f86d081884c",
+        "toolgauge.level": "call",
+        "toolgauge.regression.phase": "began",
+        "toolgauge.regression.acknowledged": False,
+        "toolgauge.regression.incident": "i-1",
+        "toolgauge.regression.baseline": 0.97,
+        "toolgauge.regression.current": 0.84,
+        "toolgauge.regression.interval.low": 0.72,
+        "toolgauge.regression.interval.high": 0.93,
+        "toolgauge.regression.evidence": 1.0,
+        "toolgauge.regression.observations": 41,
+        "toolgauge.regression.onset_time_unix_nano": ONSET_NS,
+        "toolgauge.regression.old_version": "1.0",
+        "toolgauge.regression.new_version": "1.1",
+        "toolgauge.regression.new_version.since_time_unix_nano": ONSET_NS - 60 * SECOND,
+        "toolgauge.regression.traces.before": [BEFORE],
+        "toolgauge.regression.traces.after": [NEWER, AFTER],
+        "toolgauge.regression.links.before": [f"https://traces.example/trace/{BEFORE}?tab=spans"],
+        "toolgauge.regression.links.after": [
+            f"https://traces.example/trace/{NEWER}?tab=spans",
+            f"https://traces.example/trace/{AFTER}?tab=spans",
+        ],
+    }
+
+
+def test_end_is_information():
+    found = record(ENDED)
+    assert (found.severity_number, found.severity_text) == (SeverityNumber.SEVERITY_NUMBER_INFO, "INFO")
+    assert attributes(found)["toolgauge.regression.phase"] == "ended"
+
+
+def test_what_is_not_known_is_left_out_of_the_event():
+    nameless = replace(STREAM, service=None, environment=None, agent=None, tool=None)
+    bare = replace(
+        BEGAN, stream=nameless, old_version=None, new_version=None, new_since_ns=None, before=(), after=("no id",)
+    )
+    found = record(bare)
+    assert found.trace_id == b""
+    assert set(attributes(found)) == {
+        "gen_ai.evaluation.name",
+        "toolgauge.criterion.revision",
+        "toolgauge.level",
+        *(
+            f"toolgauge.regression.{name}"
+            for name in (
+                *("phase", "acknowledged", "incident", "baseline", "current", "interval.low", "interval.high"),
+                *("evidence", "observations", "onset_time_unix_nano"),
+            )
+        ),
+    }
+
+
+def test_without_a_place_for_traces_there_are_no_links():
+    assert not [key for key in attributes(record(BEGAN, trace_url=None)) if ".links." in key]
+
+
+def test_no_regression_makes_no_request():
+    assert list(emitter().regressions([])) == []
+
+
+def test_a_regression_as_json():
+    written = regression_json(BEGAN, URL)
+    assert json.loads(json.dumps(written)) == {
+        "phase": "began",
+        "acknowledged": False,
+        "sentence": sentence(BEGAN),
+        "stream": {
+            "service": "shop",
+            "environment": "production",
+            "agent": "orders",
+            "tool": "find_order",
+            "criterion": "default.tool_success",
+            "revision": "9f86d081884c",
+            "level": "call",
+        },
+        "incident": "i-1",
+        "at": "2027-01-15T14:42:07.500Z",
+        "onset": "2027-01-15T14:02:07.500Z",
+        "baseline": 0.97,
+        "current": 0.84,
+        "interval": [0.72, 0.93],
+        "evidence": 1.0,
+        "observations": 41,
+        "old_version": "1.0",
+        "new_version": "1.1",
+        "new_version_since": "2027-01-15T14:01:07.500Z",
+        "traces_before": [{"trace_id": BEFORE, "url": f"https://traces.example/trace/{BEFORE}?tab=spans"}],
+        "traces_after": [
+            {"trace_id": NEWER, "url": f"https://traces.example/trace/{NEWER}?tab=spans"},
+            {"trace_id": AFTER, "url": f"https://traces.example/trace/{AFTER}?tab=spans"},
+        ],
+    }
+
+
+def test_json_of_hostile_and_unknown_values_can_be_written():
+    odd = replace(
+        BEGAN,
+        stream=replace(STREAM, service=None, tool="\ud800"),
+        at_ns=-1,
+        onset_ns=2**70,
+        new_since_ns=None,
+        after=("../../x", AFTER),
+    )
+    written = regression_json(odd, None)
+    json.dumps(written).encode()
+    assert (written["at"], written["onset"]) == ("1970-01-01T00:00:00.000Z", "9999-12-31T23:59:59.000Z")
+    assert written["traces_after"] == [{"trace_id": AFTER, "url": None}]
+    assert written["new_version_since"] is None

@@ -49,6 +49,7 @@ def reading(
     scope: str = "test",
     size: int = 500,
     attributes: tuple[tuple[str, str | int | float | bool], ...] = (),
+    version: str | None = None,
 ) -> Reading:
     """Return the reading of a span; times are in milliseconds."""
     return Reading(
@@ -65,6 +66,7 @@ def reading(
         observations=observations,
         size_bytes=size,
         attributes=attributes,
+        resource={} if version is None else {"service.version": version},
     )
 
 

@@ -163,6 +163,24 @@ def test_circles_of_parents_end():
     assert [call.name for call in trajectory.calls] == ["f", "g", "h", "i"]
 
 
+def test_the_resource_is_that_of_the_span_that_names_the_service():
+    trajectory = joined(
+        reading("top", conversation("c"), start=0, service=None, version="9"),
+        reading("run", model(), parent="top", start=1, service="shop", version="1.1"),
+        reading("ask", model(), parent="top", start=2, service="shop", version="1.0"),
+    )
+    assert (trajectory.service, trajectory.resource) == ("shop", {"service.version": "1.1"})
+
+
+def test_without_a_service_the_resource_is_the_root_s():
+    readings = (
+        reading("top", conversation("c"), service=None, version="9"),
+        reading("ask", model(), parent="top", service=None),
+    )
+    trajectory = joined(*readings)
+    assert (trajectory.service, trajectory.resource) == (None, {"service.version": "9"})
+
+
 def test_a_service_with_a_slow_clock_does_not_come_first():
     readings = (
         reading("run", agent("boss"), start=0, end=100),

@@ -37,7 +37,13 @@ assemble:
 annotate: both
 hold: {timeout: 30s, max_bytes: 64MiB}
 events: scored
-metrics: {max_services: 50, max_agents: 50, max_tools: 200, max_label_sets: 2000, interval: 15s}
+metrics:
+  resource_attributes: [service.version, deployment.environment.name]
+  max_services: 50
+  max_agents: 50
+  max_tools: 200
+  max_label_sets: 2000
+  interval: 15s
 redact: {values: hide, patterns: [default]}
 watch: {enabled: true, false_alarms_per_week: 1}
 judge: null
@@ -114,6 +120,8 @@ def _without_rarer_keys(written: Json, wanted: Json) -> Json:
         ("hold.max_bytes", "512KiB", 524_288),
         ("events", "failed", "failed"),
         ("events", "all", "all"),
+        ("metrics.resource_attributes", "[]", ()),
+        ("metrics.resource_attributes", "[service.version, k8s.cluster.name]", ("service.version", "k8s.cluster.name")),
         ("metrics.max_services", "1", 1),
         ("metrics.max_agents", "2", 2),
         ("metrics.max_tools", "3", 3),

@@ -55,6 +55,11 @@ def test_variables_are_filled_in_and_typed_like_any_scalar(tmp_path: Path):
     assert config.exporters.otlp[0].headers == {"price": "$5", "plain": "a$b"}
 
 
+@pytest.mark.parametrize("keys", ["[a.b, a_b]", "[toolgauge.service]", "[le]", "[1a]", "['a b']", f"[{'a' * 129}]"])
+def test_a_resource_attribute_that_is_no_label_of_its_own_is_refused(keys: str):
+    assert "metrics.resource_attributes" in refused(overrides=(f"metrics.resource_attributes={keys}",)).message
+
+
 def test_a_variable_that_is_not_set_is_an_error_with_its_line(tmp_path: Path):
     path = write(tmp_path / "a.yaml", "\n\nannotate: ${env:HOW}\n")
     error = refused(path)

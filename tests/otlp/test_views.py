@@ -2,8 +2,10 @@
 
 import math
 import struct
+from collections.abc import Mapping
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 from opentelemetry.proto.trace.v1 import trace_pb2
 
@@ -231,6 +233,37 @@ def test_service_and_scope_are_read():
 def test_resource_without_a_service_name_says_so():
     body = stock.request_of([stock.span(stock.key_value("gen_ai.a")).SerializeToString()])
     assert Decoder(["gen_ai."], []).traces(body).viewed[0].span.resource.service is None
+
+
+def labels_of(*attributes: KeyValue, keys: tuple[str, ...] = ()) -> Mapping[str, str]:
+    group = trace_pb2.ResourceSpans()
+    group.resource.attributes.extend(attributes)
+    group.scope_spans.add().spans.append(stock.span(stock.key_value("gen_ai.a")))
+    body = ExportTraceServiceRequest(resource_spans=[group]).SerializeToString()
+    return Decoder(["gen_ai."], [], labels=keys).traces(body).viewed[0].resource.labels
+
+
+def test_labels_of_a_resource_are_short_texts():
+    attributes = (
+        stock.key_value("service.version", "1" * 200),
+        stock.key_value("deployment.environment.name", "a\nb"),
+        KeyValue(key="canary", value=AnyValue(bool_value=True)),
+        KeyValue(key="build", value=AnyValue(int_value=17)),
+        KeyValue(key="regions", value=AnyValue(array_value=ArrayValue(values=[AnyValue(string_value="a")]))),
+        stock.key_value("other", "x"),
+    )
+    assert labels_of(*attributes, keys=("canary", "build", "regions", "absent")) == {
+        "service.version": "1" * 128,
+        "deployment.environment.name": "a\ufffdb",
+        "canary": "true",
+        "build": "17",
+    }
+
+
+def test_the_older_name_of_the_environment_stands_in_for_the_newer():
+    older, newer = (stock.key_value(f"deployment.environment{end}", end or "old") for end in ("", ".name"))
+    assert labels_of(older) == {"deployment.environment.name": "old"}
+    assert labels_of(older, newer) == {"deployment.environment.name": ".name"}
 
 
 def test_repeated_resource_and_scope_are_the_same_objects():

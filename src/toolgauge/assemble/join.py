@@ -105,12 +105,13 @@ def _trajectory(
     start_ns, end_ns = _span_of_time(index.nodes)
     agents = _agents(index.running, calls)
     offers = _new_offers(index.offering)
-    service, conversation_id = _service(root, index.nodes), _conversation(last.index.nodes, root)
+    producer, conversation_id = _producer(root, index.nodes), _conversation(last.index.nodes, root)
     return Trajectory(
         scope=scope,
         trace_id=last.trace_id,
         conversation_id=conversation_id,
-        service=service,
+        service=producer.service,
+        resource=producer.resource,
         agents=agents,
         root=root.ref if root is not None else None,
         calls=calls,
@@ -184,10 +185,12 @@ def _conversation(nodes: Sequence[Node], root: Node | None) -> str | None:
     return best.conversation_id if best is not None else None
 
 
-def _service(root: Node | None, nodes: Sequence[Node]) -> str | None:
-    if root is not None and root.first.service is not None:
-        return root.first.service
-    return next((node.first.service for node in nodes if node.first.service is not None), None)
+def _producer(root: Node | None, nodes: Sequence[Node]) -> Reading:
+    """Return the reading that names the service: the root's, else the first one's that does."""
+    first = nodes[0].first if root is None else root.first
+    if first.service is not None:
+        return first
+    return next((node.first for node in nodes if node.first.service is not None), first)
 
 
 def _agents(running: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[str, ...]:

@@ -84,6 +84,7 @@ class UnmatchedResults:
                     status="unset",
                     observations=answers,
                     size_bytes=0,
+                    resource=reading.resource,
                 )
 
     def _answers(self, asking: Reading) -> Iterator[CallAnswered]:

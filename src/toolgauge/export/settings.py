@@ -1,10 +1,12 @@
 """What people write about the ways out: `exporters.otlp`, `exporters.prometheus`, `metrics`, `redact`, `events`, `annotate`."""
 
+import re
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, field_validator, model_validator
 
 from toolgauge.model.delivery import Signal
+from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.net.settings import ClientTls, ListenerSettings
 from toolgauge.settings import (
     MIB,
@@ -20,6 +22,25 @@ from toolgauge.settings import (
 )
 
 EventsMode: TypeAlias = Literal["scored", "failed", "all"]
+# Attribute names that stay different from each other in Prometheus, where all but letters and digits is an underscore.
+AttributeKey: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_./-]{0,127}$")]
+MAX_RESOURCE_ATTRIBUTES = 8
+_TAKEN_LABELS = (
+    "le",
+    "job",
+    "instance",
+    "toolgauge_service",
+    "gen_ai_agent_name",
+    "gen_ai_tool_name",
+    "gen_ai_evaluation_name",
+    "toolgauge_criterion_revision",
+    "toolgauge_level",
+    "toolgauge_enforce",
+    "toolgauge_outcome",
+    "toolgauge_not_evaluated_reason",
+    "toolgauge_state",
+    "error_type",
+)
 AnnotateMode: TypeAlias = Literal["both", "hold", "scorecard", "off"]
 Transport: TypeAlias = Literal["grpc", "http"]
 Compression: TypeAlias = Literal["gzip", "none"]
@@ -27,13 +48,32 @@ SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
 
 
 class MetricsSettings(Section):
-    """Bounds on label values, and how often metrics are pushed."""
+    """Labels and bounds on their values, and how often metrics are pushed.
 
+    `resource_attributes` of the producers are labels of scores, evaluations and tool calls, and attributes of events and
+    scorecards.
+    """
+
+    resource_attributes: Annotated[tuple[AttributeKey, ...], Field(max_length=MAX_RESOURCE_ATTRIBUTES)] = (
+        VERSION,
+        ENVIRONMENT,
+    )
     max_services: Count = 50
     max_agents: Count = 50
     max_tools: Count = 200
     max_label_sets: Count = 2000
     interval: PositiveDuration = 15 * SECOND
+
+    @field_validator("resource_attributes")
+    @classmethod
+    def _are_labels_of_their_own(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+        taken: set[str] = set(_TAKEN_LABELS)
+        for key in keys:
+            label = re.sub(r"[^a-zA-Z0-9_]+", "_", key)
+            if label in taken:
+                raise ValueError(f"has `{key}`, which Prometheus would call `{label}` as it calls another label")
+            taken.add(label)
+        return keys
 
 
 class RedactSettings(Section):

@@ -3,6 +3,7 @@
 Readings wait by the ten thousand, and nothing in them leads back to them: they are not looked at for garbage (`gc=False`).
 """
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias, final
 
 from msgspec import Struct
@@ -115,7 +116,8 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
 
     `ref` is the span itself, or the span that a log record belongs to (`is_log`). `dialect` is `None`
     for a span that was viewed for its ids or `attributes` alone. `attributes` are only those that a
-    criterion asks for (`when.attributes`, `reference.key`), resource attributes included.
+    criterion asks for (`when.attributes`, `reference.key`), resource attributes included. `resource` are the labels of
+    the producer, one object for all spans of a resource.
     """
 
     ref: SpanRef
@@ -131,6 +133,7 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
     observations: tuple[Observation, ...]
     size_bytes: int
     attributes: tuple[tuple[str, str | int | float | bool], ...] = ()
+    resource: Mapping[str, str] = {}
 
 
 # What a span shows, as far as closing its trace and holding it depend on it: an `AgentRun`, a `ModelCall`, a `CallExecuted`.

@@ -15,6 +15,9 @@ SpanKind: TypeAlias = Literal["unspecified", "internal", "server", "client", "pr
 StatusCode: TypeAlias = Literal["unset", "ok", "error"]
 
 
+VERSION, ENVIRONMENT = "service.version", "deployment.environment.name"
+
+
 class SpanRef(Struct, frozen=True, gc=False):
     """Names one span. Both ids are lower-case hex: 32 and 16 characters."""
 
@@ -23,11 +26,15 @@ class SpanRef(Struct, frozen=True, gc=False):
 
 
 class Resource(Struct, frozen=True, kw_only=True, eq=False):
-    """The producer. `service` is `service.name`, `None` when the producer did not set it."""
+    """The producer. `service` is `service.name`, `None` when the producer did not set it.
+
+    `labels` are the attributes by which metrics, events and detectors tell producers apart, as texts of a label's length.
+    """
 
     service: str | None
     attributes: Mapping[str, Value]
     size_bytes: int = 0
+    labels: Mapping[str, str] = {}
 
 
 class Scope(Struct, frozen=True, kw_only=True, eq=False, gc=False):

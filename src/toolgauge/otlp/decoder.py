@@ -181,11 +181,19 @@ class Decoder:
     """Decodes requests; remembers the scopes, resources and short values that senders repeat.
 
     `marks` are prefixes of attribute keys and of log event names, `scopes` prefixes of scope names that are always
-    viewed, `wanted` exact attribute keys: a span or log record with one of them is viewed as well.
+    viewed, `wanted` exact attribute keys: a span or log record with one of them is viewed as well. `labels` are attributes
+    of resources.
     """
 
-    def __init__(self, marks: Sequence[str], scopes: Sequence[str], wanted: Collection[str] = ()) -> None:
-        self._views = Views(scopes)
+    def __init__(
+        self,
+        marks: Sequence[str],
+        scopes: Sequence[str],
+        wanted: Collection[str] = (),
+        *,
+        labels: Collection[str] = (),
+    ) -> None:
+        self._views = Views(scopes, labels)
         self._span_marks = span_marks(marks, wanted)
         self._log_marks = log_marks(marks, wanted)
 

@@ -14,8 +14,11 @@ from msgspec import Struct
 
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Value
+from toolgauge.model.metrics import fit_label
 from toolgauge.model.observations import UnreadSpan
 from toolgauge.model.records import (
+    ENVIRONMENT,
+    VERSION,
     LogRecord,
     Resource,
     Scope,
@@ -63,6 +66,8 @@ _STATUSES: dict[bytes, tuple[StatusCode, str]] = {
     b"\x18\x02": ("error", ""),
 }
 _SERVICE_NAME = "service.name"
+# What is read for another attribute where that is absent: the name that older producers give it.
+_OLDER_NAMES = {ENVIRONMENT: "deployment.environment"}
 _EVENT_NAME = "event.name"
 # Scopes and resources come again with each request: to parse them each time takes 3 % more for requests of 8 spans.
 _MOST_GROUPS = 512
@@ -284,10 +289,14 @@ class KnownScope:
 
 
 class Views:
-    """Builds views. `scopes` are the prefixes of scope names that are always viewed."""
+    """Builds views. `scopes` are the prefixes of scope names that are always viewed.
 
-    def __init__(self, scopes: Sequence[str]) -> None:
+    `labels` are the attributes of resources that are labels, beside version and environment.
+    """
+
+    def __init__(self, scopes: Sequence[str], labels: Collection[str] = ()) -> None:
         self._scope_names = tuple(scopes)
+        self._label_keys = tuple(dict.fromkeys((VERSION, ENVIRONMENT, *labels)))
         self._values = Values()
         self._scopes: dict[bytes, KnownScope] = {}
         self._resources: dict[bytes, Resource] = {}
@@ -386,6 +395,7 @@ class Views:
             service=service if isinstance(service, str) and service else None,
             attributes=attributes,
             size_bytes=len(raw),
+            labels={key: label for key in self._label_keys if (label := _label(attributes, key))},
         )
 
     def _parse_scope(self, raw: bytes) -> KnownScope:
@@ -400,6 +410,20 @@ class Views:
             is_named=name.startswith(self._scope_names),
             is_own=name == _OWN_SCOPE,
         )
+
+
+def _label(attributes: Attributes, key: str) -> str:
+    """Return the attribute as a label's value; empty where it is absent or no single value."""
+    value = attributes.get(key)
+    if value is None and key in _OLDER_NAMES:
+        value = attributes.get(_OLDER_NAMES[key])
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str() | int() | float():
+            return fit_label(str(value))
+        case _:
+            return ""
 
 
 def _remember_group(memo: dict[bytes, Known], raw: bytes, known: Known) -> None:

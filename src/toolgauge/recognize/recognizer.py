@@ -217,6 +217,7 @@ def _reading(
                 observations=observations,
                 size_bytes=record.size_bytes,
                 attributes=attributes,
+                resource=record.resource.labels,
             )
         case LogRecord():
             return Reading(
@@ -233,6 +234,7 @@ def _reading(
                 observations=observations,
                 size_bytes=record.size_bytes,
                 attributes=attributes,
+                resource=record.resource.labels,
             )
 
 

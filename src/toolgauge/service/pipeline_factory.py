@@ -52,7 +52,8 @@ def make_pipeline(
     """
     scorer = _scorer(config, criteria, metrics, deadline)
     recognizer = make_recognizer(plugins.dialects(), metrics, scorer.wanted)
-    reader = Reader(Decoder(recognizer.marks, recognizer.scopes, scorer.wanted), recognizer)
+    labels = config.metrics.resource_attributes
+    reader = Reader(Decoder(recognizer.marks, recognizer.scopes, scorer.wanted, labels=labels), recognizer)
     return Pipeline(
         reader=reader,
         assembler=Assembler(
@@ -80,14 +81,19 @@ def make_rules(
     metrics: SelfMetrics,
     *,
     read: Collection[str],
+    labels: Collection[str] = (),
     deadline: Deadline = no_deadline,
 ) -> Rules:
-    """Make what a running pipeline may go on by; `read` are the attributes that it looks for by now."""
+    """Make what a running pipeline may go on by; `read` are the attributes that it looks for by now.
+
+    `labels` are the attributes of resources that are labels since the start.
+    """
     scorer = _scorer(config, criteria, metrics, deadline)
     reading = None
     if scorer.wanted != frozenset(read):
         recognizer = Recognizer(plugins.dialects(), metrics, scorer.wanted)
-        reading = (Decoder(recognizer.marks, recognizer.scopes, scorer.wanted), recognizer)
+        decoder = Decoder(recognizer.marks, recognizer.scopes, scorer.wanted, labels=labels)
+        reading = (decoder, recognizer)
     return Rules(
         scorer=scorer,
         reading=reading,

@@ -135,6 +135,7 @@ class Reloader:
             criteria,
             service.metrics,
             read=service.pipeline.wanted,
+            labels=self._at_start.metrics.resource_attributes,
             deadline=lambda _criterion: service.evaluation_limit,
         )
         wanted = config.judge if asks_judge(criteria) else None
@@ -268,6 +269,7 @@ _AT_START = (
     "inbox",
     "assemble.late_memory",
     "memory",
+    "metrics.resource_attributes",
     "metrics.max_services",
     "metrics.max_agents",
     "metrics.max_tools",

@@ -15,7 +15,7 @@ from opentelemetry.sdk.resources import OTELResourceDetector
 
 from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
-from toolgauge.export.regressions import RegressionEncoder
+from toolgauge.export.regression_events import RegressionEncoder
 from toolgauge.export.results import EmitSettings
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.export.scorecards import ScorecardEncoder

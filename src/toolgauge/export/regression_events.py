@@ -246,7 +246,7 @@ def _label(name: str | None) -> str | None:
 
 
 def _traces(trace_ids: Sequence[str]) -> tuple[str, ...]:
-    """Keep what is a trace id: other texts must not get into links."""
+    """Keep valid trace ids: other texts must not get into links."""
     return tuple(trace_id for trace_id in trace_ids[:_MAX_TRACES] if raw_id(trace_id, 16))
 
 

@@ -9,7 +9,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from tests.export.scorecards import emitter
-from toolgauge.export.regressions import regression_json, sentence
+from toolgauge.export.regression_events import regression_json, sentence
 from toolgauge.export.results import EmitSettings
 from toolgauge.model.regressions import Regression, Stream
 
@@ -134,7 +134,7 @@ def test_accepted_drop_is_not_said_to_be_over():
 def test_hostile_names_stay_inside_their_quotes():
     hostile = replace(STREAM, tool="x` is fine <!channel>\n\u202eevil\ud800" + "y" * 5000)
     text = sentence(replace(BEGAN, stream=hostile, new_version="1.1, all is well\n"))
-    quoted = "x\ufffd is fine \ufffd!channel\ufffd\ufffd\ufffdevil\ufffd" + "y" * (128 - 30)
+    quoted = "x\ufffd is fine \ufffd!channel\ufffd\ufffd\ufffdevil\ufffd" + "y" * 100
     assert f"of `{quoted}` fell" in text
     assert "with version `1.1, all is well\ufffd`, 41" in text
     assert len(text) < 400

@@ -139,12 +139,26 @@ class WatchMetrics:
         )
 
 
+class WebhookMetrics:
+    """How webhooks fare."""
+
+    def __init__(self, registry: MetricRegistry) -> None:
+        self.notifications = registry.counter(
+            "toolgauge.webhook.notifications",
+            "{notification}",
+            "Requests to webhooks: `sent`, `retried` (attempts that were not the first), `dropped` (given up, or more than "
+            "may wait: look at the destination, and at its `url` and `headers`).",
+            ("toolgauge.destination", "toolgauge.outcome"),
+        )
+
+
 class SelfMetrics:
     """What operators watch to know that toolgauge itself is well."""
 
     def __init__(self, registry: MetricRegistry) -> None:
         self.judge = JudgeMetrics(registry)
         self.watch = WatchMetrics(registry)
+        self.webhook = WebhookMetrics(registry)
         self.lock = registry.lock
         self.spans = registry.counter(
             "toolgauge.spans",

@@ -182,12 +182,14 @@ def _loops(config: Config, node: Node) -> Iterator[Problem]:
 
 
 def _same_names(config: Config, node: Node) -> Iterator[Problem]:
-    seen: set[str] = set()
-    for number, exporter in enumerate(config.exporters.otlp):
-        if exporter.name is not None and exporter.name in seen:
-            place = nearest(node, ("exporters", "otlp", number, "name")).place
-            yield Problem(place, f"two destinations are called `{exporter.name}`", "metrics tell them apart by name")
-        seen.add(exporter.name or "")
+    for kind, exporters in (("otlp", config.exporters.otlp), ("webhook", config.exporters.webhook)):
+        seen: set[str] = set()
+        for number, exporter in enumerate(exporters):
+            if exporter.name is not None and exporter.name in seen:
+                place = nearest(node, ("exporters", kind, number, "name")).place
+                message = f"two destinations are called `{exporter.name}`"
+                yield Problem(place, message, "metrics tell them apart by name")
+            seen.add(exporter.name or "")
 
 
 def _is_at(target: tuple[str, int], receiver: tuple[str, int]) -> bool:

@@ -28,6 +28,7 @@ from toolgauge.export.settings import (
     MetricsSettings,
     PrometheusSettings,
     RedactSettings,
+    Webhooks,
 )
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.net.settings import ListenerSettings
@@ -58,9 +59,10 @@ class Receivers(Section):
 
 
 class Exporters(Section):
-    """Ways out. `otlp` holds no destination by default; `prometheus: null` opens no port."""
+    """Ways out. `otlp` and `webhook` hold no destination by default; `prometheus: null` opens no port."""
 
     otlp: Destinations = ()
+    webhook: Webhooks = ()
     prometheus: PrometheusSettings | None = PrometheusSettings()
 
 

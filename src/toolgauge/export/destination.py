@@ -8,7 +8,7 @@ import asyncio
 import logging
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, TypeAlias
 
 from toolgauge.export.destination_health import DestinationHealth, Outage, Refusing
@@ -295,7 +295,7 @@ class Destination:
 
 def otlp_destination(settings: DestinationSettings, metrics: SelfMetrics, hop_id: str, user_agent: str) -> Destination:
     """Make a destination that takes OTLP."""
-    metadata = (*_headers(settings), (_HOP_HEADER, hop_id))
+    metadata = (*checked_headers(settings.headers, settings.name or "otlp"), (_HOP_HEADER, hop_id))
     kind = GrpcSender if settings.protocol == "grpc" else HttpSender
     return Destination(settings, metrics, kind(settings, metadata=metadata, user_agent=user_agent))
 
@@ -307,14 +307,14 @@ def exporter_destination(name: str, exporter: Exporter, metrics: SelfMetrics) ->
     return Destination(settings, metrics, ExporterSender(exporter, settings.timeout / SECOND))
 
 
-def _headers(settings: DestinationSettings) -> Iterator[tuple[str, str]]:
+def checked_headers(headers: Mapping[str, str], destination: str) -> Iterator[tuple[str, str]]:
     """Check what would otherwise fail with every single request. Values may be secret and are not shown."""
-    for key, value in settings.headers.items():
+    for key, value in headers.items():
         if not _HEADER_NAME.fullmatch(key.lower()):
-            raise ConfigError(f"header `{key}` of destination `{settings.name}` is no legal header name")
+            raise ConfigError(f"header `{key}` of destination `{destination}` is no legal header name")
         if not (value.isascii() and value.isprintable()):
             raise ConfigError(
-                f"the value of header `{key}` of destination `{settings.name}` holds characters a header cannot carry",
+                f"the value of header `{key}` of destination `{destination}` holds characters a header cannot carry",
                 hint="use printable ASCII",
             )
         yield key.lower(), value

@@ -33,6 +33,33 @@ _LEVEL = 1
 _LARGE_BYTES = 256 * 1024
 
 
+# What an attempt may raise that has not arrived, or whose answer has not.
+FAILURES = (
+    TimeoutError,
+    aiohttp.ClientConnectionError,
+    aiohttp.ClientHttpProxyError,
+    aiohttp.ClientResponseError,
+    aiohttp.ClientPayloadError,
+)
+
+
+def failed(error: Exception) -> Transient:
+    """Make the verdict of an attempt that raised one of `FAILURES`."""
+    match error:
+        case TimeoutError():  # before a lost connection: running out of time while connecting is both
+            return Transient("timeout")
+        case aiohttp.ClientSSLError():
+            return Transient("tls")
+        case aiohttp.ClientHttpProxyError():
+            return Transient(f"proxy_{error.status}")
+        case aiohttp.ClientResponseError():
+            # Whoever answered was not the destination: a balancer that restarts, or another protocol.
+            return Transient("not_http")
+        case _:
+            # Where the answer broke off it is not known what became of the request, and a duplicate beats a gap.
+            return Transient("connection")
+
+
 class HttpSender:
     """One connection pool."""
 
@@ -96,20 +123,8 @@ class HttpSender:
                 proxy=self._proxies.get(signal),
             ) as response:
                 return await _verdict(signal, response)
-        except TimeoutError:
-            return Transient("timeout")
-        except aiohttp.ClientSSLError:
-            return Transient("tls")
-        except aiohttp.ClientConnectionError:
-            return Transient("connection")
-        except aiohttp.ClientHttpProxyError as error:
-            return Transient(f"proxy_{error.status}")
-        except aiohttp.ClientResponseError:
-            # Whoever answered was not the destination: a balancer that restarts, or another protocol.
-            return Transient("not_http")
-        except aiohttp.ClientPayloadError:
-            # The answer broke off; what became of the request is not known, and a duplicate beats a gap.
-            return Transient("connection")
+        except FAILURES as error:
+            return failed(error)
 
     async def close(self) -> None:
         """Close the pools."""
@@ -131,6 +146,14 @@ def retry_after_s(value: str | None, now_s: float) -> float | None:
     return None if moment_s is None else max(0.0, moment_s - now_s)
 
 
+def asked_wait_s(response: aiohttp.ClientResponse) -> float | None:
+    """Read how long an answer asks to be left alone; `None` when it does not."""
+    # A date is meant by the clock of whoever answers. By ours, set wrong, it could be later than any retry.
+    its_now_s = _moment_s(response.headers.get("Date", ""))
+    now_s = time.time() if its_now_s is None else its_now_s
+    return retry_after_s(response.headers.get("Retry-After"), now_s)
+
+
 def _moment_s(date: str) -> float | None:
     try:
         moment = parsedate_to_datetime(date)
@@ -144,10 +167,7 @@ def _moment_s(date: str) -> float | None:
 async def _verdict(signal: Signal, response: aiohttp.ClientResponse) -> Verdict:
     status = response.status
     if status in _TRANSIENT:
-        # A date is meant by the clock of whoever answers. By ours, set wrong, it could be later than any retry.
-        its_now_s = _moment_s(response.headers.get("Date", ""))
-        now_s = time.time() if its_now_s is None else its_now_s
-        return Transient(f"http_{status}", retry_after_s(response.headers.get("Retry-After"), now_s))
+        return Transient(f"http_{status}", asked_wait_s(response))
     if not 200 <= status < 300:
         return Permanent(f"http_{status}", is_lasting=status in _LASTING)
     body = await _read(response.content)

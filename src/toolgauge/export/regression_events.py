@@ -61,7 +61,7 @@ class RegressionEncoder:
             attributes=_attributes(regression, self._trace_url),
         )
         record.body.string_value = sentence(regression)
-        traces = _traces(regression.after)
+        traces = valid_traces(regression.after)
         if traces:
             record.trace_id = raw_id(traces[0], 16)
         return record
@@ -85,10 +85,10 @@ def _attributes(regression: Regression, trace_url: str | None) -> Iterator[KeyVa
         ("old_version", _label(regression.old_version)),
         ("new_version", _label(regression.new_version)),
         ("new_version.since_time_unix_nano", regression.new_since_ns),
-        ("traces.before", _traces(regression.before)),
-        ("traces.after", _traces(regression.after)),
-        ("links.before", _links(regression.before, trace_url)),
-        ("links.after", _links(regression.after, trace_url)),
+        ("traces.before", valid_traces(regression.before)),
+        ("traces.after", valid_traces(regression.after)),
+        ("links.before", trace_links(regression.before, trace_url)),
+        ("links.after", trace_links(regression.after, trace_url)),
     )
     for name, value in values:
         if value is not None and value != ():
@@ -245,22 +245,22 @@ def _label(name: str | None) -> str | None:
     return None if name is None else fit_label(name)
 
 
-def _traces(trace_ids: Sequence[str]) -> tuple[str, ...]:
+def valid_traces(trace_ids: Sequence[str]) -> tuple[str, ...]:
     """Keep valid trace ids: other texts must not get into links."""
     return tuple(trace_id for trace_id in trace_ids[:_MAX_TRACES] if raw_id(trace_id, 16))
 
 
-def trace_link(trace_id: str, trace_url: str) -> str:
-    """Fill a trace's id into `trace_url`."""
+def _trace_link(trace_id: str, trace_url: str) -> str:
     return trace_url.replace("{trace_id}", trace_id)
 
 
-def _links(trace_ids: Sequence[str], trace_url: str | None) -> tuple[str, ...]:
-    return () if trace_url is None else tuple(trace_link(trace_id, trace_url) for trace_id in _traces(trace_ids))
+def trace_links(trace_ids: Sequence[str], trace_url: str | None) -> tuple[str, ...]:
+    """Write links to traces; none without `trace_url`."""
+    return () if trace_url is None else tuple(_trace_link(trace_id, trace_url) for trace_id in valid_traces(trace_ids))
 
 
 def _trace_objects(trace_ids: Sequence[str], trace_url: str | None) -> Json:
     return [
-        {"trace_id": trace_id, "url": None if trace_url is None else trace_link(trace_id, trace_url)}
-        for trace_id in _traces(trace_ids)
+        {"trace_id": trace_id, "url": None if trace_url is None else _trace_link(trace_id, trace_url)}
+        for trace_id in valid_traces(trace_ids)
     ]

@@ -1,7 +1,9 @@
-"""What people write about the ways out: `exporters.otlp`, `exporters.prometheus`, `metrics`, `redact`, `events`, `annotate`."""
+"""What people write about the ways out: `exporters.*`, `metrics`, `redact`, `events`, `annotate`."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, PlainSerializer, field_validator, model_validator
 
@@ -10,6 +12,7 @@ from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.net.settings import ClientTls, ListenerSettings
 from toolgauge.settings import (
     MIB,
+    REDACTED,
     SECOND,
     Address,
     Count,
@@ -44,6 +47,8 @@ _TAKEN_LABELS = (
 AnnotateMode: TypeAlias = Literal["both", "hold", "scorecard", "off"]
 Transport: TypeAlias = Literal["grpc", "http"]
 Compression: TypeAlias = Literal["gzip", "none"]
+WebhookFormat: TypeAlias = Literal["json", "alertmanager"]
+DestinationName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_./-]{1,64}$")]
 SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
 
 
@@ -117,7 +122,7 @@ class DestinationSettings(Section):
     forms with a signal are used as they are. `max_request_size` is before compression; what is larger is dropped and counted.
     """
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_./-]{1,64}$")] | None = None
+    name: DestinationName | None = None
     endpoint: Url | None = None
     traces_endpoint: Url | None = None
     metrics_endpoint: Url | None = None
@@ -184,6 +189,39 @@ class DestinationSettings(Section):
         return None if self.endpoint is None else f"{self.endpoint.rstrip('/')}/v1/{signal}"
 
 
+def _redacted_path(url: str) -> str:
+    """Show who is called, and hide the rest: many services take whoever knows the path for you."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/{REDACTED}"
+
+
+class WebhookSettings(Section):
+    """Where regressions are announced, an entry of `exporters.webhook`.
+
+    `alertmanager` takes the base URL of an Alertmanager, which is told again every minute what lasts; `json` is posted to
+    the URL as it is, once for what begins or ends within a few seconds.
+    """
+
+    name: DestinationName | None = None
+    url: Annotated[Url, PlainSerializer(_redacted_path, when_used="json")] = Field(repr=False)
+    format: WebhookFormat = "json"
+    headers: Headers = Field(default_factory=dict[str, str], repr=False)
+    tls: ClientTls | None = None
+    timeout: PositiveDuration = 10 * SECOND
+    retry: RetrySettings = RetrySettings()
+
+    @model_validator(mode="after")
+    def _has_a_scheme(self) -> "WebhookSettings":
+        if "://" not in self.url:
+            raise ValueError("needs a URL, such as `http://localhost:9093`")
+        return self
+
+    @property
+    def client_tls(self) -> ClientTls | None:
+        """How TLS is spoken where the URL asks for it; `None` with the usual authorities."""
+        return None if self.tls is None or self.tls.insecure else self.tls
+
+
 def _destinations(value: object) -> object:
     match value:
         case None:
@@ -194,13 +232,18 @@ def _destinations(value: object) -> object:
             return (one,)
 
 
-def _as_people_write(value: tuple[DestinationSettings, ...]) -> object:
+def _as_people_write(value: Sequence[Section]) -> object:
     dumped = [exporter.model_dump(mode="json") for exporter in value]
     return dumped if len(dumped) > 1 else dumped[0] if dumped else None
 
 
 Destinations = Annotated[
     tuple[DestinationSettings, ...],
+    BeforeValidator(_destinations),
+    PlainSerializer(_as_people_write, when_used="json"),
+]
+Webhooks = Annotated[
+    tuple[WebhookSettings, ...],
     BeforeValidator(_destinations),
     PlainSerializer(_as_people_write, when_used="json"),
 ]

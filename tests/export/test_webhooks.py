@@ -1,0 +1,316 @@
+"""Webhooks over real sockets: what is posted, what is repeated, what is dropped, and that no secret is logged."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec.structs import replace
+
+from tests.export.fakes import MS, OK, Said, Seen, always, first, http_sink
+from tests.export.test_regression_events import BEGAN, ENDED, STREAM
+from tests.wire.support import free_port
+from toolgauge.export import alertmanager
+from toolgauge.export.regression_events import regression_json, sentence
+from toolgauge.export.settings import RetrySettings, WebhookSettings
+from toolgauge.export.webhooks import MAX_WAITING, Webhooks
+from toolgauge.model.errors import ConfigError, StartError
+from toolgauge.model.json import Json
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.regressions import Regression
+from toolgauge.net.settings import ClientTls
+from toolgauge.selfmetrics import WebhookMetrics
+from toolgauge.settings import REDACTED, SECOND
+
+URL = "https://traces.example/{trace_id}"
+NOW_NS = BEGAN.at_ns + 10 * SECOND
+FAST = RetrySettings(initial_interval=10 * MS, max_interval=20 * MS, max_elapsed_time=30 * SECOND)
+
+
+class Running:
+    def __init__(self, webhooks: Webhooks, metrics: WebhookMetrics) -> None:
+        self.webhooks = webhooks
+        self.metrics = metrics
+
+    def count(self, outcome: str, name: str = "webhook") -> float:
+        return self.metrics.notifications.value((name, outcome))
+
+
+@asynccontextmanager
+async def running(*settings: WebhookSettings) -> AsyncGenerator[Running]:
+    metrics = WebhookMetrics(MetricRegistry())
+    webhooks = Webhooks(settings, URL, metrics, clock=lambda: NOW_NS, user_agent="toolgauge/test")
+    await webhooks.start()
+    try:
+        yield Running(webhooks, metrics)
+    finally:
+        await webhooks.close(5)
+
+
+def to(seen: Seen, **values: object) -> WebhookSettings:
+    return WebhookSettings.model_validate({"url": f"{seen.endpoint}/hook", "retry": FAST, **values})
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+def posted(seen: Seen, number: int = 0) -> Json:
+    return json.loads(seen.bodies[number])
+
+
+def alerts(seen: Seen, number: int = 0) -> list[dict[str, dict[str, str]]]:
+    return json.loads(seen.bodies[number])
+
+
+async def test_what_begins_together_is_one_message():
+    other = replace(BEGAN, stream=replace(STREAM, tool="refund"))
+    async with http_sink(always(OK)) as seen:
+        async with running(to(seen, headers={"Authorization": "Bearer s3cret"})) as one:
+            one.webhooks.put([BEGAN])
+            one.webhooks.put([other])
+        assert [path for path, _ in seen.arrived] == ["/hook"]
+        assert posted(seen) == {
+            "version": 1,
+            "regressions": [regression_json(BEGAN, URL), regression_json(other, URL)],
+        }
+        assert seen.headers[0]["authorization"] == "Bearer s3cret"
+        assert seen.headers[0]["content-type"] == "application/json"
+        assert seen.headers[0]["user-agent"] == "toolgauge/test"
+        assert (one.count("sent"), one.count("retried"), one.count("dropped")) == (1, 0, 0)
+
+
+async def test_alert_goes_out_at_once_with_the_labels_of_its_stream():
+    async with http_sink(always(OK)) as seen, running(to(seen, format="alertmanager", url=seen.endpoint)) as one:
+        one.webhooks.put([BEGAN])
+        await until(lambda: one.count("sent") == 1)
+        assert [path for path, _ in seen.arrived] == ["/api/v2/alerts"]
+        before, newer, after = (f"https://traces.example/{letter * 32}" for letter in "bca")
+        assert posted(seen) == [
+            {
+                "labels": {
+                    "alertname": "ToolgaugeQualityRegression",
+                    "severity": "warning",
+                    "toolgauge_service": "shop",
+                    "deployment_environment_name": "production",
+                    "gen_ai_agent_name": "orders",
+                    "gen_ai_tool_name": "find_order",
+                    "gen_ai_evaluation_name": "default.tool_success",
+                    "toolgauge_criterion_revision": "9f86d081884c",
+                    "toolgauge_level": "call",
+                },
+                "annotations": {
+                    "summary": sentence(BEGAN),
+                    "description": "Mean score 0.84 (95 % interval 0.72 to 0.93) of 41 conversations since "
+                    "2027-01-15T14:02:07.000Z; baseline 0.97. Version 1.1, 1.0 before.",
+                    "incident": "i-1",
+                    "onset": "2027-01-15T14:02:07.500Z",
+                    "traces_before": before,
+                    "traces_after": f"{newer} {after}",
+                },
+                "startsAt": "2027-01-15T14:42:07.500Z",
+                "endsAt": "2027-01-15T14:46:17.500Z",
+                "generatorURL": newer,
+            }
+        ]
+
+
+async def test_end_resolves_the_alert_and_is_not_repeated():
+    async with http_sink(always(OK)) as seen:
+        async with running(to(seen, format="alertmanager")) as one:
+            one.webhooks.put([BEGAN])
+            await until(lambda: one.count("sent") == 1)
+            one.webhooks.put([replace(ENDED, at_ns=BEGAN.at_ns + 5 * SECOND)])
+            await until(lambda: one.count("sent") == 2)
+        (alert,) = alerts(seen, 1)
+        assert (alert["startsAt"], alert["endsAt"]) == ("2027-01-15T14:42:07.500Z", "2027-01-15T14:42:12.500Z")
+        assert alert["annotations"]["summary"] == sentence(replace(ENDED, at_ns=BEGAN.at_ns + 5 * SECOND))
+        assert len(seen.arrived) == 2
+
+
+async def test_alert_that_lasts_is_kept_alive_over_a_restart():
+    async with http_sink(always(OK)) as seen:
+        async with running(to(seen, format="alertmanager")) as one:
+            one.webhooks.set_active([BEGAN])
+            await until(lambda: one.count("sent") == 1)
+        # The last one is that of the stop: it has more time until the next process.
+        assert len(seen.arrived) == 2
+        assert [alerts(seen, number)[0]["endsAt"] for number in (0, 1)] == ["2027-01-15T14:46:17.500Z"] * 2
+
+
+async def test_what_lasts_is_no_news_for_plain_json():
+    async with http_sink(always(OK)) as seen:
+        async with running(to(seen)) as one:
+            one.webhooks.set_active([BEGAN])
+        assert seen.arrived == []
+
+
+def test_alert_is_due_again_a_minute_after_it_was_sent():
+    batch = alertmanager.Alerts(None)
+    assert batch.due_s() is None
+    batch.add([BEGAN], 100.0)
+    assert batch.due_s() == 100.0
+    ((sent,),) = batch.take(100.5)
+    batch.settle([sent])
+    assert batch.due_s() == 160.5
+    batch.add([ENDED], 130.0)
+    assert batch.due_s() == 130.0
+    ((ended,),) = batch.take(130.0)
+    # It began again while its end was on the way.
+    batch.add([BEGAN], 131.0)
+    batch.settle([ended])
+    assert batch.due_s() == 131.0
+    batch.add([ENDED], 132.0)
+    batch.settle(batch.take(132.0)[0])
+    assert (batch.due_s(), batch.take(140.0)) == (None, [])
+
+
+def test_alerts_are_bounded_and_sent_in_parts():
+    batch = alertmanager.Alerts(None)
+    many = [replace(BEGAN, stream=replace(STREAM, tool=f"tool{number}")) for number in range(5003)]
+    assert batch.add(many[:130], 0.0) == 0
+    assert [len(part) for part in batch.take(0.0)] == [64, 64, 2]
+    assert batch.add(many, 0.0) == 3
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("http://a:9093", "http://a:9093/api/v2/alerts"),
+        ("http://a:9093/", "http://a:9093/api/v2/alerts"),
+        ("http://a/am/?x=1", "http://a/am/api/v2/alerts?x=1"),
+        ("http://a:9093/api/v2/alerts", "http://a:9093/api/v2/alerts"),
+    ],
+)
+def test_url_of_an_alertmanager_is_its_base_or_whole(url: str, path: str):
+    assert alertmanager.alerts_url(url) == path
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 599])
+async def test_busy_webhook_is_asked_again(status: int):
+    async with http_sink(first(2, Said(http_status=status))) as seen, running(to(seen, format="alertmanager")) as one:
+        one.webhooks.put([BEGAN])
+        await until(lambda: one.count("sent") == 1)
+        assert (one.count("retried"), one.count("dropped"), len(seen.arrived)) == (2, 0, 3)
+
+
+@pytest.mark.parametrize("status", [302, 400, 401, 404, 410])
+async def test_refusal_is_final_and_redirects_are_not_followed(status: int, caplog: pytest.LogCaptureFixture):
+    secret = {"url": "", "headers": {"X-Key": "hidden-key"}}
+    async with http_sink(always(Said(http_status=status, response=b"hidden-answer"))) as seen:
+        secret["url"] = f"{seen.endpoint.replace('//', '//me:hidden-password@')}/hidden-path?token=hidden-token"
+        async with running(to(seen, name="chat", **secret)) as one:
+            one.webhooks.put([BEGAN])
+        assert (one.count("dropped", "chat"), one.count("retried", "chat"), len(seen.arrived)) == (1, 0, 1)
+    assert f"webhook chat: 1 notifications dropped: http_{status}" in caplog.text
+    assert "hidden" not in caplog.text
+
+
+async def test_webhook_that_is_away_is_given_up_after_a_while(caplog: pytest.LogCaptureFixture):
+    url = f"http://127.0.0.1:{free_port()}/hidden"
+    retry = RetrySettings(initial_interval=MS, max_interval=MS, max_elapsed_time=50 * MS)
+    async with running(WebhookSettings(url=url, retry=retry, format="alertmanager")) as one:
+        one.webhooks.put([BEGAN])
+        await until(lambda: one.count("dropped") == 1)
+        assert one.count("retried") >= 1
+    assert "webhook webhook: 1 notifications dropped: connection" in caplog.text
+    assert "hidden" not in caplog.text
+
+
+async def test_answer_that_never_comes_or_never_ends_does_not_hold_us_up():
+    async with http_sink(always(Said(hang=True))) as seen:
+        began_s = time.monotonic()
+        metrics = WebhookMetrics(MetricRegistry())
+        webhooks = Webhooks([to(seen)], URL, metrics, clock=lambda: NOW_NS, user_agent="test")
+        await webhooks.start()
+        webhooks.put([BEGAN])
+        await webhooks.close(0.3)
+        await webhooks.close(0.3)
+        assert time.monotonic() - began_s < 3
+        assert metrics.notifications.value(("webhook", "dropped")) == 1
+    async with (
+        http_sink(always(Said(response=bytes(8_000_000)))) as seen,
+        running(to(seen, format="alertmanager")) as one,
+    ):
+        one.webhooks.put([BEGAN])
+        await until(lambda: one.count("sent") == 1)
+
+
+async def test_more_than_may_wait_is_dropped_and_counted():
+    async with http_sink(always(OK)) as seen:
+        async with running(to(seen)) as one:
+            one.webhooks.put([BEGAN] * (MAX_WAITING + 2))
+        assert one.count("dropped") == 2
+        assert one.count("sent") == MAX_WAITING / 100
+
+
+async def test_each_webhook_has_a_name():
+    async with http_sink(always(OK)) as seen:
+        async with running(to(seen), to(seen), to(seen, name="chat")) as one:
+            one.webhooks.put([BEGAN])
+        assert [one.count("sent", name) for name in ("webhook", "webhook/2", "chat")] == [1, 1, 1]
+
+
+async def test_put_works_in_another_thread():
+    async with http_sink(always(OK)) as seen, running(to(seen, format="alertmanager")) as one:
+        await asyncio.to_thread(one.webhooks.put, [BEGAN])
+        await until(lambda: one.count("sent") == 1)
+
+
+async def test_put_before_the_start_and_after_the_end_is_ignored():
+    async with http_sink(always(OK)) as seen:
+        metrics = WebhookMetrics(MetricRegistry())
+        webhooks = Webhooks([to(seen)], URL, metrics, clock=lambda: NOW_NS, user_agent="test")
+        await webhooks.close(1)
+        webhooks.put([BEGAN])
+        await webhooks.start()
+        await webhooks.close(1)
+        webhooks.put([BEGAN])
+        assert seen.arrived == []
+
+
+async def test_certificate_that_cannot_be_read_is_an_error_at_the_start():
+    tls = ClientTls(ca_file="/nowhere/ca.pem")
+    webhooks = Webhooks(
+        [WebhookSettings(url="https://a", tls=tls)],
+        None,
+        WebhookMetrics(MetricRegistry()),
+        clock=lambda: NOW_NS,
+        user_agent="test",
+    )
+    with pytest.raises(StartError, match="cannot read the TLS file"):
+        await webhooks.start()
+    await webhooks.close(1)
+
+
+def test_header_that_cannot_be_sent_is_an_error():
+    settings = WebhookSettings(url="http://a", headers={"X Key": "1"})
+    with pytest.raises(ConfigError, match="header `X Key` of destination `webhook`"):
+        Webhooks([settings], None, WebhookMetrics(MetricRegistry()), clock=lambda: 0, user_agent="test")
+
+
+def test_url_and_headers_are_shown_without_what_may_be_secret():
+    settings = WebhookSettings(url="https://me:pw@hooks.example:8443/T00/B00/xyz?key=1", headers={"X-Key": "secret"})
+    assert settings.model_dump(mode="json")["url"] == f"https://hooks.example:8443/{REDACTED}"
+    assert settings.model_dump(mode="json")["headers"] == {"X-Key": REDACTED}
+    assert "xyz" not in repr(settings)
+    assert "secret" not in repr(settings)
+
+
+def test_odd_regressions_make_alerts_all_the_same():
+    bare = replace(BEGAN, new_version=None, before=(), after=(), at_ns=NOW_NS + 3600 * SECOND)
+    written = alertmanager.Alerts(None)
+    written.add([_ended_later(bare)], 0.0)
+    (part,) = written.take(0.0)
+    (alert,) = json.loads(json.dumps(written.written(part, NOW_NS)))
+    assert alert["startsAt"] == alert["endsAt"] == "2027-01-15T14:42:17.500Z"
+    assert "generatorURL" not in alert
+    assert set(alert["annotations"]) == {"summary", "description", "incident", "onset"}
+
+
+def _ended_later(regression: Regression) -> Regression:
+    return replace(regression, phase="ended", at_ns=regression.at_ns + SECOND)

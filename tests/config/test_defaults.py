@@ -20,6 +20,7 @@ receivers:
 inbox: {max_bytes: 64MiB}
 exporters:
   otlp: null
+  webhook: null
   prometheus: {endpoint: "localhost:9464"}
 criteria: []
 defaults: {enabled: true}
@@ -45,7 +46,8 @@ metrics:
   max_label_sets: 2000
   interval: 15s
 redact: {values: hide, patterns: [default]}
-watch: {enabled: true, false_alarms_per_week: 1}
+watch: {enabled: true, false_alarms_per_week: 1, conversation_idle: 10m, baseline: guarded, baseline_min: 200, max_streams: 2000}
+trace_url: null
 judge: null
 web: {endpoint: "localhost:8317"}
 admin: {endpoint: "localhost:13133"}
@@ -128,6 +130,14 @@ def _without_rarer_keys(written: Json, wanted: Json) -> Json:
         ("metrics.max_label_sets", "4", 4),
         ("metrics.interval", "1s", 1_000_000_000),
         ("redact.values", "show", "show"),
+        ("watch.enabled", "false", False),
+        ("watch.false_alarms_per_week", "0.25", 0.25),
+        ("watch.conversation_idle", "2s", 2_000_000_000),
+        ("watch.baseline", "conservative", "conservative"),
+        ("watch.baseline_min", "50", 50),
+        ("watch.max_streams", "10", 10),
+        ("trace_url", "https://traces.example/{trace_id}", "https://traces.example/{trace_id}"),
+        ("state.directory", "/var/lib/toolgauge", "/var/lib/toolgauge"),
         ("log.level", "debug", "debug"),
         ("log.format", "json", "json"),
     ],
@@ -143,10 +153,7 @@ def test_every_key_can_be_set(key: str, value: str, read: object):
     ("key", "value"),
     [
         ("redact.patterns", "[default, x]"),
-        ("watch.enabled", "false"),
-        ("watch.false_alarms_per_week", "2"),
         ("web.endpoint", "localhost:1"),
-        ("state.directory", "/var/lib"),
     ],
 )
 def test_what_does_not_exist_yet_is_refused_rather_than_ignored(key: str, value: str):
@@ -177,3 +184,33 @@ def test_a_list_of_one_destination_is_that_destination():
 def test_a_section_left_empty_has_its_defaults(tmp_path: Path):
     path = write(tmp_path / "c.yaml", "receivers:\n  otlp:\n    protocols:\n      grpc:\n      http:\nhold:\n")
     assert loaded(path) == Config()
+
+
+@pytest.mark.parametrize("written", ["{url: 'http://a:9093'}", "[{url: 'http://a:9093'}]"])
+def test_one_webhook_is_a_list_of_one(written: str):
+    (webhook,) = loaded(overrides=(f"exporters.webhook={written}",)).exporters.webhook
+    assert (webhook.url, webhook.format, webhook.timeout) == ("http://a:9093", "json", 10_000_000_000)
+    assert webhook.retry.max_elapsed_time == 300_000_000_000
+
+
+def test_two_webhooks_of_one_name_are_refused():
+    error = refused(overrides=("exporters.webhook=[{name: a, url: 'http://x'}, {name: a, url: 'http://y'}]",))
+    assert error.message == "--set exporters.webhook: two destinations are called `a`"
+
+
+@pytest.mark.parametrize("url", ["localhost:9093", "ftp://me:hidden@x", "http://me:hidden"])
+def test_webhook_needs_a_url_and_a_wrong_one_is_not_quoted(url: str):
+    error = refused(overrides=(f"exporters.webhook.url={url}",))
+    assert "`exporters.webhook" in error.message
+    assert "hidden" not in f"{error.message}{error.hint}"
+
+
+def test_webhook_is_printed_without_what_may_be_secret():
+    text = shown(loaded(overrides=("exporters.webhook.url=https://hooks.example/T00/hidden?key=hidden",)))
+    assert "url: https://hooks.example/<redacted>" in text
+    assert "hidden" not in text
+
+
+@pytest.mark.parametrize("url", ["https://traces.example/", "javascript:{trace_id}", "https://a b/{trace_id}"])
+def test_trace_url_is_a_url_with_a_place_for_the_id(url: str):
+    assert "`trace_url` must match" in refused(overrides=(f"trace_url='{url}'",)).message

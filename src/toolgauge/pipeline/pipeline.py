@@ -1,4 +1,4 @@
-"""The order of the stages: receive -> read -> recognize -> assemble -> score (and judge) -> export.
+"""The order of the stages: receive -> read -> recognize -> assemble -> score (and judge) -> watch -> export.
 
 `consume` takes requests, `tick` takes time, `flush` hands what is ready to the outbox. One thread owns all of it, and
 each of these runs to its end. Nothing here does I/O, and a fault in the middle never costs a sender its spans: they are
@@ -20,6 +20,7 @@ from toolgauge.model.judging import Answers, Judging
 from toolgauge.model.observations import UnreadSpan
 from toolgauge.model.outcomes import Result, Scorecard
 from toolgauge.model.records import SpanRef
+from toolgauge.model.regressions import Regression
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.decoder import Container, DecodedTraces, Decoder, Place, ViewedSpan
 from toolgauge.otlp.heads import read_each
@@ -31,6 +32,7 @@ from toolgauge.pipeline.reader import Reader
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.scorer import Scorer
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.watch.watcher import Watcher
 
 # Requests wait in the inbox while trajectories are closed: thousands may be due at the same moment.
 _LONGEST_TICK_NS = 100_000_000
@@ -62,9 +64,11 @@ class Rules:
     """What may change while a pipeline runs, without losing anything that is in it.
 
     `reading` is `None` when what has to be read stays the same. Open trajectories keep the times they were opened with.
+    `streams` names the criteria, with their revisions, whose scores are watched from here on.
     """
 
     scorer: Scorer
+    streams: frozenset[tuple[str, str]]
     reading: tuple[Decoder, Recognizer] | None
     assemble: AssembleSettings
     hold_timeout_ns: int
@@ -76,7 +80,8 @@ class Pipeline:
     """One processing pipeline. Belongs to one thread, but for `admission` and `pass_unread`.
 
     `clock` is a monotonic clock in nanoseconds that only measures how long scoring takes. `has_memory` tells whether
-    there is memory for a request of so many bytes.
+    there is memory for a request of so many bytes. `on_regressions` gets what `watcher` finds; without one nothing is
+    watched.
     """
 
     def __init__(
@@ -93,6 +98,8 @@ class Pipeline:
         settings: PipelineSettings,
         clock: Callable[[], int],
         has_memory: Callable[[int], bool] = lambda _size_bytes: True,
+        watcher: Watcher | None = None,
+        on_regressions: Callable[[Sequence[Regression]], None] = lambda _regressions: None,
     ) -> None:
         self.admission = Admission(outbox, metrics, has_memory)
         self._reader = reader
@@ -104,6 +111,8 @@ class Pipeline:
         self._metrics = metrics
         self._settings = settings
         self._clock = clock
+        self._watcher = watcher
+        self._on_regressions = on_regressions
         self._annotations = Annotations()
         self._egress = Egress(self.admission, sink.requests, metrics)
         self._answers: deque[Answers] = deque()
@@ -136,8 +145,12 @@ class Pipeline:
 
     @property
     def next_due_ns(self) -> int | None:
-        """When a trajectory may become due to close; `None` when none is open."""
-        return self._assembler.next_due_ns()
+        """When a trajectory may become due to close, or a conversation be complete; `None` when none is open."""
+        closing_ns = self._assembler.next_due_ns()
+        complete_ns = None if self._watcher is None else self._watcher.next_due_ns
+        if closing_ns is None or complete_ns is None:
+            return closing_ns or complete_ns
+        return min(closing_ns, complete_ns)
 
     @property
     def trajectories_open(self) -> int:
@@ -260,6 +273,8 @@ class Pipeline:
         self._loop_detector.turn_over_if_due(self._now_ns)
         self._metrics.loop_suspected.set(float(self._loop_detector.loop_suspected))
         self._count_broken_values()
+        if self._watcher is not None:
+            self._report(self._watcher.tick(self._now_ns))
         until = self._clock() + _LONGEST_TICK_NS
         for trajectory, due_ns in self._closing():
             self._finish(trajectory, due_ns)
@@ -321,6 +336,8 @@ class Pipeline:
         scorer = rules.scorer
         self._assembler.adopt(rules.assemble, conversations=scorer.wants_conversations, content=scorer.wants_content)
         self._hold.limit(rules.hold_timeout_ns, rules.hold_max_bytes)
+        if self._watcher is not None:
+            self._watcher.keep(rules.streams)
 
     # -- scoring ----------------------------------------------------------------------------------------------------
 
@@ -344,6 +361,7 @@ class Pipeline:
             self._egress.announce(scorecard)
             if trajectory.scope == "trace":
                 self._annotate(scorecard)
+            self._watch(scorecard)
         finally:
             # Judges answer late; nothing waits for them.
             inquiries = self._scorer.inquiries(trajectory)
@@ -383,6 +401,15 @@ class Pipeline:
             self._sink.record(scorecard)
             if answers.trajectory.scope == "trace":
                 self._count_annotations(scorecard, ())
+            self._watch(scorecard)
+
+    def _watch(self, scorecard: Scorecard) -> None:
+        if self._watcher is not None:
+            self._report(self._watcher.observe(scorecard))
+
+    def _report(self, regressions: Sequence[Regression]) -> None:
+        if regressions:
+            self._on_regressions(regressions)
 
     def _annotate(self, scorecard: Scorecard) -> None:
         attributes = self._annotations.collect(scorecard)

@@ -16,6 +16,7 @@ from toolgauge.model.delivery import Outbox, Outgoing, Signal
 from toolgauge.model.judging import Judging
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.ports import Dialect
+from toolgauge.model.regressions import Regression
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.pipeline.hold import Hold
 from toolgauge.pipeline.pipeline import Pipeline, PipelineSettings, Rules, ScorecardSink
@@ -24,6 +25,7 @@ from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.scorer import Deadline, Scorer, no_deadline
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.watch.watcher import Watcher
 
 VERSION = version("toolgauge")
 _LOG = logging.getLogger("toolgauge")
@@ -45,6 +47,8 @@ def make_pipeline(
     clock: Callable[[], int] = time.monotonic_ns,
     deadline: Deadline = no_deadline,
     content: bool = False,
+    watcher: Watcher | None = None,
+    on_regressions: Callable[[Sequence[Regression]], None] = lambda _regressions: None,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
 
@@ -72,7 +76,19 @@ def make_pipeline(
         settings=_pipeline_settings(config),
         clock=clock,
         has_memory=has_memory,
+        watcher=watcher,
+        on_regressions=on_regressions,
     )
+
+
+def make_watcher(config: Config, metrics: SelfMetrics) -> Watcher | None:
+    """Make the stage that looks for regressions; `None` where the configuration wants none."""
+    return Watcher(config.watch, metrics.watch) if config.watch.enabled else None
+
+
+def watched_streams(criteria: Sequence[Criterion]) -> frozenset[tuple[str, str]]:
+    """Name the criteria whose scores are watched, with their revisions."""
+    return frozenset((criterion.name, criterion.revision) for criterion in criteria if criterion.enforce == "live")
 
 
 def make_rules(
@@ -96,6 +112,7 @@ def make_rules(
         reading = (decoder, recognizer)
     return Rules(
         scorer=scorer,
+        streams=watched_streams(criteria),
         reading=reading,
         assemble=config.assemble,
         hold_timeout_ns=config.hold.timeout,
@@ -135,7 +152,10 @@ class _NoOutbox:
 
 
 def offline_pipeline(
-    config: Config, criteria: Sequence[Criterion], make_recognizer: MakeRecognizer = Recognizer
+    config: Config,
+    criteria: Sequence[Criterion],
+    make_recognizer: MakeRecognizer = Recognizer,
+    on_regressions: Callable[[Sequence[Regression]], None] = lambda _regressions: None,
 ) -> Callable[[ScorecardSink], Pipeline]:
     """Return what makes a pipeline for recorded traffic: nothing is held, nothing is sent on."""
     offline = config.model_copy(update={"annotate": "off"})
@@ -150,6 +170,8 @@ def offline_pipeline(
             metrics=metrics,
             make_recognizer=make_recognizer,
             content=True,
+            watcher=make_watcher(offline, metrics),
+            on_regressions=on_regressions,
         )
 
     return make

@@ -25,6 +25,7 @@ from toolgauge.service.inbox import Inbox, Intake
 from toolgauge.service.judge_pool import JudgePool
 from toolgauge.service.memory import MemoryGuard
 from toolgauge.service.process import Faults, GarbageRounds, LoopLag, SteadyClock
+from toolgauge.service.watching import Watching
 from toolgauge.service.worker import Worker
 
 _LOG = logging.getLogger("toolgauge")
@@ -55,6 +56,7 @@ class Service:
         receivers: tuple[GrpcReceiver | HttpReceiver, ...],
         additional_receivers: tuple[Receiver, ...],
         judges: JudgePool,
+        watching: Watching | None,
         outbox: FanOut,
         health: Health,
         admin: AdminEndpoint | None,
@@ -73,6 +75,7 @@ class Service:
         self.receivers = receivers
         self._additional_receivers = additional_receivers
         self.judges = judges
+        self.watching = watching
         self.outbox = outbox
         self.health = health
         self.admin = admin
@@ -107,6 +110,9 @@ class Service:
                 started.append(self.endpoint.stop)
             await self.outbox.start()
             started.append(self.outbox.close)
+            if self.watching is not None:
+                started.append(self.watching.stop)
+                self.watching.restore()
             for receiver in (*self.receivers, *self._additional_receivers):
                 await receiver.start()
                 started.append(lambda receiver=receiver: receiver.stop(0))
@@ -115,6 +121,8 @@ class Service:
                 await stop()
             raise
         self.worker.start()
+        if self.watching is not None:
+            self.watching.start(self.worker.run)
         self._lag.start()
         self._timers = (asyncio.create_task(self._watch()), asyncio.create_task(self._push()))
         self.health.enter("running")
@@ -131,6 +139,8 @@ class Service:
         await asyncio.gather(*self._timers, return_exceptions=True)
         lost = await self._score_open_trajectories()
         await self._hear_judges_out()
+        if self.watching is not None:
+            await self.watching.stop()
         self.outbox.put(self.emitter.metrics(self.clock()))
         lost += await self._send_remaining()
         self.worker.end(_WORKER_GRACE_S)

@@ -10,11 +10,14 @@ Baseline: TypeAlias = Literal["guarded", "conservative"]
 
 
 class WatchSettings(Section):
-    """Detection of regressions: how many false alarms may come in a week, of all streams together."""
+    """Detection of regressions: how many false alarms may come in a week, of all streams together.
+
+    `baseline_min` is how many conversations a baseline needs; null: 200, or 1000 where the run length is 100,000 or more.
+    """
 
     enabled: bool = True
     false_alarms_per_week: Annotated[float, Field(gt=0)] = 1
     conversation_idle: PositiveDuration = 10 * MINUTE
     baseline: Baseline = "guarded"
-    baseline_min: Count = 200
+    baseline_min: Count | None = None
     max_streams: Count = 2000

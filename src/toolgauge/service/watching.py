@@ -1,0 +1,177 @@
+"""Regressions on their way out, and what the detectors know on its way to the store.
+
+The worker finds regressions; here they are saved first and announced then, on the event loop: an alarm that was announced is
+known after a restart, and is not raised again. What the detectors learn otherwise is saved every few seconds; what is lost
+with the process is at most the conversations of these seconds.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol, TypeAlias, TypeVar
+
+from toolgauge.model.errors import StartError, StateError
+from toolgauge.model.regressions import Arm, Regression, StreamStatus
+from toolgauge.selfmetrics import WatchMetrics
+from toolgauge.service.process import Faults
+from toolgauge.watch.watcher import Watcher
+
+_LOG = logging.getLogger("toolgauge")
+_SAVE_EVERY_S = 5.0
+_T = TypeVar("_T")
+
+
+class WatchStore(Protocol):
+    """Where rows outlive the process. Raises `StateError` when they cannot be read or written; any thread may call."""
+
+    def load_watch(self) -> dict[bytes, bytes]:
+        """Return all rows."""
+        ...
+
+    def save_watch(self, changed: Mapping[bytes, bytes], removed: Collection[bytes]) -> None:
+        """Write and delete these rows, all or none."""
+        ...
+
+    def close(self) -> None:
+        """Close it. Works twice."""
+        ...
+
+
+class OnWorker(Protocol):
+    """Has the worker do something between two pieces of its own work."""
+
+    async def __call__(self, work: Callable[[], _T]) -> _T:
+        """Return what came of it."""
+        ...
+
+
+_Batch: TypeAlias = tuple[dict[bytes, bytes], set[bytes], tuple[Regression, ...]]
+
+
+class Watching:
+    """The watcher of a running service. `regressed` is called by the worker, everything else on the event loop."""
+
+    def __init__(
+        self,
+        watcher: Watcher,
+        metrics: WatchMetrics,
+        *,
+        open_store: Callable[[], WatchStore | None],
+        announce: Callable[[Sequence[Regression]], None],
+        clock: Callable[[], int],
+        faults: Faults,
+    ) -> None:
+        self._faults = faults
+        self._watcher = watcher
+        self._metrics = metrics
+        self._open_store = open_store
+        self._store: WatchStore | None = None
+        self._announce = announce
+        self._clock = clock
+        self._batches: asyncio.Queue[_Batch | None] = asyncio.Queue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self._on_worker: OnWorker | None = None
+        # Rows that could not be written yet.
+        self._unsaved: dict[bytes, bytes] = {}
+        self._unremoved: set[bytes] = set()
+
+    def restore(self) -> Sequence[Regression]:
+        """Read what an earlier process saved, before the worker starts; return the regressions that are on.
+
+        Raise `StartError` when the store cannot be opened or read.
+        """
+        self._store = self._open_store()
+        self._metrics.state_saved.set(float(self._store is not None))
+        if self._store is None:
+            _LOG.warning(
+                "`state.directory` is not set: what the detectors of regressions learn is lost with this process"
+            )
+            return ()
+        try:
+            damaged = self._watcher.restore(self._store.load_watch())
+        except StateError as error:
+            raise StartError(str(error)) from error
+        if damaged:
+            _LOG.error("%d rows of the detectors' state are damaged: these streams are learned anew", damaged)
+        return self._watcher.active()
+
+    def start(self, on_worker: OnWorker) -> None:
+        """Begin to save and to announce."""
+        self._on_worker = on_worker
+        self._loop = asyncio.get_running_loop()
+        self._tasks = (asyncio.create_task(self._work()), asyncio.create_task(self._save_regularly()))
+
+    async def stop(self) -> None:
+        """Save what is known, announce what is left, and close the store. Works twice and without a start."""
+        if self._tasks:
+            work, saving = self._tasks
+            self._tasks = ()
+            saving.cancel()
+            await asyncio.gather(saving, return_exceptions=True)
+            with self._faults.survived():
+                await self._put_changes()
+            self._batches.put_nowait(None)
+            await work
+        if self._store is not None:
+            self._store.close()
+
+    def regressed(self, regressions: Sequence[Regression]) -> None:
+        """Have these saved and announced soon. Belongs to the worker."""
+        batch = (*self._watcher.changes(), tuple(regressions))
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._batches.put_nowait, batch)
+
+    # -- what people ask and say ------------------------------------------------------------------------------------
+
+    async def statuses(self) -> Sequence[StreamStatus]:
+        """Describe all streams, those in alarm first."""
+        return await self._ask(self._watcher.statuses)
+
+    async def arms(self) -> Sequence[Arm]:
+        """Return the observations of every stream by version of its service."""
+        return await self._ask(self._watcher.arms)
+
+    async def acknowledge(self, filters: Mapping[str, str]) -> int:
+        """Have the streams with these fields learn anew; return how many they are."""
+        return await self._ask(lambda: self._watcher.acknowledge(filters, self._clock()))
+
+    async def _ask(self, question: Callable[[], _T]) -> _T:
+        return question() if self._on_worker is None else await self._on_worker(question)
+
+    # -- tasks ------------------------------------------------------------------------------------------------------
+
+    async def _save_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(_SAVE_EVERY_S)
+            with self._faults.survived():
+                await self._put_changes()
+
+    async def _put_changes(self) -> None:
+        changed, removed = await self._ask(self._watcher.changes)
+        self._batches.put_nowait((changed, removed, ()))
+
+    async def _work(self) -> None:
+        while (batch := await self._batches.get()) is not None:
+            changed, removed, regressions = batch
+            await self._save(changed, removed)
+            if regressions:
+                with self._faults.survived():
+                    self._announce(regressions)
+
+    async def _save(self, changed: Mapping[bytes, bytes], removed: set[bytes]) -> None:
+        """Write what changed, and what could not be written before."""
+        if self._store is None:
+            return
+        self._unsaved = {row: value for row, value in self._unsaved.items() if row not in removed} | dict(changed)
+        self._unremoved = self._unremoved.difference(changed) | removed
+        if not self._unsaved and not self._unremoved:
+            return
+        try:
+            await asyncio.to_thread(self._store.save_watch, self._unsaved, self._unremoved)
+        except StateError as error:
+            self._metrics.state_saved.set(0.0)
+            _LOG.error("the state of the detectors cannot be saved, which is tried again: %s", error)
+            return
+        self._metrics.state_saved.set(1.0)
+        self._unsaved, self._unremoved = {}, set()

@@ -1,0 +1,175 @@
+"""From results to observations: what the detectors count is a conversation, not a call.
+
+Calls of one conversation share their fate; fed one by one they break the promise about false alarms several-fold. A trace
+without a conversation id stands for itself.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from toolgauge.model.outcomes import Result, Scorecard, Scored
+from toolgauge.model.regressions import Stream
+from toolgauge.model.trajectory import Trajectory
+
+# Service, environment, agent, tool, criterion, revision, level: the fields of `Stream` in their order.
+StreamKey: TypeAlias = tuple[str | None, str | None, str | None, str | None, str, str, str]
+ConversationKey: TypeAlias = tuple[str, str]
+# By tool, the sum of its scores and how many they are.
+Scores: TypeAlias = dict[str, tuple[float, int]]
+
+_VERSION = "service.version"
+_ENVIRONMENT = "deployment.environment.name"
+# One that never falls idle would never be counted: it is cut into blocks of so many idle times.
+_LONGEST = 6
+_MOST_OPEN = 10_000
+_MOST_STREAMS = 200
+
+
+class Tally(Struct):
+    """The scores of one stream in one conversation; `worst_trace` is the trace of the lowest."""
+
+    scores: Scores
+    worst: float
+    worst_trace: str
+
+
+class Conversation(Struct, kw_only=True):
+    """Scores of one conversation, by stream. `version` is the service's, of its last trace. Times are wall-clock."""
+
+    version: str | None
+    opened_ns: int
+    first_ns: int
+    last_ns: int
+    tallies: dict[StreamKey, Tally]
+
+
+class OpenConversations:
+    """Conversations whose scores are still coming, the longest idle first."""
+
+    def __init__(self, idle_ns: int) -> None:
+        self.idle_ns = idle_ns
+        self._open: dict[ConversationKey, Conversation] = {}
+        self._next_cut_ns = 0
+        # Scores of streams that one conversation had too many of.
+        self.left_out = 0
+
+    def __getitem__(self, key: ConversationKey) -> Conversation:
+        return self._open[key]
+
+    def add(self, scorecard: Scorecard) -> tuple[ConversationKey | None, Conversation] | None:
+        """Collect the scores of a scorecard; `None` when it has none.
+
+        Without a key the conversation is complete: its trajectory is all there is of it.
+        """
+        scores = list(_scores(scorecard.results))
+        if not scores:
+            return None
+        trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
+        key = _conversation_key(trajectory)
+        conversation = None if key is None else self._open.pop(key, None)
+        version = trajectory.resource.get(_VERSION)
+        if conversation is None:
+            conversation = Conversation(
+                version=version,
+                opened_ns=trajectory.opened_ns or now_ns,
+                first_ns=now_ns,
+                last_ns=now_ns,
+                tallies={},
+            )
+        conversation.version, conversation.last_ns = version, now_ns
+        self.left_out += _collect(conversation.tallies, trajectory, scores)
+        if key is not None:
+            # Taken out and put back: the dict stays in the order of the last score.
+            self._open[key] = conversation
+        return key, conversation
+
+    def idle(self, now_ns: int) -> Iterator[tuple[ConversationKey, Conversation, bool]]:
+        """Take out the conversations that are complete, or cut because they last too long or are too many (`True`)."""
+        while self._open:
+            key, conversation = next(iter(self._open.items()))
+            is_idle = conversation.last_ns + self.idle_ns <= now_ns
+            if not is_idle and len(self._open) <= _MOST_OPEN:
+                break
+            del self._open[key]
+            yield key, conversation, not is_idle
+        if now_ns >= self._next_cut_ns:
+            self._next_cut_ns = now_ns + self.idle_ns
+            too_long_ns = _LONGEST * self.idle_ns
+            for key in [key for key, each in self._open.items() if now_ns - each.first_ns >= too_long_ns]:
+                yield key, self._open.pop(key), True
+
+    def take_all(self) -> Iterator[tuple[ConversationKey, Conversation]]:
+        """Take out all: nothing more comes."""
+        while self._open:
+            key = next(iter(self._open))
+            yield key, self._open.pop(key)
+
+    def restore(self, key: ConversationKey, conversation: Conversation) -> None:
+        """Put back what an earlier process had open."""
+        self._open[key] = conversation
+
+    @property
+    def next_due_ns(self) -> int | None:
+        """When the next one will be idle."""
+        first = next(iter(self._open.values()), None)
+        return None if first is None else first.last_ns + self.idle_ns
+
+
+def _conversation_key(trajectory: Trajectory) -> ConversationKey | None:
+    if trajectory.scope == "conversation" or trajectory.conversation_id is None:
+        return None
+    return trajectory.service or "", trajectory.conversation_id
+
+
+def _scores(results: Iterable[Result]) -> Iterator[tuple[Result, float]]:
+    for result in results:
+        outcome = result.outcome
+        if result.enforce == "live" and isinstance(outcome, Scored) and 0.0 <= outcome.value <= 1.0:
+            yield result, outcome.value
+
+
+def _collect(tallies: dict[StreamKey, Tally], trajectory: Trajectory, scores: Iterable[tuple[Result, float]]) -> int:
+    """Add scores to the tallies; return how many found no place."""
+    left_out = 0
+    service, environment = trajectory.service, trajectory.resource.get(_ENVIRONMENT)
+    first_agent, trace_id = trajectory.agents[0] if trajectory.agents else None, trajectory.trace_id
+    for result, value in scores:
+        call = result.call
+        agent, tool = (first_agent, None) if call is None else (call.agent, call.name)
+        rule = (result.criterion, result.revision, result.level)
+        # All tools of an agent are a stream as well, in which each tool has a baseline of its own.
+        has_place = _add(tallies, (service, environment, agent, None, *rule), tool or "", value, trace_id)
+        if tool is not None:
+            has_place &= _add(tallies, (service, environment, agent, tool, *rule), "", value, trace_id)
+        left_out += not has_place
+    return left_out
+
+
+def _add(tallies: dict[StreamKey, Tally], key: StreamKey, stratum: str, value: float, trace_id: str) -> bool:
+    tally = tallies.get(key)
+    if tally is None:
+        if len(tallies) >= _MOST_STREAMS:
+            return False
+        tallies[key] = Tally({stratum: (value, 1)}, value, trace_id)
+        return True
+    total, count = tally.scores.get(stratum, (0.0, 0))
+    tally.scores[stratum] = (total + value, count + 1)
+    if value < tally.worst:
+        tally.worst, tally.worst_trace = value, trace_id
+    return True
+
+
+def stream_of(key: StreamKey) -> Stream:
+    """Name the stream of a key."""
+    service, environment, agent, tool, criterion, revision, level = key
+    return Stream(
+        service=service,
+        environment=environment,
+        agent=agent,
+        tool=tool,
+        criterion=criterion,
+        revision=revision,
+        level="call" if level == "call" else "trajectory",
+    )

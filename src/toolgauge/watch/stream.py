@@ -1,0 +1,214 @@
+"""One stream of scores that is watched: its detector, and what people want to know when it raises an alarm."""
+
+from typing import Self
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from toolgauge.model.regressions import Arm, Regression, Stream, StreamStatus
+from toolgauge.watch.conversations import Conversation, StreamKey, Tally, stream_of
+from toolgauge.watch.detector import Detector
+
+_EXEMPLARS = 5
+_VERSIONS = 3
+_TIMES = 500
+
+
+class _Arm(Struct, array_like=True):
+    observations: int
+    sum: float
+    sum_of_squares: float
+    first_ns: int
+    last_ns: int
+
+
+class _History(Struct, kw_only=True):
+    """What is remembered beside the detector's figures. Versions are empty texts where no producer tells one.
+
+    `suspected_ns`, `worst` and `suspected` (by version, sum and number of the scores) are of the observations since the
+    guard of the detector was last at rest; `before` are traces of those before them.
+    """
+
+    last_ns: int = 0
+    before: list[str] = field(default_factory=list[str])
+    worst: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
+    suspected_ns: list[int] = field(default_factory=list[int])
+    suspected: dict[str, tuple[float, int]] = field(default_factory=dict[str, tuple[float, int]])
+    # By version, the newest three by first sight.
+    arms: dict[str, _Arm] = field(default_factory=dict[str, _Arm])
+    alarm: Regression | None = None
+
+
+class _Saved(Struct, array_like=True):
+    key: StreamKey
+    detector: bytes
+    history: _History
+
+
+class WatchedStream:
+    """Takes one observation after the other. `alarm` is the regression that is on."""
+
+    def __init__(self, key: StreamKey, detector: Detector, history: _History | None = None) -> None:
+        self.key = key
+        self.stream: Stream = stream_of(key)
+        self.detector = detector
+        self._history = history or _History()
+
+    @property
+    def alarm(self) -> Regression | None:
+        """The regression that has begun and not ended."""
+        return self._history.alarm
+
+    @property
+    def last_ns(self) -> int:
+        """When the last observation was made."""
+        return self._history.last_ns
+
+    def add(self, tally: Tally, conversation: Conversation, now_ns: int, incident: str) -> Regression | None:
+        """Take one observation; return the regression that begins, or ends, with it.
+
+        `incident` is the id that a regression which begins gets.
+        """
+        total = sum(scores for scores, _ in tally.scores.values())
+        count = sum(number for _, number in tally.scores.values())
+        history, detector = self._history, self.detector
+        history.last_ns = now_ns
+        self._count(conversation, total / count)
+        was_alarm = history.alarm is not None
+        raised = detector.observe(tally.scores)
+        self._remember(tally, conversation, total / count)
+        if raised and not was_alarm:
+            history.alarm = self._regression(now_ns, incident)
+            return history.alarm
+        if was_alarm and detector.state != "alarm":
+            return self._end(now_ns)
+        return None
+
+    def accept(self, now_ns: int) -> Regression | None:
+        """Learn anew from here on; return the end of the regression that was on."""
+        current = self.detector.current
+        self.detector.reset()
+        alarm, self._history.alarm = self._history.alarm, None
+        self._rest()
+        if alarm is None:
+            return None
+        return replace(alarm, phase="ended", at_ns=now_ns, current=current, acknowledged=True)
+
+    def status(self) -> StreamStatus:
+        """Describe what the detector knows."""
+        detector, alarm = self.detector, self._history.alarm
+        return StreamStatus(
+            stream=self.stream,
+            state=detector.state,
+            observations=detector.observations,
+            baseline=detector.baseline,
+            current=detector.current,
+            evidence=detector.evidence,
+            since_ns=None if alarm is None else alarm.onset_ns,
+        )
+
+    def arms(self) -> list[Arm]:
+        """Return the observations under each version of the service."""
+        return [
+            Arm(
+                stream=self.stream,
+                version=version or None,
+                observations=arm.observations,
+                sum=arm.sum,
+                sum_of_squares=arm.sum_of_squares,
+                first_seen_ns=arm.first_ns,
+                last_seen_ns=arm.last_ns,
+            )
+            for version, arm in self._history.arms.items()
+        ]
+
+    def dump(self) -> bytes:
+        """Write everything down."""
+        return msgspec.msgpack.encode(_Saved(self.key, self.detector.dump(), self._history))
+
+    @classmethod
+    def load(cls, saved: bytes) -> Self:
+        """Read what `dump` wrote; raise `ValueError` when it is damaged."""
+        read = msgspec.msgpack.decode(saved, type=_Saved)
+        return cls(read.key, Detector.load(read.detector), read.history)
+
+    def _count(self, conversation: Conversation, score: float) -> None:
+        arms, version, seen_ns = self._history.arms, conversation.version or "", conversation.opened_ns
+        arm = arms.get(version)
+        if arm is None:
+            if len(arms) >= _VERSIONS:
+                del arms[min(arms, key=lambda each: arms[each].first_ns)]
+            arm = arms[version] = _Arm(0, 0.0, 0.0, seen_ns, seen_ns)
+        arm.observations += 1
+        arm.sum += score
+        arm.sum_of_squares += score * score
+        arm.last_ns = max(arm.last_ns, seen_ns)
+
+    def _remember(self, tally: Tally, conversation: Conversation, score: float) -> None:
+        history, version = self._history, conversation.version or ""
+        if not self.detector.is_suspicious and history.alarm is None:
+            self._rest()
+            history.before = [tally.worst_trace, *history.before][:_EXEMPLARS]
+            return
+        total, count = history.suspected.get(version, (0.0, 0))
+        if count or len(history.suspected) < _VERSIONS:
+            history.suspected[version] = (total + score, count + 1)
+        history.suspected_ns = [*history.suspected_ns, conversation.opened_ns][-_TIMES:]
+        history.worst = sorted([(tally.worst, tally.worst_trace), *history.worst])[:_EXEMPLARS]
+
+    def _rest(self) -> None:
+        history = self._history
+        if history.suspected_ns:
+            history.worst, history.suspected_ns, history.suspected = [], [], {}
+
+    def _end(self, now_ns: int) -> Regression | None:
+        alarm, self._history.alarm = self._history.alarm, None
+        detector = self.detector
+        self._rest()
+        if alarm is None:
+            return None
+        return replace(
+            alarm, phase="ended", at_ns=now_ns, baseline=detector.baseline, current=detector.current, evidence=0.0
+        )
+
+    def _regression(self, now_ns: int, incident: str) -> Regression:
+        history, detector = self._history, self.detector
+        old, new, new_since_ns = self._release()
+        times = history.suspected_ns or [now_ns]
+        return Regression(
+            phase="began",
+            stream=self.stream,
+            incident=incident,
+            at_ns=now_ns,
+            onset_ns=times[-min(max(detector.since_onset, 1), len(times))],
+            observations=detector.since_onset,
+            baseline=detector.baseline,
+            current=detector.current,
+            interval=detector.interval,
+            evidence=detector.evidence,
+            old_version=old,
+            new_version=new,
+            new_since_ns=new_since_ns,
+            before=tuple(history.before),
+            after=tuple(trace for _, trace in history.worst),
+        )
+
+    def _release(self) -> tuple[str | None, str | None, int | None]:
+        """Return the version before, the newer one that is worse as a whole, and when that was first seen."""
+        suspected, arms, detector = self._history.suspected, self._history.arms, self.detector
+
+        def shortfall(version: str) -> float:
+            total, count = suspected[version]
+            return detector.baseline * count - total
+
+        worst = max(suspected, key=shortfall, default="")
+        new = arms.get(worst)
+        if not worst or new is None:
+            return None, None, None
+        older = [version for version, arm in arms.items() if version and arm.first_ns < new.first_ns]
+        # A version that was well for long is not what the drop came with.
+        is_worse = detector.baseline - new.sum / new.observations >= (detector.baseline - detector.current) / 2
+        if not older or not is_worse:
+            return None, None, None
+        return max(older, key=lambda version: arms[version].first_ns), worst, new.first_ns

@@ -1,0 +1,282 @@
+"""The stage `watch`: scorecards come in, regressions go out.
+
+A scorecard's scores are collected by conversation; a conversation that is complete gives one observation to each of its
+streams; a stream whose mean has dropped raises an alarm. All streams share one promise about false alarms (`budget`), and
+alarms of one service that begin together are one incident.
+
+Belongs to one thread. Nothing here does I/O: `changes` returns what a store is to keep, `restore` takes it back.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolgauge.model.metrics import Labels, fit_label
+from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.regressions import Arm, Regression, StreamState, StreamStatus
+from toolgauge.selfmetrics import WatchMetrics
+from toolgauge.watch.budget import Budget
+from toolgauge.watch.conversations import Conversation, ConversationKey, OpenConversations, StreamKey, Tally
+from toolgauge.watch.detector import Detector
+from toolgauge.watch.settings import WatchSettings
+from toolgauge.watch.stream import WatchedStream
+
+_STATES: tuple[StreamState, ...] = ("learning", "watching", "alarm", "recovered")
+_TOGETHER_NS = 600_000_000_000
+# With longer run lengths the baseline has to be known better before an alarm means something.
+_BASELINE_MIN, _LONG_BASELINE_MIN, _LONG_RUN_LENGTH = 200, 1000, 100_000
+_BUDGET = b"b"
+# Fields of `StreamKey` by the names that people select streams by.
+_FIELDS = ("service", "environment", "agent", "tool", "criterion", "revision", "level")
+_CRITERION, _REVISION = _FIELDS.index("criterion"), _FIELDS.index("revision")
+
+
+class _SavedConversation(Struct, array_like=True):
+    key: ConversationKey
+    conversation: Conversation
+    tallies: list[tuple[StreamKey, Tally]]
+
+
+class Watcher:
+    """Watches the streams of one process."""
+
+    def __init__(self, settings: WatchSettings, metrics: WatchMetrics) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._conversations = OpenConversations(settings.conversation_idle)
+        self._budget = Budget()
+        # The least recently used first.
+        self._streams: dict[StreamKey, WatchedStream] = {}
+        # By service and environment, the id of the newest incident and when its last regression began.
+        self._incidents: dict[tuple[str | None, str | None], tuple[str, int]] = {}
+        # What a store does not know yet: streams and conversations that changed, and keys of rows that are gone.
+        self._changed_streams: dict[bytes, StreamKey] = {}
+        self._changed_conversations: dict[bytes, ConversationKey] = {}
+        self._removed: set[bytes] = set()
+        self._ended: list[Regression] = []
+        metrics.streams.observe = self._count_states
+        metrics.run_length.observe = lambda: {(): self._budget.run_length}
+        metrics.weekly_observations.observe = lambda: {(): self._budget.weekly}
+
+    # -- observing --------------------------------------------------------------------------------------------------
+
+    def observe(self, scorecard: Scorecard) -> Sequence[Regression]:
+        """Take the scores of a scorecard; return the regressions that begin, or end, with it."""
+        added = self._conversations.add(scorecard)
+        if self._conversations.left_out:
+            self._metrics.streams_evicted.add(self._conversations.left_out)
+            self._conversations.left_out = 0
+        if added is None:
+            return ()
+        key, conversation = added
+        if key is None:
+            return tuple(self._complete(conversation, scorecard.scored_at_ns))
+        self._changed_conversations[_row(b"c", key)] = key
+        return ()
+
+    def tick(self, now_ns: int) -> Sequence[Regression]:
+        """Count the conversations that are complete; return the regressions that begin, or end, with them."""
+        regressions, self._ended = self._ended, []
+        for key, conversation, is_cut in self._conversations.idle(now_ns):
+            if is_cut:
+                self._metrics.observations_cut.add()
+            self._forget(_row(b"c", key))
+            regressions.extend(self._complete(conversation, now_ns))
+        if self._budget.is_changed(now_ns, self._settings.false_alarms_per_week):
+            for stream in self._streams.values():
+                stream.detector.arl = self._budget.run_length
+        return regressions
+
+    def finish(self, now_ns: int) -> Sequence[Regression]:
+        """Count all conversations: nothing more comes."""
+        regressions = list(self.tick(now_ns))
+        for key, conversation in self._conversations.take_all():
+            self._forget(_row(b"c", key))
+            regressions.extend(self._complete(conversation, now_ns))
+        return regressions
+
+    @property
+    def next_due_ns(self) -> int | None:
+        """When a conversation will be complete; `None` when none is open."""
+        return self._conversations.next_due_ns
+
+    def _complete(self, conversation: Conversation, now_ns: int) -> Iterator[Regression]:
+        for key, tally in conversation.tallies.items():
+            stream = self._stream(key)
+            self._budget.count(now_ns)
+            regression = stream.add(tally, conversation, now_ns, self._incident(key, now_ns))
+            self._mark(key)
+            if regression is not None and regression.phase == "began":
+                self._incidents[key[:2]] = (regression.incident, now_ns)
+                self._metrics.alarms.add(1, _labels(key))
+            self._show(stream)
+            if regression is not None:
+                yield regression
+
+    def _stream(self, key: StreamKey) -> WatchedStream:
+        stream = self._streams.pop(key, None)
+        if stream is None:
+            if len(self._streams) >= self._settings.max_streams:
+                self._evict()
+            stream = WatchedStream(key, self._detector())
+            self._metrics.alarms.add(0, _labels(key))
+        # Taken out and put back: the dict stays in the order of use.
+        self._streams[key] = stream
+        return stream
+
+    def _detector(self) -> Detector:
+        run_length = self._budget.run_length
+        shortest = _LONG_BASELINE_MIN if run_length >= _LONG_RUN_LENGTH else _BASELINE_MIN
+        return Detector(run_length, self._settings.baseline_min or shortest, self._settings.baseline)
+
+    def _evict(self) -> None:
+        # One in alarm stays as long as there is another: its alarm would never be seen to end.
+        quiet = (key for key, stream in self._streams.items() if stream.alarm is None)
+        self._drop(next(quiet, next(iter(self._streams))))
+        self._metrics.streams_evicted.add()
+
+    def _drop(self, key: StreamKey) -> None:
+        stream = self._streams.pop(key)
+        ended = stream.accept(stream.last_ns)
+        if ended is not None:
+            self._ended.append(ended)
+        self._forget(_row(b"s", key))
+        labels, metrics = _labels(key), self._metrics
+        shown = (
+            metrics.active,
+            metrics.evidence,
+            metrics.baseline,
+            metrics.current,
+            metrics.observations,
+            metrics.alarms,
+        )
+        for metric in shown:
+            metric.cells.pop(labels, None)
+
+    def _incident(self, key: StreamKey, now_ns: int) -> str:
+        known = self._incidents.get(key[:2])
+        if known is not None and now_ns - known[1] <= _TOGETHER_NS:
+            return known[0]
+        return blake2b(repr((key[:2], now_ns)).encode(errors="replace"), digest_size=6).hexdigest()
+
+    # -- what people ask and say ------------------------------------------------------------------------------------
+
+    def statuses(self) -> Sequence[StreamStatus]:
+        """Describe all streams, those in alarm first, then by evidence."""
+        statuses = [stream.status() for stream in self._streams.values()]
+        return sorted(statuses, key=lambda status: (status.state != "alarm", -status.evidence))
+
+    def arms(self) -> Sequence[Arm]:
+        """Return the observations of every stream by version of its service."""
+        return [arm for stream in self._streams.values() for arm in stream.arms()]
+
+    def active(self) -> Sequence[Regression]:
+        """Return the regressions that have begun and not ended."""
+        return [stream.alarm for stream in self._streams.values() if stream.alarm is not None]
+
+    def acknowledge(self, filters: Mapping[str, str], now_ns: int) -> int:
+        """Have the streams with these fields (those of `Stream`) learn anew: what they score is normal.
+
+        Returns how many streams these are; the regressions that end so come with the next `tick`.
+        """
+        wanted = [(_FIELDS.index(name), value) for name, value in filters.items()]
+        chosen = [key for key in self._streams if all((key[place] or "") == value for place, value in wanted)]
+        for key in chosen:
+            ended = self._streams[key].accept(now_ns)
+            if ended is not None:
+                self._ended.append(ended)
+            self._mark(key)
+            self._show(self._streams[key])
+        return len(chosen)
+
+    def keep(self, criteria: Collection[tuple[str, str]]) -> None:
+        """Drop the streams of all criteria but these, given by name and revision."""
+        for key in [key for key in self._streams if (key[_CRITERION], key[_REVISION]) not in criteria]:
+            self._drop(key)
+
+    # -- what outlives the process ----------------------------------------------------------------------------------
+
+    def changes(self) -> tuple[dict[bytes, bytes], set[bytes]]:
+        """Return the rows that changed since the last call, by key, and the keys of those that are gone."""
+        rows = {row: self._streams[key].dump() for row, key in self._changed_streams.items()}
+        for row, key in self._changed_conversations.items():
+            conversation = self._conversations[key]
+            bare = replace(conversation, tallies={})
+            saved = _SavedConversation(key, bare, list(conversation.tallies.items()))
+            rows[row] = msgspec.msgpack.encode(saved)
+        if rows:
+            rows[_BUDGET] = msgspec.msgpack.encode(self._budget)
+        removed = self._removed
+        self._changed_streams, self._changed_conversations, self._removed = {}, {}, set()
+        return rows, removed
+
+    def restore(self, rows: Mapping[bytes, bytes]) -> int:
+        """Go on where an earlier process ended; return how many rows are damaged: these are begun anew."""
+        damaged = 0
+        streams: list[WatchedStream] = []
+        conversations: list[_SavedConversation] = []
+        for row, saved in rows.items():
+            try:
+                if row == _BUDGET:
+                    self._budget = msgspec.msgpack.decode(saved, type=Budget)
+                elif row.startswith(b"s"):
+                    streams.append(WatchedStream.load(saved))
+                else:
+                    conversations.append(msgspec.msgpack.decode(saved, type=_SavedConversation))
+            except (ValueError, msgspec.MsgspecError):
+                damaged += 1
+                self._removed.add(row)
+        self._restore_streams(streams)
+        for each in sorted(conversations, key=lambda each: each.conversation.last_ns):
+            each.conversation.tallies = dict(each.tallies)
+            self._conversations.restore(each.key, each.conversation)
+        return damaged
+
+    def _restore_streams(self, streams: Iterable[WatchedStream]) -> None:
+        for stream in sorted(streams, key=lambda stream: stream.last_ns):
+            stream.detector.arl = self._budget.run_length
+            self._streams[stream.key] = stream
+            self._metrics.alarms.add(0, _labels(stream.key))
+            self._show(stream)
+            if stream.alarm is not None:
+                self._incidents[stream.key[:2]] = (stream.alarm.incident, stream.alarm.at_ns)
+        while len(self._streams) > self._settings.max_streams:
+            self._evict()
+
+    def _mark(self, key: StreamKey) -> None:
+        row = _row(b"s", key)
+        self._changed_streams[row] = key
+        self._removed.discard(row)
+
+    def _forget(self, row: bytes) -> None:
+        self._changed_streams.pop(row, None)
+        self._changed_conversations.pop(row, None)
+        self._removed.add(row)
+
+    # -- metrics ----------------------------------------------------------------------------------------------------
+
+    def _show(self, stream: WatchedStream) -> None:
+        detector, labels, metrics = stream.detector, _labels(stream.key), self._metrics
+        metrics.active.set(float(stream.alarm is not None), labels)
+        metrics.evidence.set(detector.evidence, labels)
+        metrics.baseline.set(detector.baseline, labels)
+        metrics.current.set(detector.current, labels)
+        metrics.observations.set(detector.observations, labels)
+
+    def _count_states(self) -> Mapping[Labels, float]:
+        counts = dict.fromkeys(_STATES, 0)
+        # Another thread may be writing: the values are copied in one step.
+        for stream in tuple(self._streams.values()):
+            counts[stream.detector.state] += 1
+        return {(state,): count for state, count in counts.items()}
+
+
+def _labels(key: StreamKey) -> Labels:
+    return tuple([fit_label(each) if each else "" for each in key])
+
+
+def _row(kind: bytes, key: StreamKey | ConversationKey) -> bytes:
+    return kind + blake2b(msgspec.msgpack.encode(key), digest_size=16).digest()

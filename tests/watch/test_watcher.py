@@ -1,0 +1,206 @@
+"""From scorecards to regressions."""
+
+from msgspec.structs import replace
+
+from tests.watch.support import HOUR, MINUTE, SECOND, START, Traffic, result, scorecard, watch_metrics, watcher
+from toolgauge.model.outcomes import NotEvaluated
+from toolgauge.model.regressions import Regression
+
+
+def began(regressions: list[Regression], tool: str | None) -> Regression:
+    return next(each for each in regressions if each.phase == "began" and each.stream.tool == tool)
+
+
+def test_a_worse_release_is_a_regression_that_names_both_versions() -> None:
+    traffic = Traffic(watcher())
+    traffic.send(300, every=20)
+    assert not traffic.regressions
+    traffic.send(60, every=2, version="1.1")
+    found = began(traffic.regressions, "find_order")
+    assert (found.old_version, found.new_version) == ("1.0", "1.1")
+    assert found.new_since_ns == START + 301 * SECOND
+    assert found.stream.service == "support"
+    assert found.stream.criterion == "default.tool_success"
+    assert abs(found.onset_ns - (START + 301 * SECOND)) <= 10 * SECOND
+    assert 0.9 < found.baseline < 1
+    assert found.interval[0] <= found.current <= found.interval[1]
+    assert len(found.before) == 5
+    assert 1 <= len(found.after) <= 5
+    assert int(found.before[0], 16) <= 302
+    assert all(int(trace, 16) > 290 for trace in found.after)
+
+
+def test_one_tool_and_all_tools_of_its_agent_are_two_streams_of_one_incident() -> None:
+    traffic = Traffic(watcher())
+    traffic.send(300, every=20)
+    traffic.send(60, every=2)
+    tool, agent = began(traffic.regressions, "find_order"), began(traffic.regressions, None)
+    assert tool.incident == agent.incident
+    assert tool.old_version is None
+
+
+def test_another_service_is_another_incident() -> None:
+    traffic = Traffic(watcher())
+    for service in ("support", "sales"):
+        traffic.send(300, every=20, service=service)
+    for service in ("support", "sales"):
+        traffic.send(60, every=2, service=service)
+    incidents = {each.stream.service: each.incident for each in traffic.regressions}
+    assert incidents["support"] != incidents["sales"]
+
+
+def test_scores_that_recover_end_the_regression() -> None:
+    traffic = Traffic(watcher())
+    traffic.send(300, every=20)
+    traffic.send(60, every=2)
+    traffic.send(200, every=20)
+    ended = [each for each in traffic.regressions if each.phase == "ended" and each.stream.tool == "find_order"]
+    assert len(ended) == 1
+    assert not ended[0].acknowledged
+    assert not [each for each in traffic.watcher.active() if each.stream.tool == "find_order"]
+
+
+def test_a_conversation_of_many_traces_is_one_observation() -> None:
+    watching = watcher(conversation_idle="10m")
+    for number in range(40):
+        card = scorecard(number, [("find_order", 1.0)], at_ns=START + number * SECOND, conversation="c-1")
+        assert not watching.observe(card)
+    assert not watching.statuses()
+    watching.tick(START + 39 * SECOND + 10 * MINUTE)
+    assert {(status.stream.tool, status.observations) for status in watching.statuses()} == {
+        ("find_order", 1),
+        (None, 1),
+    }
+
+
+def test_what_was_not_evaluated_is_no_observation() -> None:
+    watching = watcher()
+    card = scorecard(1, [], at_ns=START)
+    outcome = NotEvaluated(reason="results_not_recorded")
+    watching.observe(replace(card, results=(result(outcome, "find_order"),)))
+    assert not watching.statuses()
+
+
+def test_shadow_criteria_are_not_watched() -> None:
+    watching = watcher()
+    card = scorecard(1, [("find_order", 0.0)], at_ns=START)
+    shadow = tuple(replace(each, enforce="shadow") for each in card.results)
+    watching.observe(replace(card, results=shadow))
+    assert not watching.statuses()
+
+
+def test_a_conversation_that_never_falls_idle_is_cut() -> None:
+    metrics = watch_metrics()
+    watching = watcher(metrics, conversation_idle="10m")
+    for number in range(20):
+        at_ns = START + number * 5 * MINUTE
+        watching.observe(scorecard(number, [("find_order", 1.0)], at_ns=at_ns, conversation="bot"))
+        watching.tick(at_ns)
+    assert metrics.observations_cut.value() == 1
+    assert watching.statuses()[0].observations == 1
+
+
+def test_a_restart_neither_clears_nor_repeats_an_alarm() -> None:
+    traffic = Traffic(watcher())
+    traffic.send(300, every=20)
+    traffic.send(60, every=2)
+    rows, removed = traffic.watcher.changes()
+    assert not removed
+    metrics = watch_metrics()
+    after = Traffic(watcher(metrics))
+    after.number = traffic.number
+    assert after.watcher.restore(rows) == 0
+    assert set(after.watcher.active()) == set(traffic.watcher.active())
+    assert sum(metrics.active.current().values()) == 2
+    after.send(30, every=2)
+    assert not after.regressions
+
+
+def test_a_restart_in_the_middle_changes_no_alarm() -> None:
+    through, before = Traffic(watcher()), Traffic(watcher())
+    after = Traffic(watcher())
+    through.send(300, every=20)
+    before.send(300, every=20)
+    through.send(5, every=2)
+    before.send(5, every=2)
+    after.watcher.restore(before.watcher.changes()[0])
+    after.number = before.number
+    through.send(60, every=2)
+    after.send(60, every=2)
+    assert after.regressions == through.regressions
+
+
+def test_an_open_conversation_survives_a_restart() -> None:
+    before, after = watcher(conversation_idle="10m"), watcher(conversation_idle="10m")
+    before.observe(scorecard(1, [("find_order", 0.0)], at_ns=START, conversation="c-1"))
+    after.restore(before.changes()[0])
+    after.observe(scorecard(2, [("find_order", 1.0)], at_ns=START + MINUTE, conversation="c-1"))
+    after.tick(START + HOUR)
+    (tool,) = [arm for arm in after.arms() if arm.stream.tool == "find_order"]
+    assert (tool.observations, tool.sum) == (1, 0.5)
+
+
+def test_a_damaged_row_costs_its_stream_only() -> None:
+    before, after = Traffic(watcher()), watcher()
+    before.send(10, every=20)
+    before.send(10, every=20, tool="refund")
+    rows, _ = before.watcher.changes()
+    damaged = next(row for row in rows if row.startswith(b"s"))
+    assert after.restore({**rows, damaged: b"\xff" + rows[damaged][:9]}) == 1
+    assert len(after.statuses()) == len(before.watcher.statuses()) - 1
+    assert damaged in after.changes()[1]
+
+
+def test_acknowledging_ends_the_alarm_and_learns_anew() -> None:
+    traffic = Traffic(watcher())
+    traffic.send(300, every=20)
+    traffic.send(60, every=2)
+    assert traffic.watcher.acknowledge({"tool": "find_order"}, traffic.now_ns) == 1
+    (ended,) = traffic.watcher.tick(traffic.now_ns)
+    assert ended.acknowledged
+    status = next(each for each in traffic.watcher.statuses() if each.stream.tool == "find_order")
+    assert (status.state, status.observations) == ("learning", 0)
+
+
+def test_the_least_recently_used_stream_gives_way() -> None:
+    metrics = watch_metrics()
+    traffic = Traffic(watcher(metrics, max_streams=4))
+    for tool in ("one", "two", "three", "four", "one"):
+        traffic.send(1, every=20, tool=tool)
+    kept = {status.stream.tool for status in traffic.watcher.statuses()}
+    assert kept == {None, "one", "three", "four"}
+    assert metrics.streams_evicted.value() == 2
+    assert {labels[3] for labels in metrics.evidence.cells} == {"", "one", "three", "four"}
+
+
+def test_streams_of_criteria_that_went_are_dropped_and_their_alarms_end() -> None:
+    traffic = Traffic(watcher())
+    traffic.send(300, every=20)
+    traffic.send(60, every=2)
+    traffic.watcher.keep({("default.tool_success", "r2")})
+    assert not traffic.watcher.statuses()
+    assert [each.phase for each in traffic.watcher.tick(traffic.now_ns)] == ["ended", "ended"]
+    assert not traffic.watcher.changes()[0]
+
+
+def test_observations_are_kept_apart_by_version() -> None:
+    traffic = Traffic(watcher())
+    traffic.send(10, every=5)
+    traffic.send(10, every=2, version="1.1")
+    arms = {arm.version: (arm.observations, arm.sum) for arm in traffic.watcher.arms() if arm.stream.tool is None}
+    assert arms == {"1.0": (10, 8.0), "1.1": (10, 5.0)}
+
+
+def test_only_the_three_newest_versions_are_kept_apart() -> None:
+    traffic = Traffic(watcher())
+    for version in ("1", "2", "3", "4"):
+        traffic.send(1, every=20, version=version)
+    assert {arm.version for arm in traffic.watcher.arms()} == {"2", "3", "4"}
+
+
+def test_a_conversation_with_thousands_of_tools_takes_a_bounded_number_of_streams() -> None:
+    metrics = watch_metrics()
+    watching = watcher(metrics)
+    watching.observe(scorecard(1, [(f"tool-{number}", 1.0) for number in range(1000)], at_ns=START))
+    assert len(watching.statuses()) == 200
+    assert metrics.streams_evicted.value() == 801

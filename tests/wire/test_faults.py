@@ -49,7 +49,7 @@ async def running(where: str) -> AsyncGenerator[tuple[Service, list[FailsOnce]]]
         return sinks[0]
 
     config = load((), (*LISTEN, *SOON, *IN_TEST, "hold.timeout=1s"), {})
-    service = make_service(config, default_criteria(), watching=watch)
+    service = make_service(config, default_criteria(), observing=watch)
     await service.start()
     try:
         yield service, sinks

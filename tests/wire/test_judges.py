@@ -79,7 +79,7 @@ async def running(
 
     judge = f'judge={{model: stub, base_url: "{url}", api_key: sk-key}}'
     config = load((), (*LISTEN, *SOON, *IN_TEST, "hold.timeout=1s", judge, *settings), {})
-    service = make_service(config, (*default_criteria(), *criteria), watching=watch)
+    service = make_service(config, (*default_criteria(), *criteria), observing=watch)
     await service.start()
     try:
         yield service, sinks[0]
@@ -216,7 +216,7 @@ async def test_an_installed_evaluator_asks_and_scores_from_a_file_to_a_scorecard
             sinks.append(Seen(sink))
             return sinks[0]
 
-        service = make_service(config, criteria, watching=watch)
+        service = make_service(config, criteria, observing=watch)
         await service.start()
         await send(service, "one_call")
         await until(lambda: sinks[0].by_judges)
@@ -243,7 +243,7 @@ async def test_a_fault_in_telling_what_judges_said_costs_one_scorecard_and_not_t
 
     async with stub(YES) as serving:
         config = load((), (*LISTEN, *SOON, *IN_TEST, f'judge={{model: stub, base_url: "{serving.url}"}}'), {})
-        service = make_service(config, (*default_criteria(), right()), watching=watch)
+        service = make_service(config, (*default_criteria(), right()), observing=watch)
         await service.start()
         await send(service, *SCENARIOS)
         await until(lambda: len(sinks[0].by_judges) == len(SCENARIOS))

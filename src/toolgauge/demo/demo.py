@@ -183,7 +183,7 @@ def _service(destination_port: int, seen: list[Scorecard]) -> Service:
     )
     with as_file(files("toolgauge.demo") / "criteria.yaml") as criteria_file:
         config, criteria = load_for_replay((), overrides, (str(criteria_file),), {})
-    return make_service(config, criteria, watching=lambda sink: ObservedSink(sink, seen))
+    return make_service(config, criteria, observing=lambda sink: ObservedSink(sink, seen))
 
 
 async def _scrape(service: Service) -> str:

@@ -6,6 +6,7 @@ that moment, and retry.
 """
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -19,6 +20,7 @@ from toolgauge.model.delivery import Consumer
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.ports import Receiver
+from toolgauge.model.regressions import Regression
 from toolgauge.otlp.otlp_json import request_from_json
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.receive.grpc import GrpcReceiver
@@ -31,17 +33,22 @@ from toolgauge.service.health import AdminEndpoint, make_health
 from toolgauge.service.inbox import Inbox, Intake
 from toolgauge.service.judge_pool import JudgePool, asks_judge, make_judges, open_client
 from toolgauge.service.memory import MemoryGuard
-from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, redactor
+from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, make_watcher, redactor
 from toolgauge.service.process import Faults, SteadyClock, measure_process
 from toolgauge.service.service import Service
+from toolgauge.service.watching import Watching
 from toolgauge.service.worker import Worker
 from toolgauge.settings import split_address
+from toolgauge.state.store import StateStore
+from toolgauge.watch.watcher import Watcher
+
+_LOG = logging.getLogger("toolgauge")
 
 
 def make_service(
-    config: Config, criteria: Sequence[Criterion], *, watching: Callable[[ScorecardSink], ScorecardSink] | None = None
+    config: Config, criteria: Sequence[Criterion], *, observing: Callable[[ScorecardSink], ScorecardSink] | None = None
 ) -> Service:
-    """Put a service together; `watching` may wrap the sink of scorecards to look at them in passing.
+    """Put a service together; `observing` may wrap the sink of scorecards to look at them in passing.
 
     Raise `ConfigError` when a criterion asks a judge and there is no such model.
     """
@@ -62,10 +69,12 @@ def make_service(
     )
     measure_process(registry)
     outbox = make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}")
-    sink = emitter if watching is None else watching(emitter)
+    sink = emitter if observing is None else observing(emitter)
     judges = JudgePool(_judges(config, criteria, metrics), metrics.judge)
     memory = MemoryGuard(config.memory.limit, metrics)
     evaluation_limit = EvaluationLimit()
+    watcher = make_watcher(config, metrics)
+    watching = None if watcher is None else _watching(watcher, config, metrics, clock)
     pipeline = make_pipeline(
         config,
         criteria,
@@ -75,6 +84,8 @@ def make_service(
         judging=judges,
         has_memory=memory.admits,
         deadline=lambda _criterion: evaluation_limit,
+        watcher=watcher,
+        on_regressions=_ignore if watching is None else watching.regressed,
     )
     # What waits to be read counts against the room of the queues: with half of it, a full inbox never makes them full.
     queues = [destination.queue_capacity_bytes // 2 for destination in outbox.destinations]
@@ -94,6 +105,7 @@ def make_service(
         health=health,
         admin=None if config.admin is None else AdminEndpoint(health, config.admin),
         judges=judges,
+        watching=watching,
         outbox=outbox,
         emitter=emitter,
         metrics=metrics,
@@ -102,6 +114,25 @@ def make_service(
         push_interval_s=config.metrics.interval / 1e9,
         clock=clock,
         hop_id=hop_id,
+    )
+
+
+def _ignore(regressions: Sequence[Regression]) -> None:
+    del regressions
+
+
+def _watching(watcher: Watcher, config: Config, metrics: SelfMetrics, clock: Callable[[], int]) -> Watching:
+    def announce(regressions: Sequence[Regression]) -> None:
+        for regression in regressions:
+            _LOG.warning("regression %s: %s", regression.phase, regression.stream)
+
+    return Watching(
+        watcher,
+        metrics.watch,
+        open_store=lambda: StateStore.of(config.state),
+        announce=announce,
+        clock=clock,
+        faults=Faults(metrics),
     )
 
 

@@ -25,8 +25,9 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import fan_out
-from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, redactor
+from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, make_watcher, redactor
 from toolgauge.service.process import Faults, SteadyClock
+from toolgauge.service.watching import Announcer
 
 _LOOK_AGAIN_S = 0.01
 _Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
@@ -134,6 +135,8 @@ class InProcess:
             outbox=self,
             metrics=self.metrics,
             content=ways.on_scorecard is not None,
+            watcher=make_watcher(config, self.metrics),
+            on_regressions=Announcer(self._emitter, self, self.metrics).announce,
         )
         instruments.observe(registry)
         self._push = Push(ways.destinations, self.metrics) if ways.destinations else None

@@ -6,7 +6,6 @@ that moment, and retry.
 """
 
 import asyncio
-import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -36,13 +35,11 @@ from toolgauge.service.memory import MemoryGuard
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, make_watcher, redactor
 from toolgauge.service.process import Faults, SteadyClock, measure_process
 from toolgauge.service.service import Service
-from toolgauge.service.watching import Watching
+from toolgauge.service.watching import Announcer, Watching
 from toolgauge.service.worker import Worker
 from toolgauge.settings import split_address
 from toolgauge.state.store import StateStore
 from toolgauge.watch.watcher import Watcher
-
-_LOG = logging.getLogger("toolgauge")
 
 
 def make_service(
@@ -74,7 +71,9 @@ def make_service(
     memory = MemoryGuard(config.memory.limit, metrics)
     evaluation_limit = EvaluationLimit()
     watcher = make_watcher(config, metrics)
-    watching = None if watcher is None else _watching(watcher, config, metrics, clock)
+    watching = (
+        None if watcher is None else _watching(watcher, config, metrics, clock, Announcer(emitter, outbox, metrics))
+    )
     pipeline = make_pipeline(
         config,
         criteria,
@@ -121,16 +120,14 @@ def _ignore(regressions: Sequence[Regression]) -> None:
     del regressions
 
 
-def _watching(watcher: Watcher, config: Config, metrics: SelfMetrics, clock: Callable[[], int]) -> Watching:
-    def announce(regressions: Sequence[Regression]) -> None:
-        for regression in regressions:
-            _LOG.warning("regression %s: %s", regression.phase, regression.stream)
-
+def _watching(
+    watcher: Watcher, config: Config, metrics: SelfMetrics, clock: Callable[[], int], announcer: Announcer
+) -> Watching:
     return Watching(
         watcher,
         metrics.watch,
         open_store=lambda: StateStore.of(config.state),
-        announce=announce,
+        announce=announcer.announce,
         clock=clock,
         faults=Faults(metrics),
     )

@@ -10,9 +10,12 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
+from toolgauge.export.emitter import Emitter
+from toolgauge.export.regression_events import sentence
+from toolgauge.model.delivery import Outbox
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.regressions import Arm, Regression, StreamStatus
-from toolgauge.selfmetrics import WatchMetrics
+from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
 from toolgauge.service.process import Faults
 from toolgauge.watch.watcher import Watcher
 
@@ -46,6 +49,24 @@ class OnWorker(Protocol):
 
 
 _Batch: TypeAlias = tuple[dict[bytes, bytes], set[bytes], tuple[Regression, ...]]
+
+
+class Announcer:
+    """Says regressions to people: as lines of the log, and as events to the destinations."""
+
+    def __init__(self, emitter: Emitter, outbox: Outbox, metrics: SelfMetrics) -> None:
+        self._emitter = emitter
+        self._outbox = outbox
+        self._metrics = metrics
+
+    def announce(self, regressions: Sequence[Regression]) -> None:
+        """Say these."""
+        for regression in regressions:
+            level = logging.WARNING if regression.phase == "began" else logging.INFO
+            _LOG.log(level, "%s", sentence(regression), extra={"incident": regression.incident})
+        for outgoing in self._emitter.regressions(regressions):
+            if not self._outbox.put(outgoing):
+                self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
 
 
 class Watching:
@@ -98,6 +119,10 @@ class Watching:
 
     def start(self, on_worker: OnWorker) -> None:
         """Begin to save and to announce."""
+        if self._store is None:
+            _LOG.warning(
+                "`state.directory` is not set: what the detectors of regressions learn is lost with this process"
+            )
         self._on_worker = on_worker
         self._loop = asyncio.get_running_loop()
         self._tasks = (asyncio.create_task(self._work()), asyncio.create_task(self._save_regularly()))

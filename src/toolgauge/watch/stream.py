@@ -7,8 +7,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamStatus
-from toolgauge.watch.conversations import Conversation, StreamKey, Tally, stream_of
 from toolgauge.watch.detector import Detector
+from toolgauge.watch.tallies import Conversation, StreamKey, Tally, stream_of
 
 _EXEMPLARS = 5
 _VERSIONS = 3
@@ -24,7 +24,7 @@ class _Arm(Struct, array_like=True):
 
 
 class _History(Struct, kw_only=True):
-    """What is remembered beside the detector's figures. Versions are empty texts where no producer tells one.
+    """What is remembered beside the detector's figures. A version is empty where no producer sets one.
 
     `suspected_ns`, `worst` and `suspected` (by version, sum and number of the scores) are of the observations since the
     guard of the detector was last at rest; `before` are traces of those before them.

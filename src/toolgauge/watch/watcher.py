@@ -19,10 +19,10 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Arm, Regression, StreamState, StreamStatus
 from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.watch.budget import Budget
-from toolgauge.watch.conversations import Conversation, ConversationKey, OpenConversations, StreamKey, Tally
 from toolgauge.watch.detector import Detector
 from toolgauge.watch.settings import WatchSettings
 from toolgauge.watch.stream import WatchedStream
+from toolgauge.watch.tallies import Conversation, ConversationKey, OpenConversations, StreamKey, Tally
 
 _STATES: tuple[StreamState, ...] = ("learning", "watching", "alarm", "recovered")
 _TOGETHER_NS = 600_000_000_000

@@ -1,0 +1,221 @@
+"""The dashboards, as far as they can be checked without Grafana: fields, types, rules and expressions.
+
+Whether their queries find anything in a real Prometheus is checked in `tests/wire/test_dashboards_live.py`.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+import json
+import re
+import shutil
+import subprocess
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+from grafana_foundation_sdk.cog import plugins
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from deploy.dashboards.generate import files
+from tests.deploy.dashboards import BUILT_IN, FILES, everything, filled, panels, queries, read, variables
+from tests.deploy.files import DEPLOY, document
+
+PROVISIONING = DEPLOY / "grafana" / "provisioning"
+# Of Prometheus' data source; the models of annotations know what all data sources have.
+_ANNOTATION_TEXTS = ("step", "textFormat", "titleFormat")
+
+
+def name(file: Path) -> str:
+    return file.stem
+
+
+each_dashboard = pytest.mark.parametrize("file", FILES, ids=name)
+
+
+def test_the_committed_files_are_those_that_the_code_writes():
+    for path, content in files().items():
+        assert path.read_text() == content, f"run `python -m deploy.dashboards.generate`: {path}"
+    assert set(FILES) <= set(files())
+
+
+def test_there_are_two_dashboards_with_stable_uids():
+    assert {file.stem: read(file)["uid"] for file in FILES} == {
+        "toolgauge-health": "toolgauge-health",
+        "toolgauge-quality": "toolgauge-quality",
+    }
+    assert len({read(file)["title"] for file in FILES}) == 2
+
+
+@each_dashboard
+def test_every_field_is_one_that_grafana_knows(file: Path):
+    dashboard = read(file)
+    for annotation in dashboard["annotations"]["list"]:
+        for key in _ANNOTATION_TEXTS:
+            del annotation[key]
+    plugins.register_default_plugins()
+    again = json.loads(json.dumps(Dashboard.from_json(dashboard), cls=JSONEncoder))
+    assert again == dashboard
+
+
+# -- the rules of good dashboards -----------------------------------------------------------------------------------------
+
+
+@each_dashboard
+def test_a_dashboard_is_small_and_says_what_it_is_for(file: Path):
+    dashboard = read(file)
+    drawn = [panel for panel in dashboard["panels"] if panel["type"] != "row"]
+    assert len(drawn) <= 20
+    assert drawn[0]["type"] == "text"
+    assert len(drawn[0]["options"]["content"]) > 100
+    assert dashboard["description"]
+    assert dashboard["editable"] is False
+    assert "stat" in {panel["type"] for panel in drawn[1:3]}
+
+
+@each_dashboard
+def test_every_panel_has_title_description_unit_and_a_chosen_data_source(file: Path):
+    for panel in panels(read(file)):
+        assert panel["title"]
+        assert panel["description"].endswith("."), panel["title"]
+        assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
+        assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+        assert panel["targets"]
+
+
+@each_dashboard
+def test_every_expression_names_the_job_and_grafanas_rate_interval(file: Path):
+    dashboard = read(file)
+    expressions = [target["expr"] for panel in panels(dashboard) for target in panel["targets"]]
+    for expr in expressions:
+        selectors = re.findall(r"[a-z_]+\{[^}]*\}", expr)
+        assert selectors
+        assert all('job=~"$job"' in selector for selector in selectors), expr
+        assert not re.search(r"\b[a-z_]+_(total|bucket|sum|count)\b(?!\{)(?![\w ]*\()", expr), expr
+        assert set(re.findall(r"(?:rate|increase)\([^\[]*\[([^\]]+)\]", expr)) <= {"$__rate_interval"}
+
+
+@each_dashboard
+def test_panels_do_not_overlap_and_have_ids_of_their_own(file: Path):
+    every = read(file)["panels"]
+    assert len({panel["id"] for panel in every}) == len(every)
+    for panel in every:
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+    for one, other in combinations([panel["gridPos"] for panel in every], 2):
+        beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+        above = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+        assert beside or above, (one, other)
+    assert all(one["gridPos"]["y"] <= other["gridPos"]["y"] for one, other in pairwise(every))
+
+
+@each_dashboard
+def test_every_variable_that_is_used_is_defined_and_every_defined_one_is_used(file: Path):
+    dashboard = read(file)
+    asked = [target["expr"] for panel in panels(dashboard) for target in panel["targets"]]
+    asked += [annotation["expr"] for annotation in dashboard["annotations"]["list"]]
+    asked += [variable["query"]["query"] for variable in variables(dashboard).values()]
+    used = {found for text in asked for found in re.findall(r"\$\{?(\w+)\}?", text)} - set(BUILT_IN)
+    assert used == set(variables(dashboard))
+    names = [entry["name"] for entry in dashboard["templating"]["list"]]
+    assert len(set(names)) == len(names)
+    assert {"datasource", *used} <= set(names)
+    for variable in variables(dashboard).values():
+        assert variable["refresh"] == 2, "when the time range changes"
+
+
+@each_dashboard
+def test_dashboards_link_each_other_by_tag_and_keep_time_and_choices(file: Path):
+    dashboard = read(file)
+    assert "toolgauge" in dashboard["tags"]
+    (link,) = dashboard["links"]
+    assert link["type"] == "dashboards"
+    assert link["tags"] == ["toolgauge"]
+    assert link["keepTime"] is link["includeVars"] is True
+
+
+@each_dashboard
+def test_legends_are_tables_with_mean_and_last(file: Path):
+    for panel in panels(read(file)):
+        if panel["type"] == "timeseries":
+            legend = panel["options"]["legend"]
+            assert (legend["displayMode"], legend["calcs"]) == ("table", ["mean", "lastNotNull"])
+
+
+@each_dashboard
+def test_levels_are_never_mixed(file: Path):
+    dashboard = read(file)
+    for panel in panels(dashboard):
+        for target in panel["targets"]:
+            for selector in re.findall(r"toolgauge_(?:evaluation_score|regression)_\w+\{[^}]*\}", target["expr"]):
+                assert 'toolgauge_level="$level"' in selector
+    chosen = variables(dashboard).get("level")
+    assert chosen is None or (chosen["multi"], chosen["includeAll"]) == (False, False)
+
+
+def test_what_is_a_share_is_shown_as_one_and_divides_only_where_there_is_something():
+    for asked in queries():
+        if " / " in asked.expr and "histogram_quantile" not in asked.expr:
+            assert " > 0)" in asked.expr, asked
+
+
+def test_the_stat_of_alarms_links_to_the_table():
+    shown = {panel["title"]: panel for panel in panels(read(DEPLOY / "grafana/dashboards/toolgauge-quality.json"))}
+    (link,) = shown["Streams in alarm"]["fieldConfig"]["defaults"]["links"]
+    assert f"viewPanel={shown['What is wrong']['id']}&" in link["url"]
+
+
+def test_the_table_is_sorted_by_evidence_and_links_to_traces():
+    shown = {panel["title"]: panel for panel in panels(read(DEPLOY / "grafana/dashboards/toolgauge-quality.json"))}
+    table = shown["What is wrong"]
+    assert table["options"]["sortBy"] == [{"displayName": "Evidence", "desc": True}]
+    properties = {
+        override["matcher"]["options"]: {entry["id"]: entry.get("value") for entry in override["properties"]}
+        for override in table["fieldConfig"]["overrides"]
+    }
+    (link,) = properties["Evidence"]["links"]
+    assert "toolgauge.scorecard" in link["url"]
+    assert "${__data.fields.Tool}" in link["url"]
+
+
+# -- expressions ------------------------------------------------------------------------------------------------------------
+
+
+def test_promtool_accepts_every_expression(tmp_path: Path):
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("no promtool on this machine")
+    chosen = {file.stem: everything(read(file)) for file in FILES}
+    rules = [
+        {"record": f"panel:query{number}:value", "expr": filled(asked.expr, chosen[asked.dashboard])}
+        for number, asked in enumerate(queries())
+    ]
+    file = tmp_path / "rules.yaml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "dashboards", "rules": rules}]}))
+    done = subprocess.run([promtool, "check", "rules", str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(rules)} rules found" in done.stdout
+
+
+# -- provisioning ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_provisioned_sources_lead_from_exemplars_to_traces():
+    sources = {
+        source["type"]: cast("dict[str, Any]", source)
+        for source in document(PROVISIONING / "datasources" / "toolgauge.yaml")["datasources"]
+    }
+    assert set(sources) == {"prometheus", "tempo"}
+    (destination,) = sources["prometheus"]["jsonData"]["exemplarTraceIdDestinations"]
+    assert destination == {"name": "trace_id", "datasourceUid": sources["tempo"]["uid"]}
+
+
+def test_the_provisioned_folder_is_where_the_dashboards_are_mounted():
+    (provider,) = document(PROVISIONING / "dashboards" / "toolgauge.yaml")["providers"]
+    assert provider["type"] == "file"
+    mounts = document(DEPLOY / "docker" / "compose.yaml")["services"]["grafana"]["volumes"]
+    folders = {target: source for source, target, *_ in (mount.split(":") for mount in mounts)}
+    assert folders[provider["options"]["path"]] == "../grafana/dashboards"
+    assert folders["/etc/grafana/provisioning"] == "../grafana/provisioning"

@@ -274,6 +274,7 @@ def _table() -> table.Panel:
         table.Panel()
         .align(common_models.FieldTextAlignment.AUTO)
         .inspect(False)
+        .cell_options(common_models.TableAutoCellOptions())
         .with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
         .with_transformation(models.DataTransformerConfig(id_val="organize", options=_columns()))
         .sort_by([common.TableSortByFieldState().display_name(_EVIDENCE_COLUMN).desc(True)])

@@ -20,6 +20,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from deploy.dashboards.generate import files
+from tests.deploy import typescript
 from tests.deploy.dashboards import BUILT_IN, FILES, everything, filled, panels, queries, read, variables
 from tests.deploy.files import DEPLOY, document
 
@@ -58,6 +59,17 @@ def test_every_field_is_one_that_grafana_knows(file: Path):
     plugins.register_default_plugins()
     again = json.loads(json.dumps(Dashboard.from_json(dashboard), cls=JSONEncoder))
     assert again == dashboard
+
+
+def test_every_value_has_the_type_that_grafana_publishes(tmp_path: Path):
+    dashboards = {file.stem: read(file) for file in FILES}
+    wrong = read(FILES[0])
+    wrong["panels"][2]["fieldConfig"]["defaults"]["min"] = "none"
+    found = typescript.errors(tmp_path, {**dashboards, "wrong": wrong})
+    by_file = {name: [line for line in found.splitlines() if line.startswith(f"{name}.ts")] for name in dashboards}
+    assert by_file == {name: [] for name in dashboards}
+    assert "wrong.ts" in found
+    assert "Type 'string' is not assignable to type 'number'" in found
 
 
 # -- the rules of good dashboards -----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import aiohttp
 import grpc.aio
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from toolgauge.demo.drawing import Recording, moved_to, recordings, spans
+from toolgauge.demo.drawing import EXPORT, Recording, moved_to, recordings, spans
 from toolgauge.demo.lines import (
     DemoDestination,
     arrival_lines,
@@ -48,7 +48,6 @@ def origins(recorded: Sequence[Recording]) -> dict[str, str]:
     }
 
 
-_EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _BETWEEN_REQUESTS_S = 0.25
 _BETWEEN_RECORDINGS_S = 0.7
 
@@ -70,7 +69,7 @@ async def send_all(recordings: Sequence[Recording], grpc_port: int, http_port: i
 
 
 async def _send_grpc(recording: Recording, channel: grpc.aio.Channel) -> None:
-    export = channel.unary_unary(_EXPORT)
+    export = channel.unary_unary(EXPORT)
     for body in moved_to(time.time_ns(), recording):
         await export(body)
         await asyncio.sleep(_BETWEEN_REQUESTS_S)

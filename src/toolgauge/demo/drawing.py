@@ -21,6 +21,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _VERSION = "service.version"
 _TOOL_NAMES = ("gen_ai.tool.name", "tool.name")
 _OUTPUTS = ("gen_ai.tool.call.result", "output.value")
@@ -83,7 +84,7 @@ def drawn(recorded: Sequence[Recording], release: Release, *, seed: int, clock: 
 
     The same recordings, release, seed and clock give the same requests.
     """
-    random = Random(seed)  # noqa: S311 (no secret)
+    random = Random(f"{seed} {release.version}")  # noqa: S311 (no secret)
     runs = [_joined(recording) for recording in recorded]
     while True:
         conversation = ExportTraceServiceRequest()

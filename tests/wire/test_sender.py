@@ -1,0 +1,35 @@
+"""The sample sender as a process: a healthy release, then a worse one."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.wire.support import environment, serving, until
+
+
+def test_both_releases_arrive_and_are_scored(tmp_path: Path):
+    with serving(tmp_path) as toolgauge:
+        command = [sys.executable, "-m", "toolgauge.demo.sender", "--rate", "1000", "--healthy", "20", "--worse", "30"]
+        command += ["--endpoint", f"http://127.0.0.1:{toolgauge.grpc_port}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(), timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "version 1.1" in done.stdout
+        until(lambda: toolgauge.total("toolgauge_trajectories_total") == 50, "50 trajectories")
+
+
+def test_the_sender_waits_for_whoever_is_not_up_yet(tmp_path: Path):
+    with serving(tmp_path) as toolgauge:
+        port = toolgauge.grpc_port
+        toolgauge.signal()
+        toolgauge.ended(20)
+    command = [sys.executable, "-m", "toolgauge.demo.sender", "--healthy", "1", "--worse", "1"]
+    sender = subprocess.Popen(
+        command, env=environment(OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{port}"), stdout=subprocess.PIPE
+    )
+    try:
+        with serving(tmp_path, f"receivers.otlp.protocols.grpc.endpoint=127.0.0.1:{port}"):
+            output, _ = sender.communicate(timeout=30)
+        assert b"everything is sent" in output
+    finally:
+        sender.kill()
+        sender.wait()

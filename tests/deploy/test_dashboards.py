@@ -217,7 +217,7 @@ def test_promtool_accepts_every_expression(tmp_path: Path):
 def test_the_provisioned_sources_lead_from_exemplars_to_traces():
     sources = {
         source["type"]: cast("dict[str, Any]", source)
-        for source in document(PROVISIONING / "datasources" / "toolgauge.yaml")["datasources"]
+        for source in document(PROVISIONING / "datasources" / "sources.yaml")["datasources"]
     }
     assert set(sources) == {"prometheus", "tempo"}
     (destination,) = sources["prometheus"]["jsonData"]["exemplarTraceIdDestinations"]
@@ -225,7 +225,7 @@ def test_the_provisioned_sources_lead_from_exemplars_to_traces():
 
 
 def test_the_provisioned_folder_is_where_the_dashboards_are_mounted():
-    (provider,) = document(PROVISIONING / "dashboards" / "toolgauge.yaml")["providers"]
+    (provider,) = document(PROVISIONING / "dashboards" / "folder.yaml")["providers"]
     assert provider["type"] == "file"
     mounts = document(DEPLOY / "docker" / "compose.yaml")["services"]["grafana"]["volumes"]
     folders = {target: source for source, target, *_ in (mount.split(":") for mount in mounts)}

@@ -1,5 +1,8 @@
 """The image and the compose file, as far as they can be checked without an engine."""
 
+# pyright: reportUnknownMemberType=false
+
+import json
 import re
 import shutil
 import subprocess
@@ -9,14 +12,17 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tests.deploy.files import DEPLOY, ROOT, document, ports
-from tests.wire.support import environment
+from tests.wire.support import environment, toolgauge_command
 
 DOCKER = DEPLOY / "docker"
 DOCKERFILE = DOCKER / "Dockerfile"
 CONFIGURATION = document(DOCKER / "toolgauge.yaml")
 COMPOSE = document(DOCKER / "compose.yaml")
+SERVICES = COMPOSE["services"]
+PROMETHEUS = document(DOCKER / "prometheus.yml")
 
 
 def instructions(text: str) -> list[tuple[str, str]]:
@@ -79,10 +85,23 @@ def test_hadolint_finds_nothing():
 # -- compose ------------------------------------------------------------------------------------------------------------
 
 
+def test_compose_follows_its_specification():
+    schema = json.loads((Path(__file__).parent / "compose-spec.json").read_text())
+    found = [f"{error.json_path}: {error.message}" for error in Draft202012Validator(schema).iter_errors(COMPOSE)]
+    assert found == []
+
+
+def test_images_are_pinned_and_ports_are_published_on_loopback_only():
+    for name, service in SERVICES.items():
+        image, _, version = service["image"].partition(":")
+        assert image == "toolgauge" or re.fullmatch(r"v?\d+\.\d+\.\d+", version), name
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+
+
 def test_compose_mounts_and_builds_what_is_there():
     for service in COMPOSE["services"].values():
         for volume in service.get("volumes", []):
-            assert (DOCKER / volume.split(":")[0]).is_file()
+            assert (DOCKER / volume.split(":")[0]).exists()
     build = COMPOSE["services"]["toolgauge"]["build"]
     assert (DOCKER / build["context"]).resolve() == ROOT
     assert (ROOT / build["dockerfile"]) == DOCKERFILE
@@ -98,10 +117,66 @@ def test_the_services_of_compose_send_to_where_the_others_listen():
     published = {port.rpartition(":")[2] for port in COMPOSE["services"]["collector"]["ports"]}
     assert published == {"4317", "4318"}
     assert ports(collector["receivers"]["otlp/agents"]) == {4317, 4318}
-    (job,) = document(DOCKER / "prometheus.yml")["scrape_configs"]
+    (job,) = PROMETHEUS["scrape_configs"]
     assert job["static_configs"] == [{"targets": ["toolgauge:9464"]}]
     assert ports(CONFIGURATION["exporters"]) == {9464}
-    assert "--enable-feature=exemplar-storage" in COMPOSE["services"]["prometheus"]["command"]
+    assert "--enable-feature=exemplar-storage" in SERVICES["prometheus"]["command"]
+
+
+def test_traces_go_to_the_store_that_grafana_asks():
+    collector, tempo = document(DOCKER / "collector.yaml"), document(DOCKER / "tempo.yaml")
+    assert collector["exporters"]["otlp/tempo"]["endpoint"] == "tempo:4317"
+    assert "otlp/tempo" in collector["service"]["pipelines"]["traces/scored"]["exporters"]
+    assert ports(tempo["distributor"]["receivers"]) == {4317}
+    sources = document(DEPLOY / "grafana" / "provisioning" / "datasources" / "sources.yaml")["datasources"]
+    urls = {source["type"]: source["url"] for source in sources}
+    assert urls == {
+        "prometheus": "http://prometheus:9090",
+        "tempo": f"http://tempo:{tempo['server']['http_listen_port']}",
+    }
+
+
+def test_the_scrape_interval_is_the_one_that_grafana_reckons_with():
+    sources = document(DEPLOY / "grafana" / "provisioning" / "datasources" / "sources.yaml")["datasources"]
+    (interval,) = [source["jsonData"]["timeInterval"] for source in sources if source["type"] == "prometheus"]
+    assert PROMETHEUS["global"]["scrape_interval"] == interval
+
+
+def test_rules_are_loaded_and_alerts_reach_the_alertmanager():
+    mounts = dict(volume.split(":")[:2] for volume in SERVICES["prometheus"]["volumes"])
+    loaded = {f"/etc/prometheus/{file}" for file in PROMETHEUS["rule_files"]}
+    assert loaded == {mounts["../prometheus/rules.yaml"], mounts["../prometheus/alerts.yaml"]}
+    (alertmanagers,) = PROMETHEUS["alerting"]["alertmanagers"]
+    assert alertmanagers["static_configs"] == [{"targets": ["alertmanager:9093"]}]
+
+
+def test_the_sender_uses_our_image_and_sends_to_the_collector():
+    sender = SERVICES["sender"]
+    assert sender["image"] == SERVICES["toolgauge"]["image"]
+    assert sender["environment"] == {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4317"}
+    module = sender["entrypoint"][sender["entrypoint"].index("-m") + 1]
+    done = subprocess.run(
+        [sys.executable, "-m", module, *sender["entrypoint"][3:], "--help"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_configuration_of_the_trial_is_valid(tmp_path: Path):
+    files: list[str] = []
+    mounts = {target: DOCKER / source for source, target, *_ in map(mount_parts, SERVICES["toolgauge"]["volumes"])}
+    mounts["/etc/toolgauge/toolgauge.yaml"] = DOCKER / "toolgauge.yaml"
+    for target, source in mounts.items():
+        (tmp_path / Path(target).name).write_text(source.read_text().replace("/etc/toolgauge/", f"{tmp_path}/"))
+    for word in SERVICES["toolgauge"]["command"][1:]:
+        files += ["--config", str(tmp_path / Path(word).name)]
+    done = subprocess.run(
+        toolgauge_command("validate", *files), capture_output=True, text=True, check=False, env=environment()
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def mount_parts(volume: str) -> list[str]:
+    return volume.split(":")
 
 
 def test_the_container_is_given_time_to_stop():
@@ -120,10 +195,21 @@ def test_compose_itself_accepts_the_file():
     assert done.returncode == 0, done.stderr
 
 
-def test_prometheus_accepts_its_configuration():
+def test_prometheus_accepts_its_configuration(tmp_path: Path):
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("no promtool on this machine")
-    command = [promtool, "check", "config", str(DOCKER / "prometheus.yml")]
+    for file in (DOCKER / "prometheus.yml", *(DEPLOY / "prometheus" / name for name in PROMETHEUS["rule_files"])):
+        shutil.copy(file, tmp_path)
+    command = [promtool, "check", "config", str(tmp_path / "prometheus.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_alertmanager_accepts_its_configuration():
+    amtool = shutil.which("amtool")
+    if amtool is None:
+        pytest.skip("no amtool on this machine")
+    command = [amtool, "check-config", str(DOCKER / "alertmanager.yaml")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

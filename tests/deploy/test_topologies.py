@@ -331,18 +331,20 @@ def test_the_pair_of_the_compose_file_shows_spans_events_and_metrics_with_scores
     docker, way_back, agents = DEPLOY / "docker", free_port(), free_port()
     own = {f"0.0.0.0:{port}": local(0) for port in (4317, 4318, 9464, 13133)}
     variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{local(way_back)}", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
-    with gauging(tmp_path, docker / "toolgauge.yaml", own, **variables) as toolgauge:
-        ports = {"0.0.0.0:4317": local(agents), "0.0.0.0:4318": local(free_port())}
+    with receiving() as tempo, gauging(tmp_path, docker / "toolgauge.yaml", own, **variables) as toolgauge:
+        ports = {
+            "tempo:4317": local(tempo.grpc_port),
+            "0.0.0.0:4317": local(agents),
+            "0.0.0.0:4318": local(free_port()),
+        }
         ports |= {"0.0.0.0:14317": local(way_back), "toolgauge:4317": local(toolgauge.grpc_port)}
         with collecting(tmp_path, docker / "collector.yaml", ports) as collector:
             asyncio.run(run_pydantic_ai(exporter("grpc", agents)))
-            for word in (
-                "toolgauge.scorecard",
-                "EventName: gen_ai.evaluation.result",
-                "Name: toolgauge.evaluation.score",
-            ):
+            for word in ("EventName: gen_ai.evaluation.result", "Name: toolgauge.evaluation.score"):
                 until(lambda word=word: word in collector.said(), word)
-            assert "toolgauge.eval.default.tool_success.score: Double(0)" in collector.said()
+            until(tempo.scorecards, "the scorecard of the run in the trace store")
+            scores = [attributes(span).get("toolgauge.eval.default.tool_success.score") for span in tempo.spans()]
+            assert 0 in scores
             assert_no_loop(toolgauge, SPANS)
             toolgauge.signal()
             assert toolgauge.ended(30) == 0, toolgauge.said()

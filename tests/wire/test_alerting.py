@@ -1,0 +1,220 @@
+"""From a release that is worse to the notification: toolgauge, a real Prometheus with our rules, a real Alertmanager."""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
+
+from tests.walk.support import key_value
+from tests.wire.alertmanager import (
+    Alertmanager,
+    Webhook,
+    alertmanager_running,
+    needs_alertmanager,
+    webhook_listening,
+)
+from tests.wire.prometheus import Prometheus, needs_prometheus, prometheus_running, scrape_job
+from tests.wire.support import Toolgauge, serving, until
+
+DEPLOY = Path(__file__).parent.parent.parent / "deploy"
+ALERTMANAGER = DEPLOY / "alertmanager" / "alertmanager.yaml"
+
+AGENT = {
+    "job": "toolgauge",
+    "toolgauge_service": "shop",
+    "deployment_environment_name": "prod",
+    "gen_ai_agent_name": "helper",
+}
+STREAM = {
+    **AGENT,
+    "gen_ai_tool_name": "find_order",
+    "gen_ai_evaluation_name": "default.tool_success",
+    "toolgauge_level": "call",
+}
+SINGLE = {**STREAM, "alertname": "ToolgaugeQualityRegression", "category": "quality", "severity": "warning"}
+BROAD = {**AGENT, "alertname": "ToolgaugeQualityRegressionBroad", "category": "quality", "severity": "critical"}
+DOWN = {"job": "toolgauge", "alertname": "ToolgaugeDown", "category": "processing", "severity": "critical"}
+
+
+# -- what people paste into Alertmanager ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def alertmanager(tmp_path: Path) -> Iterator[Alertmanager]:
+    with alertmanager_running(tmp_path, yaml.safe_load(ALERTMANAGER.read_text())) as running:
+        yield running
+
+
+@needs_alertmanager
+def test_alerts_of_single_streams_are_silent_while_the_broad_one_of_the_same_agent_fires(alertmanager: Alertmanager):
+    other = {"gen_ai_agent_name": "other"}
+    alertmanager.raise_alerts(SINGLE, {**SINGLE, **other}, {**BROAD, "toolgauge_service": "another"})
+    assert alertmanager.states(**AGENT) == {"ToolgaugeQualityRegression": "active"}
+    alertmanager.raise_alerts(BROAD)
+    wanted = {"ToolgaugeQualityRegression": "suppressed", "ToolgaugeQualityRegressionBroad": "active"}
+    until(lambda: alertmanager.states(**AGENT) == wanted, "the single one to be silent")
+    assert alertmanager.states(**other) == {"ToolgaugeQualityRegression": "active"}
+
+
+@needs_alertmanager
+def test_alerts_on_quality_are_silent_while_toolgauge_is_down(alertmanager: Alertmanager):
+    objective = {**STREAM, "alertname": "ToolgaugeScoreBelowObjective", "category": "quality", "severity": "critical"}
+    errors = {"job": "toolgauge", "alertname": "ToolgaugeEvaluationErrors", "category": "processing"}
+    alertmanager.raise_alerts(SINGLE, objective, errors, {**DOWN, "job": "other"})
+    assert set(alertmanager.states().values()) == {"active"}
+    alertmanager.raise_alerts(DOWN)
+    wanted = {
+        "ToolgaugeDown": "active",
+        "ToolgaugeEvaluationErrors": "active",
+        "ToolgaugeQualityRegression": "suppressed",
+        "ToolgaugeScoreBelowObjective": "suppressed",
+    }
+    until(lambda: alertmanager.states(job="toolgauge") == wanted, "quality to be silent")
+
+
+# -- end to end -------------------------------------------------------------------------------------------------------
+
+# One trace is one observation, as soon as it is closed.
+WATCH = ("watch.conversation_idle=2s", "watch.baseline_min=40")
+# It sees the same drop, and must not alert.
+SHADOW = "criteria=[{name: rehearsal, evaluator: tool_success, enforce: shadow}]"
+
+
+class Agent:
+    """An agent whose runs each call two tools once, sent as whole traces, many in one request."""
+
+    def __init__(self, toolgauge: Toolgauge) -> None:
+        self._toolgauge = toolgauge
+        self._sent = 0
+
+    def works(self, runs: int, *, version: str, fails_every: int) -> None:
+        """Send runs in which every so many-th call of `find_order` fails, and wait until they are scored."""
+        resource = ResourceSpans()
+        for key, value in (
+            ("service.name", "shop"),
+            ("service.version", version),
+            ("deployment.environment.name", "prod"),
+        ):
+            resource.resource.attributes.append(key_value(key, value))
+        spans = [span for run in range(1, runs + 1) for span in self._run(fails=run % fails_every == 0)]
+        resource.scope_spans.append(ScopeSpans(spans=spans))
+        self._toolgauge.send(ExportTraceServiceRequest(resource_spans=[resource]).SerializeToString())
+        until(lambda: self._scored() == 2 * self._sent, f"the scores of {self._sent} runs", 30)
+
+    def _run(self, *, fails: bool) -> list[Span]:
+        self._sent += 1
+        trace, start = self._sent.to_bytes(16), self._sent * 1_000_000
+        root = Span(trace_id=trace, span_id=(1).to_bytes(8), name="invoke_agent helper")
+        root.start_time_unix_nano, root.end_time_unix_nano = start, start + 900_000
+        root.attributes.append(key_value("gen_ai.operation.name", "invoke_agent"))
+        root.attributes.append(key_value("gen_ai.agent.name", "helper"))
+        return [root, _call(root, 2, "find_order", fails=fails), _call(root, 3, "list_orders", fails=False)]
+
+    def _scored(self) -> float:
+        criterion = ("gen_ai_evaluation_name", "default.tool_success")
+        return sum(
+            value
+            for (name, labels), value in self._toolgauge.samples().items()
+            if name == "toolgauge_evaluation_score_count" and criterion in labels
+        )
+
+
+def _call(root: Span, number: int, tool: str, *, fails: bool) -> Span:
+    start = root.start_time_unix_nano + number
+    span = Span(
+        trace_id=root.trace_id, span_id=number.to_bytes(8), parent_span_id=root.span_id, name=f"execute_tool {tool}"
+    )
+    span.start_time_unix_nano, span.end_time_unix_nano = start, start + 1
+    span.attributes.append(key_value("gen_ai.operation.name", "execute_tool"))
+    span.attributes.append(key_value("gen_ai.tool.name", tool))
+    if fails:
+        span.status.code = Status.STATUS_CODE_ERROR
+    return span
+
+
+@dataclass
+class Monitored:
+    toolgauge: Toolgauge
+    prometheus: Prometheus
+    webhook: Webhook
+
+
+@pytest.fixture
+def monitored(tmp_path: Path) -> Iterator[Monitored]:
+    with ExitStack() as stack:
+        webhook = stack.enter_context(webhook_listening())
+        alertmanager = stack.enter_context(alertmanager_running(tmp_path, notifying(webhook)))
+        toolgauge = stack.enter_context(serving(tmp_path, *WATCH, SHADOW))
+        config = watching(toolgauge, alertmanager, tmp_path)
+        yield Monitored(toolgauge, stack.enter_context(prometheus_running(tmp_path, config)), webhook)
+
+
+def notifying(webhook: Webhook) -> dict[str, Any]:
+    """The example configuration without its waiting, and with one receiver for all."""
+    config = yaml.safe_load(ALERTMANAGER.read_text())
+    config["route"] |= {"group_wait": "100ms", "group_interval": "500ms"}
+    for receiver in config["receivers"]:
+        receiver["webhook_configs"] = [{"url": f"{webhook.url}{receiver['name']}"}]
+    return config
+
+
+def watching(toolgauge: Toolgauge, alertmanager: Alertmanager, folder: Path) -> dict[str, Any]:
+    """A configuration with our rules, but for how long an alert goes on, which is 2 s."""
+    for name in ("rules.yaml", "alerts.yaml"):
+        rules = (DEPLOY / "prometheus" / name).read_text()
+        (folder / name).write_text(rules.replace("keep_firing_for: 10m", "keep_firing_for: 2s"))
+    return {
+        "global": {"scrape_interval": "250ms", "scrape_timeout": "250ms", "evaluation_interval": "500ms"},
+        "rule_files": ["rules.yaml", "alerts.yaml"],
+        "scrape_configs": [scrape_job(toolgauge)],
+        "alerting": {"alertmanagers": [{"static_configs": [{"targets": [f"127.0.0.1:{alertmanager.port}"]}]}]},
+    }
+
+
+@needs_prometheus
+@needs_alertmanager
+def test_a_release_that_is_worse_is_notified_and_cleared_after_it_is_rolled_back(monitored: Monitored):
+    agent, webhook = Agent(monitored.toolgauge), monitored.webhook
+    agent.works(200, version="1.0", fails_every=40)
+    baseline = 'toolgauge_regression_observations{gen_ai_tool_name="find_order"} >= 40'
+    until(lambda: monitored.prometheus.value(baseline), "the stream to be watched", 30)
+    assert webhook.notifications == []
+
+    agent.works(60, version="1.1", fails_every=2)
+    until(lambda: SINGLE in labels(webhook, "firing"), "the notification", 30)
+    notification = next(each for each in webhook.notifications if SINGLE in [one["labels"] for one in each["alerts"]])
+    assert notification["groupLabels"] == {"job": "toolgauge", "gen_ai_agent_name": "helper"}
+    assert notification["receiver"] == "team"
+    assert_describes_the_drop(next(alert for alert in notification["alerts"] if alert["labels"] == SINGLE))
+
+    agent.works(300, version="1.0", fails_every=40)
+    until(lambda: SINGLE in labels(webhook, "resolved"), "the end of the alert", 30)
+    until(lambda: monitored.prometheus.value("count(ALERTS)") is None, "the end of all alerts", 30)
+    # Neither the tool that is well nor a shadow criterion; what else may fire is the stream of all tools.
+    fired = labels(webhook, "firing")
+    assert {alert.get("gen_ai_tool_name", "find_order") for alert in fired} == {"find_order"}
+    assert {alert["gen_ai_evaluation_name"] for alert in fired} == {"default.tool_success"}
+    assert monitored.prometheus.value('count(toolgauge_evaluation_score_count{toolgauge_enforce="shadow"}) > 0')
+
+
+def assert_describes_the_drop(alert: dict[str, Any]) -> None:
+    annotations = alert["annotations"]
+    assert annotations["summary"] == "default.tool_success of find_order has dropped (agent helper)"
+    figures = r"Mean score (0\.\d+) since the drop began, baseline (0\.\d+) from (\d+) observations"
+    found = re.match(figures, annotations["description"])
+    assert found, annotations["description"]
+    current, baseline, observations = map(float, found.groups())
+    assert 0.3 < current < 0.7
+    assert 0.9 < baseline < 1
+    assert observations >= 40
+
+
+def labels(webhook: Webhook, status: str) -> list[dict[str, str]]:
+    return [alert["labels"] for alert in webhook.alerts(status)]

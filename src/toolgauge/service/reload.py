@@ -265,6 +265,7 @@ async def _beside(work: Callable[[], _T]) -> _T:
 # What is bound, sized or opened once, at the start.
 _AT_START = (
     "exporters.prometheus",
+    "exporters.webhook",
     "admin",
     "inbox",
     "assemble.late_memory",

@@ -14,6 +14,7 @@ from toolgauge import plugins
 from toolgauge.config.model import Config, extensions
 from toolgauge.export.emitter import Emitter, resource_from_environment
 from toolgauge.export.prometheus import MetricsEndpoint
+from toolgauge.export.webhooks import Webhooks
 from toolgauge.judge.judges import Judges
 from toolgauge.model.delivery import Consumer
 from toolgauge.model.errors import StartError
@@ -71,9 +72,11 @@ def make_service(
     memory = MemoryGuard(config.memory.limit, metrics)
     evaluation_limit = EvaluationLimit()
     watcher = make_watcher(config, metrics)
-    watching = (
-        None if watcher is None else _watching(watcher, config, metrics, clock, Announcer(emitter, outbox, metrics))
+    webhooks = Webhooks(
+        config.exporters.webhook, config.trace_url, metrics.webhook, clock=clock, user_agent=f"toolgauge/{VERSION}"
     )
+    announcer = Announcer(emitter, outbox, metrics, webhooks)
+    watching = None if watcher is None else _watching(watcher, config, metrics, clock, announcer)
     pipeline = make_pipeline(
         config,
         criteria,
@@ -105,6 +108,7 @@ def make_service(
         admin=None if config.admin is None else AdminEndpoint(health, config.admin),
         judges=judges,
         watching=watching,
+        webhooks=webhooks,
         outbox=outbox,
         emitter=emitter,
         metrics=metrics,

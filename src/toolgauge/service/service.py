@@ -14,6 +14,7 @@ from toolgauge.export.fan_out import FanOut
 from toolgauge.export.prometheus import MetricsEndpoint
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
+from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.ports import Receiver
 from toolgauge.pipeline.pipeline import Pipeline, Rules
 from toolgauge.receive.grpc import GrpcReceiver
@@ -39,6 +40,7 @@ _SCORING_DEADLINE_S = 5.0
 _CLOSING_DEADLINE_S = 2.0
 _JUDGING_DEADLINE_S = 7.0
 _DRAIN_TIMEOUT_S = 8.0
+_WEBHOOKS_TIMEOUT_S = 1.0
 # Between two looks whether the queues have room for what was held.
 _ROOM_WAIT_S = 0.02
 _WORKER_GRACE_S = 1.0
@@ -57,6 +59,7 @@ class Service:
         additional_receivers: tuple[Receiver, ...],
         judges: JudgePool,
         watching: Watching | None,
+        webhooks: Webhooks,
         outbox: FanOut,
         health: Health,
         admin: AdminEndpoint | None,
@@ -76,6 +79,7 @@ class Service:
         self._additional_receivers = additional_receivers
         self.judges = judges
         self.watching = watching
+        self._webhooks = webhooks
         self.outbox = outbox
         self.health = health
         self.admin = admin
@@ -110,9 +114,11 @@ class Service:
                 started.append(self.endpoint.stop)
             await self.outbox.start()
             started.append(self.outbox.close)
+            await self._webhooks.start()
+            started.append(lambda: self._webhooks.close(0))
             if self.watching is not None:
                 started.append(self.watching.stop)
-                self.watching.restore()
+                self._webhooks.set_active(self.watching.restore())
             for receiver in (*self.receivers, *self._additional_receivers):
                 await receiver.start()
                 started.append(lambda receiver=receiver: receiver.stop(0))
@@ -141,6 +147,7 @@ class Service:
         await self._hear_judges_out()
         if self.watching is not None:
             await self.watching.stop()
+        await self._webhooks.close(_WEBHOOKS_TIMEOUT_S)
         self.outbox.put(self.emitter.metrics(self.clock()))
         lost += await self._send_remaining()
         self.worker.end(_WORKER_GRACE_S)

@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from toolgauge.export.emitter import Emitter
 from toolgauge.export.regression_events import sentence
+from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outbox
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.regressions import Arm, Regression, StreamStatus
@@ -52,21 +53,26 @@ _Batch: TypeAlias = tuple[dict[bytes, bytes], set[bytes], tuple[Regression, ...]
 
 
 class Announcer:
-    """Says regressions to people: as lines of the log, and as events to the destinations."""
+    """Announces regressions: as lines of the log, as events to the destinations, and to webhooks."""
 
-    def __init__(self, emitter: Emitter, outbox: Outbox, metrics: SelfMetrics) -> None:
+    def __init__(
+        self, emitter: Emitter, outbox: Outbox, metrics: SelfMetrics, webhooks: Webhooks | None = None
+    ) -> None:
+        self._webhooks = webhooks
         self._emitter = emitter
         self._outbox = outbox
         self._metrics = metrics
 
     def announce(self, regressions: Sequence[Regression]) -> None:
-        """Say these."""
+        """Announce what began or ended."""
         for regression in regressions:
             level = logging.WARNING if regression.phase == "began" else logging.INFO
             _LOG.log(level, "%s", sentence(regression), extra={"incident": regression.incident})
         for outgoing in self._emitter.regressions(regressions):
             if not self._outbox.put(outgoing):
                 self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+        if self._webhooks is not None:
+            self._webhooks.put(regressions)
 
 
 class Watching:
@@ -128,7 +134,7 @@ class Watching:
         self._tasks = (asyncio.create_task(self._work()), asyncio.create_task(self._save_regularly()))
 
     async def stop(self) -> None:
-        """Save what is known, announce what is left, and close the store. Works twice and without a start."""
+        """Save and announce the rest, and close the store. Works twice and without a start."""
         if self._tasks:
             work, saving = self._tasks
             self._tasks = ()

@@ -24,7 +24,7 @@ class _Arm(Struct, array_like=True):
 
 
 class _History(Struct, kw_only=True):
-    """What is remembered beside the detector's figures. A version is empty where no producer sets one.
+    """Traces, times and versions beside the detector's figures. A version is empty where no producer gives one.
 
     `suspected_ns`, `worst` and `suspected` (by version, sum and number of the scores) are of the observations since the
     guard of the detector was last at rest; `before` are traces of those before them.

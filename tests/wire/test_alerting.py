@@ -192,6 +192,7 @@ def test_a_release_that_is_worse_is_notified_and_cleared_after_it_is_rolled_back
     notification = next(each for each in webhook.notifications if SINGLE in [one["labels"] for one in each["alerts"]])
     assert notification["groupLabels"] == {"job": "toolgauge", "gen_ai_agent_name": "helper"}
     assert notification["receiver"] == "team"
+    assert_all_rules_are_evaluated(monitored.prometheus)
     assert_describes_the_drop(next(alert for alert in notification["alerts"] if alert["labels"] == SINGLE))
 
     agent.works(300, version="1.0", fails_every=40)
@@ -202,6 +203,12 @@ def test_a_release_that_is_worse_is_notified_and_cleared_after_it_is_rolled_back
     assert {alert.get("gen_ai_tool_name", "find_order") for alert in fired} == {"find_order"}
     assert {alert["gen_ai_evaluation_name"] for alert in fired} == {"default.tool_success"}
     assert monitored.prometheus.value('count(toolgauge_evaluation_score_count{toolgauge_enforce="shadow"}) > 0')
+
+
+def assert_all_rules_are_evaluated(prometheus: Prometheus) -> None:
+    rules = [rule for group in prometheus.ask("rules")["groups"] for rule in group["rules"]]
+    assert [rule for rule in rules if rule["health"] != "ok"] == []
+    assert {"ToolgaugeDown", "stream:toolgauge_evaluation_score:mean5m"} <= {rule["name"] for rule in rules}
 
 
 def assert_describes_the_drop(alert: dict[str, Any]) -> None:

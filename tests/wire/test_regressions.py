@@ -1,10 +1,12 @@
 """A worse release is noticed by a running toolgauge, and not forgotten when that is started anew."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import itertools
 import time
 from pathlib import Path
 
-from tests.wire.support import Toolgauge, serving, until
+from tests.wire.destination import receiving
+from tests.wire.support import Toolgauge, serving, to_grpc, until
 from toolgauge.demo.drawing import HEALTHY, WORSE, Recording, Release, drawn, recordings
 
 WATCHED = ("watch.baseline_min=30", "watch.conversation_idle=1s", "assemble.run_end_grace=100ms")

@@ -49,40 +49,14 @@ class Stratum:
         self.pending = self.pending_sum = 0.0
 
 
-class Onset:
-    """Sums over the observations since an onset: their number, their scores, and the baselines of their strata."""
-
-    __slots__ = ("count", "expected", "scores")
-
-    def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Start anew."""
-        self.count = self.scores = self.expected = 0.0
-
-    def add(self, score: float, expected: float) -> None:
-        """Add an observation, and the baseline of its strata."""
-        self.count += 1
-        self.scores += score
-        self.expected += expected
-
-    def take(self, other: "Onset") -> None:
-        """Add the sums of another, which starts anew."""
-        self.count += other.count
-        self.scores += other.scores
-        self.expected += other.expected
-        other.clear()
-
-    def fraction_kept(self, kappa: float) -> float:
-        """The part of the baseline that is left, shaded upwards, at most half of the way back."""
-        expected = self.expected / self.count
-        mean = (self.scores + 0.5 * expected) / (self.count + 1)
-        shaded = mean + shading(mean, self.count, kappa)
-        return min(shaded, (mean + expected) / 2) / expected
+def fraction_kept(count: float, scores: float, expected: float, kappa: float) -> float:
+    """The part of the baseline that is left since an onset, shaded upwards, at most half of the way back."""
+    before = expected / count
+    mean = (scores + 0.5 * before) / (count + 1)
+    return min(mean + shading(mean, count, kappa), (mean + before) / 2) / before
 
 
 def shading(mean: float, count: float, kappa: float) -> float:
-    """The insurance against a lucky start: 2.5 standard errors of a mean at most, and fewer as the count grows."""
-    errors = min(2.5, math.sqrt(kappa / count))
+    """The insurance against a lucky start: 3 standard errors of a mean at most, and fewer as the count grows."""
+    errors = min(3.0, math.sqrt(kappa / count))
     return errors * math.sqrt(mean * (1 - mean) / (count + 1))

@@ -7,31 +7,82 @@ sooner than after A observations.
 """
 
 import math
-from collections.abc import Iterable
+import struct
+from itertools import chain
+from typing import Self, TypeAlias
 
-# Odds multipliers r, less one: 12 of them, geometric from 1.3 to 8.
-ODDS = tuple(1.3 * (8 / 1.3) ** (k / 11) - 1 for k in range(12))
-GUARD_ODDS = 1.6 - 1
+# Odds multipliers r, less one: 12 of them, geometric from 1.3 to 6.
+ODDS = tuple(1.3 * (6 / 1.3) ** (k / 11) - 1 for k in range(12))
+# A drop is suspected from this likelihood ratio on.
+SUSPICION = 20.0
+_PACKED = struct.Struct(f"<{2 * len(ODDS) + 3 * (len(ODDS) + 1)}d")
+
+# How many observations there were, the sum of their scores, and that of the baselines of their strata.
+Sums: TypeAlias = tuple[float, float, float]
 
 
 class Bets:
-    """Evidence that the mean loss is higher than stated: `evidence` (E), and a `guard` that is 0 while nothing is suspected."""
+    """Evidence that the mean loss is higher than stated.
 
-    __slots__ = ("evidence", "guard", "stakes")
+    `evidence` is E, the mean over the odds of the sums over all starts. `ratio` is the likelihood ratio of the best start and odds,
+    1 where no start is any good; `since_onset` sums up what came after that start. `guard` is up unless the newest observations
+    are in order even for the smallest odds.
+    """
 
-    def __init__(self, stakes: Iterable[float] = (0.0,) * len(ODDS), guard: float = 0.0) -> None:
-        self.stakes = list(stakes)
-        self.guard = guard
+    __slots__ = ("evidence", "paths", "ratio", "stakes", "starts", "totals")
+
+    size = _PACKED.size
+
+    def __init__(self) -> None:
+        self.evidence = 0.0
+        self.ratio = 1.0
+        self.stakes = [0.0] * len(ODDS)
+        self.paths = [1.0] * len(ODDS)
+        self.totals: Sums = (0.0, 0.0, 0.0)
+        self.starts = [self.totals] * len(ODDS)
+
+    def bet(self, loss: float, mean_loss: float, score: float, expected: float) -> None:
+        """Bet that the loss is above its stated mean; score and baseline are what `since_onset` sums up."""
+        factors = [(1 + loss * odds) / (1 + mean_loss * odds) for odds in ODDS]
+        self.stakes = [(1 + stake) * factor for stake, factor in zip(self.stakes, factors, strict=True)]
+        count, scores, baselines = self.totals
+        self.totals = totals = (count + 1, scores + score, baselines + expected)
+        paths = [path * factor for path, factor in zip(self.paths, factors, strict=True)]
+        for k, path in enumerate(paths):
+            if path <= 1:
+                paths[k] = 1.0
+                self.starts[k] = totals
+        self.paths = paths
+        self._sum_up()
+
+    @property
+    def guard(self) -> bool:
+        """Whether observations should wait before anything is learned from them."""
+        return self.paths[0] > 1
+
+    def since_onset(self) -> Sums:
+        """The observations since the likeliest onset, which is where the best path was at 1."""
+        before = self.starts[self.paths.index(self.ratio)]
+        return self.totals[0] - before[0], self.totals[1] - before[1], self.totals[2] - before[2]
+
+    def pack(self) -> bytes:
+        """The state as `size` bytes."""
+        return _PACKED.pack(*self.stakes, *self.paths, *chain(self.totals, *self.starts))
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Self:
+        """Make one from what `pack` returned."""
+        bets = cls()
+        numbers = _PACKED.unpack(data)
+        bets.stakes, bets.paths = list(numbers[: len(ODDS)]), list(numbers[len(ODDS) : 2 * len(ODDS)])
+        sums = numbers[2 * len(ODDS) :]
+        bets.totals, *bets.starts = zip(sums[::3], sums[1::3], sums[2::3], strict=True)
+        bets._sum_up()
+        return bets
+
+    def _sum_up(self) -> None:
         self.evidence = sum(self.stakes) / len(ODDS)
-
-    def bet(self, loss: float, mean_loss: float) -> None:
-        """Bet that the loss is above its stated mean."""
-        self.stakes = [
-            (1 + stake) * (1 + loss * odds) / (1 + mean_loss * odds)
-            for stake, odds in zip(self.stakes, ODDS, strict=True)
-        ]
-        self.evidence = sum(self.stakes) / len(ODDS)
-        self.guard = max(0.0, self.guard + math.log((1 + loss * GUARD_ODDS) / (1 + mean_loss * GUARD_ODDS)))
+        self.ratio = max(self.paths)
 
 
 def interval(mean: float, count: float) -> tuple[float, float]:

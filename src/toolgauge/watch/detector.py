@@ -10,11 +10,11 @@ import math
 import struct
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Self, get_args
+from typing import Self, TypeAlias, get_args
 
 from toolgauge.model.regressions import StreamState
-from toolgauge.watch.baseline import Onset, Stratum
-from toolgauge.watch.betting import ODDS, Bets, interval
+from toolgauge.watch.baseline import Stratum, fraction_kept
+from toolgauge.watch.betting import SUSPICION, Bets, Sums, interval
 from toolgauge.watch.settings import Baseline
 
 MAX_STRATA = 50
@@ -23,19 +23,21 @@ _OTHER = "_other"
 _STRATUM_MIN = 50
 # No bets against a lower baseline: it cannot drop any further.
 _LEAST_MEAN = 1e-4
-_GREATEST_MEAN = 1 - 1e-4
-# An alarm needs this much in the guard, too: evidence is high all the time where nothing ever fails.
-_LEAST_GUARD = 1.0
+_LEAST_LOSS = 1e-4
+# By simulation: the threshold as a multiple of the run length, which makes up for a baseline that is not known exactly.
+_MARGIN = 1.25
 _NEWEST = 50
 
 _VERSION = 1
 _STATES: tuple[StreamState, ...] = get_args(StreamState)
 _MODES: tuple[Baseline, ...] = get_args(Baseline)
-# Version, state, mode, open cluster; run length, least baseline, accepted, pending, newest mean and its count; two onsets; guards.
-_HEAD = struct.Struct("<BBB16s" + "dqqqdq" + "ddd" * 2 + "dd")
-_STAKES = struct.Struct(f"<{len(ODDS)}d")
+# Version, state, mode, open cluster; run length, least baseline, accepted, pending, newest mean and its count; alarm, return.
+_HEAD = struct.Struct("<BBB16s" + "dqqqdq" + "ddd" * 2)
 _STRATUM = struct.Struct("<8sddddddI")
 _CHECKSUM = struct.Struct("<I")
+_NONE: Sums = (0.0, 0.0, 0.0)
+# What an observation holds of one stratum: the sum of its scores and their number.
+_Part: TypeAlias = tuple[Stratum, float, int]
 
 
 class Detector:
@@ -56,12 +58,15 @@ class Detector:
         """Forget everything, the open cluster too, and learn again: what comes from here on is normal."""
         self._state: StreamState = "learning"
         self._strata: dict[bytes, Stratum] = {}
+        # The same by name, as far as names have been seen since a restart.
+        self._named: dict[str, Stratum] = {}
         self._cluster = b""
         self._accepted = self._pending = 0
         self._newest, self._seen = 0.0, 0
-        self._down, self._onset = Bets(), Onset()
-        # While an alarm is on: bets on a return, and the observations since the onset of a suspected one.
-        self._up, self._return = Bets(), Onset()
+        self._down = Bets()
+        # While an alarm is on: the observations since its onset, those since a suspected return, and bets on that return.
+        self._onset = self._return = _NONE
+        self._up = Bets()
 
     @property
     def arl(self) -> float:
@@ -73,7 +78,8 @@ class Detector:
         if not 1 < arl < math.inf:
             raise ValueError("`arl` must be a number above 1")
         self._arl = float(arl)
-        self._kappa = max(200.0, 400 + 260 * math.log(arl / 10_000))
+        self._threshold = _MARGIN * self._arl
+        self._kappa = max(225.0, 450 + 700 * math.log(arl / 10_000))
 
     @property
     def state(self) -> StreamState:
@@ -82,17 +88,21 @@ class Detector:
 
     @property
     def is_suspicious(self) -> bool:
-        """Whether the newest observations look worse than the baseline."""
-        return self._state == "alarm" or self._down.guard > 0
+        """Whether the guard is up: the newest observations wait before they enter the baseline. Often true without any drop."""
+        return self._state == "alarm" or self._down.guard
 
     @property
     def evidence(self) -> float:
-        """ln E / ln A, between 0 and 1; an alarm is raised at 1."""
+        """ln E / ln A, between 0 and 1; an alarm is raised at 1.
+
+        Lower while no drop is suspected: where hardly anything ever fails, E alone is high all the time.
+        """
         if self._state == "alarm":
             return 1.0
         if self._down.evidence <= 1:
             return 0.0
-        return min(1.0, math.log(self._down.evidence) / math.log(self._arl)) * min(1.0, self._down.guard / _LEAST_GUARD)
+        evidence = min(1.0, math.log(self._down.evidence) / math.log(self._threshold))
+        return evidence * min(1.0, math.log(self._down.ratio) / math.log(SUSPICION))
 
     @property
     def observations(self) -> int:
@@ -101,28 +111,33 @@ class Detector:
 
     @property
     def since_onset(self) -> int:
-        """How many observations have been made since the estimated onset of the drop."""
-        return int(self._onset.count + self._return.count)
+        """How many observations have been made since the estimated onset; 0 while no drop is suspected."""
+        return int(self._since_onset()[0])
 
     @property
     def baseline(self) -> float:
         """The mean to be expected: of the observations since the onset, by their strata, or else of all."""
-        if self._onset.count:
-            return (self._onset.expected + self._return.expected) / self.since_onset
+        count, _, expected = self._since_onset()
+        if count:
+            return expected / count
         shares = sum(stratum.share for stratum in self._strata.values())
         return sum(stratum.share * stratum.mean for stratum in self._strata.values()) / shares if shares else 0.0
 
     @property
     def current(self) -> float:
         """The mean since the onset, or else of the newest observations (exponentially weighted)."""
-        if self._onset.count:
-            return (self._onset.scores + self._return.scores) / self.since_onset
-        return self._newest
+        count, scores, _ = self._since_onset()
+        return scores / count if count else self._newest
 
     @property
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of `current`."""
         return interval(self.current, self.since_onset or min(self._seen, _NEWEST))
+
+    def _since_onset(self) -> Sums:
+        if self._state == "alarm":
+            return _plus(self._onset, self._return)
+        return self._down.since_onset() if self._down.ratio >= SUSPICION else _NONE
 
     def update(self, score: float, stratum: str = "", cluster: str = "") -> bool:
         """Add one score; true when the observation that this call completes raises an alarm.
@@ -132,7 +147,8 @@ class Detector:
         if not 0 <= score <= 1:
             raise ValueError("a score must be between 0 and 1")
         if not cluster:
-            return self.observe({stratum: (score, 1)})
+            alarm = self.flush()
+            return self._observe([(self._stratum(stratum), score, 1)]) or alarm
         key = _digest(cluster, 16)
         alarm = key != self._cluster and self.flush()
         self._cluster = key
@@ -170,19 +186,23 @@ class Detector:
         return self.flush() or alarm
 
     def _stratum(self, name: str) -> Stratum:
+        if name in self._named:
+            return self._named[name]
         key = _digest(name, 8)
-        if key not in self._strata:
-            if len(self._strata) >= MAX_STRATA - 1:
-                key = _digest(_OTHER, 8)
-            return self._strata.setdefault(key, Stratum())
-        return self._strata[key]
+        if key not in self._strata and len(self._strata) >= MAX_STRATA - 1:
+            return self._strata.setdefault(_digest(_OTHER, 8), Stratum())
+        self._named[name] = self._strata.setdefault(key, Stratum())
+        return self._named[name]
 
-    def _observe(self, parts: list[tuple[Stratum, float, int]]) -> bool:
-        count = sum(part[2] for part in parts)
-        for stratum, _, part_count in parts:
-            stratum.share += part_count / count
+    def _observe(self, parts: list[_Part]) -> bool:
+        number, scores = 0, 0.0
+        for _, total, count in parts:
+            number += count
+            scores += total
+        for stratum, _, count in parts:
+            stratum.share += count / number
         self._seen += 1
-        self._newest += (sum(part[1] for part in parts) / count - self._newest) / min(self._seen, _NEWEST)
+        self._newest += (scores / number - self._newest) / min(self._seen, _NEWEST)
         match self._state:
             case "learning":
                 self._learn(parts)
@@ -196,58 +216,53 @@ class Detector:
                 self._await_return(parts)
                 return False
 
-    def _learn(self, parts: list[tuple[Stratum, float, int]]) -> None:
+    def _learn(self, parts: list[_Part]) -> None:
         for stratum, total, count in parts:
             stratum.accept(total / count)
 
-    def _watch(self, parts: list[tuple[Stratum, float, int]]) -> bool:
-        known = [part for part in parts if self._is_known(part[0])]
+    def _watch(self, parts: list[_Part]) -> bool:
+        known, score, expected, predicted = self._known(parts)
         if len(known) < len(parts):
             self._learn([part for part in parts if part not in known])
         if not known:
             self._accepted += 1
             return False
-        score, expected = _mean(known), _weighted(known, _mean_of)
-        predicted = min(_weighted(known, self._predicted), _GREATEST_MEAN)
-        was_suspicious = self._down.guard > 0
-        self._down.bet(1 - score, 1 - predicted)
-        if self._down.guard == 0:
-            if was_suspicious:
-                self._accept_pending()
-            self._learn(known)
-            self._accepted += 1
-            return False
-        self._onset.add(score, expected)
-        if self._mode == "conservative":
-            self._learn(known)
-            self._accepted += 1
+        self._down.bet(1 - score, max(1 - predicted, _LEAST_LOSS), score, expected)
+        if self._mode == "guarded" and self._down.guard:
+            self._hold(known)
         else:
-            self._pending += 1
-            for stratum, total, count in known:
-                stratum.hold(total / count)
-        if self._down.evidence < self._arl or self._down.guard < _LEAST_GUARD:
+            self._accept(known)
+        if self._down.evidence < self._threshold or self._down.ratio < SUSPICION:
             return False
+        self._onset = self._down.since_onset()
         self._state = "alarm"
         return True
 
-    def _accept_pending(self) -> None:
-        for stratum in self._strata.values():
-            stratum.accept_pending()
-        self._accepted += self._pending
-        self._pending = 0
-        self._onset.clear()
+    def _hold(self, parts: list[_Part]) -> None:
+        """Let an observation wait while the guard is up: a drop must not drag the baseline down before it is noticed."""
+        self._pending += 1
+        for stratum, total, count in parts:
+            stratum.hold(total / count)
 
-    def _await_return(self, parts: list[tuple[Stratum, float, int]]) -> None:
+    def _accept(self, parts: list[_Part]) -> None:
+        self._learn(parts)
+        self._accepted += 1
+        if self._pending:
+            for stratum in self._strata.values():
+                stratum.accept_pending()
+            self._accepted += self._pending
+            self._pending = 0
+
+    def _await_return(self, parts: list[_Part]) -> None:
         """Watch the other way round: bet that scores are higher than since the onset. Nothing is learned during an alarm."""
-        known = [part for part in parts if self._is_known(part[0])]
+        known, score, expected, _ = self._known(parts)
         if not known:
             return
-        score, expected = _mean(known), _weighted(known, _mean_of)
-        self._up.bet(score, expected * self._onset.fraction_kept(self._kappa))
-        self._return.add(score, expected)
-        if self._up.guard == 0:
-            self._onset.take(self._return)
-        elif self._up.evidence >= self._arl and self._up.guard >= _LEAST_GUARD:
+        self._up.bet(score, expected * fraction_kept(*self._onset, self._kappa), score, expected)
+        self._return = _plus(self._return, (1.0, score, expected))
+        if not self._up.guard:
+            self._onset, self._return = _plus(self._onset, self._return), _NONE
+        if self._up.evidence >= self._threshold and self._up.ratio >= SUSPICION:
             self._recover()
 
     def _recover(self) -> None:
@@ -255,22 +270,31 @@ class Detector:
         for stratum in self._strata.values():
             stratum.drop_pending()
         self._pending = 0
-        self._down, self._onset = Bets(), Onset()
-        self._up, self._return = Bets(), Onset()
+        self._onset = self._return = _NONE
+        self._down, self._up = Bets(), Bets()
 
-    def _is_known(self, stratum: Stratum) -> bool:
-        if stratum.accepted < self._stratum_min:
-            return False
-        return min(stratum.mean, self._predicted(stratum)) > _LEAST_MEAN
-
-    def _predicted(self, stratum: Stratum) -> float:
-        return stratum.predicted(self._kappa if self._mode == "guarded" else 0.0)
+    def _known(self, parts: list[_Part]) -> tuple[list[_Part], float, float, float]:
+        """Select the parts of which the baseline is known, with their mean score and what their baselines are together."""
+        known: list[_Part] = []
+        scores = expected = predicted = 0.0
+        number = 0
+        kappa = self._kappa if self._mode == "guarded" else 0.0
+        for part in parts:
+            stratum, total, count = part
+            if stratum.accepted < self._stratum_min:
+                continue
+            mean, bound = stratum.mean, stratum.predicted(kappa)
+            if mean <= _LEAST_MEAN or bound <= _LEAST_MEAN:
+                continue
+            known.append(part)
+            scores += total
+            number += count
+            expected += count * mean
+            predicted += count * bound
+        return (known, scores / number, expected / number, predicted / number) if known else (known, 0.0, 0.0, 0.0)
 
     def dump(self) -> bytes:
         """The whole state as bytes, from which `load` makes a detector that goes on in the same way."""
-        onsets = (
-            value for onset in (self._onset, self._return) for value in (onset.count, onset.scores, onset.expected)
-        )
         head = _HEAD.pack(
             _VERSION,
             _STATES.index(self._state),
@@ -282,34 +306,32 @@ class Detector:
             self._pending,
             self._newest,
             self._seen,
-            *onsets,
-            self._down.guard,
-            self._up.guard,
+            *self._onset,
+            *self._return,
         )
         strata = b"".join(_packed(key, stratum) for key, stratum in self._strata.items())
-        data = head + _STAKES.pack(*self._down.stakes) + _STAKES.pack(*self._up.stakes) + strata
+        data = head + self._down.pack() + self._up.pack() + strata
         return data + _CHECKSUM.pack(zlib.crc32(data))
 
     @classmethod
     def load(cls, data: bytes) -> Self:
         """Make a detector from what `dump` returned; `ValueError` where the bytes are something else."""
-        fixed = _HEAD.size + 2 * _STAKES.size
+        fixed = _HEAD.size + 2 * Bets.size
         body, checksum = data[: -_CHECKSUM.size], data[-_CHECKSUM.size :]
         if len(body) < fixed or (len(body) - fixed) % _STRATUM.size or _CHECKSUM.pack(zlib.crc32(body)) != checksum:
             raise ValueError("the state of the detector is damaged")
         head = _HEAD.unpack_from(body)
         if head[0] != _VERSION:
             raise ValueError(f"the state of the detector has version {head[0]}, known is {_VERSION}")
-        _, state, mode, cluster, arl, baseline_min, accepted, pending, newest, seen, *sums, down, up = head
+        _, state, mode, cluster, arl, baseline_min, accepted, pending, newest, seen, *sums = head
         modes: tuple[Baseline, ...] = _MODES
         detector = cls(arl, baseline_min, modes[int(mode)])
         detector._state = _STATES[int(state)]
         detector._cluster = b"" if cluster == bytes(16) else cluster
         detector._accepted, detector._pending, detector._newest, detector._seen = accepted, pending, newest, seen
-        for onset, values in ((detector._onset, sums[:3]), (detector._return, sums[3:])):
-            onset.count, onset.scores, onset.expected = values
-        detector._down = Bets(_STAKES.unpack_from(body, _HEAD.size), down)
-        detector._up = Bets(_STAKES.unpack_from(body, _HEAD.size + _STAKES.size), up)
+        detector._onset, detector._return = (sums[0], sums[1], sums[2]), (sums[3], sums[4], sums[5])
+        detector._down = Bets.unpack(body[_HEAD.size : _HEAD.size + Bets.size])
+        detector._up = Bets.unpack(body[_HEAD.size + Bets.size : fixed])
         detector._strata = dict(map(_unpacked, _STRATUM.iter_unpack(body[fixed:])))
         return detector
 
@@ -321,17 +343,8 @@ def _digest(name: str, size: int) -> bytes:
     return hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=size).digest()
 
 
-def _mean(parts: list[tuple[Stratum, float, int]]) -> float:
-    return sum(total for _, total, _ in parts) / sum(count for _, _, count in parts)
-
-
-def _weighted(parts: list[tuple[Stratum, float, int]], mean: Callable[[Stratum], float]) -> float:
-    """The mean that the strata have together, each weighted by the number of its scores."""
-    return sum(count * mean(stratum) for stratum, _, count in parts) / sum(count for _, _, count in parts)
-
-
-def _mean_of(stratum: Stratum) -> float:
-    return stratum.mean
+def _plus(one: Sums, other: Sums) -> Sums:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
 def _packed(key: bytes, part: Stratum) -> bytes:

@@ -113,7 +113,7 @@ _SPANS = Row(
                 legend="queued {{toolgauge_destination}}",
             ),
             Query(
-                expr=_gauge("toolgauge_send_queue_capacity", "toolgauge_destination"),
+                expr=_gauge("toolgauge_send_queue_capacity_bytes", "toolgauge_destination"),
                 legend="capacity {{toolgauge_destination}}",
             ),
         ),

@@ -10,6 +10,8 @@ _AGENTS = (
 _CALLS = f'{_AGENTS}, gen_ai_tool_name=~"$tool"'
 _SCORES = f'{_CALLS}, gen_ai_evaluation_name=~"$criterion", toolgauge_level="$level"'
 _WITH_SCORE = '=~"pass|fail"'
+# Criteria that are only tried out count nowhere but in the panels that show criteria one by one.
+_ENFORCED = f'{_SCORES}, toolgauge_enforce!="shadow"'
 _STREAM = (
     "toolgauge_service, deployment_environment_name, gen_ai_agent_name, gen_ai_tool_name, gen_ai_evaluation_name, "
     "toolgauge_criterion_revision, toolgauge_level"
@@ -51,23 +53,19 @@ def _ratio(above: str, below: str) -> str:
 
 
 def _mean(by: str) -> str:
-    return _ratio(_rate("toolgauge_evaluation_score_sum", _SCORES, by), _count(by))
+    return _ratio(_rate("toolgauge_evaluation_score_sum", _ENFORCED, by), _count(by))
 
 
 def _count(by: str) -> str:
-    return _rate("toolgauge_evaluation_score_count", _SCORES, by)
+    return _rate("toolgauge_evaluation_score_count", _ENFORCED, by)
 
 
-def _evaluations(outcome: str, by: str = "") -> str:
-    return _rate("toolgauge_evaluations_total", f"{_SCORES}, toolgauge_outcome{outcome}", by)
+def _evaluations(outcome: str, by: str = "", of: str = _ENFORCED) -> str:
+    return _rate("toolgauge_evaluations_total", f"{of}, toolgauge_outcome{outcome}", by)
 
 
-def _passed(by: str = "") -> str:
-    return _ratio(_evaluations('="pass"', by), _evaluations(_WITH_SCORE, by))
-
-
-def _failed(by: str) -> str:
-    return _ratio(_evaluations('="fail"', by), _evaluations(_WITH_SCORE, by))
+def _share(outcome: str, by: str = "", of: str = _ENFORCED) -> str:
+    return _ratio(_evaluations(outcome, by, of), _evaluations(_WITH_SCORE, by, of))
 
 
 def _stream(metric: str, by: str = _STREAM) -> str:
@@ -79,10 +77,10 @@ def _of_alarms(expr: str) -> str:
     return f"({expr}) and on ({_STREAM}) ({_stream('active')} > 0)"
 
 
-_SINCE = f"1000 * max by ({_STREAM}) (max_over_time(timestamp(toolgauge_regression_active{{{_SCORES}}} == 0)[1d:15s]))"
+_SINCE = f"1000 * max by ({_STREAM}) (max_over_time(timestamp(toolgauge_regression_active{{{_SCORES}}} == 0)[1d:$__interval]))"
 _NEWEST_VERSION = (
     f"topk by ({_STREAM}) (1, max by ({_STREAM}, service_version) "
-    f'(min_over_time(timestamp(toolgauge_evaluation_score_count{{{_SCORES}, service_version!=""}})[1d:1m])) * 1000)'
+    f'(min_over_time(timestamp(toolgauge_evaluation_score_count{{{_SCORES}, service_version!=""}})[1d:$__interval])) * 1000)'
 )
 
 _NOW = Row(
@@ -110,7 +108,7 @@ _NOW = Row(
             maximum=1,
             decimals=1,
             thresholds=_GOOD_TO_BAD,
-            queries=(Query(expr=_passed()),),
+            queries=(Query(expr=_share('="pass"')),),
         ),
         Panel(
             kind="stat",
@@ -190,7 +188,7 @@ _OVER_TIME = Row(
                 Query(expr=_mean("gen_ai_tool_name"), legend="{{gen_ai_tool_name}}"),
                 # Draws nothing: exemplars hang on buckets, and these are the buckets below the best score.
                 Query(
-                    expr=_rate("toolgauge_evaluation_score_bucket", f'{_SCORES}, le!="+Inf"') + " < 0",
+                    expr=_rate("toolgauge_evaluation_score_bucket", f'{_ENFORCED}, le!="+Inf"') + " < 0",
                     legend="imperfect scores",
                     exemplars=True,
                 ),
@@ -205,7 +203,11 @@ _OVER_TIME = Row(
             minimum=0,
             maximum=1,
             queries=(
-                Query(expr=_passed("gen_ai_evaluation_name"), legend="{{gen_ai_evaluation_name}}", exemplars=True),
+                Query(
+                    expr=_share('="pass"', "gen_ai_evaluation_name", _SCORES),
+                    legend="{{gen_ai_evaluation_name}}",
+                    exemplars=True,
+                ),
             ),
         ),
         Panel(
@@ -242,7 +244,7 @@ _OVER_TIME = Row(
             stack="normal",
             queries=(
                 Query(
-                    expr=f"60 * {_evaluations(_WITH_SCORE, 'gen_ai_evaluation_name')}",
+                    expr=f"60 * {_evaluations(_WITH_SCORE, 'gen_ai_evaluation_name', _SCORES)}",
                     legend="{{gen_ai_evaluation_name}}",
                 ),
             ),
@@ -282,7 +284,7 @@ _RELEASES = Row(
             unit="percentunit",
             width=8,
             minimum=0,
-            queries=(Query(expr=_failed(_BY_VERSION), legend=_VERSION_LEGEND, exemplars=True),),
+            queries=(Query(expr=_share('="fail"', _BY_VERSION), legend=_VERSION_LEGEND, exemplars=True),),
         ),
         Panel(
             kind="bars",
@@ -297,21 +299,25 @@ _RELEASES = Row(
     ),
 )
 
-_ZERO = _rate("toolgauge_evaluation_score_bucket", f'{_SCORES}, le=~"0|0.0"')
-_BELOW_ONE = _rate("toolgauge_evaluation_score_bucket", f'{_SCORES}, le="0.999"')
-_ALL = _rate("toolgauge_evaluation_score_bucket", f'{_SCORES}, le="+Inf"')
+_BUCKETS = "toolgauge_evaluation_score_bucket"
+_ZERO = _rate(_BUCKETS, f'{_ENFORCED}, le=~"0|0.0"')
+_BELOW_ONE = _rate(_BUCKETS, f'{_ENFORCED}, le="0.999"')
+_ALL = _rate(_BUCKETS, f'{_ENFORCED}, le="+Inf"')
+# Criteria that score only 0 or 1 have fewer buckets, which do not add up with those of the others.
+_GRADED = f'{_BUCKETS}{{{_ENFORCED}}}[{_RATE}]) and ignoring (le) {_BUCKETS}{{{_ENFORCED}, le="0.5"}}'
 _DISTRIBUTION = Row(
     title="Distribution",
     panels=(
         Panel(
             kind="heatmap",
-            title="Scores",
-            description="How many scores fell between two bounds; the lowest line is a score of exactly 0.",
+            title="Scores between 0 and 1",
+            description=(
+                "How many scores fell between two bounds, of criteria that can score between 0 and 1; the lowest line is a "
+                "score of exactly 0."
+            ),
             unit="short",
             width=12,
-            queries=(
-                Query(expr=_rate("toolgauge_evaluation_score_bucket", _SCORES, "le"), legend="{{le}}", exemplars=True),
-            ),
+            queries=(Query(expr=f"sum by (le) (rate({_GRADED})", legend="{{le}}", exemplars=True),),
         ),
         Panel(
             kind="bars",

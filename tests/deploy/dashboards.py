@@ -10,8 +10,8 @@ from typing import Any
 from tests.deploy.files import DEPLOY
 
 FILES = sorted((DEPLOY / "grafana" / "dashboards").glob("*.json"))
-# What Grafana puts in by itself.
-BUILT_IN = {"__rate_interval": "1m", "__interval": "15s", "__range": "1h"}
+# What Grafana puts in by itself; its intervals follow from how often Prometheus scrapes.
+BUILT_IN = {"__rate_interval": "1m", "__interval": "1s", "__range": "1h"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

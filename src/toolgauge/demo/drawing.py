@@ -4,9 +4,9 @@ A recording is several export requests of a real framework against a scripted mo
 (children often come before their parents).
 
 There are few recordings and a detector needs many conversations, so conversations are **drawn with replacement**: each is
-a copy of a recorded run with a new trace id, a new conversation id, the time of its drawing and the release's
-`service.version`. The failures that a release adds are made up, too: the span of a call is marked as failed and its output
-taken out, and what the agent did afterwards stays as it was recorded.
+a copy of a recorded run with a new trace id, a new conversation id, the time of its drawing, and the version and
+environment of the release. The failures that a release adds are made up, too: the span of a call is marked as failed and
+its output taken out, and what the agent did afterwards stays as it was recorded.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
@@ -23,6 +23,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _VERSION = "service.version"
+_ENVIRONMENT = "deployment.environment.name"
 _TOOL_NAMES = ("gen_ai.tool.name", "tool.name")
 _OUTPUTS = ("gen_ai.tool.call.result", "output.value")
 _CONVERSATIONS = ("gen_ai.conversation.id", "session.id")
@@ -44,6 +45,7 @@ class Release:
     """A version of the agents, and what share of the calls of a tool it makes fail besides those that failed anyway."""
 
     version: str
+    environment: str = "trial"
     failures: float = 0.02
     failures_by_tool: Mapping[str, float] = field(default_factory=dict[str, float])
 
@@ -93,6 +95,7 @@ def drawn(recorded: Sequence[Recording], release: Release, *, seed: int, clock: 
         _fail_calls(conversation, release, random)
         for group in conversation.resource_spans:
             _set_text(group.resource, _VERSION, release.version)
+            _set_text(group.resource, _ENVIRONMENT, release.environment)
         _shift((conversation,), clock())
         yield conversation.SerializeToString()
 

@@ -9,7 +9,17 @@ from tests.wire.support import environment, serving, until
 
 def test_both_releases_arrive_and_are_scored(tmp_path: Path):
     with serving(tmp_path) as toolgauge:
-        command = [sys.executable, "-m", "toolgauge.demo.sender", "--rate", "1000", "--healthy", "20", "--worse", "30"]
+        command = [
+            sys.executable,
+            "-m",
+            "toolgauge.demo.sample_sender",
+            "--rate",
+            "1000",
+            "--healthy",
+            "20",
+            "--worse",
+            "30",
+        ]
         command += ["--endpoint", f"http://127.0.0.1:{toolgauge.grpc_port}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(), timeout=60)
         assert (done.returncode, done.stderr) == (0, "")
@@ -22,7 +32,7 @@ def test_the_sender_waits_for_whoever_is_not_up_yet(tmp_path: Path):
         port = toolgauge.grpc_port
         toolgauge.signal()
         toolgauge.ended(20)
-    command = [sys.executable, "-m", "toolgauge.demo.sender", "--healthy", "1", "--worse", "1"]
+    command = [sys.executable, "-m", "toolgauge.demo.sample_sender", "--healthy", "1", "--worse", "1"]
     sender = subprocess.Popen(
         command, env=environment(OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{port}"), stdout=subprocess.PIPE
     )

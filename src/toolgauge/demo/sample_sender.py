@@ -1,4 +1,4 @@
-"""A sample sender, `python -m toolgauge.demo.sender`: drawn conversations over OTLP/gRPC, a healthy release, then a worse one.
+"""A sample sender, `python -m toolgauge.demo.sample_sender`: drawn conversations over OTLP/gRPC, a healthy release, then a worse one.
 
 For trying dashboards and alerts out: what it sends is recorded traffic, drawn again and again (`drawing`).
 """

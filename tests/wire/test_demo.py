@@ -70,6 +70,10 @@ def test_it_shows_a_trajectory_of_each_framework(demo: tuple[str, float, Path], 
         'toolgauge_spans_total{toolgauge_outcome="received"} 62.0',
         'toolgauge_trajectories_total{toolgauge_closed_because="run_ended"} 8.0',
         "toolgauge_evaluation_score_bucket{",
+        "these are drawn with replacement",
+        "version 1.0: 180 conversations, no regressions",
+        "`default.tool_success` of `list_orders` fell from ",
+        " with version 1.1, ",
         "toolgauge serve ",
     ],
 )
@@ -94,3 +98,11 @@ def test_a_reader_who_has_seen_enough_ends_it_quietly(tmp_path: Path):
         process.stdout.close()
         assert process.wait(30) == 0
     assert (tmp_path / "err").read_text() == ""
+
+
+def test_without_the_regression_it_ends_after_the_recordings(tmp_path: Path):
+    command = [sys.executable, "-m", "toolgauge", "demo", "--no-regression"]
+    ended = subprocess.run(command, capture_output=True, cwd=tmp_path, timeout=60, check=True)
+    shown = ended.stdout.decode()
+    assert "8 trajectories with " in shown
+    assert "A release" not in shown

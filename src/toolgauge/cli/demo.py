@@ -17,11 +17,18 @@ What to do next:
 
 
 @click.command("demo")
-def command() -> None:
-    """Show recorded agent traffic being scored: no keys, no network, ends by itself.
+@click.option(
+    "--regression/--no-regression",
+    default=True,
+    show_default=True,
+    help="Whether a healthy release and then a worse one follow, until the drop is detected.",
+)
+def command(*, regression: bool) -> None:
+    """Show recorded agent traffic being scored, and a worse release being detected: no keys, no network, ends by itself.
 
     Recorded runs of several real frameworks are sent over loopback sockets into a running pipeline, which sends them
-    on, with their scores, to a destination that the demo opens too. Nothing is written to disk.
+    on, with their scores, to a destination that the demo opens too. Then conversations drawn from them with replacement
+    stand for a healthy release and a worse one. Nothing is written to disk.
     """
-    asyncio.run(run(click.echo))
+    asyncio.run(run(click.echo, regression=regression))
     click.echo(_NEXT)

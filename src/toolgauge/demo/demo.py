@@ -7,6 +7,7 @@ assembling are shortened, so that the demo ends by itself in well under half a m
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import as_file, files
@@ -25,6 +26,7 @@ from toolgauge.demo.lines import (
     scorecard_lines,
     summary_lines,
 )
+from toolgauge.demo.release import show_release
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
@@ -48,8 +50,8 @@ def origins(recorded: Sequence[Recording]) -> dict[str, str]:
     }
 
 
-_BETWEEN_REQUESTS_S = 0.25
-_BETWEEN_RECORDINGS_S = 0.7
+_BETWEEN_REQUESTS_S = 0.1
+_BETWEEN_RECORDINGS_S = 0.25
 
 
 async def send_all(recordings: Sequence[Recording], grpc_port: int, http_port: int) -> None:
@@ -103,8 +105,10 @@ class ObservedSink:
         return self._sink.requests(scorecards)
 
 
-async def run(print_line: Callable[[str], None]) -> None:
-    """Send, score and show; `print_line` prints one line."""
+async def run(print_line: Callable[[str], None], *, regression: bool) -> None:
+    """Send, score and show; with `regression`, a worse release as well. `print_line` prints one line."""
+    # What a service logs has no place among the lines of the demo.
+    logging.getLogger("toolgauge").addHandler(logging.NullHandler())
     sent = recordings()
     arrivals = DemoDestination()
     destination = GrpcReceiver(
@@ -114,12 +118,30 @@ async def run(print_line: Callable[[str], None]) -> None:
         hop_id="demo-destination",
     )
     seen: list[Scorecard] = []
+    for line in introduction(len(sent), len({recording.framework for recording in sent})):
+        print_line(line)
     await destination.start()
     try:
         service = _service(destination.port, seen)
-        exposition = await _send_through(service, sent, seen, print_line)
+        await service.start()
+        try:
+            exposition = await _send_through(service, sent, seen, print_line)
+            _summarise(sent, seen, arrivals, exposition, print_line)
+            if regression:
+                await show_release(sent, service.receivers[1].port, arrivals, print_line)
+        finally:
+            await service.stop()
     finally:
         await destination.stop(1)
+
+
+def _summarise(
+    sent: Sequence[Recording],
+    seen: Sequence[Scorecard],
+    arrivals: DemoDestination,
+    exposition: str,
+    print_line: Callable[[str], None],
+) -> None:
     for lines in (
         heading("What was found"),
         summary_lines(seen),
@@ -136,9 +158,6 @@ async def _send_through(
     service: Service, sent: Sequence[Recording], seen: Sequence[Scorecard], print_line: Callable[[str], None]
 ) -> str:
     """Send all recordings, show their scores, and return the metrics as they were scraped then."""
-    for line in introduction(len(sent), len({recording.framework for recording in sent})):
-        print_line(line)
-    await service.start()
     grpc_receiver, http_receiver = service.receivers
     sending = asyncio.create_task(send_all(sent, grpc_receiver.port, http_receiver.port))
     try:
@@ -148,7 +167,6 @@ async def _send_through(
     finally:
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
-        await service.stop()
 
 
 async def _show_as_they_close(
@@ -175,10 +193,12 @@ def _service(destination_port: int, seen: list[Scorecard]) -> Service:
         "exporters.prometheus.endpoint=127.0.0.1:0",
         "admin.endpoint=127.0.0.1:0",
         f"exporters.otlp.endpoint=127.0.0.1:{destination_port}",
-        "assemble.run_end_grace=1s",
-        "assemble.idle_timeout=3s",
-        "assemble.open_idle_timeout=3s",
-        "metrics.interval=2s",
+        "assemble.run_end_grace=500ms",
+        "assemble.idle_timeout=1500ms",
+        "assemble.open_idle_timeout=1500ms",
+        "metrics.interval=1s",
+        "watch.conversation_idle=2s",
+        "watch.baseline_min=60",
     )
     with as_file(files("toolgauge.demo") / "criteria.yaml") as criteria_file:
         config, criteria = load_for_replay((), overrides, (str(criteria_file),), {})

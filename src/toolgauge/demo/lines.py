@@ -13,8 +13,10 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from toolgauge.export.regression_events import EVENT_NAME as REGRESSION
 from toolgauge.model.delivery import Accepted, Answer, Signal
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored, outcome_word
 from toolgauge.offline.replay.descriptions import trajectory_lines
@@ -32,6 +34,7 @@ class DemoDestination:
         self.annotated: list[Span] = []
         self.scorecards: list[Span] = []
         self.events: Counter[str] = Counter()
+        self.regressions: list[LogRecord] = []
         self.metrics: set[str] = set()
 
     async def consume(self, signal: Signal, body: bytes, sender: str | None) -> Answer:
@@ -59,6 +62,7 @@ class DemoDestination:
         for group in request.resource_logs:
             for scope in group.scope_logs:
                 self.events.update(record.event_name for record in scope.log_records)
+                self.regressions.extend(each for each in scope.log_records if each.event_name == REGRESSION)
 
     def _take_metrics(self, request: ExportMetricsServiceRequest) -> None:
         for group in request.resource_metrics:

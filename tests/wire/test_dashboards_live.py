@@ -3,6 +3,8 @@
 The traffic is drawn from recordings of several frameworks: a healthy release, then a worse one, which raises an alarm.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
 import contextlib
 import itertools
 import math

@@ -304,6 +304,24 @@ async def test_around_an_exporter_a_configured_destination_gets_what_has_no_prov
     assert "toolgauge.evaluation.score" in collected.metrics()
 
 
+def test_a_drop_of_the_scores_is_an_event_and_a_line_of_the_log(caplog: pytest.LogCaptureFixture):
+    records = InMemoryLogRecordExporter()
+    logs = LoggerProvider(shutdown_on_exit=False)
+    logs.add_log_record_processor(SimpleLogRecordProcessor(records))
+    exporter = ToolgaugeSpanExporter(InMemorySpanExporter(), logger_provider=logs, overrides=("watch.baseline_min=20",))
+    provider = provider_with(exporter)
+    for number in range(60):
+        make_run(provider, failed=number >= 40)
+    assert exporter.force_flush()
+    events = [each.log_record for each in records.get_finished_logs()]
+    (tool, agent) = [event for event in events if event.event_name == "toolgauge.regression"]
+    assert tool.attributes is not None
+    assert agent.attributes is not None
+    assert {tool.attributes.get("gen_ai.tool.name"), agent.attributes.get("gen_ai.tool.name")} == {"get_weather", None}
+    assert sum("fell from" in message for message in caplog.messages) == 2
+    exporter.shutdown()
+
+
 def test_around_an_exporter_the_environment_alone_is_no_second_destination(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     memory = InMemorySpanExporter()

@@ -54,6 +54,7 @@ _COMMANDS = {
     "replay": "Score recorded traffic as if it came in live.",
     "score": "Score offline cases, as in CI.",
     "convert": "Write definitions of UiPath, ADK, Ragas, agentevals and promptfoo as criteria.",
+    "ack": "Accept lower scores as the new normal of what is watched.",
     "validate": "Check configuration, criteria and references; open no port.",
     "components": "List the dialects, evaluators, receivers and exporters.",
     "print-config": "Print the configuration with every default.",

@@ -94,7 +94,7 @@ class ErrorPolicy(Section):
 
 
 class Admin(ListenerSettings):
-    """Health."""
+    """Health, and the API about regressions."""
 
     endpoint: Address = "localhost:13133"
     component_health: ErrorPolicy = ErrorPolicy()

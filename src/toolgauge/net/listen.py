@@ -15,7 +15,7 @@ import socket
 import ssl
 from abc import ABC, abstractmethod
 from asyncio import BaseProtocol
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -213,10 +213,14 @@ IDLE_TIMEOUT_S = 120.0
 
 
 class HttpEndpoint(ABC):
-    """An HTTP server of ours that is read from: metrics, health. With `auth`, only requests with a token are answered."""
+    """An HTTP server of ours: metrics, health. With `auth`, only requests with a token are answered.
 
-    def __init__(self, settings: ListenerSettings, *, idle_timeout_s: float) -> None:
+    It is read from, but for `post_paths`, which take POST alone.
+    """
+
+    def __init__(self, settings: ListenerSettings, *, idle_timeout_s: float, post_paths: Collection[str] = ()) -> None:
         self._settings = settings
+        self._post_paths = frozenset(post_paths)
         self._guard = TokenGuard.of(settings.auth)
         self._idle_timeout_s = idle_timeout_s
         self._listeners: Listeners | None = None
@@ -224,7 +228,7 @@ class HttpEndpoint(ABC):
 
     @abstractmethod
     async def answer(self, request: web.BaseRequest) -> web.Response:
-        """Answer a GET or HEAD request that is admitted."""
+        """Answer a request that is admitted."""
 
     @property
     def port(self) -> int:
@@ -251,8 +255,9 @@ class HttpEndpoint(ABC):
     async def _answer(self, request: web.BaseRequest) -> web.Response:
         if self._guard is not None and not self._guard.admits(request.headers.get(self._guard.header)):
             return web.Response(status=401, headers={"WWW-Authenticate": self._guard.challenge})
-        if request.method not in ("GET", "HEAD"):
-            return web.Response(status=405, headers={"Allow": "GET, HEAD"})
+        methods = ("POST",) if request.path in self._post_paths else ("GET", "HEAD")
+        if request.method not in methods:
+            return web.Response(status=405, headers={"Allow": ", ".join(methods)})
         return await self.answer(request)
 
 

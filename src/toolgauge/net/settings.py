@@ -93,4 +93,9 @@ class ListenerSettings(Section):
         """Return whether any client on the network could use it although the configuration does not allow that."""
         host, _ = split_address(self.endpoint)
         guarded = self.auth is not None or (self.tls is not None and self.tls.client_ca_file is not None)
-        return not (guarded or self.insecure or host.lower() in _LOOPBACK)
+        return not (guarded or self.insecure or is_loopback(host))
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a listener at this host is reached from this machine alone."""
+    return host.lower() in _LOOPBACK

@@ -1,4 +1,4 @@
-"""Health over HTTP, for orchestrators and people, in the words of the Collector's health check extensions.
+"""Health, for orchestrators and people, in the words of the Collector's health check extensions.
 
 Ready means: the ports are bound and the process is not stopping. A destination that is away is shown and is no reason for
 a restart, which would only lose what waits for it.
@@ -9,13 +9,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
-from aiohttp import web
-
-from toolgauge.config.model import Admin, Config, ErrorPolicy
+from toolgauge.config.model import Config, ErrorPolicy
 from toolgauge.export.destination import Destination
 from toolgauge.export.fan_out import FanOut
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint
 from toolgauge.service.memory import MemoryGuard
 from toolgauge.service.worker import Worker
 
@@ -189,26 +186,3 @@ def _of(destination: Destination, started_ns: int, now_ns: int) -> ComponentHeal
         return ComponentHealth(status="StatusOK", since_ns=started_ns)
     since_ns = now_ns - int(outage.lasted_s * 1e9)
     return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=outage.reason)
-
-
-class AdminEndpoint(HttpEndpoint):
-    """Serves `GET /` and `GET /status[?verbose]`; with `auth`, only to requests with a token."""
-
-    def __init__(self, health: Health, settings: Admin, *, idle_timeout_s: float = IDLE_TIMEOUT_S) -> None:
-        super().__init__(settings, idle_timeout_s=idle_timeout_s)
-        self._health = health
-
-    async def answer(self, request: web.BaseRequest) -> web.Response:
-        """Answer with the state of health."""
-        match request.path:
-            case "/":
-                status, body = self._health.simple()
-            case "/status":
-                status, body = self._health.detailed(verbose=_is_set(request.query.get("verbose")))
-            case _:
-                return web.json_response({"error": "no such path; there is `/` and `/status`"}, status=404)
-        return web.json_response(body, status=status)
-
-
-def _is_set(value: str | None) -> bool:
-    return value is not None and value.lower() not in ("false", "0", "no")

@@ -27,9 +27,10 @@ from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.admin import AdminEndpoint
 from toolgauge.service.destinations import make_outbox
 from toolgauge.service.evaluation_limit import EvaluationLimit
-from toolgauge.service.health import AdminEndpoint, make_health
+from toolgauge.service.health import make_health
 from toolgauge.service.inbox import Inbox, Intake
 from toolgauge.service.judge_pool import JudgePool, asks_judge, make_judges, open_client
 from toolgauge.service.memory import MemoryGuard

@@ -20,8 +20,9 @@ from toolgauge.pipeline.pipeline import Pipeline, Rules
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.admin import AdminEndpoint
 from toolgauge.service.evaluation_limit import EvaluationLimit
-from toolgauge.service.health import AdminEndpoint, Health
+from toolgauge.service.health import Health
 from toolgauge.service.inbox import Inbox, Intake
 from toolgauge.service.judge_pool import JudgePool
 from toolgauge.service.memory import MemoryGuard

@@ -1,0 +1,187 @@
+"""The admin endpoint: health for everybody, and a small API about regressions for whoever may see and accept them.
+
+Names of services, agents and tools, and the means to silence an alarm, are not for every page in a browser and every pod in
+a cluster: on loopback the Host header must name this machine (a page elsewhere can point its own name here, DNS
+rebinding, but cannot choose that header), and beyond loopback a token is asked for. With a token any Host will do,
+because no page has it.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
+from typing import Protocol, TypeAlias
+
+import msgspec
+from aiohttp import web
+from msgspec import UNSET, Struct, UnsetType
+
+from toolgauge.config.model import Admin
+from toolgauge.model.json import JsonObject
+from toolgauge.model.metrics import fit_label
+from toolgauge.model.outcomes import Level
+from toolgauge.model.regressions import Arm, StreamStatus
+from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint
+from toolgauge.net.settings import is_loopback
+from toolgauge.service.health import Health
+from toolgauge.settings import split_address
+
+# By field of `Stream`; an empty text asks for streams without it.
+Filters: TypeAlias = Mapping[str, str]
+
+_HEALTH = frozenset({"/", "/status"})
+_REGRESSIONS = frozenset({"/streams", "/comparison"})
+_ACK = "/ack"
+_MAX_BODY_BYTES = 64 * 1024
+_BODY_TIMEOUT_S = 10.0
+_JSON = "application/json"
+
+
+class Watching(Protocol):
+    """What is known of regressions. Its methods are called on the event loop."""
+
+    async def statuses(self) -> Sequence[StreamStatus]:
+        """Return what the detector of each stream knows."""
+        ...
+
+    async def arms(self) -> Sequence[Arm]:
+        """Return the observations of each stream by version."""
+        ...
+
+    async def acknowledge(self, filters: Filters) -> int:
+        """Accept the scores of the matching streams as their new normal; return how many streams matched."""
+        ...
+
+
+class _Filters(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    service: str | UnsetType | None = UNSET
+    environment: str | UnsetType | None = UNSET
+    agent: str | UnsetType | None = UNSET
+    tool: str | UnsetType | None = UNSET
+    criterion: str | UnsetType = UNSET
+    revision: str | UnsetType = UNSET
+    level: Level | UnsetType = UNSET
+
+
+class _Refused(Exception):  # noqa: N818 (an answer, no fault)
+    """A request is answered with an error."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class AdminEndpoint(HttpEndpoint):
+    """Serves `GET /` and `GET /status[?verbose]`, and of regressions `GET /streams`, `GET /comparison` and `POST /ack`.
+
+    `watching` is `None` where nothing is watched.
+    """
+
+    def __init__(
+        self,
+        health: Health,
+        settings: Admin,
+        watching: Watching | None = None,
+        *,
+        idle_timeout_s: float = IDLE_TIMEOUT_S,
+    ) -> None:
+        super().__init__(settings, idle_timeout_s=idle_timeout_s, post_paths={_ACK})
+        self._health = health
+        self._watching = watching
+        self._host, _ = split_address(settings.endpoint)
+        self._has_token = settings.auth is not None
+
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        """Answer with the state of health, or about regressions."""
+        if request.path in _HEALTH:
+            status, body = self._of_health(request)
+            return web.json_response(body, status=status)
+        try:
+            return await self._of_regressions(request)
+        except _Refused as refused:
+            return web.json_response({"error": refused.message}, status=refused.status)
+
+    def _of_health(self, request: web.BaseRequest) -> tuple[int, JsonObject]:
+        if request.path == "/":
+            return self._health.simple()
+        return self._health.detailed(verbose=_is_set(request.query.get("verbose")))
+
+    async def _of_regressions(self, request: web.BaseRequest) -> web.Response:
+        if request.path != _ACK and request.path not in _REGRESSIONS:
+            raise _Refused(404, "no such path; there is `/`, `/status`, `/streams`, `/comparison` and `/ack`")
+        self._admit(request)
+        if self._watching is None:
+            raise _Refused(404, "nothing is watched for regressions: `watch.enabled` is false")
+        match request.path:
+            case "/streams":
+                body: object = {"streams": await self._watching.statuses()}
+            case "/comparison":
+                body = {"arms": await self._watching.arms()}
+            case _:
+                body = {"acknowledged": await self._watching.acknowledge(await _filters(request))}
+        return web.Response(body=msgspec.json.encode(body), content_type=_JSON)
+
+    def _admit(self, request: web.BaseRequest) -> None:
+        if self._has_token:
+            return
+        if not is_loopback(self._host):
+            raise _Refused(
+                403,
+                "the admin endpoint listens beyond loopback and has no `admin.auth`: without a token there is only "
+                "`/` and `/status`",
+            )
+        if not self._is_ours(request.headers.get("Host", "")):
+            raise _Refused(403, "the Host header does not name this endpoint: ask `localhost`, with the port")
+
+    def _is_ours(self, host_header: str) -> bool:
+        try:
+            host, port = split_address(host_header)
+        except ValueError:
+            return False
+        return port == self.port and (host.lower() == self._host.lower() or _is_this_machine(host))
+
+
+def _is_this_machine(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def _filters(request: web.BaseRequest) -> Filters:
+    """Read which streams are meant; a page of another origin cannot send this content type without asking first."""
+    if request.content_type != _JSON:
+        raise _Refused(415, f"the body must be JSON: `Content-Type: {_JSON}`")
+    try:
+        async with asyncio.timeout(_BODY_TIMEOUT_S):
+            body = await _body(request)
+    except TimeoutError as error:
+        raise _Refused(408, "the body did not come in time") from error
+    try:
+        filters = msgspec.json.decode(body, type=_Filters)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _Refused(400, _complaint(error)) from error
+    values = ((name, getattr(filters, name)) for name in filters.__struct_fields__)
+    return {name: fit_label(value or "") for name, value in values if value is not UNSET}
+
+
+async def _body(request: web.BaseRequest) -> bytes:
+    body = b""
+    while chunk := await request.content.readany():
+        body += chunk
+        if len(body) > _MAX_BODY_BYTES:
+            raise _Refused(413, f"the body must be at most {_MAX_BODY_BYTES} bytes")
+    return body
+
+
+def _complaint(error: Exception) -> str:
+    if isinstance(error, msgspec.ValidationError):
+        fields = ", ".join(f"`{name}`" for name in _Filters.__struct_fields__)
+        return f"{error}; an object of any of {fields} is expected"
+    return "the body is not JSON"
+
+
+def _is_set(value: str | None) -> bool:
+    return value is not None and value.lower() not in ("false", "0", "no")

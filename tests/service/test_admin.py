@@ -1,0 +1,230 @@
+"""The API about regressions: what it answers, and whom."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import pytest
+
+from toolgauge.config.model import Admin
+from toolgauge.model.json import JsonObject
+from toolgauge.model.regressions import Arm, Stream, StreamStatus
+from toolgauge.net.settings import Auth
+from toolgauge.service.admin import AdminEndpoint, Watching
+from toolgauge.service.health import Health
+
+STREAM = Stream(
+    service="shop",
+    environment=None,
+    agent="orders",
+    tool="find_order",
+    criterion="default.tool_success",
+    revision="9f86d081884c",
+    level="call",
+)
+STATUS = StreamStatus(
+    stream=STREAM, state="alarm", observations=240, baseline=0.97, current=0.84, evidence=1.0, since_ns=5
+)
+ARM = Arm(stream=STREAM, version="1.1", observations=3, sum=2.5, sum_of_squares=2.25, first_seen_ns=1, last_seen_ns=2)
+AS_JSON = {
+    "service": "shop",
+    "environment": None,
+    "agent": "orders",
+    "tool": "find_order",
+    "criterion": "default.tool_success",
+    "revision": "9f86d081884c",
+    "level": "call",
+}
+
+
+@dataclass
+class Watched:
+    """Answers the same each time, and keeps what it was asked to acknowledge."""
+
+    filters: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
+
+    async def statuses(self) -> Sequence[StreamStatus]:
+        return (STATUS,)
+
+    async def arms(self) -> Sequence[Arm]:
+        return (ARM,)
+
+    async def acknowledge(self, filters: Mapping[str, str]) -> int:
+        self.filters.append(filters)
+        return 2
+
+
+@asynccontextmanager
+async def serving(watching: Watching | None, admin: Admin | None = None) -> AsyncGenerator[str, None]:
+    health = Health(clock=lambda: 0, components=dict)
+    health.enter("running")
+    endpoint = AdminEndpoint(health, admin or Admin(endpoint="127.0.0.1:0"), watching)
+    await endpoint.start()
+    try:
+        yield f"http://127.0.0.1:{endpoint.port}"
+    finally:
+        await endpoint.stop()
+
+
+async def asked(method: str, url: str, **options: Any) -> tuple[int, JsonObject]:  # noqa: ANN401 (aiohttp's options)
+    async with aiohttp.ClientSession() as session, session.request(method, url, **options) as response:
+        return response.status, await response.json() if response.content_type == "application/json" else {}
+
+
+async def test_streams_are_listed_with_their_state():
+    async with serving(Watched()) as url:
+        assert await asked("GET", f"{url}/streams") == (
+            200,
+            {
+                "streams": [
+                    {
+                        "stream": AS_JSON,
+                        "state": "alarm",
+                        "observations": 240,
+                        "baseline": 0.97,
+                        "current": 0.84,
+                        "evidence": 1.0,
+                        "since_ns": 5,
+                    }
+                ]
+            },
+        )
+
+
+async def test_comparison_has_the_observations_of_each_version():
+    async with serving(Watched()) as url:
+        assert await asked("GET", f"{url}/comparison") == (
+            200,
+            {
+                "arms": [
+                    {
+                        "stream": AS_JSON,
+                        "version": "1.1",
+                        "observations": 3,
+                        "sum": 2.5,
+                        "sum_of_squares": 2.25,
+                        "first_seen_ns": 1,
+                        "last_seen_ns": 2,
+                    }
+                ]
+            },
+        )
+
+
+@pytest.mark.parametrize(
+    ("body", "filters"),
+    [
+        ({}, {}),
+        ({"criterion": "default.tool_success", "tool": "find_order"}, None),
+        ({"tool": None, "level": "call"}, {"tool": "", "level": "call"}),
+        ({"agent": "a\nb" + "c" * 200}, {"agent": "a\ufffdb" + "c" * 125}),
+    ],
+)
+async def test_acknowledging_passes_on_the_filters(body: JsonObject, filters: JsonObject | None):
+    watched = Watched()
+    async with serving(watched) as url:
+        assert await asked("POST", f"{url}/ack", json=body) == (200, {"acknowledged": 2})
+    assert watched.filters == [body if filters is None else filters]
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        (b'{"tol": "x"}', "unknown field `tol`"),
+        (b'{"tool": 3}', "$.tool"),
+        (b'{"level": "span"}', "$.level"),
+        (b'{"criterion": null}', "$.criterion"),
+        (b"[]", "Expected `object`"),
+        (b"", "is not JSON"),
+        (b"{", "is not JSON"),
+        (b'{"tool": "\xff"}', "is not JSON"),
+        (b'{"x":' + b"[" * 60_000, "unknown field `x`"),
+    ],
+)
+async def test_bad_input_is_refused_with_the_field_s_name(body: bytes, complaint: str):
+    watched = Watched()
+    async with serving(watched) as url:
+        status, answer = await asked("POST", f"{url}/ack", data=body, headers={"Content-Type": "application/json"})
+    assert status == 400
+    assert complaint in str(answer["error"])
+    assert watched.filters == []
+
+
+async def test_body_that_is_too_large_is_refused():
+    async with serving(Watched()) as url:
+        body = b'{"tool": "' + b"x" * 65_536 + b'"}'
+        status, _ = await asked("POST", f"{url}/ack", data=body, headers={"Content-Type": "application/json"})
+    assert status == 413
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+async def test_what_a_page_may_send_without_asking_is_refused(content_type: str):
+    watched = Watched()
+    async with serving(watched) as url:
+        status, _ = await asked("POST", f"{url}/ack", data=b"{}", headers={"Content-Type": content_type})
+        preflight, _ = await asked("OPTIONS", f"{url}/ack", headers={"Origin": "https://evil.example"})
+    assert (status, preflight, watched.filters) == (415, 405, [])
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/ack"), ("POST", "/streams"), ("POST", "/"), ("DELETE", "/ack")])
+async def test_other_methods_are_refused(method: str, path: str):
+    async with serving(Watched()) as url:
+        assert (await asked(method, f"{url}{path}"))[0] == 405
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "localhost", "localhost:1", "", "[::1"])
+async def test_host_that_is_not_ours_learns_no_names(host: str):
+    watched = Watched()
+    async with serving(watched) as url:
+        headers = {"Host": host.format(port=url.rpartition(":")[2])}
+        for method, path in (("GET", "/streams"), ("GET", "/comparison"), ("POST", "/ack")):
+            status, answer = await asked(method, f"{url}{path}", headers=headers)
+            assert (status, "Host" in str(answer["error"])) == (403, True)
+        assert (await asked("GET", f"{url}/", headers=headers))[0] == 200
+    assert watched.filters == []
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "127.0.0.1", "127.1.2.3", "[::1]"])
+async def test_names_of_this_machine_are_ours(host: str):
+    async with serving(Watched()) as url:
+        headers = {"Host": f"{host}:{url.rpartition(':')[2]}"}
+        assert (await asked("GET", f"{url}/streams", headers=headers))[0] == 200
+
+
+async def test_beyond_loopback_there_is_only_health_without_a_token():
+    watched = Watched()
+    async with serving(watched, Admin(endpoint="0.0.0.0:0", insecure=True)) as url:
+        assert (await asked("GET", f"{url}/"))[0] == 200
+        assert (await asked("GET", f"{url}/status"))[0] == 200
+        status, answer = await asked("GET", f"{url}/streams")
+        assert (status, "`admin.auth`" in str(answer["error"])) == (403, True)
+        assert (await asked("POST", f"{url}/ack", json={}))[0] == 403
+    assert watched.filters == []
+
+
+async def test_with_a_token_any_name_of_the_endpoint_will_do():
+    watched = Watched()
+    admin = Admin(endpoint="0.0.0.0:0", auth=Auth(token="t0ken"))  # noqa: S106 (a test's)
+    async with serving(watched, admin) as url:
+        right = {"Authorization": "Bearer t0ken", "Host": "toolgauge.example"}
+        assert (await asked("POST", f"{url}/ack", json={}, headers=right))[0] == 200
+        assert (await asked("POST", f"{url}/ack", json={}))[0] == 401
+        assert (await asked("GET", f"{url}/streams"))[0] == 401
+    assert len(watched.filters) == 1
+
+
+async def test_where_nothing_is_watched_the_api_says_so():
+    async with serving(None) as url:
+        status, answer = await asked("GET", f"{url}/streams")
+    assert (status, answer) == (404, {"error": "nothing is watched for regressions: `watch.enabled` is false"})
+
+
+async def test_unknown_path_names_the_known_ones():
+    async with serving(Watched()) as url:
+        status, answer = await asked("GET", f"{url}/metrics")
+    assert (status, answer["error"]) == (
+        404,
+        "no such path; there is `/`, `/status`, `/streams`, `/comparison` and `/ack`",
+    )

@@ -46,7 +46,7 @@ metrics:
   max_label_sets: 2000
   interval: 15s
 redact: {values: hide, patterns: [default]}
-watch: {enabled: true, false_alarms_per_week: 1, conversation_idle: 10m, baseline: guarded, baseline_min: 200, max_streams: 2000}
+watch: {enabled: true, false_alarms_per_week: 1, conversation_idle: 10m, baseline: guarded, baseline_min: null, max_streams: 2000}
 trace_url: null
 judge: null
 web: {endpoint: "localhost:8317"}

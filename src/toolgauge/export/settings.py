@@ -190,7 +190,7 @@ class DestinationSettings(Section):
 
 
 def _redacted_path(url: str) -> str:
-    """Show who is called, and hide the rest: many services take whoever knows the path for you."""
+    """Show the host, and hide the rest: many services ask for no secret but the path."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/{REDACTED}"
 

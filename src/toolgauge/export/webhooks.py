@@ -100,7 +100,7 @@ class _Events:
 
 
 class _Webhook(Generic[_Item]):
-    """One destination: a task that sends what is due, one request at a time. Belongs to the event loop."""
+    """One destination: a task that sends all that is due, one request at a time. Belongs to the event loop."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class _Webhook(Generic[_Item]):
         self._changed.set()
 
     async def close(self, timeout_s: float) -> None:
-        """Send what waits, in a hurry; what is left then is dropped."""
+        """Send all that waits, in a hurry; the rest is dropped then."""
         task, self._task = self._task, None
         if task is None:
             return

@@ -1,4 +1,4 @@
-"""The admin endpoint: health for everybody, and a small API about regressions for whoever may see and accept them.
+"""The admin endpoint: health for everybody, and a small API about regressions for those who may see and accept them.
 
 Names of services, agents and tools, and the means to silence an alarm, are not for every page in a browser and every pod in
 a cluster: on loopback the Host header must name this machine (a page elsewhere can point its own name here, DNS
@@ -37,7 +37,7 @@ _JSON = "application/json"
 
 
 class Watching(Protocol):
-    """What is known of regressions. Its methods are called on the event loop."""
+    """Streams of scores, and the detectors that watch them. Its methods are called on the event loop."""
 
     async def statuses(self) -> Sequence[StreamStatus]:
         """Return what the detector of each stream knows."""

@@ -167,6 +167,7 @@ def test_the_least_recently_used_stream_gives_way() -> None:
     traffic = Traffic(watcher(metrics, max_streams=4))
     for tool in ("one", "two", "three", "four", "one"):
         traffic.send(1, every=20, tool=tool)
+    traffic.watcher.tick(traffic.now_ns)
     kept = {status.stream.tool for status in traffic.watcher.statuses()}
     assert kept == {None, "one", "three", "four"}
     assert metrics.streams_evicted.value() == 2

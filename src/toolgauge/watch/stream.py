@@ -1,6 +1,7 @@
 """One stream of scores that is watched: its detector, and what people want to know when it raises an alarm."""
 
-from typing import Self
+from collections.abc import Callable
+from typing import Self, TypeAlias
 
 import msgspec
 from msgspec import Struct, field
@@ -46,6 +47,10 @@ class _Saved(Struct, array_like=True):
     history: _History
 
 
+# Names the incident of a regression of this stream that begins at this time.
+Incident: TypeAlias = Callable[[Stream, int], str]
+
+
 class WatchedStream:
     """Takes one observation after the other. `alarm` is the regression that is on."""
 
@@ -65,11 +70,8 @@ class WatchedStream:
         """When the last observation was made."""
         return self._history.last_ns
 
-    def add(self, tally: Tally, conversation: Conversation, now_ns: int, incident: str) -> Regression | None:
-        """Take one observation; return the regression that begins, or ends, with it.
-
-        `incident` is the id that a regression which begins gets.
-        """
+    def add(self, tally: Tally, conversation: Conversation, now_ns: int, incident: Incident) -> Regression | None:
+        """Take one observation; return the regression that begins, or ends, with it."""
         total = sum(scores for scores, _ in tally.scores.values())
         count = sum(number for _, number in tally.scores.values())
         history, detector = self._history, self.detector
@@ -79,7 +81,7 @@ class WatchedStream:
         raised = detector.observe(tally.scores)
         self._remember(tally, conversation, total / count)
         if raised and not was_alarm:
-            history.alarm = self._regression(now_ns, incident)
+            history.alarm = self._regression(now_ns, incident(self.stream, now_ns))
             return history.alarm
         if was_alarm and detector.state != "alarm":
             return self._end(now_ns)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.metrics import Labels, fit_label
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.model.regressions import Arm, Regression, StreamState, StreamStatus
+from toolgauge.model.regressions import Arm, Regression, Stream, StreamState, StreamStatus
 from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.watch.budget import Budget
 from toolgauge.watch.detector import Detector
@@ -53,9 +53,11 @@ class Watcher:
         # By service and environment, the id of the newest incident and when its last regression began.
         self._incidents: dict[tuple[str | None, str | None], tuple[str, int]] = {}
         # What a store does not know yet: streams and conversations that changed, and keys of rows that are gone.
-        self._changed_streams: dict[bytes, StreamKey] = {}
+        self._changed_streams: dict[StreamKey, None] = {}
         self._changed_conversations: dict[bytes, ConversationKey] = {}
         self._removed: set[bytes] = set()
+        # Streams whose gauges are behind: at many conversations a second, setting them costs more than the detectors do.
+        self._unshown: dict[StreamKey, None] = {}
         self._ended: list[Regression] = []
         metrics.streams.observe = self._count_states
         metrics.run_length.observe = lambda: {(): self._budget.run_length}
@@ -80,6 +82,7 @@ class Watcher:
     def tick(self, now_ns: int) -> Sequence[Regression]:
         """Count the conversations that are complete; return the regressions that begin, or end, with them."""
         regressions, self._ended = self._ended, []
+        self._show_all()
         for key, conversation, is_cut in self._conversations.idle(now_ns):
             if is_cut:
                 self._metrics.observations_cut.add()
@@ -107,13 +110,13 @@ class Watcher:
         for key, tally in conversation.tallies.items():
             stream = self._stream(key)
             self._budget.count(now_ns)
-            regression = stream.add(tally, conversation, now_ns, self._incident(key, now_ns))
-            self._mark(key)
-            if regression is not None and regression.phase == "began":
-                self._incidents[key[:2]] = (regression.incident, now_ns)
-                self._metrics.alarms.add(1, _labels(key))
-            self._show(stream)
+            regression = stream.add(tally, conversation, now_ns, self._incident)
+            self._changed_streams[key] = None
+            self._unshown[key] = None
             if regression is not None:
+                if regression.phase == "began":
+                    self._metrics.alarms.add(1, _labels(key))
+                self._show(stream)
                 yield regression
 
     def _stream(self, key: StreamKey) -> WatchedStream:
@@ -143,7 +146,9 @@ class Watcher:
         ended = stream.accept(stream.last_ns)
         if ended is not None:
             self._ended.append(ended)
-        self._forget(_row(b"s", key))
+        self._changed_streams.pop(key, None)
+        self._unshown.pop(key, None)
+        self._removed.add(_row(b"s", key))
         labels, metrics = _labels(key), self._metrics
         shown = (
             metrics.active,
@@ -156,11 +161,14 @@ class Watcher:
         for metric in shown:
             metric.cells.pop(labels, None)
 
-    def _incident(self, key: StreamKey, now_ns: int) -> str:
-        known = self._incidents.get(key[:2])
-        if known is not None and now_ns - known[1] <= _TOGETHER_NS:
-            return known[0]
-        return blake2b(repr((key[:2], now_ns)).encode(errors="replace"), digest_size=6).hexdigest()
+    def _incident(self, stream: Stream, now_ns: int) -> str:
+        """Return the id of the incident that a regression belongs to which begins now."""
+        whose = (stream.service, stream.environment)
+        incident, began_ns = self._incidents.get(whose, ("", 0))
+        if not incident or now_ns - began_ns > _TOGETHER_NS:
+            incident = blake2b(repr((whose, now_ns)).encode(errors="replace"), digest_size=6).hexdigest()
+        self._incidents[whose] = (incident, now_ns)
+        return incident
 
     # -- what people ask and say ------------------------------------------------------------------------------------
 
@@ -188,7 +196,7 @@ class Watcher:
             ended = self._streams[key].accept(now_ns)
             if ended is not None:
                 self._ended.append(ended)
-            self._mark(key)
+            self._changed_streams[key] = None
             self._show(self._streams[key])
         return len(chosen)
 
@@ -201,7 +209,7 @@ class Watcher:
 
     def changes(self) -> tuple[dict[bytes, bytes], set[bytes]]:
         """Return the rows that changed since the last call, by key, and the keys of those that are gone."""
-        rows = {row: self._streams[key].dump() for row, key in self._changed_streams.items()}
+        rows = {_row(b"s", key): self._streams[key].dump() for key in self._changed_streams}
         for row, key in self._changed_conversations.items():
             conversation = self._conversations[key]
             bare = replace(conversation, tallies={})
@@ -209,7 +217,7 @@ class Watcher:
             rows[row] = msgspec.msgpack.encode(saved)
         if rows:
             rows[_BUDGET] = msgspec.msgpack.encode(self._budget)
-        removed = self._removed
+        removed = self._removed.difference(rows)
         self._changed_streams, self._changed_conversations, self._removed = {}, {}, set()
         return rows, removed
 
@@ -246,17 +254,16 @@ class Watcher:
         while len(self._streams) > self._settings.max_streams:
             self._evict()
 
-    def _mark(self, key: StreamKey) -> None:
-        row = _row(b"s", key)
-        self._changed_streams[row] = key
-        self._removed.discard(row)
-
     def _forget(self, row: bytes) -> None:
-        self._changed_streams.pop(row, None)
         self._changed_conversations.pop(row, None)
         self._removed.add(row)
 
     # -- metrics ----------------------------------------------------------------------------------------------------
+
+    def _show_all(self) -> None:
+        for key in self._unshown:
+            self._show(self._streams[key])
+        self._unshown.clear()
 
     def _show(self, stream: WatchedStream) -> None:
         detector, labels, metrics = stream.detector, _labels(stream.key), self._metrics

@@ -205,3 +205,13 @@ def test_a_conversation_with_thousands_of_tools_takes_a_bounded_number_of_stream
     watching.observe(scorecard(1, [(f"tool-{number}", 1.0) for number in range(1000)], at_ns=START))
     assert len(watching.statuses()) == 200
     assert metrics.streams_evicted.value() == 801
+
+
+def test_names_of_any_length_take_bounded_memory() -> None:
+    watching = watcher()
+    watching.observe(
+        scorecard(1, [("t" * 1_000_000, 1.0)], at_ns=START, service="s" * 1_000_000, version="v" * 1_000_000)
+    )
+    assert {len(status.stream.tool or "") for status in watching.statuses()} == {0, 128}
+    assert all(len(arm.version or "") == 128 for arm in watching.arms())
+    assert sum(map(len, watching.changes()[0].values())) < 10_000

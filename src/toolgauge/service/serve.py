@@ -34,7 +34,14 @@ from toolgauge.service.health import make_health
 from toolgauge.service.inbox import Inbox, Intake
 from toolgauge.service.judge_pool import JudgePool, asks_judge, make_judges, open_client
 from toolgauge.service.memory import MemoryGuard
-from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, make_watcher, redactor
+from toolgauge.service.pipeline_factory import (
+    VERSION,
+    emit_settings,
+    make_pipeline,
+    make_watcher,
+    redactor,
+    watched_streams,
+)
 from toolgauge.service.process import Faults, SteadyClock, measure_process
 from toolgauge.service.service import Service
 from toolgauge.service.watching import Announcer, Watching
@@ -77,7 +84,7 @@ def make_service(
         config.exporters.webhook, config.trace_url, metrics.webhook, clock=clock, user_agent=f"toolgauge/{VERSION}"
     )
     announcer = Announcer(emitter, outbox, metrics, webhooks)
-    watching = None if watcher is None else _watching(watcher, config, metrics, clock, announcer)
+    watching = None if watcher is None else _watching(watcher, config, criteria, metrics, clock, announcer)
     pipeline = make_pipeline(
         config,
         criteria,
@@ -126,12 +133,18 @@ def _ignore(regressions: Sequence[Regression]) -> None:
 
 
 def _watching(
-    watcher: Watcher, config: Config, metrics: SelfMetrics, clock: Callable[[], int], announcer: Announcer
+    watcher: Watcher,
+    config: Config,
+    criteria: Sequence[Criterion],
+    metrics: SelfMetrics,
+    clock: Callable[[], int],
+    announcer: Announcer,
 ) -> Watching:
     return Watching(
         watcher,
         metrics.watch,
         open_store=lambda: StateStore.of(config.state),
+        streams=watched_streams(criteria),
         announce=announcer.announce,
         clock=clock,
         faults=Faults(metrics),

@@ -76,7 +76,10 @@ class Announcer:
 
 
 class Watching:
-    """The watcher of a running service. `regressed` is called by the worker, everything else on the event loop."""
+    """The watcher of a running service. `regressed` is called by the worker, everything else on the event loop.
+
+    `streams` names the criteria at the start, with their revisions: what is known of others is forgotten.
+    """
 
     def __init__(
         self,
@@ -84,6 +87,7 @@ class Watching:
         metrics: WatchMetrics,
         *,
         open_store: Callable[[], WatchStore | None],
+        streams: Collection[tuple[str, str]],
         announce: Callable[[Sequence[Regression]], None],
         clock: Callable[[], int],
         faults: Faults,
@@ -92,6 +96,7 @@ class Watching:
         self._watcher = watcher
         self._metrics = metrics
         self._open_store = open_store
+        self._streams = streams
         self._store: WatchStore | None = None
         self._announce = announce
         self._clock = clock
@@ -119,6 +124,8 @@ class Watching:
             damaged = self._watcher.restore(self._store.load_watch())
         except StateError as error:
             raise StartError(str(error)) from error
+        # Criteria that went, or mean something else, while nothing ran: their alarms end with the first tick.
+        self._watcher.keep(self._streams)
         if damaged:
             _LOG.error("%d rows of the detectors' state are damaged: these streams are learned anew", damaged)
         return self._watcher.active()

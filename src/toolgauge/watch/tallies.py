@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from toolgauge.model.metrics import MAX_LABEL
 from toolgauge.model.outcomes import Result, Scorecard, Scored
 from toolgauge.model.regressions import Stream
 from toolgauge.model.trajectory import Trajectory
@@ -25,6 +26,7 @@ _ENVIRONMENT = "deployment.environment.name"
 _LONGEST = 6
 _MOST_OPEN = 10_000
 _MOST_STREAMS = 200
+_MAX_CONVERSATION_ID = 256
 
 
 class Tally(Struct):
@@ -69,7 +71,7 @@ class OpenConversations:
         trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
         key = _conversation_key(trajectory)
         conversation = None if key is None else self._open.pop(key, None)
-        version = trajectory.resource.get(_VERSION)
+        version = _cut(trajectory.resource.get(_VERSION))
         if conversation is None:
             conversation = Conversation(
                 version=version,
@@ -120,7 +122,12 @@ class OpenConversations:
 def _conversation_key(trajectory: Trajectory) -> ConversationKey | None:
     if trajectory.scope == "conversation" or trajectory.conversation_id is None:
         return None
-    return trajectory.service or "", trajectory.conversation_id
+    return _cut(trajectory.service) or "", trajectory.conversation_id[:_MAX_CONVERSATION_ID]
+
+
+def _cut(name: str | None) -> str | None:
+    # Kept for as long as their stream is: a name may be a megabyte of somebody's text.
+    return None if name is None else name[:MAX_LABEL]
 
 
 def _scores(results: Iterable[Result]) -> Iterator[tuple[Result, float]]:
@@ -133,11 +140,11 @@ def _scores(results: Iterable[Result]) -> Iterator[tuple[Result, float]]:
 def _collect(tallies: dict[StreamKey, Tally], trajectory: Trajectory, scores: Iterable[tuple[Result, float]]) -> int:
     """Add scores to the tallies; return how many found no place."""
     left_out = 0
-    service, environment = trajectory.service, trajectory.resource.get(_ENVIRONMENT)
-    first_agent, trace_id = trajectory.agents[0] if trajectory.agents else None, trajectory.trace_id
+    service, environment = _cut(trajectory.service), _cut(trajectory.resource.get(_ENVIRONMENT))
+    first_agent, trace_id = _cut(trajectory.agents[0]) if trajectory.agents else None, trajectory.trace_id
     for result, value in scores:
         call = result.call
-        agent, tool = (first_agent, None) if call is None else (call.agent, call.name)
+        agent, tool = (first_agent, None) if call is None else (_cut(call.agent), _cut(call.name))
         rule = (result.criterion, result.revision, result.level)
         # All tools of an agent are a stream as well, in which each tool has a baseline of its own.
         has_place = _add(tallies, (service, environment, agent, None, *rule), tool or "", value, trace_id)

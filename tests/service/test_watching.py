@@ -1,0 +1,116 @@
+"""What detectors know is saved before regressions are announced, and comes back with the next start."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
+
+import pytest
+
+from tests.watch.support import Traffic, watch_metrics, watcher
+from toolgauge.model.errors import StateError
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.regressions import Regression
+from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.process import Faults
+from toolgauge.service.watching import Watching
+from toolgauge.watch.watcher import Watcher
+
+STREAMS = {("default.tool_success", "r1")}
+_T = TypeVar("_T")
+
+
+class MemoryStore:
+    def __init__(self) -> None:
+        self.rows: dict[bytes, bytes] = {}
+        self.happened: list[str] = []
+        self.is_full = False
+        self.closed = 0
+
+    def load_watch(self) -> dict[bytes, bytes]:
+        return dict(self.rows)
+
+    def save_watch(self, changed: Mapping[bytes, bytes], removed: Collection[bytes]) -> None:
+        if self.is_full:
+            raise StateError("the disk is full")
+        self.rows = {row: value for row, value in self.rows.items() if row not in removed} | dict(changed)
+        self.happened.append("saved")
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def watching(watched: Watcher, store: MemoryStore | None, streams: Collection[tuple[str, str]] = STREAMS) -> Watching:
+    def announce(regressions: Sequence[Regression]) -> None:
+        if store is not None:
+            store.happened += [regression.phase for regression in regressions]
+
+    return Watching(
+        watched,
+        watch_metrics(),
+        open_store=lambda: store,
+        streams=streams,
+        announce=announce,
+        clock=lambda: 0,
+        faults=Faults(SelfMetrics(MetricRegistry())),
+    )
+
+
+async def here(work: Callable[[], _T]) -> _T:
+    return work()
+
+
+def dropped(traffic: Traffic) -> Sequence[Regression]:
+    traffic.send(300, every=20)
+    traffic.send(60, every=2)
+    return traffic.regressions
+
+
+async def test_an_alarm_is_saved_before_it_is_announced():
+    store, traffic = MemoryStore(), Traffic(watcher())
+    one = watching(traffic.watcher, store)
+    one.restore()
+    one.start(here)
+    one.regressed(dropped(traffic))
+    await asyncio.sleep(0)
+    await one.stop()
+    assert store.happened[:3] == ["saved", "began", "began"]
+    assert store.closed == 1
+    after = watching(watcher(), store)
+    assert {each.stream.tool for each in after.restore()} == {"find_order", None}
+
+
+async def test_what_cannot_be_saved_is_saved_later(caplog: pytest.LogCaptureFixture):
+    store, traffic = MemoryStore(), Traffic(watcher())
+    one = watching(traffic.watcher, store)
+    one.restore()
+    one.start(here)
+    store.is_full = True
+    one.regressed(dropped(traffic))
+    while "began" not in store.happened:
+        await asyncio.sleep(0)
+    assert "the disk is full" in caplog.text
+    assert not store.rows
+    store.is_full = False
+    await one.stop()
+    assert len(watching(watcher(), store).restore()) == 2
+
+
+async def test_an_alarm_of_a_criterion_that_went_ends_with_the_next_start():
+    store, traffic = MemoryStore(), Traffic(watcher())
+    dropped(traffic)
+    store.rows, _ = traffic.watcher.changes()
+    after = watcher()
+    assert not watching(after, store, streams=()).restore()
+    assert [each.acknowledged for each in after.tick(traffic.now_ns)] == [True, True]
+
+
+async def test_people_are_answered_by_the_worker():
+    traffic = Traffic(watcher())
+    one = watching(traffic.watcher, None)
+    one.restore()
+    one.start(here)
+    dropped(traffic)
+    assert [status.state for status in await one.statuses()] == ["alarm", "alarm"]
+    assert len(await one.arms()) == 2
+    assert await one.acknowledge({"tool": "find_order"}) == 1
+    await one.stop()

@@ -49,15 +49,17 @@ def make_pipeline(
     content: bool = False,
     watcher: Watcher | None = None,
     on_regressions: Callable[[Sequence[Regression]], None] = lambda _regressions: None,
+    attributes: Collection[str] = (),
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
 
-    With `content`, results and messages are read although no criterion looks at them.
+    With `content`, results and messages are read although no criterion looks at them; so are `attributes`.
     """
     scorer = _scorer(config, criteria, metrics, deadline)
-    recognizer = make_recognizer(plugins.dialects(), metrics, scorer.wanted)
+    wanted = scorer.wanted.union(attributes)
+    recognizer = make_recognizer(plugins.dialects(), metrics, wanted)
     labels = config.metrics.resource_attributes
-    reader = Reader(Decoder(recognizer.marks, recognizer.scopes, scorer.wanted, labels=labels), recognizer)
+    reader = Reader(Decoder(recognizer.marks, recognizer.scopes, wanted, labels=labels), recognizer)
     return Pipeline(
         reader=reader,
         assembler=Assembler(
@@ -156,8 +158,12 @@ def offline_pipeline(
     criteria: Sequence[Criterion],
     make_recognizer: MakeRecognizer = Recognizer,
     on_regressions: Callable[[Sequence[Regression]], None] = lambda _regressions: None,
+    attributes: Collection[str] = (),
 ) -> Callable[[ScorecardSink], Pipeline]:
-    """Return what makes a pipeline for recorded traffic: nothing is held, nothing is sent on."""
+    """Return what makes a pipeline for recorded traffic: nothing is held, nothing is sent on.
+
+    `attributes` are kept in trajectories although no criterion asks for them.
+    """
     offline = config.model_copy(update={"annotate": "off"})
 
     def make(sink: ScorecardSink) -> Pipeline:
@@ -172,6 +178,7 @@ def offline_pipeline(
             content=True,
             watcher=make_watcher(offline, metrics),
             on_regressions=on_regressions,
+            attributes=attributes,
         )
 
     return make

@@ -1,0 +1,242 @@
+"""`toolgauge compare`: is a release worse than the one before it?"""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from toolgauge.cli.main import configuration_options
+from toolgauge.cli.output import reading_progress, terminal_style
+from toolgauge.model.errors import ConfigError, RecordingError, StartError
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.net.auth import TokenFile
+from toolgauge.offline.compare.comparison import Comparison, compare
+from toolgauge.offline.compare.live import fetch_arms
+from toolgauge.offline.compare.observations import (
+    ENVIRONMENT,
+    SERVICE,
+    Observations,
+    Observed,
+    attribute,
+    observed_live,
+)
+from toolgauge.offline.compare.pairing import Filters, Versions, choose_versions
+from toolgauge.offline.compare.tables import comparison_object, conclusion, markdown_lines, quoted, table_lines
+from toolgauge.offline.compare.verdict import Answer, Question
+from toolgauge.offline.replay.recordings import scorecards
+from toolgauge.service.criteria_factory import load_for_replay
+from toolgauge.service.pipeline_factory import offline_pipeline
+
+_BASE, _NEW = "BASE", "NEW"
+_VERSION = "service.version"
+_EXIT_CODES: dict[Answer, int] = {"no_worse": 0, "worse": 1, "not_enough_data": 3}
+_EPILOG = (
+    "Exit codes: 0 no worse: no stream fell by more than the margin; 1 worse: a stream is shown to have fallen, and not "
+    "shown to be within the margin; 2 misuse, bad configuration, or nothing to read; 3 not enough data yet."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scoring:
+    """How recordings are scored."""
+
+    config_paths: tuple[str, ...]
+    overrides: tuple[str, ...]
+    criteria_files: tuple[str, ...]
+
+    def observe(
+        self,
+        observations: Observations,
+        paths: Sequence[str],
+        version_of: Callable[[Trajectory], str | None],
+        attributes: Sequence[str] = (),
+    ) -> int:
+        """Score recordings; return how many trajectories have no version."""
+        config, criteria = load_for_replay(self.config_paths, self.overrides, self.criteria_files, os.environ)
+        make = offline_pipeline(config, criteria, attributes=attributes)
+        without = 0
+        with reading_progress(paths) as recording:
+            for scorecard in scorecards(recording, make):
+                version = version_of(scorecard.trajectory)
+                if version is None:
+                    without += 1
+                else:
+                    observations.add(scorecard, version)
+        return without
+
+
+@click.command("compare", epilog=_EPILOG)
+@click.argument("files", nargs=-1, metavar="[BASE NEW | FILE...]")
+@click.option("--by", metavar="ATTRIBUTE", help="Split one recording by this attribute, as `service.version`.")
+@click.option("--live", metavar="URL", help="Ask a running `toolgauge serve`: the URL of its `admin.endpoint`.")
+@click.option("--base", help="The version to compare with. Default: the one first seen before the new one.")
+@click.option("--new", help="The version in question. Default: the one first seen last.")
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="The drop of a mean score that is tolerated.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Of the intervals, and of the answer.",
+)
+@click.option(
+    "--criteria",
+    "criteria_files",
+    multiple=True,
+    type=click.Path(),
+    help="A criteria file, scored besides the default criteria; may be given several times.",
+)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Look at these streams only, as in `--only criterion=default.tool_success --only tool=find_order`. Streams are by "
+    "`criterion`, `service`, `environment`, `agent`, `tool` and `level`. A tool that is named here decides, too.",
+)
+@click.option(
+    "--token-file", type=click.Path(path_type=Path), help="Holds the token for `--live`, as `admin.auth` wants it."
+)
+@configuration_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown for a pull request.")
+def command(
+    files: tuple[str, ...],
+    by: str | None,
+    live: str | None,
+    base: str | None,
+    new: str | None,
+    margin: float,
+    confidence: float,
+    criteria_files: tuple[str, ...],
+    only: tuple[str, ...],
+    token_file: Path | None,
+    config_paths: tuple[str, ...],
+    overrides: tuple[str, ...],
+    *,
+    as_json: bool,
+    as_markdown: bool,
+) -> int:
+    """Compare the scores of two releases: better, worse, no difference seen, or not enough data.
+
+    BASE and NEW are recordings, each a file or a directory as in `toolgauge inspect --help`; they are scored as
+    `toolgauge replay` scores them. With `--by`, all FILEs are one recording that is split by an attribute of the resource or
+    of the spans. With `--live`, a running process is asked for what it has scored; that may be done again and again,
+    the test is made for it.
+
+    One conversation is one observation in each stream: the mean score of a criterion there, for one tool and for all
+    tools of an agent. The streams of all tools, and those of whole trajectories, have to be shown to be no worse; a single
+    tool can only be worse.
+    """
+    _check_usage(files, by, live, base or new)
+    filters = Filters((name, value) for name, _, value in (each.partition("=") for each in only))
+    scoring = _Scoring(config_paths=config_paths, overrides=overrides, criteria_files=criteria_files)
+    try:
+        if live is not None:
+            observed, versions = _live(live, token_file, base, new)
+        elif by is not None:
+            observed, versions = _split(scoring, files, by, base, new)
+        else:
+            observed, versions = _two_recordings(scoring, *files)
+    except RecordingError as error:
+        # 1 would say that the release is worse.
+        raise ConfigError(error.message, hint=error.hint) from error
+    question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
+    compared = compare(observed, versions, filters, question)
+    _print(compared, as_json=as_json, as_markdown=as_markdown)
+    return _EXIT_CODES[compared.answer]
+
+
+def _check_usage(files: tuple[str, ...], by: str | None, live: str | None, version: str | None) -> None:
+    if live is not None and (files or by is not None):
+        raise click.UsageError("`--live` takes neither files nor `--by`")
+    if live is None and by is not None and not files:
+        raise click.UsageError("`--by` takes at least one file")
+    if live is None and by is None and len(files) != len((_BASE, _NEW)):
+        raise click.UsageError("two recordings, or `--by` with one, or `--live`")
+    if version is not None and live is None and by is None:
+        raise click.UsageError("`--base` and `--new` name versions: they go with `--by` or `--live`")
+
+
+def _two_recordings(scoring: _Scoring, base: str, new: str) -> tuple[Observed, Sequence[Versions]]:
+    observations = Observations()
+    for path, version in ((base, _BASE), (new, _NEW)):
+        scoring.observe(observations, [path], lambda _trajectory, version=version: version)
+    different = [
+        name
+        for name, seen in ((SERVICE, observations.services), (ENVIRONMENT, observations.environments))
+        if seen(_BASE) and seen(_NEW) and not seen(_BASE) & seen(_NEW)
+    ]
+    for name in different:
+        _message(f"no `{name}` is in both recordings: streams are compared without it")
+    observed = observations.observed(without=different)
+    return observed, tuple(choose_versions(observed, _BASE, _NEW))
+
+
+def _split(
+    scoring: _Scoring, files: tuple[str, ...], by: str, base: str | None, new: str | None
+) -> tuple[Observed, Sequence[Versions]]:
+    observations = Observations()
+    without = scoring.observe(observations, files, lambda trajectory: attribute(trajectory, by), (by,))
+    if without:
+        _message(f"{without} trajectories without `{by}` were left out")
+    observed = observations.observed(without={by} & {SERVICE, ENVIRONMENT})
+    seen = sorted({version for versions in observed.first_seen_ns.values() for version in versions})
+    for wanted in (base, new):
+        if wanted is not None and wanted not in seen:
+            known = ", ".join(quoted(version) for version in seen[:20]) or "none"
+            raise ConfigError(f"no trajectory has {quoted(wanted)} as `{by}`", hint=f"there is {known}")
+    return observed, _chosen(observed, base, new, by)
+
+
+def _live(url: str, token_file: Path | None, base: str | None, new: str | None) -> tuple[Observed, Sequence[Versions]]:
+    observed = observed_live(fetch_arms(url, _token(token_file)))
+    return observed, _chosen(observed, base, new, _VERSION)
+
+
+def _token(file: Path | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        tokens = TokenFile(file).tokens()
+    except StartError as error:
+        raise ConfigError(error.message) from error
+    if not tokens:
+        raise ConfigError(f"the token file `{file}` is empty")
+    return tokens[0]
+
+
+def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> tuple[Versions, ...]:
+    versions = tuple(choose_versions(observed, base, new))
+    for chosen in versions:
+        of = "" if chosen.service is None else f" of {quoted(chosen.service)}"
+        _message(f"comparing {quoted(chosen.new)}{of} with {quoted(chosen.base)}")
+    if not versions:
+        few = "two values" if any(observed.first_seen_ns.values()) else "a value"
+        _message(f"no service has {few} of `{by}`")
+    return versions
+
+
+def _print(compared: Comparison, *, as_json: bool, as_markdown: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(comparison_object(compared)))
+    elif as_markdown:
+        for line in markdown_lines(compared):
+            click.echo(line)
+    else:
+        for line in table_lines(compared, terminal_style()):
+            click.echo(line)
+    for sentence in conclusion(compared):
+        _message(sentence)
+
+
+def _message(text: str) -> None:
+    click.echo(text, err=True)

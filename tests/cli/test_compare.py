@@ -1,0 +1,241 @@
+"""`compare` as people, pipelines and deployment controllers run it."""
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import run
+from tests.offline.compare.admin import TOKEN, Admin, arm, serving
+from tests.offline.compare.recordings import AS_GOOD, GOOD, START_NS, WORSE, written
+
+LATER_NS = START_NS + 10**14
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(written(tmp_path_factory.mktemp("recorded") / "good.otlp", GOOD, 150, seed=1))
+
+
+@pytest.fixture(scope="module")
+def worse(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(written(tmp_path_factory.mktemp("recorded") / "worse.otlp", WORSE, 60, seed=2, start_ns=LATER_NS))
+
+
+@pytest.fixture(scope="module")
+def as_good(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(written(tmp_path_factory.mktemp("recorded") / "as_good.otlp", AS_GOOD, 150, seed=3, start_ns=LATER_NS))
+
+
+@pytest.fixture
+def admin() -> Generator[Admin]:
+    with serving([arm("1.0", 1000, 950), arm("1.1", 400, 320, first_seen_ns=5)]) as admin:
+        yield admin
+
+
+def test_a_release_that_fell_is_worse(good: str, worse: str):
+    ended = run("compare", good, worse)
+    assert ended.code == 1
+    assert ended.out.startswith("default.known_tool, shop-assistant: BASE -> NEW\n")
+    (line,) = [line for line in ended.out.splitlines() if line.endswith("  worse") and "(all tools)" in line]
+    assert line.split()[:5] == ["shop_agent", "(all", "tools)", "0.976", "of"]
+    assert "worse: `default.tool_success` of agent `shop_agent` of `shop-assistant` fell from 0.976 to 0.7" in ended.err
+
+
+def test_a_release_that_is_as_good_is_no_worse(good: str, as_good: str):
+    ended = run("compare", good, as_good)
+    assert (ended.code, ended.err) == (0, "no worse: no stream of 2 fell by more than 0.05 (95% confidence)\n")
+    assert ended.out.count("no difference seen") == 8
+
+
+def test_a_release_that_few_have_met_is_not_known_well_enough(good: str, tmp_path: Path):
+    few = written(tmp_path / "few.otlp", AS_GOOD, 5, seed=4)
+    ended = run("compare", good, str(few))
+    assert ended.code == 3
+    first, *open_streams = ended.err.splitlines()
+    assert first == "not enough data: 2 of 2 streams are open"
+    assert [line.rpartition(": ")[0] for line in open_streams] == [
+        "open: `default.known_tool` of agent `shop_agent` of `shop-assistant`",
+        "open: `default.tool_success` of agent `shop_agent` of `shop-assistant`",
+    ]
+    assert all("more conversations of `BASE` and" in line for line in open_streams)
+
+
+def test_a_smaller_margin_takes_more(good: str, as_good: str):
+    assert run("compare", good, as_good, "--margin", "0.005").code == 3
+
+
+def test_one_recording_is_split_by_version(good: str, worse: str):
+    ended = run("compare", good, worse, "--by", "service.version")
+    assert ended.code == 1
+    assert ended.err.startswith("comparing `1.1` of `shop-assistant` with `1.0`\n")
+    assert "default.tool_success, shop-assistant: 1.0 -> 1.1\n" in ended.out
+
+
+def test_versions_can_be_named(good: str, worse: str):
+    ended = run("compare", good, worse, "--by", "service.version", "--base", "1.1", "--new", "1.0", "--json")
+    assert json.loads(ended.out)["versions"] == [{"service": "shop-assistant", "base": "1.1", "new": "1.0"}]
+    unknown = run("compare", good, worse, "--by", "service.version", "--base", "2.0")
+    assert (unknown.code, unknown.out) == (2, "")
+    assert unknown.err == "error: no trajectory has `2.0` as `service.version`\nhint: there is `1.0`, `1.1`\n"
+
+
+def test_a_recording_is_split_by_an_attribute_of_spans(good: str):
+    ended = run("compare", good, "--by", "llm.model_name")
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err.startswith("no service has two values of `llm.model_name`\n")
+
+
+def test_what_lacks_the_attribute_is_left_out(good: str):
+    ended = run("compare", good, "--by", "team")
+    assert ended.code == 3
+    assert ended.err.splitlines() == [
+        "150 trajectories without `team` were left out",
+        "no service has a value of `team`",
+        "not enough data: nothing that was scored under both",
+    ]
+
+
+def test_the_object_holds_all_that_a_program_needs(good: str, worse: str):
+    ended = run(
+        "compare", good, worse, "--json", "--only", "criterion=default.tool_success", "--only", "tool=refund_order"
+    )
+    found = json.loads(ended.out)
+    assert (found["verdict"], found["margin"], found["confidence"], found["test"]) == (
+        "worse",
+        0.05,
+        0.95,
+        "fixed_sample",
+    )
+    (stream,) = found["streams"]
+    assert {name: stream[name] for name in ("service", "environment", "agent", "tool", "criterion", "level")} == {
+        "service": "shop-assistant",
+        "environment": None,
+        "agent": "shop_agent",
+        "tool": "refund_order",
+        "criterion": "default.tool_success",
+        "level": "call",
+    }
+    assert (stream["base"]["version"], stream["base"]["conversations"], stream["base"]["errors"]) == ("BASE", 150, 0)
+    assert stream["interval"][0] < stream["difference"] < stream["interval"][1] < 0
+    assert (stream["verdict"], stream["decides"], stream["within_margin"]) == ("worse", True, False)
+
+
+def test_a_criterion_that_nothing_can_be_said_about_shows_its_counts(good: str, as_good: str, tmp_path: Path):
+    criteria = tmp_path / "criteria.yaml"
+    criteria.write_text(
+        "criteria: [{name: expected, evaluator: tool_call_f1, reference: {file: none.jsonl, key: case}}]"
+    )
+    (tmp_path / "none.jsonl").write_text('{"case": "x", "expected": []}\n')
+    ended = run("compare", good, as_good, "--criteria", str(criteria), "--only", "criterion=expected")
+    assert ended.code == 3
+    assert "- of 0  - of 0  -           not enough data (not evaluated 150 -> 150)" in ended.out
+    assert ended.err == "not enough data: nothing that was scored under both\n"
+
+
+def test_a_process_is_asked_again_and_again(admin: Admin):
+    ended = run("compare", "--live", admin.url)
+    assert ended.code == 1
+    assert ended.err.startswith("comparing `1.1` of `shop` with `1.0`\n")
+    admin.arms = [arm("1.0", 1000, 950), arm("1.1", 3, 3, first_seen_ns=5)]
+    waiting = run("compare", "--live", f"{admin.url}/comparison")
+    assert waiting.code == 3
+    assert "more conversations of `1.0` and" in waiting.err
+    admin.arms = [arm("1.0", 5000, 4750), arm("1.1", 5000, 4760, first_seen_ns=5)]
+    assert run("compare", "--live", admin.url).code == 0
+
+
+def test_a_live_comparison_is_always_valid(admin: Admin):
+    found = json.loads(run("compare", "--live", admin.url, "--json").out)
+    assert found["test"] == "always_valid"
+    assert found["streams"][0]["new"] == {
+        "version": "1.1",
+        "conversations": 400,
+        "mean": 0.8,
+        "not_evaluated": None,
+        "errors": None,
+    }
+
+
+def test_a_version_that_has_no_traffic_yet_is_waited_for(admin: Admin):
+    ended = run("compare", "--live", admin.url, "--base", "1.0", "--new", "1.2")
+    assert ended.code == 3
+    assert "open: `default.tool_success` of agent `support` of `shop`: about" in ended.err
+    assert ended.err.endswith("more conversations of `1.2`\n")
+
+
+def test_a_process_that_has_seen_no_version_has_nothing_to_compare(admin: Admin):
+    admin.arms = [arm(None, 10, 9)]
+    ended = run("compare", "--live", admin.url)
+    assert (ended.code, ended.out) == (3, "")
+    assert (
+        ended.err
+        == "no service has a value of `service.version`\nnot enough data: nothing that was scored under both\n"
+    )
+
+
+def test_the_token_is_sent(admin: Admin, tmp_path: Path):
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    run("compare", "--live", admin.url, "--token-file", str(tmp_path / "token"))
+    assert admin.authorization == f"Bearer {TOKEN}"
+    missing = run("compare", "--live", admin.url, "--token-file", str(tmp_path / "none"))
+    assert (missing.code, missing.out) == (2, "")
+    assert missing.err.startswith("error: cannot read the token file")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (401, b"", "answers 401 to `GET /comparison`\nhint: `--token-file` names"),
+        (500, b"", "answers 500 to `GET /comparison`\n"),
+        (200, b"<html>", "does not answer as `toolgauge serve` does"),
+        (200, b'{"arms": [{"version": 1}]}', "does not answer as `toolgauge serve` does"),
+    ],
+)
+def test_an_answer_of_another_kind_is_no_verdict(admin: Admin, status: int, body: bytes, message: str):
+    admin.status, admin.body = status, body
+    ended = run("compare", "--live", admin.url)
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+
+
+def test_a_process_that_is_not_there_is_no_verdict():
+    ended = run("compare", "--live", "http://127.0.0.1:1")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: cannot ask `http://127.0.0.1:1`: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "two recordings, or `--by` with one, or `--live`"),
+        (("a", "b", "--base", "1"), "they go with `--by` or `--live`"),
+        (("--by", "x"), "`--by` takes at least one file"),
+        (("a", "--live", "http://h"), "`--live` takes neither files nor `--by`"),
+        (("--live", "ftp://h"), "not an address of HTTP: `ftp://h`"),
+        (("a", "b", "--only", "colour=red"), "no streams by `colour`"),
+        (("/nowhere.otlp", "/nowhere.otlp"), "no such file: `/nowhere.otlp`"),
+    ],
+)
+def test_misuse_is_no_verdict(arguments: tuple[str, ...], message: str):
+    ended = run("compare", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+
+
+def test_a_table_is_plain_in_a_pipe(good: str, as_good: str):
+    assert "\x1b[" not in run("compare", good, as_good, environment={"TERM": "xterm"}).out
+
+
+def test_markdown_is_a_table(good: str, worse: str):
+    ended = run("compare", good, worse, "--markdown", "--only", "criterion=default.tool_success")
+    lines = ended.out.splitlines()
+    assert lines[0] == "### Tool calls: worse"
+    rows = [line for line in lines if line.startswith("| ")]
+    assert len(rows) == 5
+    assert rows[0] == "| criterion | service | agent | tool | base | new | difference | verdict |"
+    assert rows[1].startswith(
+        "| <code>default.tool_success</code> | <code>shop-assistant</code> | <code>shop_agent</code> | "
+    )
+    assert rows[1].endswith(" | **worse** |")

@@ -14,8 +14,7 @@ from toolgauge.model.errors import ConfigError, RecordingError, StartError
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.auth import TokenFile
 from toolgauge.offline.compare.comparison import Comparison, compare
-from toolgauge.offline.compare.live import fetch_arms
-from toolgauge.offline.compare.observations import (
+from toolgauge.offline.compare.conversation_means import (
     ENVIRONMENT,
     SERVICE,
     Observations,
@@ -23,9 +22,10 @@ from toolgauge.offline.compare.observations import (
     attribute,
     observed_live,
 )
-from toolgauge.offline.compare.pairing import Filters, Versions, choose_versions
+from toolgauge.offline.compare.live import fetch_arms
 from toolgauge.offline.compare.tables import comparison_object, conclusion, markdown_lines, quoted, table_lines
 from toolgauge.offline.compare.verdict import Answer, Question
+from toolgauge.offline.compare.versions import Filters, Versions, choose_versions
 from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Result, Scorecard, Scored
 from toolgauge.model.regressions import Stream
 from toolgauge.model.trajectory import ToolCall
-from toolgauge.offline.compare.observations import StreamCounts
+from toolgauge.offline.compare.conversation_means import StreamCounts
 from toolgauge.offline.compare.two_samples import Sample
 from toolgauge.offline.compare.verdict import Judged, Pairing, Question, judge_streams
 from toolgauge.testing.samples import sample_call, sample_trajectory

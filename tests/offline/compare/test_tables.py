@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from tests.offline.compare.support import ONE_LOOK, counts, stream
 from toolgauge.offline.compare.comparison import Comparison, compare
-from toolgauge.offline.compare.observations import Observed, StreamCounts
-from toolgauge.offline.compare.pairing import Filters, Versions
+from toolgauge.offline.compare.conversation_means import Observed, StreamCounts
 from toolgauge.offline.compare.tables import comparison_object, conclusion, markdown_lines, table_lines
+from toolgauge.offline.compare.versions import Filters, Versions
 from toolgauge.offline.terminal import Style
 
 HOSTILE = [

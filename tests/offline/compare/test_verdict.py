@@ -3,7 +3,7 @@
 import pytest
 
 from tests.offline.compare.support import OFTEN, ONE_LOOK, counts, judged, pairing
-from toolgauge.offline.compare.observations import StreamCounts
+from toolgauge.offline.compare.conversation_means import StreamCounts
 from toolgauge.offline.compare.verdict import Question, Verdict, answer_of, judge_streams
 
 SAME = (counts(1000, 950), counts(1000, 951))

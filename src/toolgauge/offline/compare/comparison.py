@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolgauge.offline.compare.observations import Observed
-from toolgauge.offline.compare.pairing import ChangedCriterion, Filters, Versions, pair_streams
+from toolgauge.offline.compare.conversation_means import Observed
 from toolgauge.offline.compare.verdict import Answer, Judged, Question, answer_of, judge_streams
+from toolgauge.offline.compare.versions import ChangedCriterion, Filters, Versions, pair_streams
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from math import ceil, log10
 from toolgauge.model.json import JsonObject
 from toolgauge.model.regressions import Stream
 from toolgauge.offline.compare.comparison import Comparison
-from toolgauge.offline.compare.observations import StreamCounts
+from toolgauge.offline.compare.conversation_means import StreamCounts
 from toolgauge.offline.compare.verdict import Judged, Missing, Question, Verdict
 from toolgauge.offline.terminal import PLAIN, Style, printable, shortened
 
@@ -149,7 +149,7 @@ def _verdict(judged: Judged) -> str:
 
 
 def _beside(base: StreamCounts, new: StreamCounts) -> str:
-    """Name what is no score, where there is any."""
+    """Count results that are no scores, where there are any."""
     texts = (
         f"{name} {old} -> {current}"
         for name, old, current in (
@@ -212,7 +212,7 @@ def quoted(name: str | None) -> str:
 
 
 def conclusion(comparison: Comparison, name: Callable[[str | None], str] = quoted) -> Iterator[str]:
-    """Yield sentences: the answer, then what is worse, what is open and what cannot be compared."""
+    """Yield sentences: the answer, then streams that are worse, open, or not comparable."""
     question = comparison.question
     yield _answer(comparison, question)
     for one in comparison.streams:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from toolgauge.model.regressions import Stream
-from toolgauge.offline.compare.observations import StreamCounts
+from toolgauge.offline.compare.conversation_means import StreamCounts
 from toolgauge.offline.compare.two_samples import PValue, Sample, always_valid_p, fixed_sample_p, interval
 
 Verdict: TypeAlias = Literal["better", "worse", "no_difference_seen", "not_enough_data"]
@@ -24,7 +24,7 @@ _STEPS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked: the drop that is tolerated, and how sure the answer has to be. `looks_often` asks for always-valid."""
+    """The drop that is tolerated, how sure the answer has to be, and whether the test is looked at more than once."""
 
     margin: float
     confidence: float

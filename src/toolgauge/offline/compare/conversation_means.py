@@ -21,7 +21,7 @@ NOTHING = Sample(0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class StreamCounts:
-    """What one stream holds under one version. `None` where nobody counted."""
+    """The observations of one stream under one version, and results that are no scores: `None` where they are not counted."""
 
     sample: Sample = NOTHING
     not_evaluated: int | None = 0
@@ -116,7 +116,7 @@ class Observations:
 
 
 def observed_live(arms: Iterable[Arm]) -> Observed:
-    """Read what a running process has observed; what has no version cannot be told apart and is left out."""
+    """Read the arms of a running process; those without a version are left out."""
     streams: defaultdict[str, dict[Stream, StreamCounts]] = defaultdict(dict)
     first_seen_ns: defaultdict[str | None, dict[str, int]] = defaultdict(dict)
     for arm in arms:
@@ -130,7 +130,7 @@ def observed_live(arms: Iterable[Arm]) -> Observed:
 
 
 def attribute(trajectory: Trajectory, name: str) -> str | None:
-    """Return an attribute of the trajectory's resource or of its spans; `None` where no producer told."""
+    """Return an attribute of the trajectory's resource or of its spans; `None` where no producer set it."""
     if name == SERVICE:
         return trajectory.service
     value = trajectory.resource.get(name, trajectory.attributes.get(name))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.regressions import Stream
-from toolgauge.offline.compare.observations import Observed, StreamCounts
+from toolgauge.offline.compare.conversation_means import Observed, StreamCounts
 from toolgauge.offline.compare.verdict import Pairing
 
 FILTERED = ("criterion", "service", "environment", "agent", "tool", "level")

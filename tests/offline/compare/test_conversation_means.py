@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from tests.offline.compare.support import BROKEN, NO_CONTENT, score, scorecard, stream
 from toolgauge.model.regressions import Arm
-from toolgauge.offline.compare.observations import (
+from toolgauge.offline.compare.conversation_means import (
     ENVIRONMENT,
     SERVICE,
     Observations,

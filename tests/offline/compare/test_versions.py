@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from tests.offline.compare.support import counts, stream
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.regressions import Stream
-from toolgauge.offline.compare.observations import Observed, StreamCounts
-from toolgauge.offline.compare.pairing import Filters, Versions, choose_versions, pair_streams
+from toolgauge.offline.compare.conversation_means import Observed, StreamCounts
+from toolgauge.offline.compare.versions import Filters, Versions, choose_versions, pair_streams
 
 SEEN: Mapping[str | None, Mapping[str, int]] = {
     "shop": {"1.0": 1, "1.1": 3, "0.9": 0},

@@ -113,7 +113,7 @@ def make_service(
         receivers=make_receivers(config, intake, metrics=metrics, hop_id=hop_id, has_memory=memory.admits),
         additional_receivers=make_additional_receivers(config, intake),
         health=health,
-        admin=None if config.admin is None else AdminEndpoint(health, config.admin),
+        admin=None if config.admin is None else AdminEndpoint(health, config.admin, watching),
         judges=judges,
         watching=watching,
         webhooks=webhooks,

@@ -2,11 +2,12 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import itertools
+import subprocess
 import time
 from pathlib import Path
 
 from tests.wire.destination import receiving
-from tests.wire.support import Toolgauge, serving, to_grpc, until
+from tests.wire.support import Toolgauge, environment, free_port, serving, to_grpc, toolgauge_command, until
 from toolgauge.demo.drawing import HEALTHY, WORSE, Recording, Release, drawn, recordings
 
 WATCHED = ("watch.baseline_min=30", "watch.conversation_idle=1s", "assemble.run_end_grace=100ms")
@@ -41,12 +42,23 @@ def test_a_worse_release_is_logged_sent_as_an_event_and_known_after_a_restart(tm
             return next((each.body.string_value for each in records if "list_orders" in each.body.string_value), None)
 
         assert "fell from" in until(event, "the event at the destination")
-    with serving(tmp_path, *WATCHED, state) as toolgauge:
+    port = free_port()
+    with serving(tmp_path, *WATCHED, state, f"admin.endpoint=127.0.0.1:{port}") as toolgauge:
         assert active(toolgauge) >= 1
         send(toolgauge, WORSE, 5, seed=3)
         until(lambda: toolgauge.total("toolgauge_trajectories_total") >= 5, "the traces to close")
         assert toolgauge.total("toolgauge_regression_alarms_total") == 0
         assert "fell from" not in toolgauge.said()
+        alarms = active(toolgauge)
+        said = ack(port, "--service", "shop-assistant", "--criterion", "default.tool_success")
+        assert "accepted; what is normal is learned anew" in said
+        until(lambda: active(toolgauge) < alarms, "the alarm to end")
+        until(lambda: "no longer compared with" in toolgauge.said(), "the line of the log")
+
+
+def ack(port: int, *words: str) -> str:
+    command = toolgauge_command("ack", "--admin", f"http://127.0.0.1:{port}", *words)
+    return subprocess.run(command, capture_output=True, env=environment(), check=True, timeout=30).stdout.decode()
 
 
 def test_without_a_state_directory_the_log_and_a_metric_say_so(tmp_path: Path):

@@ -47,8 +47,8 @@ def test_a_worse_release_is_logged_sent_as_an_event_and_known_after_a_restart(tm
         assert active(toolgauge) >= 1
         send(toolgauge, WORSE, 5, seed=3)
         until(lambda: toolgauge.total("toolgauge_trajectories_total") >= 5, "the traces to close")
-        assert toolgauge.total("toolgauge_regression_alarms_total") == 0
-        assert "fell from" not in toolgauge.said()
+        # The agent's stream of all tools may follow: what was announced is not announced again.
+        assert "`list_orders` fell from" not in toolgauge.said()
         alarms = active(toolgauge)
         said = ack(port, "--service", "shop-assistant", "--criterion", "default.tool_success")
         assert "accepted; what is normal is learned anew" in said

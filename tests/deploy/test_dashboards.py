@@ -24,6 +24,7 @@ from tests.deploy import typescript
 from tests.deploy.dashboards import BUILT_IN, FILES, everything, filled, panels, queries, read, variables
 from tests.deploy.files import DEPLOY, document
 
+PERSES = sorted((DEPLOY / "perses").glob("*.json"))
 PROVISIONING = DEPLOY / "grafana" / "provisioning"
 # Of Prometheus' data source; the models of annotations know what all data sources have.
 _ANNOTATION_TEXTS = ("step", "textFormat", "titleFormat")
@@ -39,7 +40,7 @@ each_dashboard = pytest.mark.parametrize("file", FILES, ids=name)
 def test_the_committed_files_are_those_that_the_code_writes():
     for path, content in files().items():
         assert path.read_text() == content, f"run `python -m deploy.dashboards.generate`: {path}"
-    assert set(FILES) <= set(files())
+    assert set(files()) == {*FILES, *PERSES}
 
 
 def test_there_are_two_dashboards_with_stable_uids():
@@ -209,6 +210,38 @@ def test_promtool_accepts_every_expression(tmp_path: Path):
     done = subprocess.run([promtool, "check", "rules", str(file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(rules)} rules found" in done.stdout
+
+
+# -- Perses -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", PERSES, ids=name)
+def test_a_perses_dashboard_shows_every_panel_once(file: Path):
+    spec = read(file)["spec"]
+    items = [item for layout in spec["layouts"] for item in layout["spec"]["items"]]
+    shown = [item["content"]["$ref"].removeprefix("#/spec/panels/") for item in items]
+    assert sorted(shown) == sorted(spec["panels"])
+    titles = {panel["spec"]["display"]["name"] for panel in spec["panels"].values()}
+    grafana = read(DEPLOY / "grafana" / "dashboards" / file.name)
+    assert titles == {panel["title"] for panel in grafana["panels"] if panel["type"] != "row"}
+
+
+@pytest.mark.parametrize("file", PERSES, ids=name)
+def test_a_perses_dashboard_asks_what_that_of_grafana_asks(file: Path):
+    dashboard = read(file)
+    assert dashboard["metadata"] == {"name": file.stem, "project": "toolgauge"}
+    asked = {
+        query["spec"]["plugin"]["spec"]["query"]
+        for panel in dashboard["spec"]["panels"].values()
+        for query in panel["spec"].get("queries", [])
+    }
+    grafana = panels(read(DEPLOY / "grafana" / "dashboards" / file.name))
+    expressions = {target["expr"] for panel in grafana for target in panel["targets"]}
+    # Perses draws no exemplars, and one query of Grafana's is there for nothing else.
+    assert {expr for expr in expressions - asked if not expr.endswith(" < 0")} == set()
+    assert asked <= expressions
+    used = {found for expr in asked for found in re.findall(r"\$\{?(\w+)\}?", expr)} - set(BUILT_IN)
+    assert used <= {variable["spec"]["name"] for variable in dashboard["spec"]["variables"]}
 
 
 # -- provisioning ---------------------------------------------------------------------------------------------------------

@@ -4,8 +4,21 @@ The books: received = forwarded + consumed + held + queued + refused + dropped(r
 destination: `toolgauge.destination` is empty for what happens to a span before it is handed to them.
 """
 
+from collections.abc import Iterable
+
 from toolgauge.model.metrics import MetricRegistry
 
+_SIGNALS = ("traces", "metrics", "logs")
+_REFUSED_BECAUSE = ("queue_full", "memory", "shutdown")
+# A destination may also refuse for good, with a status of its own.
+_DROPPED_BECAUSE = (
+    "queue_full",
+    "too_large",
+    "retries_exhausted",
+    "partial_success",
+    "shutdown",
+    "destination_removed",
+)
 _DURATION_BOUNDS_S = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 _JUDGE_BOUNDS_S = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 _DELAY_BOUNDS_S = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -354,3 +367,23 @@ class SelfMetrics:
             "look at the destination.",
             ("toolgauge.destination", "toolgauge.signal", "toolgauge.reason"),
         )
+        self._begin()
+
+    def _begin(self) -> None:
+        """Have what is alerted on count from 0: a counter that appears at 1 has no increase."""
+        self.spans.begin(("received", "", ""), *(("refused", reason, "") for reason in _REFUSED_BECAUSE))
+        self.own_dropped.begin(*(("", signal, "queue_full") for signal in _SIGNALS))
+        self.requests_unread.begin(("traces",), ("logs",))
+        self.annotations.begin(("attribute",), ("scorecard",), ("missed",))
+
+    def begin_destination(self, name: str, signals: Iterable[str]) -> None:
+        """Have what may be lost on the way to a destination count from 0."""
+        self.spans.begin(("forwarded", "", name))
+        for signal in signals:
+            lost = [(name, signal, reason) for reason in _DROPPED_BECAUSE]
+            self.own_dropped.begin(*lost)
+            self.send_rejected.begin((name, signal))
+            if signal == "traces":
+                self.spans.begin(*(("dropped", reason, name) for reason in _DROPPED_BECAUSE))
+            else:
+                self.requests_dropped.begin(*lost)

@@ -17,7 +17,7 @@ from tests.wire.support import free_port
 from toolgauge.export.destination import Destination, otlp_destination
 from toolgauge.export.settings import DestinationSettings, RetrySettings, Transport
 from toolgauge.model.delivery import Outgoing, Signal
-from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.metrics import Counter, Labels, MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import SECOND
 
@@ -155,6 +155,11 @@ async def http_sink(script: Script, context: ssl.SSLContext | None = None) -> As
         await server.shutdown(0.01)
 
 
+def counted(counter: Counter) -> dict[Labels, float]:
+    """The cells that have counted anything."""
+    return {labels: value for labels, value in counter.cells.items() if value}
+
+
 @dataclass
 class Sending:
     """A destination under test, with its books."""
@@ -163,10 +168,10 @@ class Sending:
     metrics: SelfMetrics
 
     def spans(self) -> dict[tuple[str, ...], float]:
-        return dict(self.metrics.spans.cells)
+        return counted(self.metrics.spans)
 
     def own_dropped(self) -> dict[tuple[str, ...], float]:
-        return dict(self.metrics.own_dropped.cells)
+        return counted(self.metrics.own_dropped)
 
     def failures(self) -> dict[tuple[str, ...], float]:
         return dict(self.metrics.send_failures.cells)

@@ -20,6 +20,7 @@ from tests.export.fakes import (
     Said,
     always,
     at_port,
+    counted,
     first,
     grpc_sink,
     nowhere,
@@ -234,7 +235,7 @@ async def test_partial_success_is_counted_and_never_retried(protocol: Transport)
         await until(lambda: out.destination.spans_queued == 0)
     assert len(seen.arrived) == 1
     assert out.spans() == {("forwarded", "", "otlp"): 7, ("dropped", "partial_success", "otlp"): 3}
-    assert out.metrics.send_rejected.cells == {("otlp", "traces"): 3}
+    assert counted(out.metrics.send_rejected) == {("otlp", "traces"): 3}
 
 
 @both
@@ -249,7 +250,7 @@ async def test_rejected_log_records_are_counted_one_by_one(protocol: Transport):
         out.destination.put(request(RECORDED, signal="logs", spans=0))
         await until(lambda: out.destination.bytes_queued == 0)
     assert len(seen.arrived) == 1
-    assert out.metrics.send_rejected.cells == {("otlp", "logs"): 5}
+    assert counted(out.metrics.send_rejected) == {("otlp", "logs"): 5}
 
 
 @both
@@ -401,8 +402,8 @@ async def test_our_own_requests_are_counted_apart():
 async def test_senders_other_requests_are_counted_when_lost():
     async with sink("grpc", always(Said(code=Code.INVALID_ARGUMENT))) as seen, sending(seen.endpoint) as out:
         out.destination.put(request(b"\n\0", spans=0, signal="logs"))
-        await until(lambda: bool(out.metrics.requests_dropped.cells))
-    assert out.metrics.requests_dropped.cells == {("otlp", "logs", "invalid_argument"): 1}
+        await until(lambda: bool(counted(out.metrics.requests_dropped)))
+    assert counted(out.metrics.requests_dropped) == {("otlp", "logs", "invalid_argument"): 1}
     assert out.own_dropped() == {}
 
 
@@ -477,7 +478,7 @@ async def test_close_works_without_a_start(protocol: Transport):
     destination.put(request(RECORDED, spans=2))
     await destination.close()
     await destination.close()
-    assert metrics.spans.cells == {("dropped", "shutdown", "otlp"): 2}
+    assert counted(metrics.spans) == {("dropped", "shutdown", "otlp"): 2}
 
 
 async def test_outage_is_logged_once_and_shows_no_content(caplog: pytest.LogCaptureFixture):

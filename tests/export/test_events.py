@@ -43,6 +43,16 @@ def records(card: Scorecard, by: Emitter | None = None) -> list[LogRecord]:
     return found
 
 
+def test_version_and_environment_are_attributes():
+    of = replace(
+        trajectory(call()), resource={"service.version": "1.1", "deployment.environment.name": "prod", "a": "b"}
+    )
+    (record,) = records(scorecard(call_result(failed()), of=of))
+    attributes = plain(record.attributes)
+    assert (attributes["service.version"], attributes["deployment.environment.name"]) == ("1.1", "prod")
+    assert "a" not in attributes
+
+
 def test_a_failed_call_as_an_event():
     (record,) = records(scorecard(call_result(failed(0.25, "`amount` differs"))))
     assert record.event_name == "gen_ai.evaluation.result"

@@ -1,5 +1,6 @@
 import math
 
+from msgspec.structs import replace
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, Metric
 
@@ -64,7 +65,7 @@ def test_outcomes_as_a_cumulative_sum():
     metric = metrics(emitting)["toolgauge.evaluations"]
     assert metric.sum.is_monotonic
     assert metric.sum.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
-    looked_for, shadowed = metric.sum.data_points
+    looked_for, shadowed = (point for point in metric.sum.data_points if point.as_int)
     assert (looked_for.start_time_unix_nano, looked_for.time_unix_nano) == (START_NS, NOW_NS)
     assert looked_for.as_int == 1
     attributes = plain(looked_for.attributes)
@@ -99,7 +100,41 @@ def test_self_metrics_are_written_with_the_scores():
     assert found["toolgauge.spans.undecodable"].sum.data_points[0].as_int == 0
     # A gauge that nobody set and a counter whose labels nobody knows are left out.
     assert "toolgauge.spans.held" not in found
-    assert "toolgauge.spans" not in found
+    assert "toolgauge.send.retries" not in found
+
+
+def test_each_cell_has_the_time_at_which_it_began_and_failures_an_exemplar():
+    times = iter(range(START_NS, START_NS + 1000))
+    registry = MetricRegistry(lambda: next(times))
+    emitting = emitter(registry=registry)
+    emitting.record(scorecard(call_result(passed())))
+    emitting.record(scorecard(call_result(failed(0.25), criterion="later")))
+    found = metrics(emitting)
+    points = found["toolgauge.evaluations"].sum.data_points
+    began = {plain(point.attributes)["gen_ai.evaluation.name"]: point.start_time_unix_nano for point in points}
+    assert START_NS < began["refund-arguments"] < began["later"] < START_NS + 1000
+    scored = found["toolgauge.evaluation.score"].histogram.data_points
+    assert [point.start_time_unix_nano > START_NS for point in scored] == [True, True]
+    (failure,) = (point for point in points if point.as_int and plain(point.attributes)["toolgauge.outcome"] == "fail")
+    (exemplar,) = failure.exemplars
+    assert (exemplar.trace_id.hex(), exemplar.span_id.hex()) == (TRACE, TOOL_SPAN.span_id)
+    assert (exemplar.as_double, exemplar.time_unix_nano) == (1.0, SCORED_NS)
+    assert [len(point.exemplars) for point in points if point is not failure] == [0] * (len(points) - 1)
+
+
+def test_a_clock_that_was_set_back_gives_no_start_after_the_end():
+    registry = MetricRegistry(lambda: NOW_NS + 1)
+    emitting = emitter(registry=registry)
+    emitting.record(scorecard(call_result(passed())))
+    (point,) = metrics(emitting)["toolgauge.evaluation.score"].histogram.data_points
+    assert (point.start_time_unix_nano, point.time_unix_nano) == (NOW_NS, NOW_NS)
+
+
+def test_a_cell_has_bounds_of_its_own():
+    emitting = emitter()
+    emitting.record(scorecard(replace(call_result(failed(0.0)), is_binary=True)))
+    (point,) = metrics(emitting)["toolgauge.evaluation.score"].histogram.data_points
+    assert (list(point.explicit_bounds), list(point.bucket_counts)) == ([0, 0.999], [1, 0, 0])
 
 
 def test_a_snapshot_does_not_move():

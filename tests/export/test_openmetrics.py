@@ -4,8 +4,10 @@
 import shutil
 import subprocess
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
@@ -15,6 +17,7 @@ from tests.export.scorecards import START_NS, TOOL_SPAN, TRACE, call, call_resul
 from toolgauge.export.metric_data import snapshot
 from toolgauge.export.prometheus import accepts_openmetrics, render
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.service.process import measure_process
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 RESOURCE = {"service.name": "toolgauge", "service.instance.id": "instance-1"}
@@ -90,7 +93,62 @@ def test_the_target_and_its_start_are_told(accept: str):
     target = families["target" if accept else "target_info"]
     assert target.samples[0].name == "target_info"
     assert target.samples[0].labels == {"service_name": "toolgauge", "service_instance_id": "instance-1"}
-    assert families["process_start_time_seconds"].samples[0].value == 1_700_000_000
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not describe processes in /proc")
+@pytest.mark.parametrize("accept", ["", OPENMETRICS])
+def test_the_process_has_the_names_that_dashboards_know_and_no_others(accept: str):
+    registry = MetricRegistry()
+    measure_process(registry)
+    text = exposition(registry, accept)
+    names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE process_")]
+    assert [name.removesuffix("_total") for name in names] == [
+        "process_virtual_memory_bytes",
+        "process_resident_memory_bytes",
+        "process_start_time_seconds",
+        "process_cpu_seconds",
+        "process_open_fds",
+        "process_max_fds",
+    ]
+
+
+def test_counters_and_histograms_have_the_time_at_which_they_began_in_openmetrics():
+    registry = MetricRegistry(lambda: START_NS + 5_000_000_000)
+    emitter(registry=registry).record(scorecard(call_result(failed(0.25))))
+    families = parsed(registry, OPENMETRICS)
+    for family in (families["toolgauge_evaluations"], families["toolgauge_evaluation_score"]):
+        created = [each.value for each in family.samples if each.name == f"{family.name}_created"]
+        assert set(created) == {1_700_000_005}
+    assert "_created" not in exposition(registry)
+
+
+def test_failures_carry_an_exemplar_and_their_siblings_are_zero():
+    registry = MetricRegistry()
+    emitter(registry=registry).record(scorecard(call_result(failed(0.25))))
+    evaluations = parsed(registry, OPENMETRICS)["toolgauge_evaluations"]
+    counts = {each.labels["toolgauge_outcome"]: each for each in evaluations.samples if each.name.endswith("_total")}
+    assert {outcome: each.value for outcome, each in counts.items()} == {
+        "pass": 0,
+        "fail": 1,
+        "not_evaluated": 0,
+        "error": 0,
+    }
+    exemplar = counts["fail"].exemplar
+    assert exemplar is not None
+    assert exemplar.labels == {"trace_id": TRACE, "span_id": TOOL_SPAN.span_id}
+    assert counts["pass"].exemplar is None
+
+
+def test_scores_of_0_or_1_have_two_bounds_that_all_label_sets_share():
+    registry = MetricRegistry()
+    by = emitter(registry=registry)
+    by.record(scorecard(replace(call_result(failed(0.0), criterion="binary"), is_binary=True)))
+    by.record(scorecard(call_result(failed(0.25))))
+    score = parsed(registry, OPENMETRICS)["toolgauge_evaluation_score"]
+    buckets = [each for each in score.samples if each.name.endswith("_bucket")]
+    binary = {each.labels["le"]: each.value for each in buckets if each.labels["gen_ai_evaluation_name"] == "binary"}
+    assert binary == {"0.0": 1, "0.999": 1, "+Inf": 1}
+    assert binary.keys() < {each.labels["le"] for each in buckets if each.labels["gen_ai_evaluation_name"] != "binary"}
 
 
 def test_buckets_carry_exemplars_in_openmetrics():

@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 from msgspec.structs import replace
 
+from tests.export.fakes import counted
 from tests.export.scorecards import (
     ROOT,
     SCORED_NS,
@@ -28,16 +29,18 @@ from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, Labels,
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Errored, NotEvaluated
 
-CALL_STREAM = ("support", "refund-agent", "issue_refund", "refund-arguments", "9f86d081884c", "call", "")
-TRAJECTORY_STREAM = ("support", "triage", "", "refund-f1", "9f86d081884c", "trajectory", "")
+CALL_STREAM = ("support", "", "", "refund-agent", "issue_refund", "refund-arguments", "9f86d081884c", "call", "")
+TRAJECTORY_STREAM = ("support", "", "", "triage", "", "refund-f1", "9f86d081884c", "trajectory", "")
+
+
+def counter_of(registry: MetricRegistry, name: str) -> Counter:
+    (found,) = (metric for metric in registry if metric.name == name)
+    assert isinstance(found, Counter)
+    return found
 
 
 def counts(registry: MetricRegistry, name: str) -> dict[Labels, float]:
-    for metric in registry:
-        if metric.name == name:
-            assert isinstance(metric, Counter)
-            return metric.cells
-    raise AssertionError(name)
+    return counted(counter_of(registry, name))
 
 
 def scores(registry: MetricRegistry) -> Histogram:
@@ -58,6 +61,8 @@ def test_a_score_is_counted_under_its_stream():
     histogram = scores(registry)
     assert histogram.labels == (
         "toolgauge.service",
+        "service.version",
+        "deployment.environment.name",
         "gen_ai.agent.name",
         "gen_ai.tool.name",
         "gen_ai.evaluation.name",
@@ -85,7 +90,7 @@ def test_only_the_criteria_that_are_kept_keep_their_cells_and_their_room_under_t
         recorder.record(scorecard(old))
         recorder.keep({("refund-arguments", f"revision-{number}"), ("another", "x")})
         (stream,) = scores(registry).cells
-        assert stream == (*CALL_STREAM[:4], f"revision-{number}", *CALL_STREAM[5:])
+        assert stream == (*CALL_STREAM[:6], f"revision-{number}", *CALL_STREAM[7:])
         assert set(counts(registry, "toolgauge.evaluations")) == {(*stream, "fail", "")}
     assert counts(registry, "toolgauge.labels.capped") == {}
 
@@ -129,9 +134,9 @@ def test_calls_and_trajectories_are_counted():
     invented = replace(call("invented"), state="requested_only", agent=None)
     emitter(registry=registry).record(scorecard(of=trajectory(call(), call(), broken, invented)))
     assert counts(registry, "toolgauge.tool_calls") == {
-        ("support", "refund-agent", "issue_refund", "executed", ""): 2,
-        ("support", "refund-agent", "look_up", "executed", "TimeoutError"): 1,
-        ("support", "", "invented", "requested_only", ""): 1,
+        ("support", "", "", "refund-agent", "issue_refund", "executed", ""): 2,
+        ("support", "", "", "refund-agent", "look_up", "executed", "TimeoutError"): 1,
+        ("support", "", "", "", "invented", "requested_only", ""): 1,
     }
     assert counts(registry, "toolgauge.trajectories") == {("run_ended",): 1}
 
@@ -152,7 +157,7 @@ def test_tools_over_the_cap_become_other_and_are_counted():
     counter = emitter(EmitSettings(metrics=MetricsSettings(max_tools=2)), registry)
     for name in ("a", "b", "c", "d", "a"):
         counter.record(scorecard(call_result(passed(), call(name)), of=trajectory()))
-    assert {labels[2]: cell.count for labels, cell in scores(registry).cells.items()} == {"a": 2, "b": 1, "_other": 2}
+    assert {labels[4]: cell.count for labels, cell in scores(registry).cells.items()} == {"a": 2, "b": 1, "_other": 2}
     assert counts(registry, "toolgauge.labels.capped") == {("gen_ai.tool.name",): 2}
 
 
@@ -162,7 +167,10 @@ def test_services_and_agents_are_capped_too():
     for name in ("a", "b"):
         of = replace(trajectory(), service=f"service-{name}")
         counter.record(scorecard(call_result(passed(), replace(call(), agent=f"agent-{name}")), of=of))
-    assert {labels[:2] for labels in scores(registry).cells} == {("service-a", "agent-a"), ("_other", "_other")}
+    assert {(labels[0], labels[3]) for labels in scores(registry).cells} == {
+        ("service-a", "agent-a"),
+        ("_other", "_other"),
+    }
     assert counts(registry, "toolgauge.labels.capped") == {("toolgauge.service",): 1, ("gen_ai.agent.name",): 1}
 
 
@@ -173,7 +181,7 @@ def test_label_sets_are_capped_and_all_outcomes_of_a_stream_stay_together():
         results = (call_result(passed(), call(name)), call_result(failed(), call(name)))
         counter.record(scorecard(*results, of=trajectory()))
     evaluations = counts(registry, "toolgauge.evaluations")
-    assert {(labels[2], labels[-2]): count for labels, count in evaluations.items()} == {
+    assert {(labels[4], labels[-2]): count for labels, count in evaluations.items()} == {
         ("a", "pass"): 1,
         ("a", "fail"): 1,
         ("b", "pass"): 1,
@@ -195,7 +203,7 @@ def test_the_caps_bound_the_series_whatever_clients_send():
         counter.record(scorecard(call_result(passed(), judged), of=of))
     assert label_sets(registry) <= 2000
     assert len(scores(registry).cells) + len(counts(registry, "toolgauge.tool_calls")) <= 2002
-    assert {labels[2] for labels in scores(registry).cells} == {*(f"tool-{number}" for number in range(200)), "_other"}
+    assert {labels[4] for labels in scores(registry).cells} == {*(f"tool-{number}" for number in range(200)), "_other"}
 
 
 def test_label_values_are_short_and_without_control_characters():
@@ -203,8 +211,8 @@ def test_label_values_are_short_and_without_control_characters():
     name = "re\nfund\x00\ud800\u0085" + "x" * 1000
     emitter(registry=registry).record(scorecard(call_result(passed(), call(name))))
     (labels,) = scores(registry).cells
-    assert labels[2] == "re\ufffdfund\ufffd\ufffd\ufffd" + "x" * 118
-    assert len(labels[2]) == 128
+    assert labels[4] == "re\ufffdfund\ufffd\ufffd\ufffd" + "x" * 118
+    assert len(labels[4]) == 128
 
 
 def test_each_measurement_over_a_cap_is_counted_however_often_it_comes():
@@ -226,7 +234,7 @@ def test_a_criterion_that_was_dropped_needs_room_under_the_cap_when_it_comes_bac
     counter.keep(())
     counter.record(another)
     counter.record(one)
-    assert {labels[2:4] for labels in scores(registry).cells} == {("issue_refund", "another"), ("_other", "one")}
+    assert {labels[4:6] for labels in scores(registry).cells} == {("issue_refund", "another"), ("_other", "one")}
 
 
 @pytest.mark.parametrize("length", [1, 10_000])
@@ -252,7 +260,7 @@ def test_a_name_that_is_not_known_is_an_absent_label_and_never_capped():
         EmitSettings(metrics=MetricsSettings.model_construct(max_services=0, max_agents=0, max_label_sets=0)), registry
     ).record(scorecard(call_result(passed(), replace(call(), agent=None)), of=of))
     (labels,) = scores(registry).cells
-    assert labels[:3] == ("", "", "_other")
+    assert labels[:5] == ("", "", "", "", "_other")
 
 
 def test_a_trajectory_result_without_agents_has_no_agent():
@@ -261,4 +269,186 @@ def test_a_trajectory_result_without_agents_has_no_agent():
         scorecard(trajectory_result(passed()), of=replace(trajectory(), agents=(), root=ROOT))
     )
     (labels,) = scores(registry).cells
-    assert labels[1] == ""
+    assert labels[3] == ""
+
+
+VERSION, ENVIRONMENT = "service.version", "deployment.environment.name"
+MINUTE_NS = 60 * 1_000_000_000
+HOUR_NS = 60 * MINUTE_NS
+
+
+class Traffic:
+    """Scorecards of one call each, at times of minutes."""
+
+    def __init__(self, **settings: int) -> None:
+        self.registry = MetricRegistry()
+        self._emitter = emitter(EmitSettings(metrics=MetricsSettings(**settings)), self.registry)
+
+    def call(
+        self, tool: str = "pay", *, minute: float = 0, service: str = "shop", agent: str = "a", **resource: str
+    ) -> None:
+        judged = replace(call(tool), agent=agent)
+        of = replace(trajectory(judged), service=service, resource=resource)
+        card = scorecard(call_result(passed(), judged), of=of)
+        self._emitter.record(replace(card, scored_at_ns=SCORED_NS + int(minute * MINUTE_NS)))
+
+    def release(self, version: str, *, minute: float = 0, service: str = "shop") -> None:
+        self.call(minute=minute, service=service, **{VERSION: version})
+
+    def evaluated(self, place: int) -> dict[str, float]:
+        """Count evaluations by the label at this place."""
+        found: dict[str, float] = {}
+        for labels, count in counts(self.registry, "toolgauge.evaluations").items():
+            found[labels[place]] = found.get(labels[place], 0) + count
+        return found
+
+    def versions(self) -> dict[str, float]:
+        return self.evaluated(1)
+
+    def capped(self) -> dict[Labels, float]:
+        return counts(self.registry, "toolgauge.labels.capped")
+
+
+def test_two_releases_have_series_of_their_own():
+    traffic = Traffic()
+    for version in ("1.0", "1.0", "1.1"):
+        traffic.release(version)
+    assert traffic.versions() == {"1.0": 2, "1.1": 1}
+    assert {labels[1] for labels in counts(traffic.registry, "toolgauge.tool_calls")} == {"1.0", "1.1"}
+
+
+def test_configured_attributes_are_labels_in_their_order():
+    registry = MetricRegistry()
+    settings = EmitSettings(metrics=MetricsSettings(resource_attributes=("region", VERSION)))
+    of = replace(trajectory(call()), resource={VERSION: "1.1", "region": "north", ENVIRONMENT: "prod"})
+    emitter(settings, registry).record(scorecard(call_result(passed()), of=of))
+    (labels,) = scores(registry).cells
+    assert scores(registry).labels[:4] == ("toolgauge.service", "region", VERSION, "gen_ai.agent.name")
+    assert labels[:4] == ("support", "north", "1.1", "refund-agent")
+
+
+def test_of_four_releases_the_oldest_is_folded_and_its_cells_and_label_sets_are_gone():
+    traffic = Traffic()
+    for version in ("1.0", "1.1", "1.2"):
+        traffic.release(version)
+    before = label_sets(traffic.registry)
+    traffic.release("1.3")
+    traffic.release("1.0", minute=1)
+    assert traffic.versions() == {"1.1": 1, "1.2": 1, "1.3": 1, "_other": 1}
+    assert {labels[1] for labels in scores(traffic.registry).cells} == {"1.1", "1.2", "1.3", "_other"}
+    assert {labels[1] for labels in counter_of(traffic.registry, "toolgauge.tool_calls").cells} == {
+        "1.1",
+        "1.2",
+        "1.3",
+        "_other",
+    }
+    # Evaluations and tool calls of the folded release have one label set each.
+    assert label_sets(traffic.registry) == before + 2
+    assert traffic.capped() == {}
+
+
+def test_services_do_not_push_out_each_other_s_releases():
+    traffic = Traffic()
+    for number in range(5):
+        traffic.release(f"{number}.0", service=f"service-{number}")
+    assert traffic.versions() == dict.fromkeys(("0.0", "1.0", "2.0", "3.0", "4.0"), 1)
+
+
+def test_a_release_that_comes_back_after_an_hour_is_new_again():
+    traffic = Traffic()
+    for version in ("1.0", "1.1", "1.2", "1.3"):
+        traffic.release(version)
+    traffic.release("1.0", minute=59)
+    traffic.release("1.0", minute=120)
+    assert traffic.versions() == {"1.2": 1, "1.3": 1, "1.0": 1, "_other": 1}
+
+
+def test_a_client_with_ever_new_versions_gets_six_of_them_an_hour():
+    traffic = Traffic()
+    for number in range(20):
+        traffic.release(f"build-{number}", minute=1)
+    assert traffic.versions() == {"build-3": 1, "build-4": 1, "build-5": 1, "_other": 14}
+    # Each call is a measurement of tool calls and one of evaluations.
+    assert traffic.capped() == {(VERSION,): 28}
+    traffic.release("build-20", minute=61)
+    assert set(traffic.versions()) == {"build-4", "build-5", "build-20", "_other"}
+
+
+def test_a_tool_idle_for_an_hour_gives_its_place_to_one_that_needs_it():
+    traffic = Traffic(max_tools=2)
+    traffic.call("old")
+    traffic.call("busy")
+    traffic.call("busy", minute=50)
+    traffic.call("early", minute=59)
+    assert traffic.evaluated(4) == {"old": 1, "busy": 2, "_other": 1}
+    traffic.call("late", minute=60)
+    assert traffic.evaluated(4) == {"busy": 2, "_other": 1, "late": 1}
+    assert {labels[4] for labels in counter_of(traffic.registry, "toolgauge.tool_calls").cells} == {
+        "busy",
+        "_other",
+        "late",
+    }
+    assert traffic.capped() == {("gen_ai.tool.name",): 2}
+
+
+def test_agents_and_services_give_up_their_places_too():
+    traffic = Traffic(max_services=1, max_agents=1)
+    traffic.call(service="old", agent="old")
+    traffic.call(service="new", agent="new", minute=60)
+    assert (traffic.evaluated(0), traffic.evaluated(3)) == ({"new": 1}, {"new": 1})
+
+
+def test_nothing_is_given_up_that_nothing_needs():
+    traffic = Traffic()
+    traffic.call("old")
+    traffic.call("new", minute=1000)
+    assert traffic.evaluated(4) == {"old": 1, "new": 1}
+
+
+def test_an_idle_label_set_gives_its_place_to_one_that_needs_it():
+    # One for evaluations, one for tool calls.
+    traffic = Traffic(max_label_sets=2)
+    traffic.call("old")
+    traffic.call("early", minute=59)
+    traffic.call("new", minute=60)
+    assert traffic.evaluated(4) == {"_other": 1, "new": 1}
+    assert label_sets(traffic.registry) == 2
+
+
+def test_all_outcomes_begin_at_0_with_the_first_and_failures_have_an_exemplar():
+    registry = MetricRegistry()
+    by = emitter(registry=registry)
+    by.record(scorecard(call_result(passed())))
+    cells = counter_of(registry, "toolgauge.evaluations").cells
+    siblings = {"pass": 1, "fail": 0, "not_evaluated": 0, "error": 0}
+    assert cells == {(*CALL_STREAM, word, ""): count for word, count in siblings.items()}
+    by.record(scorecard(call_result(failed()), call_result(Errored(error_type="E", message=""))))
+    exemplar = Exemplar(value=1.0, time_ns=SCORED_NS, trace_id=TRACE, span_id=TOOL_SPAN.span_id)
+    assert counter_of(registry, "toolgauge.evaluations").exemplars == {
+        (*CALL_STREAM, "fail", ""): exemplar,
+        (*CALL_STREAM, "error", ""): exemplar,
+    }
+
+
+def test_all_states_of_a_tool_begin_at_0_and_errors_have_an_exemplar():
+    registry = MetricRegistry()
+    by = emitter(registry=registry)
+    by.record(scorecard(of=trajectory(call("pay"))))
+    who = ("support", "", "", "refund-agent", "pay")
+    calls = counter_of(registry, "toolgauge.tool_calls")
+    states = {("executed", ""): 1, ("rejected", ""): 0, ("requested_only", ""): 0, ("executed", "_OTHER"): 0}
+    assert calls.cells == {(*who, *state): count for state, count in states.items()}
+    by.record(scorecard(of=trajectory(call("pay", error=CallError(kind="E", message="secret")))))
+    assert calls.exemplars == {
+        (*who, "executed", "E"): Exemplar(value=1.0, time_ns=SCORED_NS, trace_id=TRACE, span_id=TOOL_SPAN.span_id)
+    }
+
+
+def test_types_of_errors_are_twenty_at_most():
+    registry = MetricRegistry()
+    kinds = [*(f"E{number}" for number in range(25)), "", "_OTHER", "E3"]
+    calls = [call(error=CallError(kind=kind, message="")) for kind in kinds]
+    emitter(registry=registry).record(scorecard(of=trajectory(*calls)))
+    found = {labels[-1]: count for labels, count in counts(registry, "toolgauge.tool_calls").items()}
+    assert found == {**dict.fromkeys((f"E{number}" for number in range(20)), 1), "E3": 2, "_OTHER": 7}
+    assert counts(registry, "toolgauge.labels.capped") == {("error.type",): 5}

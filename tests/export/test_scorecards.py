@@ -139,6 +139,13 @@ def test_a_repeat_is_a_duplicate_and_not_a_second_span():
     assert one.span_id == two.span_id
 
 
+def test_version_and_environment_are_attributes_of_the_span():
+    of = replace(trajectory(call()), resource={"service.version": "1.1", "deployment.environment.name": "prod"})
+    (span,) = spans(scorecard(call_result(passed()), of=of))
+    attributes = plain(span.attributes)
+    assert (attributes["service.version"], attributes["deployment.environment.name"]) == ("1.1", "prod")
+
+
 def test_trace_and_conversation_have_spans_of_their_own():
     of_trace = trajectory(call())
     of_conversation = replace(of_trace, scope="conversation", closed_because="conversation_idle")

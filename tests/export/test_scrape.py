@@ -1,4 +1,5 @@
 import asyncio
+import gzip
 import socket
 from collections.abc import AsyncIterator
 
@@ -70,8 +71,37 @@ async def test_other_methods_are_refused(client: aiohttp.ClientSession, method: 
 
 
 async def test_other_paths_are_not_found(client: aiohttp.ClientSession):
-    async with client.get("/") as response:
+    async with client.get("/metrics/") as response:
         assert response.status == 404
+
+
+async def test_the_first_page_links_to_the_metrics_and_runs_nothing(client: aiohttp.ClientSession):
+    async with client.get("/") as response:
+        assert (response.status, response.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+        assert response.headers["Content-Security-Policy"].startswith("default-src 'none'; ")
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        text = await response.text()
+    assert '<a href="/metrics">' in text
+    assert "<script" not in text
+
+
+@pytest.mark.parametrize(
+    ("accepted", "encoding"),
+    [("gzip", "gzip"), ("deflate, gzip;q=0.5", "gzip"), ("gzip;q=0", None), ("deflate", None), ("", None)],
+)
+async def test_metrics_are_compressed_for_those_that_ask(
+    endpoint: MetricsEndpoint, accepted: str, encoding: str | None
+):
+    url = f"http://127.0.0.1:{endpoint.port}/metrics"
+    async with (
+        aiohttp.ClientSession(auto_decompress=False) as session,
+        session.get(url, headers={"Accept-Encoding": accepted}) as response,
+    ):
+        assert response.headers.get("Content-Encoding") == encoding
+        assert response.headers["Vary"] == "Accept, Accept-Encoding"
+        body = await response.read()
+    text = gzip.decompress(body) if encoding else body
+    assert b"toolgauge_evaluation_score_count{" in text
 
 
 async def test_both_loopback_addresses_share_the_port(endpoint: MetricsEndpoint):

@@ -1,9 +1,14 @@
 """A real Prometheus scrapes a running toolgauge and answers what dashboards and alert rules ask."""
 
+import time
 from pathlib import Path
 
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Status
+
+from tests.walk.support import key_value
 from tests.wire.prometheus import Prometheus, needs_prometheus, scraping
-from tests.wire.support import serving, until
+from tests.wire.support import free_port, serving, until
 
 pytestmark = needs_prometheus
 
@@ -51,9 +56,11 @@ def assert_metadata_is_there(prometheus: Prometheus) -> None:
 
 def assert_the_process_is_measured(prometheus: Prometheus) -> None:
     at_least = {
-        "sum(process_cpu_time_seconds_total)": 0.1,
-        "process_memory_usage_bytes": 10_000_000,
-        "process_uptime_seconds": 0.1,
+        "process_cpu_seconds_total": 0.1,
+        "process_resident_memory_bytes": 10_000_000,
+        "process_virtual_memory_bytes": 10_000_000,
+        "process_open_fds": 5,
+        "process_max_fds": 5,
         "time() - process_start_time_seconds": 0.1,
         "toolgauge_loop_lag_seconds_count": 1,
         "toolgauge_scoring_delay_seconds_count": 2,
@@ -62,9 +69,47 @@ def assert_the_process_is_measured(prometheus: Prometheus) -> None:
     values = {query: prometheus.value(query) for query in at_least}
     assert [query for query, value in values.items() if value is None or value < at_least[query]] == []
     assert prometheus.value("toolgauge_traces_open_bytes") == 0
-    assert {
-        series["metric"]["cpu_mode"] for series in prometheus.ask("query", query="process_cpu_time_seconds_total")
-    } == {
-        "user",
-        "system",
-    }
+
+
+def called(number: int, version: str, *, fails: bool) -> bytes:
+    """A trace of an agent run with one call of a tool."""
+    request = ExportTraceServiceRequest()
+    group = request.resource_spans.add()
+    group.resource.attributes.extend((key_value("service.name", "shop"), key_value("service.version", version)))
+    spans = group.scope_spans.add().spans
+    times = {"start_time_unix_nano": time.time_ns(), "end_time_unix_nano": time.time_ns() + 1}
+    trace_id = number.to_bytes(16, "big")
+    root = spans.add(trace_id=trace_id, span_id=b"rootroot", name="invoke_agent", **times)
+    root.attributes.append(key_value("gen_ai.operation.name", "invoke_agent"))
+    tool = spans.add(trace_id=trace_id, span_id=b"tooltool", parent_span_id=b"rootroot", name="execute_tool", **times)
+    tool.attributes.extend((key_value("gen_ai.operation.name", "execute_tool"), key_value("gen_ai.tool.name", "pay")))
+    if fails:
+        tool.attributes.append(key_value("error.type", "TimeoutError"))
+        tool.status.code = Status.STATUS_CODE_ERROR
+    return request.SerializeToString()
+
+
+def test_the_first_failure_and_the_first_dropped_span_are_increases(tmp_path: Path):
+    retry = "{initial_interval: 50ms, max_interval: 50ms, max_elapsed_time: 1500ms}"
+    nowhere = f"exporters.otlp={{endpoint: 'http://127.0.0.1:{free_port()}', protocol: http, retry: {retry}}}"
+    selector = 'gen_ai_tool_name="pay",gen_ai_evaluation_name="default.tool_success",service_version="1.1"'
+    evaluations = f"toolgauge_evaluations_total{{{selector}"
+    dropped = 'increase(toolgauge_spans_total{toolgauge_outcome="dropped",toolgauge_reason="retries_exhausted"}[1m])'
+    with serving(tmp_path, nowhere) as toolgauge, scraping(toolgauge, tmp_path) as prometheus:
+        toolgauge.send(called(1, "1.1", fails=False))
+        until(lambda: prometheus.value(f'{evaluations},toolgauge_outcome="pass"}}') == 1, "a call that worked")
+        failures = f'increase({evaluations},toolgauge_outcome="fail"}}[1m])'
+        until(lambda: prometheus.value(failures) == 0, "no failure")
+        assert prometheus.value(dropped) == 0
+        toolgauge.send(called(2, "1.1", fails=True))
+        until(lambda: (prometheus.value(failures) or 0) > 0.5, "the first failure as an increase")
+        until(lambda: (prometheus.value(dropped) or 0) > 0.5, "the first dropped span as an increase")
+        calls = 'sum by (error_type) (toolgauge_tool_calls_total{service_version="1.1",error_type="TimeoutError"})'
+        assert prometheus.value(calls) == 1
+        assert exemplars_of(prometheus, "toolgauge_evaluations_total") == {f"{2:032x}"}
+        assert exemplars_of(prometheus, "toolgauge_tool_calls_total") == {f"{2:032x}"}
+
+
+def exemplars_of(prometheus: Prometheus, query: str) -> set[str]:
+    series = prometheus.ask("query_exemplars", query=query, start="0", end="9999999999")
+    return {exemplar["labels"]["trace_id"] for one in series for exemplar in one["exemplars"]}

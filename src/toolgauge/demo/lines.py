@@ -205,7 +205,8 @@ def metric_lines(exposition: str) -> Iterator[str]:
     samples = [line for line in exposition.splitlines() if not line.startswith("#")]
     for line in samples:
         is_failure = line.startswith("toolgauge_evaluations_total") and any(label in line for label in _FAILED)
-        if is_failure or line.startswith(_TOTALS):
+        has_counted = not line.partition(" # ")[0].endswith(" 0.0")
+        if has_counted and (is_failure or line.startswith(_TOTALS)):
             yield printable(line)
     with_exemplar = next((line for line in samples if "_bucket" in line and " # {" in line), None)
     if with_exemplar is not None:

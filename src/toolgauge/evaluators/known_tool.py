@@ -23,6 +23,7 @@ class KnownTool(CallSelection):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "call"
     needs_content: ClassVar[bool] = False
+    binary: ClassVar[bool] = True
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome a call."""

@@ -73,6 +73,7 @@ class Destination:
         self._settings = settings
         self._metrics = metrics
         self.name = settings.name or "otlp"
+        metrics.begin_destination(self.name, settings.signals)
         self._queue = SendQueue(
             max_bytes=settings.queue.max_bytes,
             own_reserve_bytes=max(_LEAST_OWN_RESERVE_BYTES, settings.queue.max_bytes),

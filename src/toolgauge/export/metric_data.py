@@ -1,6 +1,6 @@
 """From the registry's cells to OTLP metric data.
 
-Cumulative, with one start time for all: a lost interval heals, and a restart is seen as one.
+Cumulative, each cell since it began to count: a lost interval heals, and a restart is seen as one.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -41,9 +41,10 @@ def snapshot(registry: MetricRegistry) -> tuple[Registered, ...]:
 def _copy(metric: Registered) -> Registered:
     match metric:
         case Counter():
-            # A counter without labels that has not counted yet is 0, not absent.
-            counted = metric.current()
-            return replace(metric, cells=dict(counted) if counted or metric.labels else {(): 0}, observe=None)
+            cells = dict(metric.current())
+            # After the cells: each of these has begun.
+            created, exemplars = metric.created.copy(), metric.exemplars.copy()
+            return replace(metric, cells=cells, created=created, exemplars=exemplars, observe=None)
         case Gauge():
             finite = {labels: value for labels, value in dict(metric.current()).items() if math.isfinite(value)}
             return replace(metric, cells=finite, observe=None)
@@ -53,38 +54,55 @@ def _copy(metric: Registered) -> Registered:
 
 
 def _copy_cell(cell: HistogramCell) -> HistogramCell:
-    return HistogramCell(counts=cell.counts.copy(), exemplars=cell.exemplars.copy(), sum=cell.sum)
+    return replace(cell, counts=cell.counts.copy(), exemplars=cell.exemplars.copy())
 
 
 def add_metrics(target: ScopeMetrics, metrics: Iterable[Registered], start_ns: int, now_ns: int) -> None:
-    """Append every metric that has data."""
-    interval = (fit_time(start_ns), fit_time(now_ns))
+    """Append every metric that has data. `start_ns` is the start of cells that do not know their own."""
     for registered in metrics:
         if registered.cells:
             metric = target.metrics.add(name=registered.name, unit=registered.unit, description=registered.description)
-            _fill(metric, registered, interval)
+            _fill(metric, registered, start_ns, now_ns)
 
 
-def _fill(metric: Metric, registered: Registered, interval: tuple[int, int]) -> None:
+def _fill(metric: Metric, registered: Registered, start_ns: int, now_ns: int) -> None:
     match registered:
         case Counter():
             metric.sum.aggregation_temporality = _CUMULATIVE
             metric.sum.is_monotonic = True
             for labels, value in registered.cells.items():
-                _fill_number(metric.sum.data_points.add(), registered.labels, labels, value, interval)
+                interval = (began(registered.created.get(labels, 0), start_ns), now_ns)
+                point = metric.sum.data_points.add()
+                _fill_number(point, registered.labels, labels, value, interval)
+                exemplar = registered.exemplars.get(labels)
+                if exemplar is not None:
+                    _fill_exemplar(point.exemplars.add(), exemplar)
         case Gauge():
             for labels, value in registered.cells.items():
-                _fill_number(metric.gauge.data_points.add(), registered.labels, labels, value, interval)
+                point = metric.gauge.data_points.add()
+                _fill_number(point, registered.labels, labels, value, (start_ns, now_ns))
         case Histogram():
             metric.histogram.aggregation_temporality = _CUMULATIVE
-            for labels in registered.cells:
+            for labels, cell in registered.cells.items():
+                interval = (began(cell.created_ns, start_ns), now_ns)
                 _fill_histogram(metric.histogram.data_points.add(), registered, labels, interval)
+
+
+def began(created_ns: int, start_ns: int) -> int:
+    """Return when a cell began to count: never before the process did."""
+    return max(created_ns, start_ns)
+
+
+def _fill_times(point: NumberDataPoint | HistogramDataPoint, interval: tuple[int, int]) -> None:
+    began_ns, now_ns = interval
+    point.time_unix_nano = fit_time(now_ns)
+    point.start_time_unix_nano = min(fit_time(began_ns), point.time_unix_nano)
 
 
 def _fill_number(
     point: NumberDataPoint, names: Labels, labels: Labels, value: float, interval: tuple[int, int]
 ) -> None:
-    point.start_time_unix_nano, point.time_unix_nano = interval
+    _fill_times(point, interval)
     _label(point, names, labels)
     if isinstance(value, int) and abs(value) < 2**63:
         point.as_int = value
@@ -94,12 +112,12 @@ def _fill_number(
 
 def _fill_histogram(point: HistogramDataPoint, metric: Histogram, labels: Labels, interval: tuple[int, int]) -> None:
     cell = metric.cells[labels]
-    point.start_time_unix_nano, point.time_unix_nano = interval
+    _fill_times(point, interval)
     _label(point, metric.labels, labels)
     point.count = cell.count
     point.sum = cell.sum
     point.bucket_counts.extend(cell.counts)
-    point.explicit_bounds.extend(metric.bounds)
+    point.explicit_bounds.extend(cell.bounds)
     for exemplar in cell.exemplars:
         if exemplar is not None:
             _fill_exemplar(point.exemplars.add(), exemplar)

@@ -2,26 +2,28 @@
 
 OpenMetrics with exemplars where the client accepts it, the classic text otherwise. Names are those that Prometheus' own
 translation of our OTLP metrics yields: the same metric must not have two names by two ways. Cells are copied first and
-written as text in a thread: tens of thousands of lines take longer than receivers may stand still.
+written as text in a thread: tens of thousands of lines take longer than receivers may stand still. The process is measured
+under the names that stock dashboards know; over OTLP it has those of OpenTelemetry's conventions.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # prometheus_client's OpenMetrics writer and number format are not annotated.
 
 import asyncio
+import gzip
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
 from aiohttp import web
-from prometheus_client import generate_latest
+from prometheus_client import ProcessCollector, generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.samples import Exemplar as PrometheusExemplar
 from prometheus_client.utils import floatToGoString
 
-from toolgauge.export.metric_data import present, snapshot
+from toolgauge.export.metric_data import began, present, snapshot
 from toolgauge.export.settings import PrometheusSettings
 from toolgauge.model.metrics import (
     Counter,
@@ -44,10 +46,33 @@ _UNITS = {"s": "seconds", "ms": "milliseconds", "By": "bytes"}
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]+")
 
 
+# Beyond it each level takes twice the time for a few per cent.
+_GZIP_LEVEL = 4
+_PROCESS = "process."
+_START_TIME = "process_start_time_seconds"
+_INDEX = """<!doctype html>
+<html lang="en">
+<title>toolgauge</title>
+<h1>toolgauge</h1>
+<ul>
+<li><a href="/metrics">Metrics</a></li>
+<li>Health: at <code>admin.endpoint</code>, by default <a href="http://localhost:13133/">localhost:13133</a></li>
+<li>Documentation: <code>docs/metrics.md</code> says what each metric counts, and what to do when it rises</li>
+</ul>
+</html>
+"""
+_INDEX_HEADERS = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+
 class MetricsEndpoint(HttpEndpoint):
     """Serves metrics to Prometheus.
 
-    `GET /metrics` at the endpoint of the settings; port 0 takes any free one.
+    `GET /metrics` at the endpoint of the settings; port 0 takes any free one. `/` is a page for people who look there.
     """
 
     def __init__(
@@ -68,15 +93,21 @@ class MetricsEndpoint(HttpEndpoint):
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Write all metrics, in the format that the client accepts."""
+        if request.path == "/":
+            return web.Response(text=_INDEX, headers=_INDEX_HEADERS)
         if request.path != "/metrics":
             return web.Response(status=404, text="no such path; there is `/metrics`")
         accept = ",".join(request.headers.getall("Accept", []))
+        zipped = _accepts_gzip(",".join(request.headers.getall("Accept-Encoding", [])))
         async with self._writing:
             metrics = snapshot(self._registry)
             body, content_type = await asyncio.to_thread(
                 render, metrics, self._resource, accept=accept, start_ns=self._start_ns
             )
-        return web.Response(body=body, headers={"Content-Type": content_type})
+            if zipped:
+                body = await asyncio.to_thread(gzip.compress, body, _GZIP_LEVEL, mtime=0)
+        headers = {"Content-Type": content_type, "Vary": "Accept, Accept-Encoding"}
+        return web.Response(body=body, headers={**headers, "Content-Encoding": "gzip"} if zipped else headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,23 +127,45 @@ def render(
     """Write a snapshot as the client accepts it; returns the text and its content type."""
     target = InfoMetricFamily("target", "Who is speaking: toolgauge's own resource.")
     target.add_metric((), {_name(key): fit_label(value) for key, value in resource.items()})
-    start = GaugeMetricFamily("process_start_time_seconds", "Since when this process counts, in Unix time.")
-    start.add_metric((), start_ns / 1e9)
-    families = Families((target, start, *(_family(metric) for metric in metrics)))
-    if accepts_openmetrics(accept):
+    measured = [metric for metric in metrics if not metric.name.startswith(_PROCESS)]
+    is_openmetrics = accepts_openmetrics(accept)
+    # In the classic format these would be metrics of their own.
+    created_from = start_ns if is_openmetrics else None
+    written = (_family(metric, created_from) for metric in measured)
+    families = Families((target, *_process(start_ns), *written))
+    if is_openmetrics:
         text: bytes = openmetrics.generate_latest(families)
         return text, OPENMETRICS_TYPE
     return generate_latest(families), CLASSIC_TYPE
 
 
+def _process(start_ns: int) -> Iterator[Metric]:
+    """Measure the process, as far as the system tells; at least when it began."""
+    families = tuple(ProcessCollector(registry=None).collect())
+    if _START_TIME not in {family.name for family in families}:
+        start = GaugeMetricFamily(_START_TIME, "Start time of the process since unix epoch in seconds.")
+        start.add_metric((), start_ns / 1e9)
+        yield start
+    yield from families
+
+
 def accepts_openmetrics(accept: str) -> bool:
     """Return whether OpenMetrics is named and not liked less than plain text."""
-    likings: dict[str, float] = {}
-    for entry in accept.split(","):
-        media_type, *parameters = (part.strip().lower() for part in entry.split(";"))
-        likings[media_type] = max(likings.get(media_type, 0.0), _quality(parameters))
+    likings = _likings(accept)
     openmetrics_liking = likings.get("application/openmetrics-text", 0.0)
     return openmetrics_liking > 0 and openmetrics_liking >= likings.get("text/plain", 0.0)
+
+
+def _accepts_gzip(accept_encoding: str) -> bool:
+    return _likings(accept_encoding).get("gzip", 0.0) > 0
+
+
+def _likings(accept: str) -> dict[str, float]:
+    likings: dict[str, float] = {}
+    for entry in accept.split(","):
+        name, *parameters = (part.strip().lower() for part in entry.split(";"))
+        likings[name] = max(likings.get(name, 0.0), _quality(parameters))
+    return likings
 
 
 def _quality(parameters: list[str]) -> float:
@@ -126,29 +179,40 @@ def _quality(parameters: list[str]) -> float:
     return 1.0
 
 
-def _family(metric: Counter | Gauge | Histogram) -> Metric:
+def _family(metric: Counter | Gauge | Histogram, created_from: int | None) -> Metric:
+    """Write a metric; with when its cells began, where `created_from` is the start of the process."""
     match metric:
         case Counter():
             family = _empty_family(metric, "counter")
             for labels, value in metric.cells.items():
-                family.add_sample(family.name + "_total", _labels(metric.labels, labels), value)
+                written = _labels(metric.labels, labels)
+                exemplar = _exemplar(metric.exemplars.get(labels))
+                family.add_sample(family.name + "_total", written, value, exemplar=exemplar)
+                _add_created(family, written, metric.created.get(labels, 0), created_from)
         case Gauge():
             family = _empty_family(metric, "gauge")
             for labels, value in metric.cells.items():
                 family.add_sample(family.name, _labels(metric.labels, labels), value)
         case Histogram():
             family = _empty_family(metric, "histogram")
-            bounds = (*(floatToGoString(bound) for bound in metric.bounds), "+Inf")
             for labels, cell in metric.cells.items():
-                _add_cell(family, bounds, _labels(metric.labels, labels), cell)
+                written = _labels(metric.labels, labels)
+                _add_cell(family, written, cell)
+                _add_created(family, written, cell.created_ns, created_from)
     return family
+
+
+def _add_created(family: Metric, labels: dict[str, str], created_ns: int, created_from: int | None) -> None:
+    if created_from is not None:
+        family.add_sample(family.name + "_created", labels, began(created_ns, created_from) / 1e9)
 
 
 def _empty_family(metric: Counter | Gauge | Histogram, kind: str) -> Metric:
     return Metric(_name(metric.name), metric.description, kind, _UNITS.get(metric.unit, ""))
 
 
-def _add_cell(family: Metric, bounds: Labels, labels: dict[str, str], cell: HistogramCell) -> None:
+def _add_cell(family: Metric, labels: dict[str, str], cell: HistogramCell) -> None:
+    bounds = (*(floatToGoString(bound) for bound in cell.bounds), "+Inf")
     rows = zip(bounds, accumulate(cell.counts), cell.exemplars, strict=True)
     for bound, count, exemplar in rows:
         family.add_sample(family.name + "_bucket", {**labels, "le": bound}, count, exemplar=_exemplar(exemplar))

@@ -1,15 +1,15 @@
 """From scorecards to metric cells: scores, outcomes, trajectories, tool calls.
 
-A result that is no score goes to the counter and never into the histogram: its mean would move. Tool, agent and service
-names come from clients: without caps one hostile or careless client (a tool name with an id in it) fills the metrics
-store. What is over a cap becomes `_other` and is counted.
+A result that is no score goes to the counter and never into the histogram: its mean would move. All outcomes of a label
+set begin at 0 together, so that the first failure is an increase. `label_caps` decides which labels there are.
 """
 
-from collections.abc import Callable, Collection, Iterable
-from typing import TypeAlias
+from collections.abc import Collection, Iterable
+from typing import TypeAlias, get_args
 
 from msgspec import Struct
 
+from toolgauge.export.label_caps import LabelCaps, LabelSet, has_capped
 from toolgauge.export.results import (
     AGENT,
     CLOSED_BECAUSE,
@@ -18,6 +18,7 @@ from toolgauge.export.results import (
     LEVEL,
     OTHER_ERROR,
     OUTCOME,
+    OUTCOME_WORDS,
     REASON,
     REVISION,
     SERVICE,
@@ -26,119 +27,34 @@ from toolgauge.export.results import (
     sound,
 )
 from toolgauge.export.settings import MetricsSettings
-from toolgauge.model.metrics import MAX_LABEL, Counter, Exemplar, Labels, MetricRegistry, fit_label
-from toolgauge.model.outcomes import NotEvaluated, Outcome, Scorecard, Scored, outcome_word
+from toolgauge.model.metrics import Exemplar, Labels, MetricRegistry, fit_label
+from toolgauge.model.outcomes import NotEvaluated, Outcome, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory
 
-OTHER = "_other"
 _ENFORCE = "toolgauge.enforce"
+_STATE = "toolgauge.state"
+# Upper bounds, inclusive. The first bucket is exactly 0, what is above the last is 1.
 SCORE_BOUNDS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
-_STREAM_LABELS = (
-    SERVICE,
-    AGENT,
-    TOOL,
-    CRITERION,
-    REVISION,
-    LEVEL,
-    _ENFORCE,
-)
-_CRITERION = slice(_STREAM_LABELS.index(CRITERION), _STREAM_LABELS.index(REVISION) + 1)
-Who: TypeAlias = tuple[str, str, str]
-LABEL_SETS = "label_sets"
-MAX_ERROR_TYPES = 20
-
-
-class CappedNames:
-    """The first `limit` distinct values of one label; all others are `other`."""
-
-    def __init__(self, label: str, limit: int, capped: Counter, other: str = OTHER) -> None:
-        self._label = label
-        self._limit = limit
-        self._capped = capped
-        self._other = other
-        self._known: dict[str, str] = {}
-
-    def fit(self, raw: str | None) -> str:
-        """Clean and cap a value; empty when it is not known."""
-        if not raw:
-            return ""
-        # Cut before it is kept: the key must not hold a megabyte of somebody's name.
-        key = raw[:MAX_LABEL]
-        known = self._known.get(key)
-        if known is not None:
-            return known
-        if len(self._known) >= self._limit:
-            self._capped.add(1, (self._label,))
-            return self._other
-        known = self._known[key] = fit_label(key)
-        return known
-
-
-class LabelCaps:
-    """Decides under which service, agent and tool something is counted."""
-
-    def __init__(self, settings: MetricsSettings, registry: MetricRegistry) -> None:
-        self.capped = registry.counter(
-            "toolgauge.labels.capped",
-            "{measurement}",
-            "Measurements counted under `_other` because a cap was reached, by what was capped. "
-            "Find the client whose names are not a small set, or raise the cap under `metrics`.",
-            ("toolgauge.label",),
-        )
-        registry.gauge(
-            "toolgauge.labels.label_sets",
-            "{label_set}",
-            "Label sets in use, outcomes not counted; `metrics.max_label_sets` is the cap.",
-        ).observe = lambda: {(): len(self._label_sets)}
-        self._services = CappedNames(SERVICE, settings.max_services, self.capped)
-        self._agents = CappedNames(AGENT, settings.max_agents, self.capped)
-        self._tools = CappedNames(TOOL, settings.max_tools, self.capped)
-        self._max_label_sets = settings.max_label_sets
-        self._label_sets: set[tuple[Who, Labels]] = set()
-
-    def who(self, service: str | None, agent: str | None, tool: str | None, stream: Labels = ()) -> Who:
-        """Fit the three names; all are `_other` when they would begin a label set over the cap.
-
-        `stream` is what else tells label sets apart. Outcomes are no part of it: all outcomes of a
-        stream must be counted in the same place, or its pass ratio is wrong.
-        """
-        fitted = (self._services.fit(service), self._agents.fit(agent), self._tools.fit(tool))
-        label_set = (fitted, stream)
-        if label_set in self._label_sets:
-            return fitted
-        if len(self._label_sets) < self._max_label_sets:
-            self._label_sets.add(label_set)
-            return fitted
-        self.capped.add(1, (LABEL_SETS,))
-        service_label, agent_label, tool_label = fitted
-        return (_folded(service_label), _folded(agent_label), _folded(tool_label))
-
-    def are_kept(self, who: Who, stream: Labels = ()) -> bool:
-        """Return whether nothing of what `who` returned was capped: the same will be returned again, and nothing counted."""
-        return OTHER not in who and (who, stream) in self._label_sets
-
-    def forget(self, is_gone: Callable[[Labels], bool]) -> None:
-        """Give back the label sets of streams that are gone."""
-        self._label_sets = {label_set for label_set in self._label_sets if not is_gone(label_set[1])}
-
-
-def _folded(label: str) -> str:
-    # An absent label stays absent: `_other` would make a tool of it.
-    return OTHER if label else ""
+# Where nothing lies between: the bounds that tell 0, between and 1 apart, which all label sets share.
+BINARY_BOUNDS = (0.0, 0.999)
+_RULE_LABELS = (CRITERION, REVISION, LEVEL, _ENFORCE)
 
 
 class _Series(Struct, frozen=True):
-    """Where results are counted that are alike: as evaluations, and with their scores if they are any."""
+    """Where measurements are counted that are alike: as evaluations with their scores, or as tool calls."""
 
-    evaluations: Labels
+    counted: Labels
     scores: Labels
+    # Of those that were folded, one that stands for none.
+    label_set: LabelSet
 
 
-# What labels are made of: service, agent, tool; then state and type of error, or else criterion, revision,
-# level, enforcement, outcome and reason.
-_Call: TypeAlias = tuple[str | None, str | None, str | None, str, str]
-_Evaluated: TypeAlias = tuple[str | None, str | None, str | None, str, str, str, str, str, str]
+# What labels are made of: service, resource attributes, agent, tool; then state and type of error, or else criterion,
+# revision, level, enforcement, outcome and reason.
+_Resource: TypeAlias = tuple[str | None, ...]
+_Call: TypeAlias = tuple[str | None, _Resource, str | None, str, CallState, str]
+_Evaluated: TypeAlias = tuple[str | None, _Resource, str | None, str | None, str, str, str, str, str, str]
 # What labels take beside the names they are made of, and what a character of these may take.
 _LABELS_BYTES = 800
 _CHARACTER_BYTES = 4
@@ -148,103 +64,136 @@ class ScoreMetrics:
     """The cells that every scorecard moves. Belongs to the thread that records scorecards; any thread may read the cells."""
 
     def __init__(self, settings: MetricsSettings, registry: MetricRegistry) -> None:
+        self._keys = settings.resource_attributes
+        who_labels = (SERVICE, *self._keys, AGENT, TOOL)
+        stream_labels = (*who_labels, *_RULE_LABELS)
         self._scores = registry.histogram(
-            "toolgauge.evaluation.score", "1", "Scores from 0 to 1, by criterion.", SCORE_BOUNDS, _STREAM_LABELS
+            "toolgauge.evaluation.score", "1", "Scores from 0 to 1, by criterion.", SCORE_BOUNDS, stream_labels
         )
         self._evaluations = registry.counter(
             "toolgauge.evaluations",
             "{evaluation}",
             "Evaluations by outcome. `not_evaluated` says why in its reason; `error` is a fault of the evaluation.",
-            (*_STREAM_LABELS, OUTCOME, REASON),
+            (*stream_labels, OUTCOME, REASON),
         )
         self._trajectories = registry.counter(
             "toolgauge.trajectories", "{trajectory}", "Closed trajectories by what closed them.", (CLOSED_BECAUSE,)
         )
+        self._trajectories.begin(*((because,) for because in get_args(ClosedBecause)))
         self._tool_calls = registry.counter(
             "toolgauge.tool_calls",
             "{call}",
             "Tool calls of traces, by what became of them.",
-            (SERVICE, AGENT, TOOL, "toolgauge.state", ERROR_TYPE),
+            (*who_labels, _STATE, ERROR_TYPE),
         )
-        self._caps = LabelCaps(settings, registry)
-        self._error_types = CappedNames(ERROR_TYPE, MAX_ERROR_TYPES, self._caps.capped, OTHER_ERROR)
-        self._error_types.fit(OTHER_ERROR)
+        self._who, self._stream = len(who_labels), len(stream_labels)
+        self._caps = LabelCaps(settings, registry, self._drop)
         # The same few tools are called and judged by the same criteria all day long. Without it: 4 % of all CPU.
         self._known: BoundedCache[_Evaluated, _Series] = BoundedCache()
-        self._known_calls: BoundedCache[_Call, Labels] = BoundedCache()
+        self._known_calls: BoundedCache[_Call, _Series] = BoundedCache()
 
     def record(self, scorecard: Scorecard) -> None:
         """Count a scorecard."""
         # The first scorecard of a trajectory counts it; that of its judges comes after it.
         if not scorecard.by_judges:
-            self._count_trajectory(scorecard.trajectory)
+            self._count_trajectory(scorecard.trajectory, scorecard.scored_at_ns)
         self._count_results(scorecard)
 
     def keep(self, streams: Collection[tuple[str, str]]) -> None:
         """Drop the cells of all criteria but these, given by name and revision."""
         kept = {(fit_label(name), fit_label(revision)) for name, revision in streams}
-        for cells in (self._scores.cells, self._evaluations.cells):
-            for labels in [labels for labels in list(cells) if labels[_CRITERION] not in kept]:
-                del cells[labels]
-        self._caps.forget(lambda stream: bool(stream) and stream[:2] not in kept)
+        of_criterion = slice(self._who, self._who + 2)
+        self._drop_streams({labels[:self._stream] for labels in self._evaluations.cells if labels[of_criterion] not in kept})  # fmt: skip
+        self._caps.forget(lambda rule: bool(rule) and rule[:2] not in kept)
+
+    def _drop(self, gone: Collection[LabelSet]) -> None:
+        """Drop the cells of label sets that were given up."""
+        whose = {found.who for found in gone if not found.rule}
+        calls = self._tool_calls
+        calls.drop([labels for labels in calls.cells if labels[: self._who] in whose] if whose else ())
+        self._drop_streams({(*found.who, *found.rule) for found in gone if found.rule})
+        self._known_calls = BoundedCache()
+
+    def _drop_streams(self, streams: Collection[Labels]) -> None:
+        if streams:
+            evaluations = self._evaluations
+            evaluations.drop([labels for labels in evaluations.cells if labels[: self._stream] in streams])
+            for stream in streams:
+                self._scores.cells.pop(stream, None)
         self._known = BoundedCache()
 
-    def _count_trajectory(self, trajectory: Trajectory) -> None:
+    def _count_trajectory(self, trajectory: Trajectory, now_ns: int) -> None:
         self._trajectories.add(1, (trajectory.closed_because,))
         # A conversation's calls have been counted with their traces.
-        if trajectory.scope == "trace":
-            self._count_calls(trajectory.service, trajectory.calls)
+        if trajectory.scope == "trace" and trajectory.calls:
+            self._count_calls(trajectory, now_ns)
 
-    def _count_calls(self, service: str | None, calls: Iterable[ToolCall]) -> None:
+    def _count_calls(self, trajectory: Trajectory, now_ns: int) -> None:
+        service, resource = trajectory.service, self._resource(trajectory)
         # As the counter's `add` does; this is done of every call.
-        known, counted = self._known_calls, self._tool_calls.cells
-        for call in calls:
-            key = (
-                service,
-                call.agent,
-                call.name,
-                call.state,
-                "" if call.error is None else call.error.kind or OTHER_ERROR,
-            )
-            labels = known.get(key) or self._call_labels(key)
-            counted[labels] = counted.get(labels, 0) + 1
+        counted = self._tool_calls.cells
+        for call in trajectory.calls:
+            error_type = "" if call.error is None else call.error.kind or OTHER_ERROR
+            key = (service, resource, call.agent, call.name, call.state, error_type)
+            series = self._known_calls.get(key) or self._call_series(key, now_ns)
+            series.label_set.used_ns = now_ns
+            counted[series.counted] += 1
+            if error_type:
+                exemplar = Exemplar(1.0, now_ns, call.span.trace_id, call.span.span_id)
+                self._tool_calls.exemplars[series.counted] = exemplar
 
-    def _call_labels(self, call: _Call) -> Labels:
-        service, agent, tool, state, error_type = call
-        who = self._caps.who(service, agent, tool)
-        labels = (*who, state, self._error_types.fit(error_type))
-        if self._caps.are_kept(who) and (labels[-1] != OTHER_ERROR or error_type == OTHER_ERROR):
-            self._known_calls.keep(call, labels, _size_bytes(call))
-        return labels
+    def _call_series(self, call: _Call, now_ns: int) -> _Series:
+        service, resource, agent, tool, state, error = call
+        error_type = self._caps.error_type(error)
+        who, label_set = self._caps.find(service, resource, agent, tool, rule=(), now_ns=now_ns)
+        states = ((state, "") for state in get_args(CallState))
+        self._tool_calls.begin(*((*who, *end) for end in (*states, ("executed", OTHER_ERROR), (state, error_type))))
+        series = _Series((*who, state, error_type), (), label_set or LabelSet(who, (), now_ns))
+        if label_set is not None and not has_capped(who) and error_type == fit_label(error):
+            self._known_calls.keep(call, series, _size_bytes((service, *resource, agent, tool, error)))
+        return series
 
     def _count_results(self, scorecard: Scorecard) -> None:
-        trajectory, scored_at_ns = scorecard.trajectory, scorecard.scored_at_ns
-        service, nowhere = trajectory.service, SpanRef(trajectory.trace_id, "")
+        trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
+        service, resource = trajectory.service, self._resource(trajectory)
+        nowhere = SpanRef(trajectory.trace_id, "")
         first_agent = trajectory.agents[0] if trajectory.agents else None
         # As the counter's `add` does; this is done of every result.
-        known, counted, record = self._known, self._evaluations.cells, self._scores.record
+        counted, exemplars, record = self._evaluations.cells, self._evaluations.exemplars, self._scores.record
         for result in scorecard.results:
             outcome, call = result.outcome, result.call
             # Nearly all are scores, and sound ones.
             score = outcome if isinstance(outcome, Scored) and 0.0 <= outcome.value <= 1.0 else None
             word, reason = _other(outcome) if score is None else ("pass" if score.passed else "fail", "")
             agent, tool = (first_agent, None) if call is None else (call.agent, call.name)
-            key = (service, agent, tool, result.criterion, result.revision, result.level, result.enforce, word, reason)
-            series = known.get(key) or self._series(key)
-            counted[series.evaluations] = counted.get(series.evaluations, 0) + 1
+            rule = result.criterion, result.revision, result.level, result.enforce
+            key = (service, resource, agent, tool, *rule, word, reason)
+            series = self._known.get(key) or self._series(key, result, now_ns)
+            series.label_set.used_ns = now_ns
+            counted[series.counted] += 1
+            judged = result.target or nowhere
             if score is not None:
-                value, judged = float(score.value), result.target or nowhere
-                record(value, series.scores, Exemplar(value, scored_at_ns, judged.trace_id, judged.span_id))
+                value = float(score.value)
+                record(value, series.scores, Exemplar(value, now_ns, judged.trace_id, judged.span_id))
+            if word in ("fail", "error"):
+                exemplars[series.counted] = Exemplar(1.0, now_ns, judged.trace_id, judged.span_id)
 
-    def _series(self, evaluated: _Evaluated) -> _Series:
-        service, agent, tool, criterion, revision, level, enforce, word, reason = evaluated
+    def _series(self, evaluated: _Evaluated, result: Result, now_ns: int) -> _Series:
+        service, resource, agent, tool, criterion, revision, level, enforce, word, reason = evaluated
         rule = (fit_label(criterion), fit_label(revision), level, "shadow" if enforce == "shadow" else "")
-        who = self._caps.who(service, agent, tool, rule)
+        who, label_set = self._caps.find(service, resource, agent, tool, rule=rule, now_ns=now_ns)
         stream = (*who, *rule)
-        series = _Series((*stream, word, reason), stream)
-        if self._caps.are_kept(who, rule):
-            self._known.keep(evaluated, series, _size_bytes(evaluated))
+        self._evaluations.begin(*((*stream, sibling, "") for sibling in OUTCOME_WORDS), (*stream, word, reason))
+        if word in ("pass", "fail"):
+            self._scores.begin(stream, BINARY_BOUNDS if result.is_binary else SCORE_BOUNDS)
+        series = _Series((*stream, word, reason), stream, label_set or LabelSet(who, rule, now_ns))
+        if label_set is not None and not has_capped(who):
+            names = (service, *resource, agent, tool, criterion, revision, level, enforce, word, reason)
+            self._known.keep(evaluated, series, _size_bytes(names))
         return series
+
+    def _resource(self, trajectory: Trajectory) -> _Resource:
+        return tuple([trajectory.resource.get(key) for key in self._keys])
 
 
 def _other(outcome: Outcome) -> tuple[str, str]:

@@ -36,7 +36,7 @@ from toolgauge.export.results import (
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import ClosedBecause, ToolCall, TrajectoryScope
+from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory, TrajectoryScope
 from toolgauge.otlp.encode import (
     RequestWriter,
     attribute,
@@ -99,7 +99,7 @@ class ScorecardEncoder:
         self, redactor: Redactor, settings: EmitSettings, requests: RequestWriter, count_judged: Callable[[int], None]
     ) -> None:
         self._results = ResultWriter(redactor, settings)
-        self._texts = _TextAttributes()
+        self._texts = _TextAttributes(settings.metrics.resource_attributes)
         self._requests = requests
         self._count_judged = count_judged
 
@@ -150,9 +150,10 @@ class _Batch:
 
 
 class _TextAttributes:
-    """Writes attributes whose texts come from spans: names of tools, agents and services, which repeat."""
+    """Writes attributes whose texts come from spans: names of tools, agents and producers, which repeat."""
 
-    def __init__(self) -> None:
+    def __init__(self, resource_keys: Sequence[str]) -> None:
+        self._resource_keys = resource_keys
         # Without it: 5 % of all CPU.
         self._written: BoundedCache[tuple[str, str], bytes] = BoundedCache()
         # Written again and again, at half of what a message each time costs: 10 % of encoding.
@@ -163,6 +164,11 @@ class _TextAttributes:
         self._time.int_value = min(time_ns, _INT64_MAX)
         written = self._time.SerializeToString()
         return before_value(_SPAN_END, len(written)) + written
+
+    def producer(self, trajectory: Trajectory) -> list[bytes]:
+        """Write the service and the attributes of its resource."""
+        texts = [(key, trajectory.resource.get(key)) for key in self._resource_keys]
+        return [self.written(key, text) for key, text in ((SERVICE, trajectory.service), *texts) if text is not None]
 
     def written(self, key: str, text: str) -> bytes:
         known = self._written.get((key, text))
@@ -243,9 +249,10 @@ class _Subjects:
 
     def _of_agent(self, agent: str | None) -> list[bytes]:
         trajectory = self._trajectory
-        texts = ((AGENT, agent), (_CONVERSATION, trajectory.conversation_id), (SERVICE, trajectory.service))
-        written = self._agents[agent] = [self._texts.written(key, text) for key, text in texts if text is not None]
-        return written
+        texts = ((AGENT, agent), (_CONVERSATION, trajectory.conversation_id))
+        written = [self._texts.written(key, text) for key, text in texts if text is not None]
+        self._agents[agent] = [*written, *self._texts.producer(trajectory)]
+        return self._agents[agent]
 
 
 class _ScorecardSpan:
@@ -320,8 +327,7 @@ class _ScorecardSpan:
         if root is not None and root.trace_id == trajectory.trace_id:
             yield field(_PARENT, raw_id(root.span_id, 8))
         yield _START + time + _END + time + _constant_part(trajectory.scope, trajectory.closed_because)
-        if trajectory.service is not None:
-            yield SPAN_ATTRIBUTES + self._texts.written(SERVICE, trajectory.service)
+        yield from (SPAN_ATTRIBUTES + written for written in self._texts.producer(trajectory))
         if trajectory.conversation_id is not None:
             for key in (_CONVERSATION, _SESSION):
                 yield SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id)

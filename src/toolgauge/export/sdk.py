@@ -114,8 +114,10 @@ class _Mirrored(Histogram, kw_only=True):
 
 
 class _MirroredRegistry(MetricRegistry):
-    def __init__(self, instrument: Callable[[str, str, str, tuple[float, ...]], Instrument]) -> None:
-        super().__init__()
+    def __init__(
+        self, instrument: Callable[[str, str, str, tuple[float, ...]], Instrument], clock: Callable[[], int]
+    ) -> None:
+        super().__init__(clock)
         self._instrument = instrument
 
     def histogram(
@@ -129,6 +131,7 @@ class _MirroredRegistry(MetricRegistry):
                 description=description,
                 bounds=bounds,
                 labels=labels,
+                clock=self.clock,
                 instrument=self._instrument(name, unit, description, bounds),
             )
         )
@@ -142,9 +145,9 @@ class SdkMetrics:
         self._histograms: dict[str, Instrument] = {}
         self._observed: dict[str, Counter | Gauge] = {}
 
-    def registry(self) -> MetricRegistry:
+    def registry(self, clock: Callable[[], int]) -> MetricRegistry:
         """Make an empty registry; `observe` it when everything is registered."""
-        return _MirroredRegistry(self._histogram)
+        return _MirroredRegistry(self._histogram, clock)
 
     def observe(self, registry: MetricRegistry) -> None:
         """Show this registry's counters and gauges from here on."""

@@ -10,7 +10,7 @@ loop. Cells move while they are written out: `snapshot` copies them first, whate
 import re
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from threading import Lock
 from typing import TypeAlias, TypeVar
 
@@ -42,11 +42,16 @@ class Exemplar(Struct, frozen=True, gc=False):
 
 
 class HistogramCell(Struct):
-    """Counts per bucket (one more than there are bounds: the last is the overflow) and the newest exemplar of each."""
+    """Counts per bucket (one more than there are bounds: the last is the overflow) and the newest exemplar of each.
+
+    `created_ns` is when it began to count, 0 where no clock was given.
+    """
 
     counts: list[int]
     exemplars: list[Exemplar | None]
     sum: float = 0.0
+    bounds: tuple[float, ...] = ()
+    created_ns: int = 0
 
     @property
     def count(self) -> int:
@@ -54,10 +59,15 @@ class HistogramCell(Struct):
         return sum(self.counts)
 
 
+def _no_clock() -> int:
+    return 0
+
+
 class Counter(Struct, kw_only=True):
     """A sum that only grows. `labels` are attribute names in OTel spelling; a cell's key holds their values.
 
     An empty label value means that the label is absent. Either added to, or read through `observe` when written out.
+    `created` holds when cells began to count, 0 where no clock was given; `exemplars` the newest one of a cell.
     """
 
     name: str
@@ -65,14 +75,38 @@ class Counter(Struct, kw_only=True):
     description: str
     labels: tuple[str, ...] = ()
     cells: dict[Labels, float] = {}
+    created: dict[Labels, int] = {}
+    exemplars: dict[Labels, Exemplar] = {}
     observe: Callable[[], Mapping[Labels, float]] | None = None
+    clock: Callable[[], int] = _no_clock
     # The worker and the event loop count spans in the same cells; between reading and writing a cell threads may switch.
     _adding: Lock = field(default_factory=Lock)
 
-    def add(self, amount: float = 1, labels: Labels = ()) -> None:
+    def add(self, amount: float = 1, labels: Labels = (), exemplar: Exemplar | None = None) -> None:
         """Add to one cell."""
         with self._adding:
-            self.cells[labels] = self.cells.get(labels, 0) + amount
+            before = self.cells.get(labels)
+            if before is None:
+                before, self.created[labels] = 0, self.clock()
+            self.cells[labels] = before + amount
+            if exemplar is not None:
+                self.exemplars[labels] = exemplar
+
+    def begin(self, *cells: Labels) -> None:
+        """Have these cells count from 0, those that do not yet: a counter that appears at 1 has no increase to alert on."""
+        with self._adding:
+            for labels in cells:
+                if labels not in self.cells:
+                    self.created[labels] = self.clock()
+                    self.cells[labels] = 0
+
+    def drop(self, cells: Iterable[Labels]) -> None:
+        """Forget these cells."""
+        with self._adding:
+            for labels in cells:
+                self.cells.pop(labels, None)
+                self.created.pop(labels, None)
+                self.exemplars.pop(labels, None)
 
     def value(self, labels: Labels = ()) -> float:
         """Read one cell; 0 when nothing was added."""
@@ -103,7 +137,7 @@ class Gauge(Struct, kw_only=True):
 
 
 class Histogram(Struct, kw_only=True):
-    """A distribution over `bounds` (upper bounds, inclusive, ascending)."""
+    """A distribution over `bounds` (upper bounds, inclusive, ascending); a cell may have others."""
 
     name: str
     unit: str
@@ -111,14 +145,21 @@ class Histogram(Struct, kw_only=True):
     bounds: tuple[float, ...]
     labels: tuple[str, ...] = ()
     cells: dict[Labels, HistogramCell] = {}
+    clock: Callable[[], int] = _no_clock
+
+    def begin(self, labels: Labels, bounds: tuple[float, ...]) -> HistogramCell:
+        """Begin a cell with bounds of its own, unless it has begun; return it."""
+        cell = self.cells.get(labels)
+        if cell is None:
+            size = len(bounds) + 1
+            cell = HistogramCell(counts=[0] * size, exemplars=[None] * size, bounds=bounds, created_ns=self.clock())
+            self.cells[labels] = cell
+        return cell
 
     def record(self, value: float, labels: Labels = (), exemplar: Exemplar | None = None) -> None:
         """Add one measurement to a cell."""
-        cell = self.cells.get(labels)
-        if cell is None:
-            size = len(self.bounds) + 1
-            cell = self.cells[labels] = HistogramCell(counts=[0] * size, exemplars=[None] * size)
-        bucket = bisect_left(self.bounds, value)
+        cell = self.cells.get(labels) or self.begin(labels, self.bounds)
+        bucket = bisect_left(cell.bounds, value)
         cell.counts[bucket] += 1
         cell.sum += value
         if exemplar is not None:
@@ -130,16 +171,20 @@ _M = TypeVar("_M", Counter, Gauge, Histogram)
 
 
 class MetricRegistry:
-    """All metrics of one process, in order of registration."""
+    """All metrics of one process, in order of registration. `clock` returns wall-clock nanoseconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], int] = _no_clock) -> None:
+        self.clock = clock
         self._metrics: dict[str, Metric] = {}
         # Held while related numbers change together, and while all are read.
         self.lock = threading.RLock()
 
     def counter(self, name: str, unit: str, description: str, labels: tuple[str, ...] = ()) -> Counter:
-        """Register a counter."""
-        return self._register(Counter(name=name, unit=unit, description=description, labels=labels))
+        """Register a counter; one without labels counts from 0 at once."""
+        counter = Counter(name=name, unit=unit, description=description, labels=labels, clock=self.clock)
+        if not labels:
+            counter.begin(())
+        return self._register(counter)
 
     def gauge(self, name: str, unit: str, description: str, labels: tuple[str, ...] = ()) -> Gauge:
         """Register a gauge."""
@@ -149,7 +194,9 @@ class MetricRegistry:
         self, name: str, unit: str, description: str, bounds: tuple[float, ...], labels: tuple[str, ...] = ()
     ) -> Histogram:
         """Register a histogram."""
-        return self._register(Histogram(name=name, unit=unit, description=description, bounds=bounds, labels=labels))
+        return self._register(
+            Histogram(name=name, unit=unit, description=description, bounds=bounds, labels=labels, clock=self.clock)
+        )
 
     def __iter__(self) -> Iterator[Metric]:
         # A copy: a plug-in may register while another thread writes the metrics out.

@@ -87,7 +87,8 @@ Outcome: TypeAlias = Scored | NotEvaluated | Errored
 class Result(Struct, frozen=True, gc=False):
     """The outcome of one criterion for one target. `call` is `None` at level `trajectory`.
 
-    `target` is the judged span: the call's, or the trajectory's root (`None` when that was not seen).
+    `target` is the judged span: the call's, or the trajectory's root (`None` when that was not seen). `is_binary` when the
+    evaluator's scores are 0 or 1 and nothing between.
     """
 
     criterion: str
@@ -99,6 +100,7 @@ class Result(Struct, frozen=True, gc=False):
     target: SpanRef | None
     call: ToolCall | None
     outcome: Outcome
+    is_binary: bool = False
 
 
 class Scorecard(Struct, frozen=True, kw_only=True):

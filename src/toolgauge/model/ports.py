@@ -146,7 +146,8 @@ class Evaluator(Protocol):
     something also has `needs_reference: ClassVar[bool] = True`, so that a criterion without it is an error at once;
     one that compares with the expected final answer has `needs_answer: ClassVar[bool] = True` instead. One that looks
     at neither messages (prompts and responses included) nor results has `needs_content: ClassVar[bool] = False`: where no
-    criterion looks at them, they are not read.
+    criterion looks at them, they are not read. One whose scores are 0 or 1 and nothing between has
+    `binary: ClassVar[bool] = True`: its histogram has fewer buckets.
     """
 
     version: ClassVar[str]

@@ -83,6 +83,7 @@ class TrajectoryMatch(BaseModel):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
+    binary: ClassVar[bool] = True
     needs_reference: ClassVar[bool] = True
     case_shapes: ClassVar[tuple[str, ...]] = ("messages",)
     expected_shapes: ClassVar[tuple[str, ...]] = ("messages",)

@@ -53,6 +53,7 @@ class Ast(BaseModel):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
+    binary: ClassVar[bool] = True
     case_shapes: ClassVar[tuple[str, ...]] = ("functions",)
 
     # Without it, what a criterion expects is all that is accepted.

@@ -152,6 +152,7 @@ class ToolCalled(BaseModel):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
+    binary: ClassVar[bool] = True
     case_shapes: ClassVar[tuple[str, ...]] = ("trajectory",)
 
     tool_name: str

@@ -240,6 +240,7 @@ def register(criterion: Criterion) -> Registered:
             evaluator.version,
             evaluator.level,
             criterion.enforce,
+            is_binary=bool(getattr(evaluator, "binary", False)),
         ),
     )
 

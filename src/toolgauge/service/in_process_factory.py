@@ -111,10 +111,10 @@ class InProcess:
     """One pipeline and its ways out; belongs to one thread, except for members that are documented otherwise."""
 
     def __init__(self, config: Config, criteria: Sequence[Criterion], ways: Ways, instruments: SdkMetrics) -> None:
-        registry = instruments.registry()
+        self._clock = SteadyClock()
+        registry = instruments.registry(self._clock)
         self.metrics = SelfMetrics(registry)
         self.unread = self.metrics.spans_unread
-        self._clock = SteadyClock()
         self._ways = ways
         self._faults = Faults(self.metrics)
         self._resource = Resource.get_empty()

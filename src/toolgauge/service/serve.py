@@ -61,7 +61,7 @@ def make_service(
     clock = SteadyClock()
     start_ns = clock()
     hop_id = uuid.uuid4().hex
-    registry = MetricRegistry()
+    registry = MetricRegistry(clock)
     metrics = SelfMetrics(registry)
     emitter = Emitter(
         emit_settings(config),

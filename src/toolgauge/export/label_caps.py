@@ -1,0 +1,246 @@
+"""Which values the labels of score metrics may have.
+
+Names of services, agents and tools and attributes of resources come from clients: without caps one hostile or careless
+client (a tool name with an id in it) fills the metrics store, and releases and tools that are gone fill it in the end.
+What is over a cap becomes `_other` and is counted. Times are those of scorecards.
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from toolgauge.export.results import AGENT, ERROR_TYPE, OTHER_ERROR, SERVICE, TOOL
+from toolgauge.export.settings import MetricsSettings
+from toolgauge.model.metrics import MAX_LABEL, Labels, MetricRegistry, fit_label
+
+OTHER = "_other"
+LABEL_SETS = "label_sets"
+# Of each resource attribute of a service, so many values have series: a release beside its predecessors.
+NEWEST_VALUES = 3
+# A client that sends a new version with each request gets no more than these.
+NEW_VALUES_AN_HOUR = 6
+HOUR_NS = 3600 * 1_000_000_000
+MAX_ERROR_TYPES = 20
+_MAX_FOLDED_VALUES = 100
+# Labels of the producer and of what was called: service, resource attributes, agent, tool.
+Who: TypeAlias = tuple[str, ...]
+
+
+class LabelSet(Struct, gc=False):
+    """What tells series apart but for their outcomes, which must be counted together, or a pass ratio would be wrong.
+
+    `rule` is empty for tool calls.
+    """
+
+    who: Who
+    rule: Labels
+    used_ns: int
+
+
+class _Name(Struct, gc=False):
+    label: str
+    used_ns: int
+
+
+class _Names:
+    """The values of one label that have series, at most `limit`."""
+
+    def __init__(self, label: str, place: int, limit: int) -> None:
+        self.label = label
+        self.place = place
+        self.limit = limit
+        self.known: dict[str, _Name] = {}
+        # Before this none of them has been idle for long enough.
+        self.full_until_ns = 0
+
+
+class _Newest:
+    """The newest values of one resource attribute of one service, by when they were first seen."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, None] = {}
+        # Older ones, with when they were last seen.
+        self.folded: dict[str, int] = {}
+        self.taken_ns: deque[int] = deque(maxlen=NEW_VALUES_AN_HOUR)
+
+    def is_older(self, value: str, now_ns: int) -> bool:
+        """Return whether newer values have taken its place; what was not seen for an hour is new again."""
+        seen_ns = self.folded.get(value)
+        if seen_ns is None or now_ns - seen_ns >= HOUR_NS:
+            return False
+        self.folded[value] = now_ns
+        return True
+
+    def may_take(self, now_ns: int) -> bool:
+        """Return whether a new value may have series."""
+        return len(self.taken_ns) < NEW_VALUES_AN_HOUR or now_ns - self.taken_ns[0] >= HOUR_NS
+
+    def take(self, value: str, now_ns: int) -> str | None:
+        """Keep a new value; return the one that it takes the place of."""
+        self.taken_ns.append(now_ns)
+        self.folded.pop(value, None)
+        self.kept[value] = None
+        if len(self.kept) <= NEWEST_VALUES:
+            return None
+        oldest = next(iter(self.kept))
+        del self.kept[oldest]
+        self.folded[oldest] = now_ns
+        if len(self.folded) > _MAX_FOLDED_VALUES:
+            del self.folded[next(iter(self.folded))]
+        return oldest
+
+
+class LabelCaps:
+    """Decides under which labels something is counted; `on_dropped` gets the label sets that are given up."""
+
+    def __init__(
+        self, settings: MetricsSettings, registry: MetricRegistry, on_dropped: Callable[[Collection[LabelSet]], None]
+    ) -> None:
+        self._keys = settings.resource_attributes
+        self._capped = registry.counter(
+            "toolgauge.labels.capped",
+            "{measurement}",
+            "Measurements counted under `_other` because a cap was reached, by what was capped. "
+            "Find the client whose names are not a small set, or raise the cap under `metrics`.",
+            ("toolgauge.label",),
+        )
+        self._capped.begin(*((label,) for label in (SERVICE, *self._keys, AGENT, TOOL, ERROR_TYPE, LABEL_SETS)))
+        registry.gauge(
+            "toolgauge.labels.label_sets",
+            "{label_set}",
+            "Label sets in use, outcomes not counted; `metrics.max_label_sets` is the cap.",
+        ).observe = lambda: {(): len(self._label_sets)}
+        after = 1 + len(self._keys)
+        self._services = _Names(SERVICE, 0, settings.max_services)
+        self._agents = _Names(AGENT, after, settings.max_agents)
+        self._tools = _Names(TOOL, after + 1, settings.max_tools)
+        self._newest: dict[tuple[str, str], _Newest] = {}
+        self._error_types = {OTHER_ERROR}
+        self._max_label_sets = settings.max_label_sets
+        self._label_sets: dict[tuple[Who, Labels], LabelSet] = {}
+        self._full_until_ns = 0
+        self._on_dropped = on_dropped
+
+    def find(
+        self,
+        service: str | None,
+        resource: Sequence[str | None],
+        agent: str | None,
+        tool: str | None,
+        *,
+        rule: Labels,
+        now_ns: int,
+    ) -> tuple[Who, LabelSet | None]:
+        """Fit the labels; all are `_other`, and there is no label set, when that would be one over the cap."""
+        fitted = self._name(self._services, service, now_ns)
+        who = (
+            fitted,
+            *(self._value(fitted, at, value, now_ns) for at, value in enumerate(resource)),
+            self._name(self._agents, agent, now_ns),
+            self._name(self._tools, tool, now_ns),
+        )
+        found = self._label_sets.get((who, rule))
+        if found is None:
+            if len(self._label_sets) >= self._max_label_sets and not self._give_up_label_set(now_ns):
+                self._capped.add(1, (LABEL_SETS,))
+                return tuple(_folded(label) for label in who), None
+            found = self._label_sets[who, rule] = LabelSet(who, rule, now_ns)
+        found.used_ns = max(found.used_ns, now_ns)
+        return who, found
+
+    def error_type(self, raw: str) -> str:
+        """Fit the type of an error: the first 20 of all, then `_OTHER`; empty without one."""
+        if not raw:
+            return ""
+        label = fit_label(raw)
+        if label not in self._error_types:
+            if len(self._error_types) > MAX_ERROR_TYPES:
+                self._capped.add(1, (ERROR_TYPE,))
+                return OTHER_ERROR
+            self._error_types.add(label)
+        return label
+
+    def forget(self, is_gone: Callable[[Labels], bool]) -> None:
+        """Give up the label sets of rules that are gone."""
+        self._drop([found for found in self._label_sets.values() if is_gone(found.rule)])
+
+    def _name(self, names: _Names, raw: str | None, now_ns: int) -> str:
+        """Clean and cap a name; empty when it is not known."""
+        if not raw:
+            return ""
+        # Cut before it is kept: the key must not hold a megabyte of somebody's name.
+        key = raw[:MAX_LABEL]
+        known = names.known.get(key)
+        if known is None:
+            if len(names.known) >= names.limit and not self._give_up_name(names, now_ns):
+                self._capped.add(1, (names.label,))
+                return OTHER
+            known = names.known[key] = _Name(fit_label(key), now_ns)
+        known.used_ns = max(known.used_ns, now_ns)
+        return known.label
+
+    def _value(self, service: str, at: int, raw: str | None, now_ns: int) -> str:
+        """Clean and cap the value of a resource attribute; empty when it is absent."""
+        if not raw:
+            return ""
+        value, key = fit_label(raw), self._keys[at]
+        newest = self._newest.get((service, key)) or self._newest.setdefault((service, key), _Newest())
+        if value in newest.kept:
+            return value
+        if newest.is_older(value, now_ns):
+            return OTHER
+        if not newest.may_take(now_ns):
+            self._capped.add(1, (key,))
+            return OTHER
+        older = newest.take(value, now_ns)
+        if older is not None:
+            sets = self._label_sets.values()
+            self._drop([found for found in sets if found.who[0] == service and found.who[1 + at] == older])
+        return value
+
+    def _give_up_name(self, names: _Names, now_ns: int) -> bool:
+        """Give up the name that was not used for longest, if that is an hour."""
+        if now_ns < names.full_until_ns or not names.known:
+            return False
+        used_ns: dict[str, int] = {}
+        at_label = ((found.who[names.place], found.used_ns) for found in self._label_sets.values())
+        for label, last_ns in (*((name.label, name.used_ns) for name in names.known.values()), *at_label):
+            used_ns[label] = max(last_ns, used_ns.get(label, 0))
+        key, name = min(names.known.items(), key=lambda known: used_ns[known[1].label])
+        if now_ns - used_ns[name.label] < HOUR_NS:
+            names.full_until_ns = used_ns[name.label] + HOUR_NS
+            return False
+        del names.known[key]
+        if names is self._services:
+            self._newest = {of: newest for of, newest in self._newest.items() if of[0] != name.label}
+        self._drop([found for found in self._label_sets.values() if found.who[names.place] == name.label])
+        return True
+
+    def _give_up_label_set(self, now_ns: int) -> bool:
+        """Give up the label set that was not used for longest, if that is an hour."""
+        if now_ns < self._full_until_ns or not self._label_sets:
+            return False
+        oldest = min(self._label_sets.values(), key=lambda found: found.used_ns)
+        if now_ns - oldest.used_ns < HOUR_NS:
+            self._full_until_ns = oldest.used_ns + HOUR_NS
+            return False
+        self._drop([oldest])
+        return True
+
+    def _drop(self, gone: Collection[LabelSet]) -> None:
+        for found in gone:
+            del self._label_sets[found.who, found.rule]
+        if gone:
+            self._on_dropped(gone)
+
+
+def has_capped(labels: Iterable[str]) -> bool:
+    """Return whether a cap was reached: the next time may be another."""
+    return OTHER in labels
+
+
+def _folded(label: str) -> str:
+    # An absent label stays absent: `_other` would make a tool of it.
+    return OTHER if label else ""

@@ -362,15 +362,15 @@ def test_events_and_metrics_leave_through_the_providers_that_are_given():
     assert scores.data_points[0].exemplars[0].span_id == tool.context.span_id
     calls = found["toolgauge.tool_calls"]
     assert isinstance(calls, Sum)
-    assert [(point.value, dict(point.attributes or {})) for point in calls.data_points] == [
+    assert [(point.value, dict(point.attributes or {})) for point in calls.data_points if point.value] == [
         (
             1,
             {
                 "toolgauge.service": "trip-planner",
                 "gen_ai.agent.name": "planner",
                 "gen_ai.tool.name": "get_weather",
-                "state": "executed",
-                "error": "true",
+                "toolgauge.state": "executed",
+                "error.type": "_OTHER",
             },
         )
     ]

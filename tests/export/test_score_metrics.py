@@ -280,9 +280,9 @@ HOUR_NS = 60 * MINUTE_NS
 class Traffic:
     """Scorecards of one call each, at times of minutes."""
 
-    def __init__(self, **settings: int) -> None:
+    def __init__(self, settings: MetricsSettings | None = None) -> None:
         self.registry = MetricRegistry()
-        self._emitter = emitter(EmitSettings(metrics=MetricsSettings(**settings)), self.registry)
+        self._emitter = emitter(EmitSettings(metrics=settings or MetricsSettings()), self.registry)
 
     def call(
         self, tool: str = "pay", *, minute: float = 0, service: str = "shop", agent: str = "a", **resource: str
@@ -375,7 +375,7 @@ def test_a_client_with_ever_new_versions_gets_six_of_them_an_hour():
 
 
 def test_a_tool_idle_for_an_hour_gives_its_place_to_one_that_needs_it():
-    traffic = Traffic(max_tools=2)
+    traffic = Traffic(MetricsSettings(max_tools=2))
     traffic.call("old")
     traffic.call("busy")
     traffic.call("busy", minute=50)
@@ -392,7 +392,7 @@ def test_a_tool_idle_for_an_hour_gives_its_place_to_one_that_needs_it():
 
 
 def test_agents_and_services_give_up_their_places_too():
-    traffic = Traffic(max_services=1, max_agents=1)
+    traffic = Traffic(MetricsSettings(max_services=1, max_agents=1))
     traffic.call(service="old", agent="old")
     traffic.call(service="new", agent="new", minute=60)
     assert (traffic.evaluated(0), traffic.evaluated(3)) == ({"new": 1}, {"new": 1})
@@ -407,7 +407,7 @@ def test_nothing_is_given_up_that_nothing_needs():
 
 def test_an_idle_label_set_gives_its_place_to_one_that_needs_it():
     # One for evaluations, one for tool calls.
-    traffic = Traffic(max_label_sets=2)
+    traffic = Traffic(MetricsSettings(max_label_sets=2))
     traffic.call("old")
     traffic.call("early", minute=59)
     traffic.call("new", minute=60)

@@ -44,9 +44,9 @@ def results(walk: Walk) -> dict[tuple[str, str, str], float]:
     """Evaluations by criterion, outcome and reason."""
     (metric,) = (metric for metric in walk.registry if metric.name == "toolgauge.evaluations")
     return {
-        (labels[3], labels[-2], labels[-1]): value
+        (labels[5], labels[-2], labels[-1]): value
         for labels, value in metric.cells.items()
-        if isinstance(value, int | float)
+        if isinstance(value, int | float) and value
     }
 
 

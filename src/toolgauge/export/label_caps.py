@@ -29,7 +29,7 @@ Who: TypeAlias = tuple[str, ...]
 
 
 class LabelSet(Struct, gc=False):
-    """What tells series apart but for their outcomes, which must be counted together, or a pass ratio would be wrong.
+    """The labels of series without their outcomes. These must be counted together, or a pass ratio would be wrong.
 
     `rule` is empty for tool calls.
     """

@@ -370,14 +370,14 @@ class SelfMetrics:
         self._begin()
 
     def _begin(self) -> None:
-        """Have what is alerted on count from 0: a counter that appears at 1 has no increase."""
+        """Begin counters that alerts look at: one that appears at 1 has no increase."""
         self.spans.begin(("received", "", ""), *(("refused", reason, "") for reason in _REFUSED_BECAUSE))
         self.own_dropped.begin(*(("", signal, "queue_full") for signal in _SIGNALS))
         self.requests_unread.begin(("traces",), ("logs",))
         self.annotations.begin(("attribute",), ("scorecard",), ("missed",))
 
     def begin_destination(self, name: str, signals: Iterable[str]) -> None:
-        """Have what may be lost on the way to a destination count from 0."""
+        """Begin the counters of losses on the way to a destination."""
         self.spans.begin(("forwarded", "", name))
         for signal in signals:
             lost = [(name, signal, reason) for reason in _DROPPED_BECAUSE]

@@ -27,8 +27,8 @@ from toolgauge.export.results import (
     sound,
 )
 from toolgauge.export.settings import MetricsSettings
-from toolgauge.model.metrics import Exemplar, Labels, MetricRegistry, fit_label
-from toolgauge.model.outcomes import NotEvaluated, Outcome, Result, Scorecard, Scored, outcome_word
+from toolgauge.model.metrics import MAX_LABEL, Exemplar, Labels, MetricRegistry, fit_label
+from toolgauge.model.outcomes import NotEvaluated, Outcome, Scorecard, Scored, outcome_word
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory
 
@@ -50,11 +50,13 @@ class _Series(Struct, frozen=True):
     label_set: LabelSet
 
 
-# What labels are made of: service, resource attributes, agent, tool; then state and type of error, or else criterion,
-# revision, level, enforcement, outcome and reason.
+# What labels are made of: number of the producer, agent, tool; then state and type of error, or else criterion, revision,
+# level, enforcement, outcome and reason.
+_Called: TypeAlias = tuple[int, str | None, str, CallState, str]
+_Evaluated: TypeAlias = tuple[int, str | None, str | None, str, str, str, str, str, str]
 _Resource: TypeAlias = tuple[str | None, ...]
-_Call: TypeAlias = tuple[str | None, _Resource, str | None, str, CallState, str]
-_Evaluated: TypeAlias = tuple[str | None, _Resource, str | None, str | None, str, str, str, str, str, str]
+_MAX_PRODUCERS = 1000
+_FAILURES = frozenset(("fail", "error"))
 # What labels take beside the names they are made of, and what a character of these may take.
 _LABELS_BYTES = 800
 _CHARACTER_BYTES = 4
@@ -90,7 +92,9 @@ class ScoreMetrics:
         self._caps = LabelCaps(settings, registry, self._drop)
         # The same few tools are called and judged by the same criteria all day long. Without it: 4 % of all CPU.
         self._known: BoundedCache[_Evaluated, _Series] = BoundedCache()
-        self._known_calls: BoundedCache[_Call, _Series] = BoundedCache()
+        self._known_calls: BoundedCache[_Called, _Series] = BoundedCache()
+        self._producers: dict[tuple[str | None, _Resource], int] = {}
+        self._numbered = 0
 
     def record(self, scorecard: Scorecard) -> None:
         """Count a scorecard."""
@@ -129,71 +133,88 @@ class ScoreMetrics:
             self._count_calls(trajectory, now_ns)
 
     def _count_calls(self, trajectory: Trajectory, now_ns: int) -> None:
-        service, resource = trajectory.service, self._resource(trajectory)
+        producer, known = self._producer(trajectory), self._known_calls
         # As the counter's `add` does; this is done of every call.
         counted = self._tool_calls.cells
         for call in trajectory.calls:
             error_type = "" if call.error is None else call.error.kind or OTHER_ERROR
-            key = (service, resource, call.agent, call.name, call.state, error_type)
-            series = self._known_calls.get(key) or self._call_series(key, now_ns)
+            key = (producer, call.agent, call.name, call.state, error_type)
+            series = known.get(key)
+            if series is None:
+                series, known = self._call_series(key, trajectory, now_ns), self._known_calls
             series.label_set.used_ns = now_ns
             counted[series.counted] += 1
             if error_type:
                 exemplar = Exemplar(1.0, now_ns, call.span.trace_id, call.span.span_id)
                 self._tool_calls.exemplars[series.counted] = exemplar
 
-    def _call_series(self, call: _Call, now_ns: int) -> _Series:
-        service, resource, agent, tool, state, error = call
+    def _call_series(self, called: _Called, trajectory: Trajectory, now_ns: int) -> _Series:
+        _, agent, tool, state, error = called
         error_type = self._caps.error_type(error)
-        who, label_set = self._caps.find(service, resource, agent, tool, rule=(), now_ns=now_ns)
+        who, label_set = self._caps.find(*self._whose(trajectory), agent, tool, rule=(), now_ns=now_ns)
         states = ((state, "") for state in get_args(CallState))
         self._tool_calls.begin(*((*who, *end) for end in (*states, ("executed", OTHER_ERROR), (state, error_type))))
         series = _Series((*who, state, error_type), (), label_set or LabelSet(who, (), now_ns))
         if label_set is not None and not has_capped(who) and error_type == fit_label(error):
-            self._known_calls.keep(call, series, _size_bytes((service, *resource, agent, tool, error)))
+            self._known_calls.keep(called, series, _size_bytes((agent, tool, error)))
         return series
 
     def _count_results(self, scorecard: Scorecard) -> None:
         trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
-        service, resource = trajectory.service, self._resource(trajectory)
         nowhere = SpanRef(trajectory.trace_id, "")
         first_agent = trajectory.agents[0] if trajectory.agents else None
         # As the counter's `add` does; this is done of every result.
-        counted, exemplars, record = self._evaluations.cells, self._evaluations.exemplars, self._scores.record
+        producer, known = self._producer(trajectory), self._known
+        counted, record = self._evaluations.cells, self._scores.record
         for result in scorecard.results:
             outcome, call = result.outcome, result.call
             # Nearly all are scores, and sound ones.
             score = outcome if isinstance(outcome, Scored) and 0.0 <= outcome.value <= 1.0 else None
             word, reason = _other(outcome) if score is None else ("pass" if score.passed else "fail", "")
             agent, tool = (first_agent, None) if call is None else (call.agent, call.name)
-            rule = result.criterion, result.revision, result.level, result.enforce
-            key = (service, resource, agent, tool, *rule, word, reason)
-            series = self._known.get(key) or self._series(key, result, now_ns)
+            key = (producer, agent, tool, result.criterion, result.revision, result.level, result.enforce, word, reason)
+            series = known.get(key)
+            if series is None:
+                series, known = self._series(key, trajectory, now_ns, is_binary=result.is_binary), self._known
             series.label_set.used_ns = now_ns
             counted[series.counted] += 1
             judged = result.target or nowhere
             if score is not None:
                 value = float(score.value)
                 record(value, series.scores, Exemplar(value, now_ns, judged.trace_id, judged.span_id))
-            if word in ("fail", "error"):
-                exemplars[series.counted] = Exemplar(1.0, now_ns, judged.trace_id, judged.span_id)
+            if word in _FAILURES:
+                exemplar = Exemplar(1.0, now_ns, judged.trace_id, judged.span_id)
+                self._evaluations.exemplars[series.counted] = exemplar
 
-    def _series(self, evaluated: _Evaluated, result: Result, now_ns: int) -> _Series:
-        service, resource, agent, tool, criterion, revision, level, enforce, word, reason = evaluated
+    def _series(self, evaluated: _Evaluated, trajectory: Trajectory, now_ns: int, *, is_binary: bool) -> _Series:
+        _, agent, tool, criterion, revision, level, enforce, word, reason = evaluated
         rule = (fit_label(criterion), fit_label(revision), level, "shadow" if enforce == "shadow" else "")
-        who, label_set = self._caps.find(service, resource, agent, tool, rule=rule, now_ns=now_ns)
+        who, label_set = self._caps.find(*self._whose(trajectory), agent, tool, rule=rule, now_ns=now_ns)
         stream = (*who, *rule)
         self._evaluations.begin(*((*stream, sibling, "") for sibling in OUTCOME_WORDS), (*stream, word, reason))
         if word in ("pass", "fail"):
-            self._scores.begin(stream, BINARY_BOUNDS if result.is_binary else SCORE_BOUNDS)
+            self._scores.begin(stream, BINARY_BOUNDS if is_binary else SCORE_BOUNDS)
         series = _Series((*stream, word, reason), stream, label_set or LabelSet(who, rule, now_ns))
         if label_set is not None and not has_capped(who):
-            names = (service, *resource, agent, tool, criterion, revision, level, enforce, word, reason)
-            self._known.keep(evaluated, series, _size_bytes(names))
+            self._known.keep(evaluated, series, _size_bytes(evaluated[1:]))
         return series
 
-    def _resource(self, trajectory: Trajectory) -> _Resource:
-        return tuple([trajectory.resource.get(key) for key in self._keys])
+    def _producer(self, trajectory: Trajectory) -> int:
+        """Number the service with the attributes of its resource: the same few come all day long."""
+        whose = self._whose(trajectory)
+        number = self._producers.get(whose)
+        if number is None:
+            if len(self._producers) >= _MAX_PRODUCERS:
+                self._producers.clear()
+            # Never a number that was given before: what is known by it may still be there.
+            self._numbered += 1
+            number = self._producers[whose] = self._numbered
+        return number
+
+    def _whose(self, trajectory: Trajectory) -> tuple[str | None, _Resource]:
+        service = trajectory.service
+        # Cut as labels are: a key must not hold a megabyte of somebody's name.
+        return service and service[:MAX_LABEL], tuple([trajectory.resource.get(key) for key in self._keys])
 
 
 def _other(outcome: Outcome) -> tuple[str, str]:

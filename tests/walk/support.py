@@ -16,10 +16,11 @@ from toolgauge.config.load import load
 from toolgauge.export.emitter import Emitter
 from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.regressions import Regression
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import default_criteria
-from toolgauge.service.pipeline_factory import emit_settings, make_pipeline, redactor
+from toolgauge.service.pipeline_factory import emit_settings, make_pipeline, make_watcher, redactor
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 SECOND = 1_000_000_000
@@ -66,6 +67,7 @@ class Walk:
         self.metrics = SelfMetrics(registry)
         self.registry = registry
         self.bag = Bag()
+        self.regressions: list[Regression] = []
         self.now_ns = START_NS
         emitter = Emitter(
             emit_settings(config),
@@ -85,6 +87,8 @@ class Walk:
             metrics=self.metrics,
             has_memory=has_memory,
             clock=clock,
+            watcher=make_watcher(config, self.metrics),
+            on_regressions=self.regressions.extend,
         )
 
     def send(self, body: bytes, signal: Signal = "traces") -> None:

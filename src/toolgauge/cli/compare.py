@@ -10,9 +10,9 @@ import click
 
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import reading_progress, terminal_style
-from toolgauge.model.errors import ConfigError, RecordingError, StartError
+from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.net.auth import TokenFile
+from toolgauge.net.admin_client import read_token
 from toolgauge.offline.compare.comparison import Comparison, compare
 from toolgauge.offline.compare.conversation_means import (
     ENVIRONMENT,
@@ -146,7 +146,7 @@ def command(
             observed, versions = _split(scoring, files, by, base, new)
         else:
             observed, versions = _two_recordings(scoring, *files)
-    except RecordingError as error:
+    except ToolgaugeError as error:
         # 1 would say that the release is worse.
         raise ConfigError(error.message, hint=error.hint) from error
     question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
@@ -198,20 +198,8 @@ def _split(
 
 
 def _live(url: str, token_file: Path | None, base: str | None, new: str | None) -> tuple[Observed, Sequence[Versions]]:
-    observed = observed_live(fetch_arms(url, _token(token_file)))
+    observed = observed_live(fetch_arms(url, None if token_file is None else read_token(token_file)))
     return observed, _chosen(observed, base, new, _VERSION)
-
-
-def _token(file: Path | None) -> str | None:
-    if file is None:
-        return None
-    try:
-        tokens = TokenFile(file).tokens()
-    except StartError as error:
-        raise ConfigError(error.message) from error
-    if not tokens:
-        raise ConfigError(f"the token file `{file}` is empty")
-    return tokens[0]
 
 
 def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> tuple[Versions, ...]:

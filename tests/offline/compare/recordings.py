@@ -9,8 +9,8 @@ from toolgauge.demo.drawing import Release, drawn, recordings
 START_NS = 1_800_000_000_000_000_000
 _APART_NS = 60_000_000_000
 # Beside the releases of the demo, one that is as good as the healthy one.
-GOOD = Release(version="1.0", failures=0.02)
-AS_GOOD = Release(version="1.1", failures=0.02)
+GOOD = Release(version="1.0", failures=0.01)
+AS_GOOD = Release(version="1.1", failures=0.01)
 WORSE = Release(version="1.1", failures=0.3)
 # Runs of one framework: one service, one agent.
 SEQUENCE = [

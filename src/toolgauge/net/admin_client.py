@@ -1,0 +1,92 @@
+"""Asks the admin endpoint of a running process, for commands that do so once and end."""
+
+import json
+from http.client import HTTPException, HTTPMessage
+from pathlib import Path
+from typing import IO
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+
+from toolgauge.model.errors import ConfigError, ToolgaugeError
+
+_TIMEOUT_S = 15
+_MAX_REFUSAL_BYTES = 64 * 1024
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Follows no redirect: the token is for the endpoint that was named."""
+
+    def redirect_request(
+        self,
+        req: Request,  # noqa: ARG002 (urllib's signature)
+        fp: IO[bytes],  # noqa: ARG002
+        code: int,  # noqa: ARG002
+        msg: str,  # noqa: ARG002
+        headers: HTTPMessage,  # noqa: ARG002
+        newurl: str,  # noqa: ARG002
+    ) -> Request | None:
+        """Follow nothing."""
+        return None
+
+
+def ask(admin: str, path: str, *, token: str | None, max_bytes: int, body: bytes | None = None) -> bytes:
+    """Return what the endpoint answers, at most `max_bytes`; with a body of JSON, post it."""
+    headers = {} if body is None else {"Content-Type": "application/json"}
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    request = Request(f"{admin.rstrip('/')}{path}", data=body, headers=headers)  # noqa: S310 (see `check_url`)
+    # A proxy of the environment is meant for the outside.
+    opener = build_opener(ProxyHandler({}), _NoRedirects())
+    try:
+        with opener.open(request, timeout=_TIMEOUT_S) as answer:
+            answered: bytes = answer.read(max_bytes)
+            return answered
+    except HTTPError as error:
+        with error:
+            raise _refusal(admin, error.code, error.read(_MAX_REFUSAL_BYTES)) from error
+    except (OSError, HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        raise ToolgaugeError(f"cannot reach `{admin}`: {reason}", hint="is `toolgauge serve` running there?") from error
+
+
+def check_url(admin: str, option: str) -> None:
+    """Raise `ConfigError` when the value of the option is no URL of HTTP."""
+    try:
+        parts = urlsplit(admin)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_whole = False
+    if not is_whole or not admin.isprintable() or " " in admin:
+        raise ConfigError(f"`{option}` must be a URL such as `http://localhost:13133`")
+
+
+def read_token(file: Path) -> str:
+    """Read the token on the first line of a file."""
+    try:
+        lines = file.read_text("utf-8-sig").split()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"cannot read the token file `{file}`: {reason}") from error
+    if not lines or not (lines[0].isascii() and lines[0].isprintable()):
+        raise ConfigError(f"the token file `{file}` does not begin with a token")
+    return lines[0]
+
+
+def not_toolgauge(admin: str) -> ToolgaugeError:
+    """Make the error for an answer of another kind."""
+    return ToolgaugeError(f"`{admin}` does not answer as toolgauge does")
+
+
+def _refusal(admin: str, status: int, body: bytes) -> ToolgaugeError:
+    try:
+        answered: object = json.loads(body)
+    except ValueError:
+        answered = None
+    match answered:
+        case {"error": str(message)}:
+            reason = "".join(letter if letter.isprintable() else " " for letter in message[:500])
+        case _:
+            reason = f"HTTP status {status}"
+    hint = "`--token-file` names the file with the token of `admin.auth`" if status in (401, 403) else None
+    return ToolgaugeError(f"`{admin}` refuses: {reason}", hint=hint)

@@ -1,0 +1,245 @@
+"""The rules of Prometheus and the example of Alertmanager: valid, tested case by case, and about what is there."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.files import DEPLOY, ROOT, document
+from tests.deploy.promql import OF_PROMETHEUS, OF_TARGETS, Known, named, served, unknown
+from tests.walk.support import Walk
+from toolgauge.export.settings import PrometheusSettings
+from toolgauge.service.process import measure_process
+
+PROMETHEUS = DEPLOY / "prometheus"
+RULES, ALERTS = PROMETHEUS / "rules.yaml", PROMETHEUS / "alerts.yaml"
+CASES = sorted((PROMETHEUS / "tests").glob("*.yaml"))
+ALERTMANAGER = DEPLOY / "alertmanager" / "alertmanager.yaml"
+PAGE = (ROOT / "docs" / "alerting.md").read_text()
+
+needs_promtool = pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="no promtool on this machine (Debian's `prometheus`)"
+)
+needs_amtool = pytest.mark.skipif(
+    shutil.which("amtool") is None, reason="no amtool on this machine (Debian's `prometheus-alertmanager`)"
+)
+
+# Alert: (severity, category, for, keep_firing_for).
+EXPECTED = {
+    "ToolgaugeQualityRegression": ("warning", "quality", None, "10m"),
+    "ToolgaugeQualityRegressionBroad": ("critical", "quality", None, "10m"),
+    "ToolgaugeScoreBelowObjective": ("critical", "quality", "5m", None),
+    "ToolgaugeNoScores": ("warning", "quality", "15m", None),
+    "ToolgaugeEvaluationErrors": ("warning", "processing", "10m", None),
+    "ToolgaugeSpansDropped": ("warning", "processing", "10m", None),
+    "ToolgaugeLabelsCapped": ("info", "processing", "15m", None),
+    "ToolgaugeDown": ("critical", "processing", "5m", None),
+    "ToolgaugeInstanceDown": ("warning", "processing", "5m", None),
+}
+
+
+def groups(file: Path) -> list[dict[str, Any]]:
+    return document(file)["groups"]
+
+
+RECORDS = [rule for group in groups(RULES) for rule in group["rules"]]
+BY_NAME = {rule["alert"]: rule for group in groups(ALERTS) for rule in group["rules"]}
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def series() -> dict[str, frozenset[str]]:
+    """All that rules may ask for: what toolgauge and Prometheus have, and what is recorded, with the labels."""
+    registry = Walk().registry
+    measure_process(registry)
+    recorded: dict[str, set[str]] = defaultdict(set)
+    for rule in RECORDS:
+        found = named(rule["expr"])
+        of_recorded = [recorded[metric] for metric in found.metrics if metric in recorded]
+        recorded[rule["record"]] |= found.grouping.union(rule.get("labels", {}), *of_recorded)
+    return {**OF_PROMETHEUS, **served(registry), **{name: frozenset(labels) for name, labels in recorded.items()}}
+
+
+# -- with the tools of Prometheus and Alertmanager --------------------------------------------------------------------
+
+
+@needs_promtool
+def test_the_rules_are_valid():
+    run("promtool", "check", "rules", "--lint=all", "--lint-fatal", str(RULES), str(ALERTS))
+
+
+@needs_promtool
+def test_the_example_configuration_of_prometheus_is_valid_with_its_rules():
+    assert "2 rule files found" in run("promtool", "check", "config", str(PROMETHEUS / "prometheus.yaml"))
+
+
+@needs_promtool
+@pytest.mark.parametrize("cases", CASES, ids=lambda file: file.stem)
+def test_every_case_of_the_rules_holds(cases: Path):
+    run("promtool", "test", "rules", str(cases))
+
+
+@needs_amtool
+def test_the_example_configuration_of_alertmanager_is_valid():
+    assert "2 inhibit rules" in run("amtool", "check-config", str(ALERTMANAGER))
+
+
+@needs_amtool
+@pytest.mark.parametrize(("severity", "receiver"), [("critical", "on-call"), ("warning", "team"), ("info", "team")])
+def test_alerts_reach_the_receiver_for_their_severity(severity: str, receiver: str):
+    labels = ("alertname=ToolgaugeDown", f"severity={severity}")
+    assert run("amtool", "config", "routes", "test", f"--config.file={ALERTMANAGER}", *labels).strip() == receiver
+
+
+# -- what they are about ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", [RULES, ALERTS], ids=lambda file: file.stem)
+def test_every_metric_and_label_of_an_expression_is_there(file: Path, series: Known):
+    rules = [rule for group in groups(file) for rule in group["rules"]]
+    missing = {rule.get("alert", rule.get("record")): list(unknown(rule["expr"], series)) for rule in rules}
+    assert {name: names for name, names in missing.items() if names} == {}
+
+
+def test_the_check_finds_a_metric_and_labels_that_are_not_there():
+    few = {"toolgauge_spans_total": frozenset({"toolgauge_outcome"})}
+    expression = """
+    sum by (job, reason) (rate(toolgauge_spans_total{outcome="dropped", toolgauge_outcome!="}"}[5m] offset 1d)) > 0
+    unless on (job) toolgauge_span_total or absent(up{job="toolgauge"})
+    """
+    assert list(unknown(expression, few)) == [
+        "toolgauge_spans_total{outcome}",
+        "toolgauge_spans_total{reason}",
+        "up",
+        "toolgauge_span_total",
+    ]
+
+
+@pytest.mark.parametrize("alert", BY_NAME)
+def test_every_metric_and_label_of_the_annotations_is_there(alert: str, series: Known):
+    rule = BY_NAME[alert]
+    found = named(rule["expr"])
+    labels = found.grouping.union(*(series[metric] for metric in found.metrics if ":" in metric))
+    for annotation in rule["annotations"].values():
+        assert set(re.findall(r"\$labels\.(\w+)", annotation)) <= labels | OF_TARGETS
+        for query in queries(annotation):
+            assert list(unknown(query, series)) == []
+
+
+def queries(annotation: str) -> list[str]:
+    """The queries of an annotation, with the selectors that it keeps in a variable put in."""
+    texts = [text.replace('\\"', '"').replace("%q", '"x"') for text in re.findall(PRINTF, annotation)]
+    selectors = [text for text in texts if text.startswith(("{", "job="))]
+    return [text.replace("%s", selectors[0]) if selectors else text for text in texts if text not in selectors]
+
+
+PRINTF = r'printf "((?:[^"\\]|\\.)*[a-z]{4}(?:[^"\\]|\\.)*)"'
+
+
+def test_recording_rules_are_named_by_level_metric_and_operation():
+    names = {rule["record"] for rule in RECORDS}
+    assert [
+        name for name in names if not re.fullmatch(r"(stream|version|tool|criterion):toolgauge_\w+:\w+", name)
+    ] == []
+    assert [name for name in sorted(names) if f"`{name}`" not in PAGE] == []
+
+
+def test_groups_have_names_of_their_own_since_one_kubernetes_resource_holds_both_files():
+    names = [group["name"] for file in (RULES, ALERTS) for group in groups(file)]
+    assert len(names) == len(set(names))
+
+
+def test_every_expression_about_scores_leaves_out_shadow_criteria_and_names_the_level():
+    for rule in (*RECORDS, *BY_NAME.values()):
+        for metric, labels in named(rule["expr"]).selected:
+            about_scores = metric.startswith("toolgauge_evaluation") and rule.get("alert") != "ToolgaugeNoScores"
+            assert not about_scores or "toolgauge_enforce" in labels, rule["expr"]
+        if named(rule["expr"]).grouping & {"gen_ai_evaluation_name"} and "group_left" not in rule["expr"]:
+            assert "toolgauge_level" in named(rule["expr"]).grouping
+
+
+# -- alerts -----------------------------------------------------------------------------------------------------------
+
+
+def test_every_alert_is_as_urgent_and_as_patient_as_it_should_be():
+    found = {
+        name: (
+            rule["labels"]["severity"],
+            rule["labels"]["category"],
+            rule.get("for"),
+            rule.get("keep_firing_for"),
+        )
+        for name, rule in BY_NAME.items()
+    }
+    assert found == EXPECTED
+
+
+@pytest.mark.parametrize("alert", BY_NAME)
+def test_every_alert_leads_to_its_section_and_to_a_dashboard(alert: str):
+    annotations = BY_NAME[alert]["annotations"]
+    assert set(annotations) == {"summary", "description", "runbook_url", "dashboard_url"}
+    assert annotations["runbook_url"] == f"https://runbooks.example.com/alerting.html#{alert.lower()}"
+    assert f"\n### {alert}\n" in PAGE
+    uid, variables = re.findall(r"^https://grafana\.example\.com/d/([\w-]+)\?(.*)$", annotations["dashboard_url"])[0]
+    dashboard = json.loads((DEPLOY / "grafana" / "dashboards" / f"{uid}.json").read_text())
+    assert dashboard["uid"] == uid
+    named_there = {variable["name"] for variable in dashboard["templating"]["list"]}
+    assert set(re.findall(r"var-(\w+)=", variables)) <= named_there
+
+
+@pytest.mark.parametrize("alert", BY_NAME)
+def test_every_alert_has_cases_in_which_it_fires_and_in_which_it_does_not(alert: str):
+    cases = [
+        case
+        for file in CASES
+        for test in document(file)["tests"]
+        for case in test.get("alert_rule_test", [])
+        if case["alertname"] == alert
+    ]
+    assert any(case["exp_alerts"] for case in cases)
+    assert any(not case["exp_alerts"] for case in cases)
+
+
+def test_inhibitions_are_about_alerts_and_labels_that_are_there():
+    rules = document(ALERTMANAGER)["inhibit_rules"]
+    assert [rule["source_matchers"] for rule in rules] == [
+        ["alertname = ToolgaugeQualityRegressionBroad"],
+        ["alertname = ToolgaugeDown"],
+    ]
+    broad = named(BY_NAME["ToolgaugeQualityRegressionBroad"]["expr"])
+    single = named(BY_NAME["ToolgaugeQualityRegression"]["expr"])
+    of_an_agent = {"job", "toolgauge_service", "deployment_environment_name", "gen_ai_agent_name"}
+    assert set(rules[0]["equal"]) == of_an_agent
+    assert of_an_agent <= broad.grouping & single.grouping
+    assert rules[1]["target_matchers"] == ["category = quality"]
+
+
+# -- what people paste ------------------------------------------------------------------------------------------------
+
+
+def test_prometheus_scrapes_where_toolgauge_serves_under_the_name_that_the_rules_ask_for():
+    (job,) = document(PROMETHEUS / "prometheus.yaml")["scrape_configs"]
+    assert job["job_name"] == "toolgauge"
+    assert job["static_configs"] == [{"targets": [PrometheusSettings().endpoint]}]
+    assert named(BY_NAME["ToolgaugeDown"]["expr"]).metrics == {"up"}
+    assert 'job="toolgauge"' in BY_NAME["ToolgaugeDown"]["expr"]
+
+
+def test_the_command_on_the_page_writes_a_resource_with_all_groups(tmp_path: Path):
+    (command,) = re.findall(r"```sh\n(\{\n.*?> )toolgauge-rules.yaml\n```", PAGE, re.DOTALL)
+    written = tmp_path / "toolgauge-rules.yaml"
+    subprocess.run(["sh", "-c", f"{command}{written}"], cwd=ROOT, check=True, timeout=60)
+    resource = yaml.safe_load(written.read_text())
+    assert resource["kind"] == "PrometheusRule"
+    assert resource["spec"]["groups"] == [*groups(RULES), *groups(ALERTS)]

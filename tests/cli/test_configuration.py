@@ -36,6 +36,7 @@ receivers:
       http: {auth: {filename: tokens}}
 exporters:
   otlp: {endpoint: "https://collector:4317", tls: {ca_file: ca.pem}}
+  webhook: {url: "https://hooks", tls: {ca_file: hooks.pem}}
 """
 
 
@@ -46,6 +47,7 @@ def test_files_that_are_not_on_this_machine_are_a_warning_that_names_file_and_se
         "warning: `receivers.otlp.protocols.grpc.tls`: cannot read the TLS file `server.pem`: no such file or directory",
         "warning: `receivers.otlp.protocols.http.auth`: cannot read the token file `tokens`: no such file or directory",
         "warning: `exporters.otlp.tls`: cannot read the TLS file `ca.pem`: no such file or directory",
+        "warning: `exporters.webhook.tls`: cannot read the TLS file `hooks.pem`: no such file or directory",
     ]
     assert (ended.code, ended.out.startswith("the configuration is valid")) == (0, True)
     assert run("validate", "--strict", "--config", "c.yaml", cwd=tmp_path).code == 1

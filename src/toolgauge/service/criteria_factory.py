@@ -190,9 +190,9 @@ def _uses(config: Config) -> Iterator[tuple[tuple[PathStep, ...], Callable[[], o
             yield (*path, "tls"), partial(server_context, section.tls)
         if section.auth is not None and section.auth.filename is not None:
             yield (*path, "auth"), partial(TokenGuard, section.auth)
-    several = len(config.exporters.otlp) > 1
-    for number, exporter in enumerate(config.exporters.otlp):
-        tls = exporter.client_tls
-        if tls is not None:
-            path = ("exporters", "otlp", number, "tls") if several else ("exporters", "otlp", "tls")
-            yield path, partial(client_context, tls)
+    for kind, exporters in (("otlp", config.exporters.otlp), ("webhook", config.exporters.webhook)):
+        for number, exporter in enumerate(exporters):
+            tls = exporter.client_tls
+            if tls is not None:
+                path = ("exporters", kind, number, "tls") if len(exporters) > 1 else ("exporters", kind, "tls")
+                yield path, partial(client_context, tls)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from typing import TypeVar
-from urllib.parse import quote
 
 from grafana_foundation_sdk.builders import (
     bargauge,
@@ -12,7 +11,6 @@ from grafana_foundation_sdk.builders import (
     heatmap,
     prometheus,
     stat,
-    table,
     text,
     timeseries,
 )
@@ -24,27 +22,14 @@ from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 from grafana_foundation_sdk.models.text import TextMode
 
+from deploy.dashboards.grafana_table import TRACES, stream_table
 from deploy.dashboards.model import COLUMNS, Annotation, Dashboard, Panel, Place, Query, Threshold, Variable, placed
 
 TAG = "toolgauge"
 _T = TypeVar("_T", covariant=True)
 _SOURCE = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
-_TRACES = "tracesource"
 _TEXT_HEIGHT = 4
 _LAST = "lastNotNull"
-# Columns of the table, in order. Labels keep their own names in queries and get these in the table.
-_LABEL_COLUMNS = {
-    "toolgauge_service": "Service",
-    "deployment_environment_name": "Environment",
-    "gen_ai_agent_name": "Agent",
-    "gen_ai_tool_name": "Tool",
-    "gen_ai_evaluation_name": "Criterion",
-    "service_version": "Version",
-}
-_HIDDEN_COLUMNS = ("Time", "toolgauge_criterion_revision", "toolgauge_level")
-_COUNTED_COLUMN = "Observations"
-_TIME_COLUMNS = ("Since", "Version since")
-_EVIDENCE_COLUMN = "Evidence"
 
 
 def grafana_json(described: Dashboard) -> str:
@@ -71,7 +56,7 @@ def _dashboard(described: Dashboard) -> dashboard.Dashboard:
             .keep_time(True)
         )
     )
-    for source, kind, label in (("datasource", "prometheus", "Metrics"), (_TRACES, "tempo", "Traces")):
+    for source, kind, label in (("datasource", "prometheus", "Metrics"), (TRACES, "tempo", "Traces")):
         builder.with_variable(dashboard.DatasourceVariable(source).type(kind).label(label))
     for variable in described.variables:
         builder.with_variable(_variable(variable))
@@ -201,7 +186,7 @@ def _drawn(panel: Panel) -> models.Panel:
         case "stat":
             return _stat().build()
         case "table":
-            return _table().build()
+            return stream_table().build()
         case "heatmap":
             return _heatmap().build()
         case "ranking":
@@ -267,69 +252,3 @@ def _ranking() -> bargauge.Panel:
         .display_mode(common_models.BarGaugeDisplayMode.BASIC)
         .reduce_options(common.ReduceDataOptions().calcs([_LAST]).values(False))
     )
-
-
-def _table() -> table.Panel:
-    return (
-        table.Panel()
-        .align(common_models.FieldTextAlignment.AUTO)
-        .inspect(False)
-        .cell_options(common_models.TableAutoCellOptions())
-        .with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
-        .with_transformation(models.DataTransformerConfig(id_val="organize", options=_columns()))
-        .sort_by([common.TableSortByFieldState().display_name(_EVIDENCE_COLUMN).desc(True)])
-        .override_by_name(_COUNTED_COLUMN, [_property("unit", "short"), _property("decimals", 0)])
-        .override_by_name(_EVIDENCE_COLUMN, _evidence())
-        .override_by_regexp(
-            "|".join(_TIME_COLUMNS), [_property("unit", "dateTimeFromNow"), _property("decimals", None)]
-        )
-    )
-
-
-def _columns() -> dict[str, object]:
-    values = ("Evidence", "Baseline", "Current", "Drop", "Observations", "Since", "Version since")
-    names = {**_LABEL_COLUMNS, **{f"Value #{ref}": name for ref, name in zip("ABCDEFG", values, strict=True)}}
-    order = ("gen_ai_agent_name", "gen_ai_tool_name", "gen_ai_evaluation_name", "Value #A", "Value #B", "Value #C")
-    order += ("Value #D", "Value #F", "service_version", "Value #G", "Value #E", "toolgauge_service")
-    order += ("deployment_environment_name",)
-    return {
-        "renameByName": names,
-        "excludeByName": dict.fromkeys(_HIDDEN_COLUMNS, True),
-        "indexByName": {name: place for place, name in enumerate(order)},
-    }
-
-
-def _evidence() -> list[models.DynamicConfigValue]:
-    bar = {"type": "gauge", "mode": "gradient", "valueDisplayMode": "text"}
-    return [
-        _property("unit", "short"),
-        _property("decimals", 2),
-        _property("min", 0),
-        _property("max", 1),
-        _property("custom.cellOptions", bar),
-        _property("color", {"mode": "continuous-GrYlRd"}),
-        _property("links", [{"title": "Traces that did not pass", "url": _traces_url(), "targetBlank": True}]),
-    ]
-
-
-def _property(name: str, value: object) -> models.DynamicConfigValue:
-    return models.DynamicConfigValue(id_val=name, value=value)
-
-
-def _traces_url() -> str:
-    """Link to the scorecards of the calls that did not pass; the names are filled in from the line of the table."""
-    query = (
-        '{ name = "toolgauge.scorecard" && span."toolgauge.service" = "${__data.fields.Service}" '
-        '&& event."gen_ai.tool.name" =~ "${__data.fields.Tool}.*" '
-        '&& event."gen_ai.evaluation.name" = "${__data.fields.Criterion}" }'
-    )
-    queries = [{"refId": "A", "queryType": "traceql", "query": query}]
-    explored = {
-        "t": {
-            "datasource": f"${{{_TRACES}}}",
-            "queries": queries,
-            "range": {"from": "${__from}", "to": "${__to}"},
-        }
-    }
-    # Grafana fills variables in before it encodes nothing: braces and the dollar sign have to stay as they are.
-    return f"/explore?schemaVersion=1&panes={quote(json.dumps(explored), safe='${}._')}"

@@ -1,22 +1,34 @@
 """The dashboard `toolgauge-quality`: how good the tool calls are, and where they got worse."""
 
 from deploy.dashboards.model import Annotation, Dashboard, Panel, Query, Row, Threshold, Variable
+from deploy.dashboards.scores import (
+    ALL,
+    BELOW_ONE,
+    BY_VERSION,
+    CALLS,
+    ENFORCED,
+    GRADED,
+    JOB,
+    NEWEST_VERSION,
+    SCORES,
+    SERVICES_BEFORE,
+    SINCE,
+    STREAM_LEGEND,
+    VERSIONS,
+    VERSIONS_BEFORE,
+    WITH_SCORE,
+    ZERO,
+    count,
+    evaluations,
+    mean,
+    of_alarms,
+    rate,
+    ratio,
+    share,
+    stream,
+    worst,
+)
 
-_RATE = "$__rate_interval"
-_JOB = 'job=~"$job"'
-_AGENTS = (
-    f'{_JOB}, toolgauge_service=~"$service", deployment_environment_name=~"$environment", gen_ai_agent_name=~"$agent"'
-)
-_CALLS = f'{_AGENTS}, gen_ai_tool_name=~"$tool"'
-_SCORES = f'{_CALLS}, gen_ai_evaluation_name=~"$criterion", toolgauge_level="$level"'
-_WITH_SCORE = '=~"pass|fail"'
-# Criteria that are only tried out count nowhere but in the panels that show criteria one by one.
-_ENFORCED = f'{_SCORES}, toolgauge_enforce!="shadow"'
-_STREAM = (
-    "toolgauge_service, deployment_environment_name, gen_ai_agent_name, gen_ai_tool_name, gen_ai_evaluation_name, "
-    "toolgauge_criterion_revision, toolgauge_level"
-)
-_STREAM_LEGEND = "{{gen_ai_agent_name}} {{gen_ai_tool_name}} {{gen_ai_evaluation_name}}"
 _GOOD_TO_BAD = (
     Threshold(value=None, color="red"),
     Threshold(value=0.8, color="orange"),
@@ -43,46 +55,6 @@ its predecessor. Numbers with little volume under them mean little. Follow an ex
 scored badly. *Level* says what is judged: single calls, or whole trajectories."""
 
 
-def _rate(metric: str, matchers: str, by: str = "") -> str:
-    return f"sum{f' by ({by})' if by else ''} (rate({metric}{{{matchers}}}[{_RATE}]))"
-
-
-def _ratio(above: str, below: str) -> str:
-    """Divide where there is something to divide by: no data is better than a wrong 0."""
-    return f"{above} / ({below} > 0)"
-
-
-def _mean(by: str) -> str:
-    return _ratio(_rate("toolgauge_evaluation_score_sum", _ENFORCED, by), _count(by))
-
-
-def _count(by: str) -> str:
-    return _rate("toolgauge_evaluation_score_count", _ENFORCED, by)
-
-
-def _evaluations(outcome: str, by: str = "", of: str = _ENFORCED) -> str:
-    return _rate("toolgauge_evaluations_total", f"{of}, toolgauge_outcome{outcome}", by)
-
-
-def _share(outcome: str, by: str = "", of: str = _ENFORCED) -> str:
-    return _ratio(_evaluations(outcome, by, of), _evaluations(_WITH_SCORE, by, of))
-
-
-def _stream(metric: str, by: str = _STREAM) -> str:
-    """Read one value a stream where several processes may report it."""
-    return f"max by ({by}) (toolgauge_regression_{metric}{{{_SCORES}}})"
-
-
-def _of_alarms(expr: str) -> str:
-    return f"({expr}) and on ({_STREAM}) ({_stream('active')} > 0)"
-
-
-_SINCE = f"1000 * max by ({_STREAM}) (max_over_time(timestamp(toolgauge_regression_active{{{_SCORES}}} == 0)[1d:$__interval]))"
-_NEWEST_VERSION = (
-    f"topk by ({_STREAM}) (1, max by ({_STREAM}, service_version) "
-    f'(min_over_time(timestamp(toolgauge_evaluation_score_count{{{_SCORES}, service_version!=""}})[1d:$__interval])) * 1000)'
-)
-
 _NOW = Row(
     title="Now",
     panels=(
@@ -95,7 +67,7 @@ _NOW = Row(
             height=4,
             thresholds=_ANY_IS_BAD,
             links_to_panel=WRONG,
-            queries=(Query(expr=f"sum({_stream('active')})"),),
+            queries=(Query(expr=f"sum({stream('active')})"),),
         ),
         Panel(
             kind="stat",
@@ -108,7 +80,7 @@ _NOW = Row(
             maximum=1,
             decimals=1,
             thresholds=_GOOD_TO_BAD,
-            queries=(Query(expr=_share('="pass"')),),
+            queries=(Query(expr=share('="pass"')),),
         ),
         Panel(
             kind="stat",
@@ -119,7 +91,7 @@ _NOW = Row(
             height=4,
             decimals=1,
             thresholds=_NEUTRAL,
-            queries=(Query(expr=f"60 * {_rate('toolgauge_tool_calls_total', _CALLS)}"),),
+            queries=(Query(expr=f"60 * {rate('toolgauge_tool_calls_total', CALLS)}"),),
         ),
         Panel(
             kind="stat",
@@ -129,7 +101,7 @@ _NOW = Row(
             width=4,
             height=4,
             thresholds=_NEUTRAL,
-            queries=(Query(expr=f'sum(toolgauge_streams{{{_JOB}, toolgauge_state="learning"}})'),),
+            queries=(Query(expr=f'sum(toolgauge_streams{{{JOB}, toolgauge_state="learning"}})'),),
         ),
         Panel(
             kind="stat",
@@ -140,7 +112,7 @@ _NOW = Row(
             height=4,
             decimals=1,
             thresholds=_ERRORS,
-            queries=(Query(expr=_ratio(_evaluations('="error"'), _evaluations('!=""'))),),
+            queries=(Query(expr=ratio(evaluations('="error"'), evaluations('!=""'))),),
         ),
     ),
 )
@@ -161,13 +133,13 @@ _WRONG = Row(
             height=9,
             decimals=1,
             queries=(
-                Query(expr=_stream("evidence"), legend="Evidence"),
-                Query(expr=_stream("baseline"), legend="Baseline"),
-                Query(expr=_stream("current"), legend="Current"),
-                Query(expr=f"{_stream('baseline')} - {_stream('current')}", legend="Drop"),
-                Query(expr=_stream("observations"), legend="Observations"),
-                Query(expr=_of_alarms(_SINCE), legend="Since"),
-                Query(expr=_NEWEST_VERSION, legend="Version since"),
+                Query(expr=stream("evidence"), legend="Evidence"),
+                Query(expr=stream("baseline"), legend="Baseline"),
+                Query(expr=stream("current"), legend="Current"),
+                Query(expr=f"{stream('baseline')} - {stream('current')}", legend="Drop"),
+                Query(expr=stream("observations"), legend="Observations"),
+                Query(expr=of_alarms(SINCE), legend="Since"),
+                Query(expr=NEWEST_VERSION, legend="Version since"),
             ),
         ),
     ),
@@ -185,10 +157,10 @@ _OVER_TIME = Row(
             minimum=0,
             maximum=1,
             queries=(
-                Query(expr=_mean("gen_ai_tool_name"), legend="{{gen_ai_tool_name}}"),
+                Query(expr=mean("gen_ai_tool_name"), legend="{{gen_ai_tool_name}}"),
                 # Draws nothing: exemplars hang on buckets, and these are the buckets below the best score.
                 Query(
-                    expr=_rate("toolgauge_evaluation_score_bucket", f'{_ENFORCED}, le!="+Inf"') + " < 0",
+                    expr=rate("toolgauge_evaluation_score_bucket", f'{ENFORCED}, le!="+Inf"') + " < 0",
                     legend="imperfect scores",
                     exemplars=True,
                 ),
@@ -204,7 +176,7 @@ _OVER_TIME = Row(
             maximum=1,
             queries=(
                 Query(
-                    expr=_share('="pass"', "gen_ai_evaluation_name", _SCORES),
+                    expr=share('="pass"', "gen_ai_evaluation_name", SCORES),
                     legend="{{gen_ai_evaluation_name}}",
                     exemplars=True,
                 ),
@@ -220,7 +192,7 @@ _OVER_TIME = Row(
             maximum=1.1,
             thresholds=(Threshold(value=None, color="transparent"), Threshold(value=1, color="red")),
             threshold_line=True,
-            queries=(Query(expr=_stream("evidence"), legend=_STREAM_LEGEND),),
+            queries=(Query(expr=stream("evidence"), legend=STREAM_LEGEND),),
         ),
         Panel(
             kind="bars",
@@ -231,7 +203,7 @@ _OVER_TIME = Row(
             height=5,
             minimum=0,
             stack="normal",
-            queries=(Query(expr=f"60 * {_count('gen_ai_tool_name')}", legend="{{gen_ai_tool_name}}"),),
+            queries=(Query(expr=f"60 * {count('gen_ai_tool_name')}", legend="{{gen_ai_tool_name}}"),),
         ),
         Panel(
             kind="bars",
@@ -244,7 +216,7 @@ _OVER_TIME = Row(
             stack="normal",
             queries=(
                 Query(
-                    expr=f"60 * {_evaluations(_WITH_SCORE, 'gen_ai_evaluation_name', _SCORES)}",
+                    expr=f"60 * {evaluations(WITH_SCORE, 'gen_ai_evaluation_name', SCORES)}",
                     legend="{{gen_ai_evaluation_name}}",
                 ),
             ),
@@ -257,12 +229,11 @@ _OVER_TIME = Row(
             width=8,
             height=5,
             minimum=0,
-            queries=(Query(expr=_stream("observations"), legend=_STREAM_LEGEND),),
+            queries=(Query(expr=stream("observations"), legend=STREAM_LEGEND),),
         ),
     ),
 )
 
-_BY_VERSION = "toolgauge_service, service_version"
 _VERSION_LEGEND = "{{toolgauge_service}} {{service_version}}"
 _RELEASES = Row(
     title="A release beside its predecessor",
@@ -275,7 +246,7 @@ _RELEASES = Row(
             width=8,
             minimum=0,
             maximum=1,
-            queries=(Query(expr=_mean(_BY_VERSION), legend=_VERSION_LEGEND),),
+            queries=(Query(expr=mean(BY_VERSION), legend=_VERSION_LEGEND),),
         ),
         Panel(
             kind="lines",
@@ -284,7 +255,7 @@ _RELEASES = Row(
             unit="percentunit",
             width=8,
             minimum=0,
-            queries=(Query(expr=_share('="fail"', _BY_VERSION), legend=_VERSION_LEGEND, exemplars=True),),
+            queries=(Query(expr=share('="fail"', BY_VERSION), legend=_VERSION_LEGEND, exemplars=True),),
         ),
         Panel(
             kind="bars",
@@ -294,17 +265,11 @@ _RELEASES = Row(
             width=8,
             minimum=0,
             stack="normal",
-            queries=(Query(expr=f"60 * {_count(_BY_VERSION)}", legend=_VERSION_LEGEND),),
+            queries=(Query(expr=f"60 * {count(BY_VERSION)}", legend=_VERSION_LEGEND),),
         ),
     ),
 )
 
-_BUCKETS = "toolgauge_evaluation_score_bucket"
-_ZERO = _rate(_BUCKETS, f'{_ENFORCED}, le=~"0|0.0"')
-_BELOW_ONE = _rate(_BUCKETS, f'{_ENFORCED}, le="0.999"')
-_ALL = _rate(_BUCKETS, f'{_ENFORCED}, le="+Inf"')
-# Criteria that score only 0 or 1 have fewer buckets, which do not add up with those of the others.
-_GRADED = f'{_BUCKETS}{{{_ENFORCED}}}[{_RATE}]) and ignoring (le) {_BUCKETS}{{{_ENFORCED}, le="0.5"}}'
 _DISTRIBUTION = Row(
     title="Distribution",
     panels=(
@@ -317,7 +282,7 @@ _DISTRIBUTION = Row(
             ),
             unit="short",
             width=12,
-            queries=(Query(expr=f"sum by (le) (rate({_GRADED})", legend="{{le}}", exemplars=True),),
+            queries=(Query(expr=f"sum by (le) (rate({GRADED})", legend="{{le}}", exemplars=True),),
         ),
         Panel(
             kind="bars",
@@ -329,17 +294,13 @@ _DISTRIBUTION = Row(
             maximum=1,
             stack="percent",
             queries=(
-                Query(expr=_ratio(_ZERO, _ALL), legend="exactly 0"),
-                Query(expr=_ratio(f"({_BELOW_ONE} - {_ZERO})", _ALL), legend="between"),
-                Query(expr=_ratio(f"({_ALL} - {_BELOW_ONE})", _ALL), legend="exactly 1"),
+                Query(expr=ratio(ZERO, ALL), legend="exactly 0"),
+                Query(expr=ratio(f"({BELOW_ONE} - {ZERO})", ALL), legend="between"),
+                Query(expr=ratio(f"({ALL} - {BELOW_ONE})", ALL), legend="exactly 1"),
             ),
         ),
     ),
 )
-
-
-def _worst(by: str) -> str:
-    return f"topk(10, max by ({by}) ({_stream('baseline')} - {_stream('current')}))"
 
 
 _BREAKDOWN = Row(
@@ -356,7 +317,7 @@ _BREAKDOWN = Row(
             thresholds=_DROPS,
             queries=(
                 Query(
-                    expr=_worst("gen_ai_agent_name, gen_ai_tool_name"),
+                    expr=worst("gen_ai_agent_name, gen_ai_tool_name"),
                     legend="{{gen_ai_agent_name}} {{gen_ai_tool_name}}",
                 ),
             ),
@@ -370,15 +331,10 @@ _BREAKDOWN = Row(
             minimum=0,
             decimals=1,
             thresholds=_DROPS,
-            queries=(Query(expr=_worst("gen_ai_evaluation_name"), legend="{{gen_ai_evaluation_name}}"),),
+            queries=(Query(expr=worst("gen_ai_evaluation_name"), legend="{{gen_ai_evaluation_name}}"),),
         ),
     ),
 )
-
-_SERVICES = f'{_JOB}, toolgauge_service=~"$service", deployment_environment_name=~"$environment", service_version!=""'
-_VERSIONS = f"count by ({_BY_VERSION}) (toolgauge_evaluations_total{{{_SERVICES}}})"
-_VERSIONS_BEFORE = f"count by ({_BY_VERSION}) (toolgauge_evaluations_total{{{_SERVICES}}} offset 1m)"
-_SERVICES_BEFORE = f"count by (toolgauge_service) (toolgauge_evaluations_total{{{_SERVICES}}} offset 1m)"
 
 
 def _chosen(
@@ -395,29 +351,27 @@ QUALITY = Dashboard(
     purpose=_PURPOSE,
     variables=(
         _chosen("job", "Job", "job", ""),
-        _chosen("service", "Service", "toolgauge_service", _JOB),
-        _chosen("environment", "Environment", "deployment_environment_name", f'{_JOB}, toolgauge_service=~"$service"'),
-        _chosen("agent", "Agent", "gen_ai_agent_name", f'{_JOB}, toolgauge_service=~"$service"'),
+        _chosen("service", "Service", "toolgauge_service", JOB),
+        _chosen("environment", "Environment", "deployment_environment_name", f'{JOB}, toolgauge_service=~"$service"'),
+        _chosen("agent", "Agent", "gen_ai_agent_name", f'{JOB}, toolgauge_service=~"$service"'),
         _chosen(
-            "tool", "Tool", "gen_ai_tool_name", f'{_JOB}, toolgauge_service=~"$service", gen_ai_agent_name=~"$agent"'
+            "tool", "Tool", "gen_ai_tool_name", f'{JOB}, toolgauge_service=~"$service", gen_ai_agent_name=~"$agent"'
         ),
-        _chosen("criterion", "Criterion", "gen_ai_evaluation_name", f'{_JOB}, toolgauge_service=~"$service"'),
-        _chosen(
-            "level", "Level", "toolgauge_level", f'{_JOB}, toolgauge_service=~"$service"', many=False, first="call"
-        ),
+        _chosen("criterion", "Criterion", "gen_ai_evaluation_name", f'{JOB}, toolgauge_service=~"$service"'),
+        _chosen("level", "Level", "toolgauge_level", f'{JOB}, toolgauge_service=~"$service"', many=False, first="call"),
     ),
     rows=(_NOW, _WRONG, _OVER_TIME, _RELEASES, _DISTRIBUTION, _BREAKDOWN),
     annotations=(
         Annotation(
             name="Regressions",
-            expr=f"{_stream('active')} > 0",
+            expr=f"{stream('active')} > 0",
             title="Scores are lower than their baseline",
-            text=_STREAM_LEGEND,
+            text=STREAM_LEGEND,
             color="red",
         ),
         Annotation(
             name="Versions",
-            expr=f"{_VERSIONS} unless {_VERSIONS_BEFORE} and on (toolgauge_service) {_SERVICES_BEFORE}",
+            expr=f"{VERSIONS} unless {VERSIONS_BEFORE} and on (toolgauge_service) {SERVICES_BEFORE}",
             title="A version was seen for the first time",
             text=_VERSION_LEGEND,
             color="blue",

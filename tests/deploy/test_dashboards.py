@@ -212,6 +212,28 @@ def test_promtool_accepts_every_expression(tmp_path: Path):
     assert f"{len(rules)} rules found" in done.stdout
 
 
+def test_a_version_is_marked_for_a_minute_from_when_it_is_first_seen(tmp_path: Path):
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("no promtool on this machine")
+    chosen = everything(read(DEPLOY / "grafana/dashboards/toolgauge-quality.json"))
+    (marked,) = [filled(asked.expr, chosen) for asked in queries() if asked.panel == "Versions"]
+    labels = 'job="toolgauge", toolgauge_service="shop"'
+    series = {"1.0": "0+1x40", "1.1": "_x20 0+1x20"}
+    found = [{"labels": '{toolgauge_service="shop", service_version="1.1"}', "value": 1}]
+    asked_at = {"1m": [], "4m45s": [], "5m15s": found, "5m45s": found, "6m15s": []}
+    checks = [{"expr": marked, "eval_time": time, "exp_samples": samples} for time, samples in asked_at.items()]
+    file = tmp_path / "test.yaml"
+    inputs = [
+        {"series": f'toolgauge_evaluations_total{{{labels}, service_version="{version}"}}', "values": values}
+        for version, values in series.items()
+    ]
+    group = {"interval": "15s", "input_series": inputs, "promql_expr_test": checks}
+    file.write_text(yaml.safe_dump({"rule_files": [], "tests": [group]}))
+    done = subprocess.run([promtool, "test", "rules", str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 # -- Perses -----------------------------------------------------------------------------------------------------------------
 
 

@@ -125,7 +125,8 @@ _WRONG = Row(
             title=WRONG,
             description=(
                 "One line a stream, strongest evidence of a drop first; at 1 the alarm is raised. A line without a tool is "
-                "that of all tools of an agent. `Since` is when the alarm was raised, `Version` the newest one scored. "
+                "that of all tools of an agent. `Since` is when the alarm was raised and `Version` the newest one scored, within "
+                "the time that is shown. "
                 "Evidence links to the traces of an agent's tool that did not pass."
             ),
             unit="percentunit",
@@ -277,8 +278,8 @@ _DISTRIBUTION = Row(
             kind="heatmap",
             title="Scores between 0 and 1",
             description=(
-                "How many scores fell between two bounds, of criteria that can score between 0 and 1; the lowest line is a "
-                "score of exactly 0."
+                "How many scores fell between two bounds, of criteria that can score between 0 and 1: no data where all of "
+                "them score 0 or 1. The lowest line is a score of exactly 0."
             ),
             unit="short",
             width=12,

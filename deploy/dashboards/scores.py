@@ -58,13 +58,11 @@ def of_alarms(expr: str) -> str:
 
 
 # When a stream was last seen without an alarm, in milliseconds.
-SINCE = (
-    f"1000 * max by ({STREAM}) (max_over_time(timestamp(toolgauge_regression_active{{{SCORES}}} == 0)[1d:$__interval]))"
-)
+SINCE = f"1000 * max by ({STREAM}) (max_over_time(timestamp(toolgauge_regression_active{{{SCORES}}} == 0)[$__range:$__interval]))"
 # The version whose scores were first seen last, and when, in milliseconds.
 NEWEST_VERSION = (
     f"topk by ({STREAM}) (1, max by ({STREAM}, service_version) "
-    f'(min_over_time(timestamp(toolgauge_evaluation_score_count{{{SCORES}, service_version!=""}})[1d:$__interval])) * 1000)'
+    f'(min_over_time(timestamp(toolgauge_evaluation_score_count{{{SCORES}, service_version!=""}})[$__range:$__interval])) * 1000)'
 )
 
 

@@ -11,7 +11,7 @@ from tests.deploy.files import DEPLOY
 
 FILES = sorted((DEPLOY / "grafana" / "dashboards").glob("*.json"))
 # What Grafana puts in by itself; its intervals follow from how often Prometheus scrapes.
-BUILT_IN = {"__rate_interval": "1m", "__interval": "1s", "__range": "1h"}
+BUILT_IN = {"__rate_interval": "1m", "__interval": "1s", "__range": "10m"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,7 @@ class Asked:
     panel: str
     ref: str
     expr: str
+    shows_exemplars: bool = False
 
 
 def read(file: Path) -> dict[str, Any]:
@@ -39,7 +40,13 @@ def queries() -> Iterator[Asked]:
         dashboard = read(file)
         for panel in panels(dashboard):
             for target in panel["targets"]:
-                yield Asked(dashboard=file.stem, panel=panel["title"], ref=target["refId"], expr=target["expr"])
+                yield Asked(
+                    dashboard=file.stem,
+                    panel=panel["title"],
+                    ref=target["refId"],
+                    expr=target["expr"],
+                    shows_exemplars=target.get("exemplar", False),
+                )
         for annotation in dashboard["annotations"]["list"]:
             yield Asked(dashboard=file.stem, panel=annotation["name"], ref="annotation", expr=annotation["expr"])
 

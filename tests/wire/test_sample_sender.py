@@ -25,6 +25,8 @@ def test_both_releases_arrive_and_are_scored(tmp_path: Path):
         assert (done.returncode, done.stderr) == (0, "")
         assert "version 1.1" in done.stdout
         until(lambda: toolgauge.total("toolgauge_trajectories_total") == 50, "50 trajectories")
+        scored = [dict(labels) for name, labels in toolgauge.samples() if name == "toolgauge_evaluation_score_count"]
+        assert {labels["service_version"] for labels in scored} == {"1.0", "1.1"}
 
 
 def test_the_sender_waits_for_whoever_is_not_up_yet(tmp_path: Path):

@@ -26,6 +26,8 @@ _LEAST_MEAN = 1e-4
 _LEAST_LOSS = 1e-4
 # By simulation: the threshold as a multiple of the run length, which makes up for a baseline that is not known exactly.
 _MARGIN = 1.25
+# The same of the end of an alarm: one that ended too early would be raised again at once.
+_RETURN_MARGIN = 5
 _NEWEST = 50
 
 _VERSION = 1
@@ -262,7 +264,7 @@ class Detector:
         self._return = _plus(self._return, (1.0, score, expected))
         if not self._up.guard:
             self._onset, self._return = _plus(self._onset, self._return), _NONE
-        if self._up.evidence >= self._threshold and self._up.ratio >= SUSPICION:
+        if self._up.evidence >= _RETURN_MARGIN * self._threshold and self._up.ratio >= SUSPICION:
             self._recover()
 
     def _recover(self) -> None:

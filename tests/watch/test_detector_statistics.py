@@ -1,0 +1,105 @@
+"""How often streams raise an alarm without a drop, and how soon after one. Seeds are fixed, limits exact.
+
+`python -m tests.bench.detector` measures the same with more runs, and simulates the oracles.
+"""
+
+from collections.abc import Callable
+from random import Random
+from statistics import mean
+
+import pytest
+
+from tests.watch.simulation import (
+    Draw,
+    binomial_limit,
+    coins,
+    conversations,
+    day_and_night,
+    delays,
+    false_alarms,
+    inflated,
+    mixed_conversations,
+)
+from toolgauge.watch.detector import Detector
+
+STREAMS: dict[str, Callable[[], Draw]] = {
+    "0.95": lambda: coins(0.95),
+    "0.8": lambda: coins(0.8),
+    "0.5": lambda: coins(0.5),
+    "inflated": lambda: inflated(0.85, 0.02),
+    "inflated, spread": lambda: inflated(0.3, 0.3),
+    "conversations": lambda: conversations(0.9),
+    "day and night": day_and_night,
+    "mixed conversations": lambda: mixed_conversations,
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("baseline_min", [200, 20])
+def test_the_run_length_to_a_false_alarm_is_at_least_what_was_asked_for(name: str, baseline_min: int):
+    result = false_alarms(STREAMS[name], 500, baseline_min, runs=80)
+    assert result.alarms > 20
+    assert result.least_run_length() >= 500
+
+
+def test_a_stream_that_hardly_ever_fails_keeps_the_run_length_too():
+    assert false_alarms(lambda: coins(0.999), 1000, 200, runs=40).least_run_length() >= 1000
+
+
+@pytest.mark.parametrize("name", ["0.95", "0.8", "inflated", "conversations", "day and night"])
+def test_early_alarms_are_no_more_frequent_than_late_ones(name: str):
+    result = false_alarms(STREAMS[name], 10_000, 200, runs=150, limit=0.1)
+    assert result.early / 150 <= 0.12
+    assert binomial_limit(result.early, 150, 0.01) <= 0.16
+
+
+# The delays of the CUSUM which knows both means, with a run length of 10,000, long after its start.
+ORACLES = {"0.95 to 0.85": 70.3, "0.95 to 0.90": 181.9, "0.80 to 0.70": 146.8, "inflated": 61.7}
+DROPS = {
+    "0.95 to 0.85": (coins(0.95), coins(0.85)),
+    "0.95 to 0.90": (coins(0.95), coins(0.9)),
+    "0.80 to 0.70": (coins(0.8), coins(0.7)),
+    "inflated": (inflated(0.85, 0.02), inflated(0.7, 0.1)),
+}
+
+
+@pytest.mark.parametrize("drop", DROPS)
+def test_a_drop_of_a_well_known_stream_is_noticed_nearly_as_soon_as_by_one_who_knows_it(drop: str):
+    before, after = DROPS[drop]
+    measured = mean(delay.observations for delay in delays(before, after, 5000, learned=8, drops=40))
+    assert measured <= 1.25 * ORACLES[drop]
+
+
+def test_a_drop_soon_after_learning_is_noticed_with_a_moderate_delay():
+    fresh = [delay.observations for delay in delays(*DROPS["0.95 to 0.85"], 500, learned=100, drops=2)]
+    assert mean(fresh) <= 1.8 * ORACLES["0.95 to 0.85"]
+
+
+def test_the_onset_of_a_clear_drop_is_placed_near_to_it():
+    errors = [delay.onset_error for delay in delays(coins(0.95), coins(0.7), 1000, learned=20, drops=5)]
+    assert sum(error <= 20 for error in errors) >= 0.8 * len(errors)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.8, 0.95), (0.5, 0.9), (0.9, 1.0)])
+def test_an_improvement_raises_no_alarm(low: float, high: float):
+    alarms = 0
+    for seed in range(100):
+        random, detector = Random(seed), Detector(10_000, 200)  # noqa: S311 repeatable
+        if not any(detector.update(float(random.random() < low)) for _ in range(300)):
+            alarms += any(detector.update(float(random.random() < high)) for _ in range(400))
+    assert alarms <= 1
+
+
+def test_an_alarm_lasts_while_the_drop_does_and_ends_after_it():
+    ended_early = ended = 0
+    for seed in range(20):
+        random, detector = Random(seed), Detector(10_000, 200)  # noqa: S311 repeatable
+        for chance, number in ((0.95, 600), (0.75, 1000)):
+            for _ in range(number):
+                detector.update(float(random.random() < chance))
+        ended_early += detector.state != "alarm"
+        for _ in range(200):
+            detector.update(float(random.random() < 0.95))
+        ended += detector.state == "recovered"
+    assert ended_early <= 1
+    assert ended >= 19

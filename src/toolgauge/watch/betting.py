@@ -43,16 +43,16 @@ class Bets:
 
     def bet(self, loss: float, mean_loss: float, score: float, expected: float) -> None:
         """Bet that the loss is above its stated mean; score and baseline are what `since_onset` sums up."""
-        factors = [(1 + loss * odds) / (1 + mean_loss * odds) for odds in ODDS]
-        self.stakes = [(1 + stake) * factor for stake, factor in zip(self.stakes, factors, strict=True)]
         count, scores, baselines = self.totals
         self.totals = totals = (count + 1, scores + score, baselines + expected)
-        paths = [path * factor for path, factor in zip(self.paths, factors, strict=True)]
-        for k, path in enumerate(paths):
-            if path <= 1:
+        stakes, paths = self.stakes, self.paths
+        for k, odds in enumerate(ODDS):
+            factor = (1 + loss * odds) / (1 + mean_loss * odds)
+            stakes[k] = (1 + stakes[k]) * factor
+            paths[k] *= factor
+            if paths[k] <= 1:
                 paths[k] = 1.0
                 self.starts[k] = totals
-        self.paths = paths
         self._sum_up()
 
     @property

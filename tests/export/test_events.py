@@ -53,6 +53,15 @@ def test_version_and_environment_are_attributes():
     assert "a" not in attributes
 
 
+@pytest.mark.parametrize("events", ["scored", "failed", "all"])
+def test_a_criterion_that_cannot_fail_has_no_event_for_a_pass(events: EventsMode):
+    result = replace(trajectory_result(passed(0.0)), can_fail=False)
+    by = emitter(EmitSettings(events=events))
+    assert records(scorecard(result), by) == []
+    broken = replace(result, outcome=Errored(error_type="ValueError", message="boom"))
+    assert len(records(scorecard(broken), by)) == 1
+
+
 def test_a_failed_call_as_an_event():
     (record,) = records(scorecard(call_result(failed(0.25, "`amount` differs"))))
     assert record.event_name == "gen_ai.evaluation.result"

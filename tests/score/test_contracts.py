@@ -9,6 +9,7 @@ from toolgauge.evaluators.tool_call_count import ToolCallCount
 from toolgauge.evaluators.tool_call_f1 import ToolCallF1
 from toolgauge.evaluators.tool_call_order import ToolCallOrder
 from toolgauge.evaluators.tool_call_output import ToolCallOutput
+from toolgauge.evaluators.tool_use import ToolUse
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.observations import CallError
@@ -47,6 +48,8 @@ REFERENCES = (
 @pytest.mark.parametrize(
     "evaluator",
     [
+        ToolUse(),
+        ToolUse(tools=("find_*",), failed_calls="ignore"),
         ToolCallOutput(),
         ToolCallOutput(strict=True, similarity="json", failed_calls="ignore"),
         ToolCallOrder(),

@@ -24,10 +24,11 @@ def error(folder: Path, text: str) -> ConfigError:
 
 def test_a_written_criterion_comes_behind_the_default_ones(tmp_path: Path):
     found = criteria(tmp_path, "[{name: a, evaluator: tool_call_args, strict: true, expected: [book], pass_at: 0.5}]")
-    assert [criterion.name for criterion in found] == ["default.tool_success", "default.known_tool", "a"]
-    assert found[2].evaluator == ToolCallArgs(strict=True)
-    assert isinstance(found[2].reference, Inline)
-    assert found[2].pass_at == 0.5
+    names = [criterion.name for criterion in found]
+    assert names == ["default.tool_success", "default.known_tool", "default.tool_use", "a"]
+    assert [criterion.pass_at for criterion in found] == [1.0, 1.0, 0.0, 0.5]
+    assert found[3].evaluator == ToolCallArgs(strict=True)
+    assert isinstance(found[3].reference, Inline)
 
 
 def test_defaults_can_be_switched_off(tmp_path: Path):

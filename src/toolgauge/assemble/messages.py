@@ -99,6 +99,7 @@ def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
         tools_offered=_offered(offering),
         start_ns=run.start_ns,
         end_ns=run.end_ns,
+        is_agent=run.agent_run is not None,
     )
 
 

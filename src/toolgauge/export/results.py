@@ -223,7 +223,8 @@ class ResultWriter:
         outcome = sound(result.outcome)
         word = outcome_word(outcome)
         attributes = _encoded(self._attributes(result, outcome, word))
-        record = self._records.get(word, b"")
+        # A pass that could not have been anything else says nothing by itself.
+        record = self._records.get(word, b"") if result.can_fail or word != "pass" else b""
         if record:
             record += elements(RECORD_ATTRIBUTES, attributes)
         if not self._writes_spans or result.enforce == "shadow":

@@ -88,7 +88,7 @@ class Result(Struct, frozen=True, gc=False):
     """The outcome of one criterion for one target. `call` is `None` at level `trajectory`.
 
     `target` is the judged span: the call's, or the trajectory's root (`None` when that was not seen). `is_binary` when the
-    evaluator's scores are 0 or 1 and nothing between.
+    evaluator's scores are 0 or 1 and nothing between; `can_fail` is False where every score passes.
     """
 
     criterion: str
@@ -101,6 +101,7 @@ class Result(Struct, frozen=True, gc=False):
     call: ToolCall | None
     outcome: Outcome
     is_binary: bool = False
+    can_fail: bool = True
 
 
 class Scorecard(Struct, frozen=True, kw_only=True):

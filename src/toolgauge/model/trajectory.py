@@ -83,6 +83,8 @@ class Run(Struct, frozen=True, kw_only=True, gc=False):
     tools_offered: tuple[ToolDefinition, ...] | None
     start_ns: int
     end_ns: int
+    # False for the trace as a whole, in which no agent run was seen.
+    is_agent: bool = True
 
 
 class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
@@ -119,3 +121,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     # When its first span arrived.
     opened_ns: int = 0
     resource: Mapping[str, str] = {}
+
+    @property
+    def has_agent_run(self) -> bool:
+        """Whether an agent run was seen; one that was written by hand, without runs, is taken for a run."""
+        return not self.runs or any(run.is_agent for run in self.runs)

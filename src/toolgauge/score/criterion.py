@@ -204,6 +204,8 @@ class Registered(Struct, frozen=True):
     case: Globs | None
     # Nothing but the scope decides which trajectories it is for.
     is_for_all: bool
+    # It is for trajectories with an agent run only.
+    needs_agent_run: bool
     # Its evaluator gets to see each of these as it is, and nothing else.
     sees_all: bool
     marks: Marks
@@ -221,6 +223,8 @@ def register(criterion: Criterion) -> Registered:
     """Compile the globs of a criterion and see what its evaluator is."""
     when, evaluator = criterion.when, criterion.evaluator
     asks = isinstance(evaluator, JudgeEvaluator)
+    is_for_all = when.service is None and when.agent is None and when.case is None and not when.attributes
+    needs_agent_run = bool(getattr(evaluator, "needs_agent_run", False))
     return Registered(
         criterion,
         evaluator=None if asks else evaluator,
@@ -228,7 +232,8 @@ def register(criterion: Criterion) -> Registered:
         service=None if when.service is None else Globs((when.service,)),
         agent=None if when.agent is None else Globs((when.agent,)),
         case=None if when.case is None else Globs((when.case,)),
-        is_for_all=when.service is None and when.agent is None and when.case is None and not when.attributes,
+        is_for_all=is_for_all and not needs_agent_run,
+        needs_agent_run=needs_agent_run,
         sees_all=criterion.sample >= 1 and when.agent is None and isinstance(criterion.reference, NoReference),
         marks=Marks(criterion.pass_at),
         # One call for each result, with half of what naming all its fields takes.
@@ -241,6 +246,7 @@ def register(criterion: Criterion) -> Registered:
             evaluator.level,
             criterion.enforce,
             is_binary=bool(getattr(evaluator, "binary", False)),
+            can_fail=criterion.pass_at > 0,
         ),
     )
 
@@ -251,7 +257,8 @@ def applies(registered: Registered, trajectory: Trajectory) -> bool:
     if criterion.scope != trajectory.scope:
         return False
     return registered.is_for_all or (
-        (registered.service is None or registered.service.match(trajectory.service or ""))
+        (not registered.needs_agent_run or trajectory.has_agent_run)
+        and (registered.service is None or registered.service.match(trajectory.service or ""))
         and (registered.agent is None or _has_agent(registered.agent, trajectory))
         and (registered.case is None or _is_case(registered.case, criterion, trajectory))
         and all(

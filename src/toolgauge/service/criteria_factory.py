@@ -30,8 +30,9 @@ from toolgauge.net.tls import client_context, server_context
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
 from toolgauge.service.judge_pool import require_judge
 
-# The reference-free evaluators that score everybody's traffic until `defaults.enabled` is false.
-_DEFAULT_EVALUATORS = ("tool_success", "known_tool")
+# The reference-free evaluators that score everybody's traffic until `defaults.enabled` is false, and the least score
+# that passes: a run without a tool call may be right, so that only the mean of many is of interest.
+_DEFAULT_EVALUATORS = {"tool_success": 1.0, "known_tool": 1.0, "tool_use": 0.0}
 
 
 def load_configuration(paths: Sequence[str], overrides: Sequence[str]) -> tuple[Config, tuple[Criterion, ...]]:
@@ -72,10 +73,10 @@ def make_criteria(config: Config, written: Sequence[CriterionConfig]) -> tuple[C
 
 def default_criteria() -> tuple[Criterion, ...]:
     """Make the criteria that need no reference."""
-    return tuple(_default(name) for name in _DEFAULT_EVALUATORS)
+    return tuple(_default(name, pass_at) for name, pass_at in _DEFAULT_EVALUATORS.items())
 
 
-def _default(evaluator_name: str) -> Criterion:
+def _default(evaluator_name: str, pass_at: float) -> Criterion:
     evaluator: Evaluator = plugins.evaluator(evaluator_name)()
     name = f"default.{evaluator_name}"
     return Criterion(
@@ -83,6 +84,7 @@ def _default(evaluator_name: str) -> Criterion:
         evaluator_name=evaluator_name,
         evaluator=evaluator,
         revision=revision({"name": name, "evaluator": evaluator_name}, evaluator.version),
+        pass_at=pass_at,
     )
 
 

@@ -1,0 +1,46 @@
+"""`tool_use`: did the run of an agent call a tool at all? Needs no reference."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from toolgauge.model.expected import Expected
+from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.selection import CallSelection, hidden_calls
+
+# Closed for want of room or time, the run may have called tools later.
+_CUT_SHORT = frozenset(("max_duration", "max_open", "max_open_bytes", "memory", "shutdown"))
+
+# The same objects for all runs: outcomes that are known need no check, and are written once.
+_CALLED = Scored(value=1.0, explanation="the run called a tool")
+_ASKED = Scored(value=1.0, explanation="a model asked for tools, and which ones was not recorded")
+_NOT_CALLED = Scored(value=0.0, explanation="the run called no tool")
+_NO_RUN = NotEvaluated(reason="incomplete", explanation="no run of an agent was seen")
+_HALF_SEEN = NotEvaluated(reason="incomplete", explanation="no tool call was seen before the run was closed unfinished")
+
+
+class ToolUse(CallSelection):
+    """1 for a run that called a tool, 0 for one that called none.
+
+    What became of the calls does not matter: a rejected one, or one known only from the model's request, is a call.
+    """
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+    needs_content: ClassVar[bool] = False
+    needs_agent_run: ClassVar[bool] = True
+    binary: ClassVar[bool] = True
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+        """Yield one outcome for the trajectory."""
+        yield None, self._outcome(trajectory)
+
+    def _outcome(self, trajectory: Trajectory) -> Outcome:
+        if not trajectory.has_agent_run:
+            return _NO_RUN
+        if self.calls(trajectory):
+            return _CALLED
+        if trajectory.hidden_turns:
+            return _ASKED if self.tools is None and self.failed_calls == "count" else hidden_calls(trajectory)
+        return _HALF_SEEN if trajectory.closed_because in _CUT_SHORT else _NOT_CALLED

@@ -73,8 +73,13 @@ def test_a_trace_without_an_agent_run_is_one_run():
         reading("tool", executed("search"), start=5, end=6),
     )
     (run,) = trajectory.runs
-    assert (run.agent, run.prompt, run.response) == (None, "hello", None)
+    assert (run.agent, run.prompt, run.response, run.is_agent) == (None, "hello", None, False)
     assert only_call(trajectory).run == run.span
+    assert not trajectory.has_agent_run
+
+
+def test_an_agent_without_a_name_is_an_agent():
+    assert joined(reading("run", agent(None)), reading("ask", model(), parent="run")).has_agent_run
 
 
 def test_each_trace_of_a_conversation_has_its_own_runs():

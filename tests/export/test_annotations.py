@@ -6,6 +6,7 @@ from tests.export.scorecards import (
     OTHER_TOOL_SPAN,
     ROOT,
     TOOL_SPAN,
+    annotations,
     call,
     call_result,
     failed,
@@ -17,7 +18,7 @@ from tests.export.scorecards import (
     trajectory_result,
 )
 from toolgauge.export.results import Annotations
-from toolgauge.model.outcomes import Errored, NotEvaluated
+from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Side
 
 
 def test_call_results_go_to_their_spans_and_trajectory_results_to_the_root():
@@ -30,6 +31,7 @@ def test_call_results_go_to_their_spans_and_trajectory_results_to_the_root():
         TOOL_SPAN.span_id: {
             "toolgauge.eval.refund-arguments.score": 0.25,
             "toolgauge.eval.refund-arguments.outcome": "fail",
+            "toolgauge.eval.refund-arguments.explanation": "`amount` differs",
         },
         OTHER_TOOL_SPAN.span_id: {
             "toolgauge.eval.refund-arguments.score": 1.0,
@@ -58,8 +60,11 @@ def test_what_is_not_a_score_has_an_outcome_and_no_number():
     assert span_attributes(card)[TOOL_SPAN.span_id] == {
         "toolgauge.eval.a.outcome": "not_evaluated",
         "toolgauge.eval.b.outcome": "error",
+        "toolgauge.eval.b.explanation": "boom",
         "toolgauge.eval.c.outcome": "error",
+        "toolgauge.eval.c.explanation": "the score is not a number from 0 to 1",
         "toolgauge.eval.d.outcome": "error",
+        "toolgauge.eval.d.explanation": "the score is not a number from 0 to 1",
     }
 
 
@@ -100,15 +105,36 @@ def test_a_span_of_another_trace_is_told_nothing():
 
 
 def test_what_was_said_before_is_said_the_same_again():
-    annotations = Annotations()
+    by = annotations()
     outcomes = (
         passed(1),
         failed(0),
+        failed(0, "`amount` is missing"),
         failed(1.0),
         passed(math.nan),
         NotEvaluated(reason="no_reference"),
         Errored(error_type="ValueError", message="boom"),
+        Errored(error_type="ValueError", message="bang"),
     )
     for outcome in outcomes * 2:
         card = scorecard(call_result(outcome))
-        assert span_attributes(card, annotations) == span_attributes(card)
+        assert span_attributes(card, by) == span_attributes(card)
+
+
+def explained(by: Annotations, value: str) -> object:
+    difference = Difference(where="issue_refund: amount", rule="exact", actual=Side(value=value))
+    card = scorecard(call_result(replace(failed(), differences=(difference,))))
+    return span_attributes(card, by)[TOOL_SPAN.span_id]["toolgauge.eval.refund-arguments.explanation"]
+
+
+def test_values_in_explanations_are_shown_only_where_they_may_be():
+    hiding, showing = annotations(), annotations(show_values=True)
+    assert explained(hiding, "20") == explained(hiding, "30") == "`amount` differs"
+    assert explained(showing, "20") == '`amount` differs (issue_refund: amount (exact): expected nothing, got "20")'
+    assert explained(showing, "30") == '`amount` differs (issue_refund: amount (exact): expected nothing, got "30")'
+
+
+def test_secrets_in_explanations_are_masked():
+    outcome = Errored(error_type="ValueError", message="no such key: password=hunter2hunter2")
+    on_span = span_attributes(scorecard(call_result(outcome)))[TOOL_SPAN.span_id]
+    assert on_span["toolgauge.eval.refund-arguments.explanation"] == "no such key: password=[masked]"

@@ -6,6 +6,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from tests.export.scorecards import (
+    OTHER_TOOL_SPAN,
     ROOT,
     SCORED_NS,
     TOOL_SPAN,
@@ -24,7 +25,7 @@ from tests.export.scorecards import (
 from toolgauge.export.emitter import Emitter
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings, EventsMode
-from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Scorecard, Scored, Side
+from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Result, Scorecard, Scored, Side
 
 
 def records(card: Scorecard, by: Emitter | None = None) -> list[LogRecord]:
@@ -51,6 +52,52 @@ def test_version_and_environment_are_attributes():
     attributes = plain(record.attributes)
     assert (attributes["service.version"], attributes["deployment.environment.name"]) == ("1.1", "prod")
     assert "a" not in attributes
+
+
+def body(result: Result) -> str:
+    (record,) = records(scorecard(result), emitter(EmitSettings(events="all")))
+    return record.body.string_value
+
+
+def test_the_body_of_an_event_is_a_sentence():
+    assert body(call_result(failed(0.25))) == "refund-arguments of issue_refund: fail, 0.25 (`amount` differs)"
+    assert body(trajectory_result(passed(0.987))) == "refund-f1: pass, 0.99 (all arguments agree)"
+    unseen = NotEvaluated(reason="no_reference", explanation="the trajectory names no known case")
+    assert body(trajectory_result(unseen)) == (
+        "refund-f1: not evaluated, no_reference (the trajectory names no known case)"
+    )
+    assert body(trajectory_result(NotEvaluated(reason="no_calls"))) == "refund-f1: not evaluated, no_calls"
+    broken = Errored(error_type="ValueError", message="the evaluator raised an exception")
+    assert body(call_result(broken)) == (
+        "refund-arguments of issue_refund: error, ValueError (the evaluator raised an exception)"
+    )
+
+
+def test_results_that_differ_in_their_tool_alone_have_each_their_own_body():
+    card = scorecard(call_result(failed()), call_result(failed(), call("send_mail", OTHER_TOOL_SPAN)))
+    assert [record.body.string_value.split(":")[0] for record in records(card)] == [
+        "refund-arguments of issue_refund",
+        "refund-arguments of send_mail",
+    ]
+
+
+def test_hostile_text_makes_a_body_of_one_line_and_bounded_length():
+    name = "pay\n\x1b[31m\u202e\ud800" + "x" * 5000
+    text = body(call_result(failed(0.0, "first\nsecond " + "y" * 5000), call(name)))
+    assert text.startswith("refund-arguments of pay \ufffd[31m \ufffdxxx")
+    assert " (first second yyy" in text
+    assert text.isprintable()
+    assert text.endswith("yyy...)")
+    assert len(text) < 500
+
+
+def test_the_body_shows_values_only_where_they_may_be_shown():
+    difference = Difference(where="issue_refund: amount", rule="exact", actual=Side(value="to ann@example.com"))
+    card = scorecard(call_result(replace(failed(0.0), differences=(difference,))))
+    (hidden,) = records(card)
+    (shown,) = records(card, emitter(redactor=Redactor(show_values=True)))
+    assert hidden.body.string_value == "refund-arguments of issue_refund: fail, 0.00 (`amount` differs)"
+    assert 'got "to [email]"' in shown.body.string_value
 
 
 @pytest.mark.parametrize("events", ["scored", "failed", "all"])

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
@@ -87,8 +88,12 @@ _EVENT_OUTCOMES: dict[EventsMode, frozenset[OutcomeWord]] = {
     "failed": frozenset({"fail", "error"}),
     "all": frozenset(OUTCOME_WORDS),
 }
+# What people look for among logs and spans: a failed check and a failed evaluation.
+_EXPLAINED: frozenset[OutcomeWord] = frozenset({"fail", "error"})
 _SAMPLED = 1
 _MAX_REASON = 128
+# What the sentence of an event may hold: the name of a tool, an explanation, and all of it, in characters.
+_MAX_NAME, _MAX_WHY, _MAX_SENTENCE = 80, 300, 800
 _Attribute: TypeAlias = tuple[str, AttributeValue]
 
 
@@ -136,10 +141,12 @@ class Annotations:
     """Writes the attributes of the spans that were held for a scorecard.
 
     Only what a span can say without doubt: results of shadow criteria stay off, and so do several results of one
-    criterion for one span (calls that share the model's span), which would overwrite each other.
+    criterion for one span (calls that share the model's span), which would overwrite each other. Why a result is no pass
+    stands beside it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
         # Without it: 4 % of all CPU.
         self._written: BoundedCache[Hashable, bytes] = BoundedCache()
 
@@ -165,13 +172,28 @@ class Annotations:
         return spans
 
     def _attributes(self, criterion: str, outcome: Outcome) -> bytes:
-        is_score = isinstance(outcome, Scored)
-        key = (criterion, outcome.passed, outcome.value) if is_score else (criterion, outcome_word(outcome))
+        if isinstance(outcome, Scored):
+            # Of scores that pass nothing is explained.
+            text = "" if outcome.passed else outcome.explanation
+            key = (criterion, outcome.passed, outcome.value, text)
+            if not outcome.passed and outcome.differences and self._redactor.shows_values:
+                # The values that are shown are different each time.
+                return self._encoded(criterion, outcome)
+        else:
+            text = "" if isinstance(outcome, NotEvaluated) else outcome.message
+            key = (criterion, outcome_word(outcome), text)
         known = self._written.get(key)
         if known is None:
-            written = elements(SPAN_ATTRIBUTES, _encoded(_outcome_attributes(criterion, sound(outcome))))
-            known = self._written.keep(key, written, len(written))
+            written = self._encoded(criterion, outcome)
+            known = self._written.keep(key, written, len(text) + len(written))
         return known
+
+    def _encoded(self, criterion: str, outcome: Outcome) -> bytes:
+        outcome = sound(outcome)
+        attributes = [*_outcome_attributes(criterion, outcome)]
+        if outcome_word(outcome) in _EXPLAINED and (explanation := self._redactor.explain(outcome)):
+            attributes.append((on_span(criterion, "explanation"), explanation))
+        return elements(SPAN_ATTRIBUTES, _encoded(attributes))
 
 
 class ResultParts(Struct, frozen=True, gc=False):
@@ -211,64 +233,87 @@ class ResultWriter:
         else:
             word, text, value = outcome.error_type, outcome.message, "error"
         criterion, revision, evaluator, version = result.criterion, result.revision, result.evaluator, result.version
-        key = (word, text, value, criterion, revision, evaluator, version, result.level, result.enforce)
+        tool = None if result.call is None else result.call.name
+        key = (word, text, value, tool, criterion, revision, evaluator, version, result.level, result.enforce)
         known = self._written.get(key)
         if known is None:
             parts = self._parts(result)
-            size_bytes = sum(map(len, (f"{word}{text}", parts.on_span, parts.event, parts.record)))
+            size_bytes = sum(map(len, (f"{word}{text}{tool}", parts.on_span, parts.event, parts.record)))
             known = self._written.keep(key, parts, size_bytes)
         return known
 
     def _parts(self, result: Result) -> ResultParts:
         outcome = sound(result.outcome)
         word = outcome_word(outcome)
-        attributes = _encoded(self._attributes(result, outcome, word))
+        explanation = self._redactor.explain(outcome)
+        attributes = _encoded(_result_attributes(result, outcome, word, explanation))
         # A pass that could not have been anything else says nothing by itself.
         record = self._records.get(word, b"") if result.can_fail or word != "pass" else b""
         if record:
+            record += _body(_sentence(result, outcome, word, explanation))
             record += elements(RECORD_ATTRIBUTES, attributes)
         if not self._writes_spans or result.enforce == "shadow":
             return ResultParts(record=record)
         if result.level == "trajectory":
-            on_span = elements(SPAN_ATTRIBUTES, _encoded(self._on_span(result, outcome)))
+            on_span = elements(SPAN_ATTRIBUTES, _encoded(_trajectory_attributes(result, outcome, explanation)))
             return ResultParts(record=record, on_span=on_span)
         event = b"" if word == "pass" else elements(EVENT_ATTRIBUTES, attributes)
         return ResultParts(record=record, event=event, counted_as=word)
 
-    def _attributes(self, result: Result, outcome: Outcome, word: OutcomeWord) -> Iterator[_Attribute]:
-        yield CRITERION, fit_text(result.criterion, MAX_IDENTIFIER)
-        yield OUTCOME, word
-        yield LEVEL, result.level
-        yield REVISION, fit_text(result.revision, MAX_IDENTIFIER)
-        yield _EVALUATOR, fit_text(result.evaluator, MAX_IDENTIFIER)
-        yield _EVALUATOR_VERSION, fit_text(result.version, MAX_IDENTIFIER)
-        if result.enforce == "shadow":
-            yield _SHADOW, True
-        match outcome:
-            case Scored(value=value):
-                yield _SCORE_LABEL, word
-                yield _SCORE_VALUE, float(value)
-            case NotEvaluated(reason=reason):
-                yield REASON, fit_text(reason, _MAX_REASON)
-            case Errored(error_type=error_type):
-                yield ERROR_TYPE, fit_text(error_type or OTHER_ERROR, _MAX_REASON)
-        explanation = self._redactor.explain(outcome)
-        if explanation:
-            yield _EXPLANATION, fit_text(explanation, MAX_EXPLANATION)
 
-    def _on_span(self, result: Result, outcome: Outcome) -> Iterator[_Attribute]:
-        yield from _outcome_attributes(result.criterion, outcome)
-        if isinstance(outcome, NotEvaluated):
-            yield on_span(result.criterion, "reason"), outcome.reason
-        explanation = self._redactor.explain(outcome)
-        if explanation:
-            yield on_span(result.criterion, "explanation"), explanation
-        yield on_span(result.criterion, "revision"), fit_text(result.revision, MAX_IDENTIFIER)
+def _result_attributes(result: Result, outcome: Outcome, word: OutcomeWord, explanation: str) -> Iterator[_Attribute]:
+    yield CRITERION, fit_text(result.criterion, MAX_IDENTIFIER)
+    yield OUTCOME, word
+    yield LEVEL, result.level
+    yield REVISION, fit_text(result.revision, MAX_IDENTIFIER)
+    yield _EVALUATOR, fit_text(result.evaluator, MAX_IDENTIFIER)
+    yield _EVALUATOR_VERSION, fit_text(result.version, MAX_IDENTIFIER)
+    if result.enforce == "shadow":
+        yield _SHADOW, True
+    match outcome:
+        case Scored(value=value):
+            yield _SCORE_LABEL, word
+            yield _SCORE_VALUE, float(value)
+        case NotEvaluated(reason=reason):
+            yield REASON, fit_text(reason, _MAX_REASON)
+        case Errored(error_type=error_type):
+            yield ERROR_TYPE, fit_text(error_type or OTHER_ERROR, _MAX_REASON)
+    if explanation:
+        yield _EXPLANATION, fit_text(explanation, MAX_EXPLANATION)
+
+
+def _trajectory_attributes(result: Result, outcome: Outcome, explanation: str) -> Iterator[_Attribute]:
+    yield from _outcome_attributes(result.criterion, outcome)
+    if isinstance(outcome, NotEvaluated):
+        yield on_span(result.criterion, "reason"), outcome.reason
+    if explanation:
+        yield on_span(result.criterion, "explanation"), explanation
+    yield on_span(result.criterion, "revision"), fit_text(result.revision, MAX_IDENTIFIER)
+
+
+def _sentence(result: Result, outcome: Outcome, word: OutcomeWord, explanation: str) -> str:
+    """Write what came of it for people who read logs: on one line, of bounded length."""
+    match outcome:
+        case Scored(value=value):
+            how = f"{word}, {value:.2f}"
+        case NotEvaluated(reason=reason):
+            how = f"not evaluated, {reason[:_MAX_REASON]}"
+        case Errored(error_type=error_type):
+            how = f"error, {error_type[:_MAX_REASON] or OTHER_ERROR}"
+    of = "" if result.call is None else f" of {result.call.name[:_MAX_NAME]}"
+    why = explanation if len(explanation) <= _MAX_WHY else explanation[:_MAX_WHY] + "..."
+    sentence = fit_text(f"{result.criterion[:MAX_IDENTIFIER]}{of}: {how}{f' ({why})' if why else ''}", _MAX_SENTENCE)
+    if sentence.isprintable():
+        return sentence
+    return "".join(character if character.isprintable() else " " for character in sentence)
+
+
+def _body(text: str) -> bytes:
+    return LogRecord(body=AnyValue(string_value=text)).SerializeToString()
 
 
 def _begin_record(word: OutcomeWord) -> bytes:
-    # A failed check and a failed evaluation are what people filter logs for.
-    warn = word in {"fail", "error"}
+    warn = word in _EXPLAINED
     record = LogRecord(
         severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if warn else SeverityNumber.SEVERITY_NUMBER_INFO,
         severity_text="WARN" if warn else "INFO",

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.loop_detector import LoopDetector
 from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.export.redact import Redactor
 from toolgauge.export.results import Annotations
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Signal
 from toolgauge.model.errors import DecodeError
@@ -54,6 +55,7 @@ class ScorecardSink(Protocol):
 class PipelineSettings:
     """How it behaves. Where more evicted trajectories wait than `max_queue`, or bytes, they leave unscored (`overload`)."""
 
+    redactor: Redactor
     annotate: Literal["both", "hold", "scorecard", "off"] = "both"
     max_queue: int = 1000
     max_queue_bytes: int = 64 * 1024 * 1024
@@ -113,7 +115,7 @@ class Pipeline:
         self._clock = clock
         self._watcher = watcher
         self._on_regressions = on_regressions
-        self._annotations = Annotations()
+        self._annotations = Annotations(settings.redactor)
         self._egress = Egress(self.admission, sink.requests, metrics)
         self._answers: deque[Answers] = deque()
         self._now_ns = 0
@@ -330,6 +332,7 @@ class Pipeline:
         """Go on by other rules: what closes from here on is scored by them."""
         self._scorer = rules.scorer
         self._settings = rules.settings
+        self._annotations = Annotations(rules.settings.redactor)
         if rules.reading is not None:
             self._broken_before += self._reader.decoder.undecodable_values
             self._reader.decoder, self._reader.recognizer = rules.reading

@@ -243,6 +243,13 @@ class SelfMetrics:
             "times in a row: look at the evaluator; a reload of the configuration switches it on.",
             ("gen_ai.evaluation.name",),
         )
+        self.criteria_unmatched = registry.gauge(
+            "toolgauge.criteria.unmatched",
+            "{criterion}",
+            "1 for a written criterion that matched no trajectory, or whose `tools` named no call, in the last full hour "
+            "with trajectories: look at its `when`, `scope` and `tools`.",
+            ("gen_ai.evaluation.name",),
+        )
         self.log_dropped = registry.counter(
             "toolgauge.log.dropped",
             "{record}",

@@ -11,8 +11,10 @@ from toolgauge.cli.output import reading_progress
 from toolgauge.model.outcomes import outcome_word
 from toolgauge.offline.replay.descriptions import result_line, result_objects, trajectory_head
 from toolgauge.offline.replay.recordings import scorecards
+from toolgauge.score.criterion import register, with_writing_tools
+from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.criteria_factory import load_for_replay
-from toolgauge.service.pipeline_factory import offline_pipeline
+from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
 
 
 @click.command("replay")
@@ -38,14 +40,18 @@ def command(
 
     Trajectories close as they would have closed live. FILE is as in `toolgauge inspect --help`. With `--criteria`,
     the criteria of these files are scored besides the default ones. No judge is asked here, so that a replay costs nothing
-    and gives the same results every time: criteria that ask one are `not_evaluated` for the reason `judge_budget`.
+    and gives the same results every time: criteria that ask one are `not_evaluated` for the reason `judge_budget`. At the end,
+    standard error names criteria that matched no trajectory, or whose `tools` named no call.
     """
     config, criteria = load_for_replay(config_paths, overrides, criteria_files, os.environ)
     make = offline_pipeline(config, criteria)
     words: Counter[str] = Counter()
+    unmatched = UnmatchedCriteria(tuple(map(register, criteria)))
+    kinds = tool_kinds(config)
     with reading_progress(files) as recording:
         for scorecard in scorecards(recording, make):
             words.update(outcome_word(result.outcome) for result in scorecard.results)
+            unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
             if as_json:
                 for line in result_objects(scorecard):
                     click.echo(json.dumps(line))
@@ -53,5 +59,9 @@ def command(
                 click.echo(trajectory_head(scorecard.trajectory))
                 for result in scorecard.results:
                     click.echo(result_line(result))
+    without = unmatched.so_far()
+    for one in without:
+        click.echo(f"warning: criterion `{one.criterion.name}` {one.description}: look at {one.keys}", err=True)
     total = ", ".join(f"{count} {word}" for word, count in words.most_common()) or "none"
-    click.echo(f"results: {total}", err=True)
+    more = f"; criteria without a match: {len(without)}" if without else ""
+    click.echo(f"results: {total}{more}", err=True)

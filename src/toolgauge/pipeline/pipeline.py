@@ -128,6 +128,7 @@ class Pipeline:
         self._broken_before = 0.0
         metrics.traces_open_bytes.observe = lambda: {(): assembler.open_bytes}
         metrics.traces_open.observe = lambda: {(): assembler.open_count}
+        metrics.criteria_unmatched.observe = lambda: self._scorer.unmatched.states
         metrics.scoring_queue.observe = lambda: {(): assembler.evicted_count}
 
     @property
@@ -274,6 +275,7 @@ class Pipeline:
         self._egress.release((span.container, span.raw) for span in self._hold.expired(self._now_ns))
         self._loop_detector.turn_over_if_due(self._now_ns)
         self._metrics.loop_suspected.set(float(self._loop_detector.loop_suspected))
+        self._scorer.unmatched.end_period_if_due(self._now_ns)
         self._count_broken_values()
         if self._watcher is not None:
             self._report(self._watcher.tick(self._now_ns))

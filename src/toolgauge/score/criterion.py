@@ -118,6 +118,7 @@ class Criterion:
     pass_at: float = 1.0
     sample: float = 1.0
     enforce: Enforce = "live"
+    is_default: bool = False
 
 
 def revision(canonical: JsonObject, evaluator_version: str) -> str:
@@ -312,6 +313,11 @@ def _narrowed(
 ) -> Trajectory:
     if expected is not None:
         trajectory = with_writing_tools(trajectory, tuple(call.name for call in expected.calls), kinds)
+    return narrowed_to_agent(registered, trajectory)
+
+
+def narrowed_to_agent(registered: Registered, trajectory: Trajectory) -> Trajectory:
+    """Leave out the calls of other agents where the criterion judges those of one."""
     if registered.agent is None or registered.criterion.evaluator.level != "call":
         return trajectory
     agent = registered.agent

@@ -31,6 +31,7 @@ from toolgauge.score.criterion import (
     with_writing_tools,
 )
 from toolgauge.score.seen import Conversation, ExpectedValues
+from toolgauge.score.unmatched import OnUnmatched, UnmatchedCriteria
 from toolgauge.score.verdicts import Checker, broken
 
 # Entered around the evaluation of one criterion; a `TimeoutError` that leaves it says that the evaluator was cut off.
@@ -75,8 +76,9 @@ class Scorer:
         *,
         deadline: Deadline = no_deadline,
         on_switched_off: OnSwitchedOff = _ignore,
+        on_unmatched: OnUnmatched | None = None,
     ) -> None:
-        """`deadline` cuts evaluators off, `on_switched_off` logs and counts criteria that were switched off."""
+        """`deadline` cuts evaluators off, `on_switched_off` and `on_unmatched` log criteria that score nothing, and why."""
         registered = tuple(map(register, criteria))
         self._scoring = tuple(one for one in registered if one.evaluator is not None)
         self._asking = tuple(one for one in registered if one.judge is not None)
@@ -86,6 +88,7 @@ class Scorer:
         self._on_switched_off = on_switched_off
         self._timeouts = _Timeouts()
         self._expected_values = ExpectedValues()
+        self.unmatched = UnmatchedCriteria(registered, on_unmatched)
         self.wanted: frozenset[str] = frozenset(key for criterion in criteria for key in attribute_keys(criterion))
         self.wants_content = any(_looks_at_content(one) for one in registered)
         self.wants_conversations = any(criterion.scope == "conversation" for criterion in criteria)
@@ -93,6 +96,7 @@ class Scorer:
     def score(self, trajectory: Trajectory, now_ns: int) -> tuple[Result, ...]:
         """Return all results, in the order of the criteria and of the calls."""
         trajectory = with_writing_tools(trajectory, (), self._kinds)
+        self.unmatched.see(trajectory)
         conversation = Conversation(trajectory, self._expected_values)
         return tuple(
             result

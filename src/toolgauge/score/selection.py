@@ -75,6 +75,10 @@ class CallSelection(BaseModel):
             calls = tuple(call for call in calls if not has_failed(call))
         return calls if self.tools is None else tuple(call for call in calls if self._counts(call.name, trajectory))
 
+    def names_call(self, trajectory: Trajectory) -> bool:
+        """Return whether any call is of a tool that counts."""
+        return any(self._counts(call.name, trajectory) for call in trajectory.calls)
+
     def expected_calls(self, expected: Sequence[ExpectedCall], trajectory: Trajectory) -> tuple[ExpectedCall, ...]:
         """Pick the expected calls that count: calls of tools that do not count are not missed either."""
         if self.tools is None:

@@ -85,6 +85,7 @@ def _default(evaluator_name: str, pass_at: float) -> Criterion:
         evaluator=evaluator,
         revision=revision({"name": name, "evaluator": evaluator_name}, evaluator.version),
         pass_at=pass_at,
+        is_default=True,
     )
 
 

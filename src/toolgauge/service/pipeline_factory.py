@@ -24,6 +24,7 @@ from toolgauge.pipeline.reader import Reader
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.scorer import Deadline, Scorer, no_deadline
+from toolgauge.score.unmatched import OnUnmatched, Unmatched
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.watch.watcher import Watcher
 
@@ -32,6 +33,17 @@ _LOG = logging.getLogger("toolgauge")
 
 # How a recognizer is made; a replay may put one in its place that counts what it reads.
 MakeRecognizer: TypeAlias = Callable[[Sequence[Dialect], SelfMetrics, Collection[str]], Recognizer]
+
+
+def _log_unmatched(unmatched: Unmatched) -> None:
+    """Warn of a criterion that judges nothing."""
+    _LOG.warning(
+        "criterion %s %s for an hour: look at %s",
+        unmatched.criterion.name,
+        unmatched.description,
+        unmatched.keys,
+        extra={"criterion": unmatched.criterion.name},
+    )
 
 
 def make_pipeline(
@@ -46,6 +58,7 @@ def make_pipeline(
     make_recognizer: MakeRecognizer = Recognizer,
     clock: Callable[[], int] = time.monotonic_ns,
     deadline: Deadline = no_deadline,
+    on_unmatched: OnUnmatched | None = _log_unmatched,
     content: bool = False,
     watcher: Watcher | None = None,
     on_regressions: Callable[[Sequence[Regression]], None] = lambda _regressions: None,
@@ -53,9 +66,10 @@ def make_pipeline(
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
 
-    With `content`, results and messages are read although no criterion looks at them; so are `attributes`.
+    Criteria that judge nothing for an hour go to `on_unmatched`. With `content`, results and messages are read although no
+    criterion looks at them; so are `attributes`.
     """
-    scorer = _scorer(config, criteria, metrics, deadline)
+    scorer = _scorer(config, criteria, metrics, deadline, on_unmatched)
     wanted = scorer.wanted.union(attributes)
     recognizer = make_recognizer(plugins.dialects(), metrics, wanted)
     labels = config.metrics.resource_attributes
@@ -106,7 +120,7 @@ def make_rules(
 
     `labels` are the attributes of resources that are labels since the start.
     """
-    scorer = _scorer(config, criteria, metrics, deadline)
+    scorer = _scorer(config, criteria, metrics, deadline, _log_unmatched)
     reading = None
     if scorer.wanted != frozenset(read):
         recognizer = Recognizer(plugins.dialects(), metrics, scorer.wanted)
@@ -123,7 +137,13 @@ def make_rules(
     )
 
 
-def _scorer(config: Config, criteria: Sequence[Criterion], metrics: SelfMetrics, deadline: Deadline) -> Scorer:
+def _scorer(
+    config: Config,
+    criteria: Sequence[Criterion],
+    metrics: SelfMetrics,
+    deadline: Deadline,
+    on_unmatched: OnUnmatched | None,
+) -> Scorer:
     def switched_off(criterion: Criterion, service: str | None) -> None:
         metrics.criteria_switched_off.add(1, (criterion.name,))
         _LOG.error(
@@ -133,8 +153,14 @@ def _scorer(config: Config, criteria: Sequence[Criterion], metrics: SelfMetrics,
             extra={"criterion": criterion.name, "service": service or ""},
         )
 
-    kinds = ToolKinds(read_only=config.tools.read_only, writes=config.tools.writes)
-    return Scorer(criteria, kinds, deadline=deadline, on_switched_off=switched_off)
+    return Scorer(
+        criteria, tool_kinds(config), deadline=deadline, on_switched_off=switched_off, on_unmatched=on_unmatched
+    )
+
+
+def tool_kinds(config: Config) -> ToolKinds:
+    """Read the section `tools`."""
+    return ToolKinds(read_only=config.tools.read_only, writes=config.tools.writes)
 
 
 class _NoOutbox:
@@ -175,6 +201,7 @@ def offline_pipeline(
             outbox=_NoOutbox(),
             metrics=metrics,
             make_recognizer=make_recognizer,
+            on_unmatched=None,
             content=True,
             watcher=make_watcher(offline, metrics),
             on_regressions=on_regressions,

@@ -1,0 +1,104 @@
+"""Finds criteria that judge nothing: no trajectory is for them, or their `tools` name none of its calls.
+
+A typing error in a glob is no error of the configuration, and a criterion without results looks like one without
+failures. Each is looked for until it matches, then not again before the next hour, so that what works costs nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.criterion import Criterion, Registered, applies, narrowed_to_agent
+from toolgauge.score.selection import CallSelection
+
+_PERIOD_NS = 3600 * 1_000_000_000
+
+
+class Unmatched(Struct, frozen=True):
+    """A criterion that matched nothing. `has_trajectories`: there were trajectories for it, without a call of its `tools`."""
+
+    criterion: Criterion
+    has_trajectories: bool
+
+    @property
+    def description(self) -> str:
+        """What it did not find, behind its name."""
+        return "found no call of its `tools`" if self.has_trajectories else "matched no trajectory"
+
+    @property
+    def keys(self) -> str:
+        """The keys of the criterion that decide it."""
+        return "`tools`" if self.has_trajectories else "`when` and `scope`"
+
+
+# Called once for each criterion that matches nothing for an hour in which trajectories were scored.
+OnUnmatched: TypeAlias = Callable[[Unmatched], None]
+
+
+class UnmatchedCriteria:
+    """Looks for the criteria that people wrote: the default ones are for everything, and may find nothing."""
+
+    def __init__(self, registered: Sequence[Registered], on_unmatched: OnUnmatched | None = None) -> None:
+        """Without `on_unmatched` the period never ends."""
+        self._written = {one.criterion.name: one for one in registered if not one.criterion.is_default}
+        self._on_unmatched = on_unmatched
+        self._reported: set[str] = set()
+        self._ends_ns: int | None = None
+        self._begin()
+        # Whether each matched nothing, by labels. Replaced and never changed: other threads look at it.
+        self.states: Mapping[tuple[str, ...], float] = {(name,): 0.0 for name in self._written}
+
+    def _begin(self) -> None:
+        self._waiting = dict(self._written)
+        self._with_trajectories: set[str] = set()
+        self._is_empty = True
+
+    def see(self, trajectory: Trajectory) -> None:
+        """Take note of the criteria that match a trajectory."""
+        self._is_empty = False
+        if not self._waiting:
+            return
+        for name, registered in [*self._waiting.items()]:
+            if applies(registered, trajectory):
+                self._with_trajectories.add(name)
+                if _names_call(registered, trajectory):
+                    self._match(name)
+
+    def _match(self, name: str) -> None:
+        del self._waiting[name]
+        if self.states[name,]:
+            self.states = {**self.states, (name,): 0.0}
+
+    def so_far(self) -> tuple[Unmatched, ...]:
+        """Return the criteria that matched nothing in this period."""
+        return tuple(
+            Unmatched(registered.criterion, name in self._with_trajectories)
+            for name, registered in self._waiting.items()
+        )
+
+    def end_period_if_due(self, now_ns: int) -> None:
+        """Report what matched nothing for an hour, and begin the next."""
+        if self._ends_ns is None:
+            self._ends_ns = now_ns + _PERIOD_NS
+        if now_ns < self._ends_ns or self._on_unmatched is None:
+            return
+        self._ends_ns = now_ns + _PERIOD_NS
+        # An hour without any trajectory says nothing about criteria.
+        if self._is_empty:
+            return
+        for unmatched in self.so_far():
+            name = unmatched.criterion.name
+            self.states = {**self.states, (name,): 1.0}
+            if name not in self._reported:
+                self._reported.add(name)
+                self._on_unmatched(unmatched)
+        self._begin()
+
+
+def _names_call(registered: Registered, trajectory: Trajectory) -> bool:
+    evaluator = registered.criterion.evaluator
+    if not isinstance(evaluator, CallSelection) or evaluator.tools is None:
+        return True
+    return evaluator.names_call(narrowed_to_agent(registered, trajectory))

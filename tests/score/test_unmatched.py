@@ -1,0 +1,109 @@
+"""Criteria that judge nothing are found after an hour with trajectories, once, and until they match."""
+
+from tests.score.support import tool_call, trajectory
+from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.score.criterion import Criterion, ToolKinds, When
+from toolgauge.score.scorer import Scorer
+from toolgauge.score.selection import Tools
+
+HOUR = 3600 * 1_000_000_000
+REFUND = trajectory(tool_call("find_order"), tool_call("refund", agent="clerk"))
+
+
+def criterion(name: str, *, tools: Tools = None, when: When | None = None, is_default: bool = False) -> Criterion:
+    return Criterion(
+        name=name,
+        evaluator_name="tool_success",
+        evaluator=ToolSuccess(tools=tools),
+        revision="r",
+        when=when or When(),
+        is_default=is_default,
+    )
+
+
+class Watched:
+    """A scorer, and what it reports."""
+
+    def __init__(self, *criteria: Criterion) -> None:
+        self.reported: list[tuple[str, str]] = []
+        self.scorer = Scorer(
+            criteria,
+            ToolKinds(),
+            on_unmatched=lambda found: self.reported.append((found.criterion.name, found.description)),
+        )
+        self.at(0)
+
+    def at(self, now_ns: int) -> None:
+        self.scorer.unmatched.end_period_if_due(now_ns)
+
+    @property
+    def states(self) -> dict[str, float]:
+        return {name: state for (name,), state in self.scorer.unmatched.states.items()}
+
+
+def test_a_criterion_for_another_service_matched_no_trajectory():
+    watched = Watched(criterion("a"), criterion("b", when=When(service="shop-*")))
+    watched.scorer.score(REFUND, 1)
+    watched.at(HOUR - 1)
+    assert (watched.reported, watched.states) == ([], {"a": 0.0, "b": 0.0})
+    watched.at(HOUR)
+    assert watched.reported == [("b", "matched no trajectory")]
+    assert watched.states == {"a": 0.0, "b": 1.0}
+
+
+def test_a_criterion_whose_tools_are_never_called_found_no_call():
+    watched = Watched(criterion("a", tools=("refund*",)), criterion("b", tools=("refnud*",)))
+    watched.scorer.score(REFUND, 1)
+    watched.at(HOUR)
+    assert watched.reported == [("b", "found no call of its `tools`")]
+
+
+def test_tools_that_only_another_agent_calls_are_not_found():
+    watched = Watched(criterion("a", tools=("refund",), when=When(agent="boss")))
+    boss = trajectory(*REFUND.calls, agents=("boss", "clerk"))
+    watched.scorer.score(boss, 1)
+    watched.at(HOUR)
+    assert watched.reported == [("a", "found no call of its `tools`")]
+
+
+def test_tools_that_write_are_known_by_the_time_they_are_looked_for():
+    watched = Watched(criterion("a", tools="writes"))
+    watched.scorer.score(REFUND, 1)
+    watched.at(HOUR)
+    assert watched.reported == []
+
+
+def test_it_is_reported_once_and_is_unmatched_until_it_matches():
+    watched = Watched(criterion("a", tools=("refund",)))
+    for hour in (1, 2):
+        watched.scorer.score(trajectory(tool_call("find_order")), hour)
+        watched.at(hour * HOUR)
+    assert watched.reported == [("a", "found no call of its `tools`")]
+    watched.scorer.score(REFUND, 1)
+    assert watched.states == {"a": 0.0}
+    watched.at(3 * HOUR)
+    watched.scorer.score(trajectory(), 1)
+    watched.at(4 * HOUR)
+    assert (len(watched.reported), watched.states) == (1, {"a": 1.0})
+
+
+def test_an_hour_without_trajectories_says_nothing():
+    watched = Watched(criterion("a", when=When(service="other")))
+    watched.at(HOUR)
+    watched.at(2 * HOUR)
+    assert (watched.reported, watched.states) == ([], {"a": 0.0})
+
+
+def test_the_default_criteria_may_find_nothing():
+    watched = Watched(criterion("default.tool_success", when=When(service="other"), is_default=True))
+    watched.scorer.score(REFUND, 1)
+    watched.at(HOUR)
+    assert (watched.reported, watched.states) == ([], {})
+
+
+def test_without_a_report_the_period_never_ends():
+    scorer = Scorer((criterion("a"), criterion("b", when=When(service="x"))), ToolKinds())
+    scorer.score(REFUND, 1)
+    scorer.unmatched.end_period_if_due(HOUR)
+    scorer.unmatched.end_period_if_due(9 * HOUR)
+    assert [found.criterion.name for found in scorer.unmatched.so_far()] == ["b"]

@@ -107,6 +107,7 @@ def test_the_example_configuration_and_criteria_are_valid():
     assert [criterion.name for criterion in criteria] == [
         "default.tool_success",
         "default.known_tool",
+        "default.tool_use",
         "refund-arguments",
         "nightly-cases",
         "trip-tools",

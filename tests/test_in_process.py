@@ -358,7 +358,10 @@ def test_events_and_metrics_leave_through_the_providers_that_are_given():
     }
     scores = found["toolgauge.evaluation.score"]
     assert isinstance(scores, HistogramData)
-    assert [(point.count, point.sum) for point in scores.data_points] == [(1, 0.0)]
+    sums = {
+        (point.attributes or {})["gen_ai.evaluation.name"]: (point.count, point.sum) for point in scores.data_points
+    }
+    assert sums == {"default.tool_success": (1, 0.0), "default.tool_use": (1, 1.0)}
     assert scores.data_points[0].exemplars[0].span_id == tool.context.span_id
     calls = found["toolgauge.tool_calls"]
     assert isinstance(calls, Sum)

@@ -61,8 +61,8 @@ def test_the_name_of_a_default_criterion_is_taken(tmp_path: Path):
 
 
 def test_the_revision_follows_what_is_expected_and_not_the_order_of_keys(tmp_path: Path):
-    (one,) = criteria(tmp_path, "[{name: a, evaluator: tool_call_f1, expected: [x]}]")[2:]
-    (same,) = criteria(tmp_path, "[{expected: [x], evaluator: tool_call_f1, name: a, enforce: shadow}]")[2:]
-    (other,) = criteria(tmp_path, "[{name: a, evaluator: tool_call_f1, expected: [y]}]")[2:]
+    (one,) = criteria(tmp_path, "[{name: a, evaluator: tool_call_f1, expected: [x]}]")[3:]
+    (same,) = criteria(tmp_path, "[{expected: [x], evaluator: tool_call_f1, name: a, enforce: shadow}]")[3:]
+    (other,) = criteria(tmp_path, "[{name: a, evaluator: tool_call_f1, expected: [y]}]")[3:]
     assert one.revision == same.revision
     assert one.revision != other.revision

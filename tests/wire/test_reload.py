@@ -28,6 +28,7 @@ from toolgauge.model.json import Json
 
 # Ports that do not change when a receiver is made anew; the others are picked by the system.
 _ANY = "127.0.0.1:0"
+DEFAULT_CRITERIA = ("default.tool_success", "default.known_tool", "default.tool_use")
 
 
 class Reloadable(Toolgauge):
@@ -122,7 +123,7 @@ def test_a_wrong_configuration_is_told_with_file_line_and_hint_and_leaves_the_ru
         assert "no evaluator called `x`" in said
         assert "hint:" in said
         toolgauge.send_recorded("pydantic-ai", "tool_error")
-        assert scored_by(toolgauge) == {"default.tool_success", "default.known_tool", "first"}
+        assert scored_by(toolgauge) == {*DEFAULT_CRITERIA, "first"}
 
 
 def scored_by(toolgauge: Toolgauge) -> set[str]:
@@ -340,7 +341,7 @@ def test_two_at_once_end_with_the_last_configuration(tmp_path: Path):
             toolgauge.hang_up()
         until(lambda: "criterion second is new" in toolgauge.said(), "the last configuration")
         toolgauge.send_recorded("pydantic-ai", "tool_error")
-        assert scored_by(toolgauge) == {"default.tool_success", "default.known_tool", "second"}
+        assert scored_by(toolgauge) == {*DEFAULT_CRITERIA, "second"}
 
 
 def test_hanging_up_before_and_during_the_end_changes_nothing_about_it(tmp_path: Path):

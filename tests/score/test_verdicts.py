@@ -117,7 +117,7 @@ def test_checking_ends_with_the_first_thing_that_is_wrong():
     outcome = Scored(1.0, "fine")
     checker = Checker("call", CALLS, Marks(1.0))
     judged = ((CALLS[0], outcome), (CALLS[0], outcome), (CALLS[1], outcome))
-    assert not checker.check(judged, partial(Result, "c", "r", "e", "1", "call", "live", True), None)
+    assert not checker.check(judged, partial(Result, "c", "r", "e", "1", "call", "live"), None)
     assert [result.call for result in checker.results] == [CALLS[0], None]
 
 

@@ -41,7 +41,6 @@ def result(outcome: Outcome, tool: str | None, criterion: str = "default.tool_su
         version="1",
         level=level,
         enforce="live",
-        can_fail=True,
         target=None if judged is None else judged.span,
         call=judged,
         outcome=outcome,

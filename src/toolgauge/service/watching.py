@@ -116,9 +116,6 @@ class Watching:
         self._store = self._open_store()
         self._metrics.state_saved.set(float(self._store is not None))
         if self._store is None:
-            _LOG.warning(
-                "`state.directory` is not set: what the detectors of regressions learn is lost with this process"
-            )
             return ()
         try:
             damaged = self._watcher.restore(self._store.load_watch())
@@ -132,6 +129,10 @@ class Watching:
 
     def start(self, on_worker: OnWorker) -> None:
         """Begin to save and to announce."""
+        if self._store is None:
+            _LOG.warning(
+                "`state.directory` is not set: what the detectors of regressions learn is lost with this process"
+            )
         self._on_worker = on_worker
         self._loop = asyncio.get_running_loop()
         self._tasks = (asyncio.create_task(self._work()), asyncio.create_task(self._save_regularly()))

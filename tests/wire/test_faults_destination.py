@@ -177,8 +177,8 @@ def test_a_long_outage_under_load_stays_within_memory_and_ends_by_itself(tmp_pat
         assert toolgauge.books()["refused"] > books["refused"] >= 0
         reasons = {
             dict(labels)["toolgauge_reason"]
-            for (name, labels) in toolgauge.samples()
-            if name == "toolgauge_spans_total" and dict(labels)["toolgauge_outcome"] == "refused"
+            for (name, labels), value in toolgauge.samples().items()
+            if value and name == "toolgauge_spans_total" and dict(labels)["toolgauge_outcome"] == "refused"
         }
         assert reasons == {"memory"}
         assert "requests are refused with a retryable status" in toolgauge.said()

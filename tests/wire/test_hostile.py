@@ -289,7 +289,7 @@ def test_five_thousand_tool_names_fill_no_metrics_store(tmp_path: Path):
         calls = {
             dict(labels)["gen_ai_tool_name"]: value
             for (name, labels), value in toolgauge.samples().items()
-            if name == "toolgauge_tool_calls_total"
+            if value and name == "toolgauge_tool_calls_total"
         }
         assert len(calls) == 201
         assert calls["_other"] == 4800

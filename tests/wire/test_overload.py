@@ -99,7 +99,7 @@ def results(service: Service) -> dict[tuple[str, str], float]:
     (metric,) = (metric for metric in service.emitter.snapshot() if metric.name == "toolgauge.evaluations")
     counted: dict[tuple[str, str], float] = {}
     for labels, value in metric.cells.items():
-        if isinstance(value, int | float):
+        if isinstance(value, int | float) and value:
             counted[labels[-2:][0], labels[-1]] = counted.get((labels[-2:][0], labels[-1]), 0) + value
     return counted
 

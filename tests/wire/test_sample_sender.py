@@ -24,7 +24,7 @@ def test_both_releases_arrive_and_are_scored(tmp_path: Path):
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(), timeout=60)
         assert (done.returncode, done.stderr) == (0, "")
         assert "version 1.1" in done.stdout
-        until(lambda: toolgauge.total("toolgauge_trajectories_total") == 50, "50 trajectories")
+        until(lambda: toolgauge.total("toolgauge_trajectories_total") == 50, "50 trajectories", 60)
         scored = [dict(labels) for name, labels in toolgauge.samples() if name == "toolgauge_evaluation_score_count"]
         assert {labels["service_version"] for labels in scored} == {"1.0", "1.1"}
 
@@ -40,7 +40,7 @@ def test_the_sender_waits_for_whoever_is_not_up_yet(tmp_path: Path):
     )
     try:
         with serving(tmp_path, f"receivers.otlp.protocols.grpc.endpoint=127.0.0.1:{port}"):
-            output, _ = sender.communicate(timeout=30)
+            output, _ = sender.communicate(timeout=60)
         assert b"everything is sent" in output
     finally:
         sender.kill()

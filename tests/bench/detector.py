@@ -139,16 +139,15 @@ def _ends(high: float, low: float, runs: int, arl: float) -> Iterator[int | None
             continue
         while not detector.update(float(random.random() < low)):
             pass
-        for _ in range(1000):
-            detector.update(float(random.random() < low))
-        if detector.state != "alarm":
+        if not all(_is_still_in_alarm(detector, random, low) for _ in range(1000)):
             yield None
             continue
-        for number in count(1):
-            detector.update(float(random.random() < high))
-            if detector.state != "alarm":
-                yield number
-                break
+        yield next(number for number in count(1) if not _is_still_in_alarm(detector, random, high))
+
+
+def _is_still_in_alarm(detector: Detector, random: Random, chance: float) -> bool:
+    detector.update(float(random.random() < chance))
+    return detector.state == "alarm"
 
 
 def _oracle_delay(before: Draw, after: Draw, high: float, low: float, arl: float) -> float:

@@ -293,7 +293,8 @@ def test_five_thousand_tool_names_fill_no_metrics_store(tmp_path: Path):
         }
         assert len(calls) == 201
         assert calls["_other"] == 4800
-        assert len(toolgauge.exposition()) < 2 * MIB
+        # Most of it are the 2,000 streams that are watched.
+        assert len(toolgauge.exposition()) < 4 * MIB
         assert_still_well(toolgauge)
 
 

@@ -1,7 +1,7 @@
 """A small HTTP server that answers `GET /comparison` as the admin endpoint does."""
 
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -44,6 +44,8 @@ class Admin:
         self.body: bytes | None = None
         self.authorization: str | None = None
         self.url = ""
+        # Called after each answer.
+        self.on_request: Callable[[], object] = lambda: None
 
     def answer(self, path: str) -> tuple[int, bytes]:
         """Return status and body."""
@@ -68,6 +70,7 @@ def serving(arms: Sequence[Arm]) -> Generator[Admin]:
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+            admin.on_request()
 
         def log_message(self, format: str, *args: object) -> None:
             del format, args

@@ -314,10 +314,8 @@ def test_a_drop_of_the_scores_is_an_event_and_a_line_of_the_log(caplog: pytest.L
         make_run(provider, failed=number >= 40)
     assert exporter.force_flush()
     events = [each.log_record for each in records.get_finished_logs()]
-    (tool, agent) = [event for event in events if event.event_name == "toolgauge.regression"]
-    assert tool.attributes is not None
-    assert agent.attributes is not None
-    assert {tool.attributes.get("gen_ai.tool.name"), agent.attributes.get("gen_ai.tool.name")} == {"get_weather", None}
+    regressions = [event.attributes or {} for event in events if event.event_name == "toolgauge.regression"]
+    assert sorted(str(attributes.get("gen_ai.tool.name")) for attributes in regressions) == ["None", "get_weather"]
     assert sum("fell from" in message for message in caplog.messages) == 2
     exporter.shutdown()
 

@@ -14,6 +14,7 @@ from toolgauge.watch.tallies import Conversation, StreamKey, Tally, stream_of
 _EXEMPLARS = 5
 _VERSIONS = 3
 _TIMES = 500
+_NEWEST = 100
 
 
 class _Arm(Struct, array_like=True):
@@ -27,15 +28,14 @@ class _Arm(Struct, array_like=True):
 class _History(Struct, kw_only=True):
     """Traces, times and versions beside the detector's figures. A version is empty where no producer gives one.
 
-    `suspected_ns`, `worst` and `suspected` (by version, sum and number of the scores) are of the observations since the
-    guard of the detector was last at rest; `before` are traces of those before them.
+    `newest` are score, lowest scoring trace and version of the newest observations, `before` traces older than these, of which
+    none is since an onset. `suspected_ns` are times of the observations since the guard was last down.
     """
 
     last_ns: int = 0
+    newest: list[tuple[float, str, str]] = field(default_factory=list[tuple[float, str, str]])
     before: list[str] = field(default_factory=list[str])
-    worst: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
     suspected_ns: list[int] = field(default_factory=list[int])
-    suspected: dict[str, tuple[float, int]] = field(default_factory=dict[str, tuple[float, int]])
     # By version, the newest three by first sight.
     arms: dict[str, _Arm] = field(default_factory=dict[str, _Arm])
     alarm: Regression | None = None
@@ -92,7 +92,7 @@ class WatchedStream:
         current = self.detector.current
         self.detector.reset()
         alarm, self._history.alarm = self._history.alarm, None
-        self._rest()
+        self._history.suspected_ns = []
         if alarm is None:
             return None
         return replace(alarm, phase="ended", at_ns=now_ns, current=current, acknowledged=True)
@@ -148,26 +148,22 @@ class WatchedStream:
         arm.last_ns = max(arm.last_ns, seen_ns)
 
     def _remember(self, tally: Tally, conversation: Conversation, score: float) -> None:
-        history, version = self._history, conversation.version or ""
-        if not self.detector.is_suspicious and history.alarm is None:
-            self._rest()
-            history.before = [tally.worst_trace, *history.before][:_EXEMPLARS]
-            return
-        total, count = history.suspected.get(version, (0.0, 0))
-        if count or len(history.suspected) < _VERSIONS:
-            history.suspected[version] = (total + score, count + 1)
-        history.suspected_ns = [*history.suspected_ns, conversation.opened_ns][-_TIMES:]
-        history.worst = sorted([(tally.worst, tally.worst_trace), *history.worst])[:_EXEMPLARS]
-
-    def _rest(self) -> None:
-        history = self._history
-        if history.suspected_ns:
-            history.worst, history.suspected_ns, history.suspected = [], [], {}
+        history, detector = self._history, self.detector
+        history.newest.append((score, tally.worst_trace, conversation.version or ""))
+        if len(history.newest) > _NEWEST:
+            _, trace, _ = history.newest.pop(0)
+            if detector.since_onset <= _NEWEST:
+                history.before = [*history.before, trace][-_EXEMPLARS:]
+        if detector.is_suspicious or history.alarm is not None:
+            history.suspected_ns.append(conversation.opened_ns)
+            del history.suspected_ns[:-_TIMES]
+        else:
+            history.suspected_ns = []
 
     def _end(self, now_ns: int) -> Regression | None:
         alarm, self._history.alarm = self._history.alarm, None
         detector = self.detector
-        self._rest()
+        self._history.suspected_ns = []
         if alarm is None:
             return None
         return replace(
@@ -176,8 +172,10 @@ class WatchedStream:
 
     def _regression(self, now_ns: int, incident: str) -> Regression:
         history, detector = self._history, self.detector
-        old, new, new_since_ns = self._release()
+        since = history.newest[-max(detector.since_onset, 1) :]
+        earlier = history.newest[: -len(since)]
         times = history.suspected_ns or [now_ns]
+        old, new, new_since_ns = self._release(since)
         return Regression(
             phase="began",
             stream=self.stream,
@@ -192,19 +190,17 @@ class WatchedStream:
             old_version=old,
             new_version=new,
             new_since_ns=new_since_ns,
-            before=tuple(history.before),
-            after=tuple(trace for _, trace in history.worst),
+            before=tuple([*history.before, *(trace for _, trace, _ in earlier)][: -_EXEMPLARS - 1 : -1]),
+            after=tuple(trace for _, trace, _ in sorted(since, key=lambda each: each[0])[:_EXEMPLARS]),
         )
 
-    def _release(self) -> tuple[str | None, str | None, int | None]:
+    def _release(self, since: list[tuple[float, str, str]]) -> tuple[str | None, str | None, int | None]:
         """Return the version before, the newer one that is worse as a whole, and when that was first seen."""
-        suspected, arms, detector = self._history.suspected, self._history.arms, self.detector
-
-        def shortfall(version: str) -> float:
-            total, count = suspected[version]
-            return detector.baseline * count - total
-
-        worst = max(suspected, key=shortfall, default="")
+        arms, detector = self._history.arms, self.detector
+        shortfall: dict[str, float] = {}
+        for score, _, version in since:
+            shortfall[version] = shortfall.get(version, 0.0) + detector.baseline - score
+        worst = max(shortfall, key=lambda version: shortfall[version])
         new = arms.get(worst)
         if not worst or new is None:
             return None, None, None

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.metrics import Labels, fit_label
+from toolgauge.model.metrics import Exemplar, Labels, fit_label
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamState, StreamStatus
 from toolgauge.selfmetrics import WatchMetrics
@@ -115,7 +115,8 @@ class Watcher:
             self._unshown[key] = None
             if regression is not None:
                 if regression.phase == "began":
-                    self._metrics.alarms.add(1, _labels(key))
+                    worst = Exemplar(tally.worst, now_ns, tally.worst_trace, "")
+                    self._metrics.alarms.add(1, _labels(key), worst)
                 self._show(stream)
                 yield regression
 
@@ -125,7 +126,7 @@ class Watcher:
             if len(self._streams) >= self._settings.max_streams:
                 self._evict()
             stream = WatchedStream(key, self._detector())
-            self._metrics.alarms.add(0, _labels(key))
+            self._metrics.alarms.begin(_labels(key))
         # Taken out and put back: the dict stays in the order of use.
         self._streams[key] = stream
         return stream
@@ -150,16 +151,9 @@ class Watcher:
         self._unshown.pop(key, None)
         self._removed.add(_row(b"s", key))
         labels, metrics = _labels(key), self._metrics
-        shown = (
-            metrics.active,
-            metrics.evidence,
-            metrics.baseline,
-            metrics.current,
-            metrics.observations,
-            metrics.alarms,
-        )
-        for metric in shown:
-            metric.cells.pop(labels, None)
+        for gauge in (metrics.active, metrics.evidence, metrics.baseline, metrics.current, metrics.observations):
+            gauge.cells.pop(labels, None)
+        metrics.alarms.drop((labels,))
 
     def _incident(self, stream: Stream, now_ns: int) -> str:
         """Return the id of the incident that a regression belongs to which begins now."""
@@ -247,7 +241,7 @@ class Watcher:
         for stream in sorted(streams, key=lambda stream: stream.last_ns):
             stream.detector.arl = self._budget.run_length
             self._streams[stream.key] = stream
-            self._metrics.alarms.add(0, _labels(stream.key))
+            self._metrics.alarms.begin(_labels(stream.key))
             self._show(stream)
             if stream.alarm is not None:
                 self._incidents[stream.key[:2]] = (stream.alarm.incident, stream.alarm.at_ns)

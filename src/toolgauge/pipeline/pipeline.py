@@ -277,8 +277,14 @@ class Pipeline:
         self._metrics.loop_suspected.set(float(self._loop_detector.loop_suspected))
         self._scorer.unmatched.end_period_if_due(self._now_ns)
         self._count_broken_values()
-        if self._watcher is not None:
-            self._report(self._watcher.tick(self._now_ns))
+        try:
+            return self._close_due()
+        finally:
+            # A fault in here must not keep trajectories from being closed.
+            if self._watcher is not None:
+                self._report(self._watcher.tick(self._now_ns))
+
+    def _close_due(self) -> bool:
         until = self._clock() + _LONGEST_TICK_NS
         for trajectory, due_ns in self._closing():
             self._finish(trajectory, due_ns)

@@ -102,12 +102,6 @@ class OpenConversations:
             for key in [key for key, each in self._open.items() if now_ns - each.first_ns >= too_long_ns]:
                 yield key, self._open.pop(key), True
 
-    def take_all(self) -> Iterator[tuple[ConversationKey, Conversation]]:
-        """Take out all: nothing more comes."""
-        while self._open:
-            key = next(iter(self._open))
-            yield key, self._open.pop(key)
-
     def restore(self, key: ConversationKey, conversation: Conversation) -> None:
         """Put back what an earlier process had open."""
         self._open[key] = conversation

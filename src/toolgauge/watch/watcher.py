@@ -93,14 +93,6 @@ class Watcher:
                 stream.detector.arl = self._budget.run_length
         return regressions
 
-    def finish(self, now_ns: int) -> Sequence[Regression]:
-        """Count all conversations: nothing more comes."""
-        regressions = list(self.tick(now_ns))
-        for key, conversation in self._conversations.take_all():
-            self._forget(_row(b"c", key))
-            regressions.extend(self._complete(conversation, now_ns))
-        return regressions
-
     @property
     def next_due_ns(self) -> int | None:
         """When a conversation will be complete; `None` when none is open."""
@@ -160,6 +152,9 @@ class Watcher:
         whose = (stream.service, stream.environment)
         incident, began_ns = self._incidents.get(whose, ("", 0))
         if not incident or now_ns - began_ns > _TOGETHER_NS:
+            self._incidents = {
+                each: known for each, known in self._incidents.items() if now_ns - known[1] <= _TOGETHER_NS
+            }
             incident = blake2b(repr((whose, now_ns)).encode(errors="replace"), digest_size=6).hexdigest()
         self._incidents[whose] = (incident, now_ns)
         return incident

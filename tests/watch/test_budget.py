@@ -52,3 +52,13 @@ def test_only_the_last_seven_days_count() -> None:
     budget.is_changed(START + HOUR, 1)
     assert budget.is_changed(START + 9 * _DAY, 1)
     assert (budget.weekly, budget.run_length) == (0, 1000)
+
+
+def test_a_clock_that_was_set_back_holds_nothing_up() -> None:
+    budget = counted(per_hour=100, hours=3)
+    assert budget.is_changed(START + 1000 * HOUR, 1)
+    assert not budget.is_changed(START, 1)
+    for _ in range(20_000):
+        budget.count(START)
+    assert budget.is_changed(START + HOUR, 1)
+    assert budget.weekly == 20_000 * 7 * 24

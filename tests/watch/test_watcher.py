@@ -215,3 +215,60 @@ def test_names_of_any_length_take_bounded_memory() -> None:
     assert {len(status.stream.tool or "") for status in watching.statuses()} == {0, 128}
     assert all(len(arm.version or "") == 128 for arm in watching.arms())
     assert sum(map(len, watching.changes()[0].values())) < 10_000
+
+
+def test_a_stream_that_gives_way_leaves_no_trace_in_its_counter() -> None:
+    metrics = watch_metrics()
+    watching = watcher(metrics, max_streams=4)
+    for number in range(100):
+        watching.observe(scorecard(number, [(f"tool-{number}", 1.0)], at_ns=START + number * SECOND))
+    assert len(metrics.alarms.created) == len(metrics.alarms.cells) == 4
+
+
+def test_scores_that_come_late_begin_no_stream_of_a_criterion_that_went() -> None:
+    metrics = watch_metrics()
+    watching = watcher(metrics)
+    watching.observe(scorecard(1, [("find_order", 1.0)], at_ns=START, conversation="c-1"))
+    watching.keep({("default.tool_success", "r2")})
+    watching.tick(START + HOUR)
+    watching.observe(scorecard(2, [("find_order", 1.0)], at_ns=START + HOUR))
+    watching.tick(START + 2 * HOUR)
+    assert not watching.statuses()
+    assert not metrics.active.cells
+
+
+def test_names_that_cannot_be_shown_are_one_stream_that_can_be_saved_and_asked_for() -> None:
+    watching = watcher()
+    for number, name in enumerate(("a\ud800b", "a\x00b", "a\nb")):
+        card = scorecard(number, [(name, 1.0)], at_ns=START, conversation="c\ud800", service=name)
+        watching.observe(card)
+        assert watching.changes()[0]
+    watching.tick(START + HOUR)
+    assert {status.stream.tool for status in watching.statuses()} == {"a\ufffdb", None}
+    rows, _ = watching.changes()
+    assert not watcher().restore(rows)
+    assert watching.acknowledge({"tool": "a\ufffdb"}, START) == 1
+
+
+def test_a_damaged_row_never_keeps_the_others_from_coming_back() -> None:
+    traffic = Traffic(watcher())
+    traffic.send(60, every=20)
+    traffic.watcher.observe(scorecard(999, [("find_order", 1.0)], at_ns=traffic.now_ns, conversation="c-1"))
+    rows, _ = traffic.watcher.changes()
+    for row, saved in rows.items():
+        for place in range(0, len(saved), 7):
+            damaged = bytearray(saved)
+            damaged[place] ^= 0x40
+            after = watcher()
+            assert after.restore({**rows, row: bytes(damaged)}) == 1
+            after.tick(traffic.now_ns + HOUR)
+            assert after.statuses()
+
+
+def test_conversations_from_before_the_clock_was_set_back_keep_nothing_waiting() -> None:
+    before, after = watcher(), watcher()
+    before.observe(scorecard(1, [("find_order", 1.0)], at_ns=START + 1000 * HOUR, conversation="c-1"))
+    after.restore(before.changes()[0])
+    after.observe(scorecard(2, [("find_order", 1.0)], at_ns=START, conversation="c-2"))
+    after.tick(START + 20 * MINUTE)
+    assert {status.observations for status in after.statuses()} == {2}

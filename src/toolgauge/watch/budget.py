@@ -30,6 +30,9 @@ class Budget(Struct, kw_only=True):
 
     def is_changed(self, now_ns: int, false_alarms_per_week: float) -> bool:
         """Derive the run length anew when that is due; return whether it is another one."""
+        if max(self.started_ns or 0, self.changed_ns or 0) > now_ns + _HOUR_NS:
+            # The clock was ahead before a restart: until it gets there again, nothing would be due.
+            self.started_ns, self.changed_ns, self.hours = now_ns, None, {}
         started_ns = self.started_ns
         due_ns = None if started_ns is None else started_ns + _HOUR_NS
         if self.changed_ns is not None:

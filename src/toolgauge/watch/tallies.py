@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.model.metrics import MAX_LABEL
+from toolgauge.model.metrics import fit_label
 from toolgauge.model.outcomes import Result, Scorecard, Scored
 from toolgauge.model.regressions import Stream
 from toolgauge.model.trajectory import Trajectory
@@ -91,7 +91,8 @@ class OpenConversations:
         """Take out the conversations that are complete, or cut because they last too long or are too many (`True`)."""
         while self._open:
             key, conversation = next(iter(self._open.items()))
-            is_idle = conversation.last_ns + self.idle_ns <= now_ns
+            # One from the future is from before a restart, when the clock was ahead: it would keep the others waiting.
+            is_idle = abs(now_ns - conversation.last_ns) >= self.idle_ns
             if not is_idle and len(self._open) <= _MOST_OPEN:
                 break
             del self._open[key]
@@ -116,12 +117,14 @@ class OpenConversations:
 def _conversation_key(trajectory: Trajectory) -> ConversationKey | None:
     if trajectory.scope == "conversation" or trajectory.conversation_id is None:
         return None
-    return _cut(trajectory.service) or "", trajectory.conversation_id[:_MAX_CONVERSATION_ID]
+    # A lone surrogate could not be saved.
+    conversation_id = trajectory.conversation_id[:_MAX_CONVERSATION_ID].encode(errors="replace").decode()
+    return _cut(trajectory.service) or "", conversation_id
 
 
 def _cut(name: str | None) -> str | None:
-    # Kept for as long as their stream is: a name may be a megabyte of somebody's text.
-    return None if name is None else name[:MAX_LABEL]
+    # As metrics show it: streams of one name are one, and people can ask for it. It may be a megabyte of somebody's text.
+    return fit_label(name) if name else None
 
 
 def _scores(results: Iterable[Result]) -> Iterator[tuple[Result, float]]:

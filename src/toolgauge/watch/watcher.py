@@ -9,6 +9,7 @@ Belongs to one thread. Nothing here does I/O: `changes` returns what a store is 
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from zlib import crc32
 
 import msgspec
 from msgspec import Struct
@@ -29,6 +30,7 @@ _TOGETHER_NS = 600_000_000_000
 # With longer run lengths the baseline has to be known better before an alarm means something.
 _BASELINE_MIN, _LONG_BASELINE_MIN, _LONG_RUN_LENGTH = 200, 1000, 100_000
 _BUDGET = b"b"
+_CHECKSUM_BYTES = 4
 # Fields of `StreamKey` by the names that people select streams by.
 _FIELDS = ("service", "environment", "agent", "tool", "criterion", "revision", "level")
 _CRITERION, _REVISION = _FIELDS.index("criterion"), _FIELDS.index("revision")
@@ -59,6 +61,8 @@ class Watcher:
         # Streams whose gauges are behind: at many conversations a second, setting them costs more than the detectors do.
         self._unshown: dict[StreamKey, None] = {}
         self._ended: list[Regression] = []
+        # By name and revision; `None` for any.
+        self._criteria: Collection[tuple[str, str]] | None = None
         metrics.streams.observe = self._count_states
         metrics.run_length.observe = lambda: {(): self._budget.run_length}
         metrics.weekly_observations.observe = lambda: {(): self._budget.weekly}
@@ -100,6 +104,8 @@ class Watcher:
 
     def _complete(self, conversation: Conversation, now_ns: int) -> Iterator[Regression]:
         for key, tally in conversation.tallies.items():
+            if not self._is_watched(key):
+                continue
             stream = self._stream(key)
             self._budget.count(now_ns)
             regression = stream.add(tally, conversation, now_ns, self._incident)
@@ -190,9 +196,13 @@ class Watcher:
         return len(chosen)
 
     def keep(self, criteria: Collection[tuple[str, str]]) -> None:
-        """Drop the streams of all criteria but these, given by name and revision."""
-        for key in [key for key in self._streams if (key[_CRITERION], key[_REVISION]) not in criteria]:
+        """Drop the streams of all criteria but these, given by name and revision; late scores begin none anew."""
+        self._criteria = criteria
+        for key in [key for key in self._streams if not self._is_watched(key)]:
             self._drop(key)
+
+    def _is_watched(self, key: StreamKey) -> bool:
+        return self._criteria is None or (key[_CRITERION], key[_REVISION]) in self._criteria
 
     # -- what outlives the process ----------------------------------------------------------------------------------
 
@@ -208,15 +218,16 @@ class Watcher:
             rows[_BUDGET] = msgspec.msgpack.encode(self._budget)
         removed = self._removed.difference(rows)
         self._changed_streams, self._changed_conversations, self._removed = {}, {}, set()
-        return rows, removed
+        return {row: _sealed(row, saved) for row, saved in rows.items()}, removed
 
     def restore(self, rows: Mapping[bytes, bytes]) -> int:
         """Go on where an earlier process ended; return how many rows are damaged: these are begun anew."""
         damaged = 0
         streams: list[WatchedStream] = []
         conversations: list[_SavedConversation] = []
-        for row, saved in rows.items():
+        for row, sealed in rows.items():
             try:
+                saved = _unsealed(row, sealed)
                 if row == _BUDGET:
                     self._budget = msgspec.msgpack.decode(saved, type=Budget)
                 elif row.startswith(b"s"):
@@ -276,3 +287,15 @@ def _labels(key: StreamKey) -> Labels:
 
 def _row(kind: bytes, key: StreamKey | ConversationKey) -> bytes:
     return kind + blake2b(msgspec.msgpack.encode(key), digest_size=16).digest()
+
+
+def _sealed(row: bytes, saved: bytes) -> bytes:
+    """Put a checksum in front: what a disk has changed would be read as other figures."""
+    return crc32(saved, crc32(row)).to_bytes(_CHECKSUM_BYTES) + saved
+
+
+def _unsealed(row: bytes, sealed: bytes) -> bytes:
+    saved = sealed[_CHECKSUM_BYTES:]
+    if _sealed(row, saved) != sealed:
+        raise ValueError("the row is damaged")
+    return saved

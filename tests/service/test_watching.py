@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests.watch.support import Traffic, watch_metrics, watcher
+from tests.watch.support import HOUR, START, Traffic, scorecard, watch_metrics, watcher
 from toolgauge.model.errors import StateError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.regressions import Regression
@@ -25,6 +25,8 @@ class MemoryStore:
         self.happened: list[str] = []
         self.is_full = False
         self.closed = 0
+        self.removed = 0
+        self.fault: Exception | None = None
 
     def load_watch(self) -> dict[bytes, bytes]:
         return dict(self.rows)
@@ -32,6 +34,9 @@ class MemoryStore:
     def save_watch(self, changed: Mapping[bytes, bytes], removed: Collection[bytes]) -> None:
         if self.is_full:
             raise StateError("the disk is full")
+        if self.fault is not None:
+            raise self.fault
+        self.removed += len(removed)
         self.rows = {row: value for row, value in self.rows.items() if row not in removed} | dict(changed)
         self.happened.append("saved")
 
@@ -114,3 +119,31 @@ async def test_people_are_answered_by_the_worker():
     assert len(await one.arms()) == 2
     assert await one.acknowledge({"tool": "find_order"}) == 1
     await one.stop()
+
+
+async def test_what_is_to_be_removed_takes_no_room_while_the_disk_is_full():
+    store, watched = MemoryStore(), watcher()
+    one = watching(watched, store)
+    one.restore()
+    one.start(here)
+    store.is_full = True
+    for number in range(100):
+        card = scorecard(number, [("find_order", 1.0)], at_ns=START + number * HOUR, conversation=f"c-{number}")
+        watched.observe(card)
+        one.regressed(watched.tick(card.scored_at_ns + HOUR))
+    store.is_full = False
+    await one.stop()
+    assert store.removed == 0
+    assert len(store.rows) == 3
+
+
+async def test_a_store_that_fails_unexpectedly_silences_no_alarm():
+    store, traffic = MemoryStore(), Traffic(watcher())
+    one = watching(traffic.watcher, store)
+    one.restore()
+    one.start(here)
+    store.fault = OSError("input/output error")
+    one.regressed(dropped(traffic))
+    await asyncio.sleep(0)
+    await one.stop()
+    assert store.happened == ["began", "began"]

@@ -107,6 +107,8 @@ class Watching:
         # Rows that could not be written yet.
         self._unsaved: dict[bytes, bytes] = {}
         self._unremoved: set[bytes] = set()
+        # Keys of the rows that the store holds: only these need to be removed.
+        self._stored: set[bytes] = set()
 
     def restore(self) -> Sequence[Regression]:
         """Read what an earlier process saved, before the worker starts; return the regressions that are on.
@@ -118,9 +120,11 @@ class Watching:
         if self._store is None:
             return ()
         try:
-            damaged = self._watcher.restore(self._store.load_watch())
+            rows = self._store.load_watch()
         except StateError as error:
             raise StartError(str(error)) from error
+        self._stored = set(rows)
+        damaged = self._watcher.restore(rows)
         # Criteria that went, or mean something else, while nothing ran: their alarms end with the first tick.
         self._watcher.keep(self._streams)
         if damaged:
@@ -189,7 +193,8 @@ class Watching:
     async def _work(self) -> None:
         while (batch := await self._batches.get()) is not None:
             changed, removed, regressions = batch
-            await self._save(changed, removed)
+            with self._faults.survived():
+                await self._save(changed, removed)
             if regressions:
                 with self._faults.survived():
                     self._announce(regressions)
@@ -199,7 +204,7 @@ class Watching:
         if self._store is None:
             return
         self._unsaved = {row: value for row, value in self._unsaved.items() if row not in removed} | dict(changed)
-        self._unremoved = self._unremoved.difference(changed) | removed
+        self._unremoved = (self._unremoved.difference(changed) | removed) & self._stored
         if not self._unsaved and not self._unremoved:
             return
         try:
@@ -209,4 +214,5 @@ class Watching:
             _LOG.error("the state of the detectors cannot be saved, which is tried again: %s", error)
             return
         self._metrics.state_saved.set(1.0)
+        self._stored = self._stored - self._unremoved | self._unsaved.keys()
         self._unsaved, self._unremoved = {}, set()

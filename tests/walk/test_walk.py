@@ -3,6 +3,7 @@
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -346,3 +347,21 @@ def test_held_spans_leave_together_when_they_came_on_one_connection_and_never_wi
         for request in requests
     ]
     assert sorted(together) == [[1, 3], [2], [4], [5]]
+
+
+def test_scoring_outlives_a_fault_of_the_watcher():
+    class Broken(dict[tuple[str, ...], float]):
+        def __setitem__(self, key: tuple[str, ...], value: float) -> None:
+            raise RuntimeError("a fault")
+
+    walk = Walk("watch.conversation_idle=1s")
+    walk.metrics.watch.evidence.cells = Broken()
+    for number, scenario in enumerate(("one_call", "tool_error"), 1):
+        walk.send_folder("pydantic-ai", scenario)
+        for _ in range(40):
+            # As the worker survives it.
+            with suppress(RuntimeError):
+                walk.wait(0.5)
+        walk.pipeline.flush()
+        assert len(walk.scorecards()) == number
+    assert walk.books()["held"] == 0

@@ -43,7 +43,10 @@ def configuration_options(function: _F) -> _F:
     return config(override(function))
 
 
-EXIT_CODES = "Exit codes: 0 fine; 1 problems found, or a failure at run time; 2 misuse or bad configuration."
+EXIT_CODES = (
+    "Exit codes: 0 fine; 1 problems found, or a failure at run time; 2 misuse or bad configuration; 3 not enough data "
+    "(`compare`)."
+)
 
 # Sub-command -> what the list says about it; the module is `toolgauge.cli.<name>`, with `_` for `-`.
 _COMMANDS = {

@@ -183,7 +183,7 @@ def offline_pipeline(
     config: Config,
     criteria: Sequence[Criterion],
     make_recognizer: MakeRecognizer = Recognizer,
-    on_regressions: Callable[[Sequence[Regression]], None] = lambda _regressions: None,
+    on_regressions: Callable[[Sequence[Regression]], None] | None = None,
     attributes: Collection[str] = (),
 ) -> Callable[[ScorecardSink], Pipeline]:
     """Return what makes a pipeline for recorded traffic: nothing is held, nothing is sent on.
@@ -203,12 +203,16 @@ def offline_pipeline(
             make_recognizer=make_recognizer,
             on_unmatched=None,
             content=True,
-            watcher=make_watcher(offline, metrics),
-            on_regressions=on_regressions,
+            watcher=None if on_regressions is None else make_watcher(offline, metrics),
+            on_regressions=on_regressions or _no_regressions,
             attributes=attributes,
         )
 
     return make
+
+
+def _no_regressions(regressions: Sequence[Regression]) -> None:
+    del regressions
 
 
 def _pipeline_settings(config: Config) -> PipelineSettings:

@@ -159,6 +159,14 @@ async def test_body_that_is_too_large_is_refused():
     assert status == 413
 
 
+async def test_body_that_is_not_encoded_as_it_says_is_refused():
+    async with serving(Watched()) as url:
+        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+        status, answer = await asked("POST", f"{url}/ack", data=b"{}", headers=headers)
+    assert status == 400
+    assert "encoded" in str(answer["error"])
+
+
 @pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
 async def test_what_a_page_may_send_without_asking_is_refused(content_type: str):
     watched = Watched()

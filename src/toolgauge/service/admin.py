@@ -159,6 +159,8 @@ async def _filters(request: web.BaseRequest) -> Filters:
             body = await _body(request)
     except TimeoutError as error:
         raise _Refused(408, "the body did not come in time") from error
+    except web.RequestPayloadError as error:
+        raise _Refused(400, "the body cannot be read: it is not encoded as its headers say") from error
     try:
         filters = msgspec.json.decode(body, type=_Filters)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

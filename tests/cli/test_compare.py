@@ -230,6 +230,7 @@ def test_a_process_that_is_not_there_is_no_verdict():
         (("a", "--live", "http://h"), "`--live` takes neither files nor `--by`"),
         (("--live", "ftp://h"), "`--live` must be a URL"),
         (("a", "b", "--only", "colour=red"), "no streams by `colour`"),
+        (("a", "b", "--only", "tool"), "`--only` takes NAME=VALUE"),
         (("/nowhere.otlp", "/nowhere.otlp"), "no such file: `/nowhere.otlp`"),
     ],
 )

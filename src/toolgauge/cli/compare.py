@@ -11,17 +11,11 @@ import click
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.model.errors import ConfigError, ToolgaugeError
+from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.admin_client import read_token
 from toolgauge.offline.compare.comparison import Comparison, compare
-from toolgauge.offline.compare.conversation_means import (
-    ENVIRONMENT,
-    SERVICE,
-    Observations,
-    Observed,
-    attribute,
-    observed_live,
-)
+from toolgauge.offline.compare.conversation_means import SERVICE, Observations, Observed, attribute, observed_live
 from toolgauge.offline.compare.live import fetch_arms
 from toolgauge.offline.compare.tables import comparison_object, conclusion, markdown_lines, quoted, table_lines
 from toolgauge.offline.compare.verdict import Answer, Question
@@ -31,7 +25,6 @@ from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 _BASE, _NEW = "BASE", "NEW"
-_VERSION = "service.version"
 _EXIT_CODES: dict[Answer, int] = {"no_worse": 0, "worse": 1, "not_enough_data": 3}
 _EPILOG = (
     "Exit codes: 0 no worse: no stream fell by more than the margin; 1 worse: a stream is shown to have fallen, and not "
@@ -137,6 +130,8 @@ def command(
     tool can only be worse.
     """
     _check_usage(files, by, live, base or new)
+    if not all("=" in each for each in only):
+        raise click.UsageError("`--only` takes NAME=VALUE, as in `--only criterion=default.tool_success`")
     filters = Filters((name, value) for name, _, value in (each.partition("=") for each in only))
     scoring = _Scoring(config_paths=config_paths, overrides=overrides, criteria_files=criteria_files)
     try:
@@ -199,7 +194,7 @@ def _split(
 
 def _live(url: str, token_file: Path | None, base: str | None, new: str | None) -> tuple[Observed, Sequence[Versions]]:
     observed = observed_live(fetch_arms(url, None if token_file is None else read_token(token_file)))
-    return observed, _chosen(observed, base, new, _VERSION)
+    return observed, _chosen(observed, base, new, VERSION)
 
 
 def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> tuple[Versions, ...]:

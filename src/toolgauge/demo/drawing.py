@@ -21,9 +21,9 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from toolgauge.model.records import ENVIRONMENT, VERSION
+
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
-_VERSION = "service.version"
-_ENVIRONMENT = "deployment.environment.name"
 _TOOL_NAMES = ("gen_ai.tool.name", "tool.name")
 _OUTPUTS = ("gen_ai.tool.call.result", "output.value")
 _CONVERSATIONS = ("gen_ai.conversation.id", "session.id")
@@ -94,8 +94,8 @@ def drawn(recorded: Sequence[Recording], release: Release, *, seed: int, clock: 
         _rename(conversation, random)
         _fail_calls(conversation, release, random)
         for group in conversation.resource_spans:
-            _set_text(group.resource, _VERSION, release.version)
-            _set_text(group.resource, _ENVIRONMENT, release.environment)
+            _set_text(group.resource, VERSION, release.version)
+            _set_text(group.resource, ENVIRONMENT, release.environment)
         _shift((conversation,), clock())
         yield conversation.SerializeToString()
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.outcomes import Result, Scorecard, Scored
+from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.regressions import Stream
 from toolgauge.model.trajectory import Trajectory
 
@@ -20,8 +21,6 @@ ConversationKey: TypeAlias = tuple[str, str]
 # By tool, the sum of its scores and how many they are.
 Scores: TypeAlias = dict[str, tuple[float, int]]
 
-_VERSION = "service.version"
-_ENVIRONMENT = "deployment.environment.name"
 # One that never falls idle would never be counted: it is cut into blocks of so many idle times.
 _LONGEST = 6
 _MOST_OPEN = 10_000
@@ -71,7 +70,7 @@ class OpenConversations:
         trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
         key = _conversation_key(trajectory)
         conversation = None if key is None else self._open.pop(key, None)
-        version = _cut(trajectory.resource.get(_VERSION))
+        version = _cut(trajectory.resource.get(VERSION))
         if conversation is None:
             conversation = Conversation(
                 version=version,
@@ -137,7 +136,7 @@ def _scores(results: Iterable[Result]) -> Iterator[tuple[Result, float]]:
 def _collect(tallies: dict[StreamKey, Tally], trajectory: Trajectory, scores: Iterable[tuple[Result, float]]) -> int:
     """Add scores to the tallies; return how many found no place."""
     left_out = 0
-    service, environment = _cut(trajectory.service), _cut(trajectory.resource.get(_ENVIRONMENT))
+    service, environment = _cut(trajectory.service), _cut(trajectory.resource.get(ENVIRONMENT))
     first_agent, trace_id = _cut(trajectory.agents[0]) if trajectory.agents else None, trajectory.trace_id
     for result, value in scores:
         call = result.call

@@ -87,6 +87,12 @@ def test_filters_narrow_the_view_and_a_named_tool_decides():
     assert nothing == ()
 
 
+def test_a_filter_without_a_value_is_for_streams_without_it():
+    streams = {stream(tool): counts(5, 5) for tool in (None, "find")}
+    pairings, _ = pair_streams(observed(streams, streams), VERSIONS, Filters([("tool", "")]))
+    assert [one.stream.tool for one in pairings] == [None]
+
+
 def test_a_filter_of_another_name_is_an_error():
     with pytest.raises(ConfigError, match="no streams by `colour`"):
         Filters([("colour", "red")])

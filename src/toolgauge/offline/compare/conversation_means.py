@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard, Scored
+from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.regressions import Arm, Stream
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.compare.two_samples import Sample
 
-SERVICE, ENVIRONMENT = "service.name", "deployment.environment.name"
+SERVICE = "service.name"
 NOTHING = Sample(0, 0.0, 0.0)
 
 

@@ -30,7 +30,10 @@ class Versions:
 
 
 class Filters:
-    """Which streams are looked at: `only` holds `(field of a stream, value)`; values of one field are alternatives."""
+    """Which streams are looked at: `only` holds `(field of a stream, value)`; values of one field are alternatives.
+
+    An empty value means streams without it.
+    """
 
     def __init__(self, only: Iterable[tuple[str, str]] = ()) -> None:
         """Raise `ConfigError` for a name that is no field of a stream."""
@@ -49,7 +52,7 @@ class Filters:
 
     def let_through(self, stream: Stream) -> bool:
         """Return whether the stream is looked at."""
-        return all(getattr(stream, name) in values for name, values in self._wanted.items())
+        return all((getattr(stream, name) or "") in values for name, values in self._wanted.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -212,8 +212,17 @@ Secrets = Annotated[
     tuple[Annotated[str, Field(min_length=1)], ...], PlainSerializer(_redacted_secret, when_used="json")
 ]
 FileName = Annotated[str, Field(min_length=1)]
+_TRACE_URL = re.compile(r"https?://\S*\{trace_id\}\S*")
+
+
+def _trace_url(url: str) -> str:
+    if not _TRACE_URL.fullmatch(url):
+        raise ValueError("must be a URL that holds `{trace_id}`, such as `https://traces.example/trace/{trace_id}`")
+    return url
+
+
 # Where a person looks at a trace; `{trace_id}` stands for its id.
-TraceUrl = Annotated[str, Field(pattern=r"^https?://\S*\{trace_id\}\S*$")]
+TraceUrl = Annotated[str, AfterValidator(_trace_url)]
 
 
 def file_path(name: str) -> Path:

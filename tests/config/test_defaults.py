@@ -213,4 +213,4 @@ def test_webhook_is_printed_without_what_may_be_secret():
 
 @pytest.mark.parametrize("url", ["https://traces.example/", "javascript:{trace_id}", "https://a b/{trace_id}"])
 def test_trace_url_is_a_url_with_a_place_for_the_id(url: str):
-    assert "`trace_url` must match" in refused(overrides=(f"trace_url='{url}'",)).message
+    assert "`trace_url` must be a URL that holds `{trace_id}`" in refused(overrides=(f"trace_url='{url}'",)).message

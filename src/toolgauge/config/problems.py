@@ -89,7 +89,7 @@ def _problem(details: ErrorDetails, node: Node, model: type[BaseModel], wording:
         case "value_error":
             complaint = details["msg"].removeprefix("Value error, ")
         case _:
-            message = details["msg"].removeprefix("Input ").replace("should ", "must ")
+            message = details["msg"].removeprefix("Input ").removeprefix("String ").replace("should ", "must ")
             complaint = f"{message[:1].lower()}{message[1:]}"
     return Problem(place, f"{name} {complaint}")
 

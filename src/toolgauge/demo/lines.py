@@ -86,8 +86,8 @@ def introduction(runs: int, frameworks: int) -> Iterator[str]:
     yield "pipeline. Each is shown when its trajectory closes: the calls, then what the criteria say."
     yield ""
     yield "Scored by: default.tool_success (did the call work?), default.known_tool (was the tool on offer?) and"
-    yield "default.tool_use (did the agent call any?), which need no reference; and by refund-arguments, weather-lookups and mail-arguments,"
-    yield "which compare with expected calls."
+    yield "default.tool_use (did the agent call any?), which need no reference; and by refund-arguments, weather-lookups"
+    yield "and mail-arguments, which compare with expected calls."
     yield ""
 
 

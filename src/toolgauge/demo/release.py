@@ -105,3 +105,4 @@ def _regression_lines(regressions: Sequence[LogRecord]) -> Iterator[str]:
             else []
         )
         yield f"  the worst traces since then: {', '.join(map(printable, traces[:2]))}"
+    yield "Right after an alarm a drop looks larger than it is: it is counted from where scores look worst."

@@ -36,7 +36,7 @@ _MAX_ANSWER_BYTES = 64 * 1024
 _OUTCOMES = ("sent", "retried", "dropped")
 # Between attempts while there is little time left.
 _HURRIED_WAIT_S = 0.25
-_TRANSIENT = 429
+_TOO_MANY_REQUESTS = 429
 
 _Item = TypeVar("_Item")
 
@@ -328,7 +328,7 @@ def _verdict(response: aiohttp.ClientResponse) -> Verdict:
     status = response.status
     if 200 <= status < 300:
         return DELIVERED
-    if status == _TRANSIENT or status >= 500:
+    if status == _TOO_MANY_REQUESTS or status >= 500:
         return Transient(f"http_{status}", asked_wait_s(response))
     return Permanent(f"http_{status}")
 

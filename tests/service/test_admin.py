@@ -1,5 +1,6 @@
 """The API about regressions: what it answers, and whom."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -60,7 +61,7 @@ class Watched:
 async def serving(watching: Watching | None, admin: Admin | None = None) -> AsyncGenerator[str, None]:
     health = Health(clock=lambda: 0, components=dict)
     health.enter("running")
-    endpoint = AdminEndpoint(health, admin or Admin(endpoint="127.0.0.1:0"), watching)
+    endpoint = AdminEndpoint(health, admin or Admin(endpoint="127.0.0.1:0"), watching, answer_timeout_s=0.5)
     await endpoint.start()
     try:
         yield f"http://127.0.0.1:{endpoint.port}"
@@ -236,3 +237,22 @@ async def test_unknown_path_names_the_known_ones():
         404,
         "no such path; there is `/`, `/status`, `/streams`, `/comparison` and `/ack`",
     )
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/streams"), ("GET", "/comparison"), ("POST", "/ack")])
+async def test_worker_that_never_answers_keeps_nobody_waiting(method: str, path: str):
+    class Stuck(Watched):
+        async def statuses(self) -> Sequence[StreamStatus]:
+            return await asyncio.Future()
+
+        async def arms(self) -> Sequence[Arm]:
+            return await asyncio.Future()
+
+        async def acknowledge(self, filters: Mapping[str, str]) -> int:
+            del filters
+            return await asyncio.Future()
+
+    async with serving(Stuck()) as url:
+        status, answer = await asked(method, f"{url}{path}", **({"json": {}} if method == "POST" else {}))
+    assert status == 503
+    assert "busy" in str(answer["error"])

@@ -33,6 +33,8 @@ _REGRESSIONS = frozenset({"/streams", "/comparison"})
 _ACK = "/ack"
 _MAX_BODY_BYTES = 64 * 1024
 _BODY_TIMEOUT_S = 10.0
+# The worker is asked between two pieces of its work; one that is stuck would never answer.
+_ANSWER_TIMEOUT_S = 15.0
 _JSON = "application/json"
 
 
@@ -84,10 +86,12 @@ class AdminEndpoint(HttpEndpoint):
         watching: Watching | None = None,
         *,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
+        answer_timeout_s: float = _ANSWER_TIMEOUT_S,
     ) -> None:
         super().__init__(settings, idle_timeout_s=idle_timeout_s, post_paths={_ACK})
         self._health = health
         self._watching = watching
+        self._answer_timeout_s = answer_timeout_s
         self._host, _ = split_address(settings.endpoint)
         self._has_token = settings.auth is not None
 
@@ -112,13 +116,12 @@ class AdminEndpoint(HttpEndpoint):
         self._admit(request)
         if self._watching is None:
             raise _Refused(404, "nothing is watched for regressions: `watch.enabled` is false")
-        match request.path:
-            case "/streams":
-                body: object = {"streams": await self._watching.statuses()}
-            case "/comparison":
-                body = {"arms": await self._watching.arms()}
-            case _:
-                body = {"acknowledged": await self._watching.acknowledge(await _filters(request))}
+        filters: Filters = await _filters(request) if request.path == _ACK else {}
+        try:
+            async with asyncio.timeout(self._answer_timeout_s):
+                body = await _answer(self._watching, request.path, filters)
+        except TimeoutError as error:
+            raise _Refused(503, "the worker is busy and did not answer in time") from error
         return web.Response(body=msgspec.json.encode(body), content_type=_JSON)
 
     def _admit(self, request: web.BaseRequest) -> None:
@@ -139,6 +142,16 @@ class AdminEndpoint(HttpEndpoint):
         except ValueError:
             return False
         return port == self.port and (host.lower() == self._host.lower() or _is_this_machine(host))
+
+
+async def _answer(watching: Watching, path: str, filters: Filters) -> object:
+    match path:
+        case "/streams":
+            return {"streams": await watching.statuses()}
+        case "/comparison":
+            return {"arms": await watching.arms()}
+        case _:
+            return {"acknowledged": await watching.acknowledge(filters)}
 
 
 def _is_this_machine(host: str) -> bool:

@@ -272,3 +272,13 @@ def test_conversations_from_before_the_clock_was_set_back_keep_nothing_waiting()
     after.observe(scorecard(2, [("find_order", 1.0)], at_ns=START, conversation="c-2"))
     after.tick(START + 20 * MINUTE)
     assert {status.observations for status in after.statuses()} == {2}
+
+
+def test_what_nobody_saves_takes_no_room() -> None:
+    watching = watcher(max_streams=4)
+    for number in range(200):
+        at_ns = START + number * HOUR
+        watching.observe(scorecard(number, [(f"tool-{number}", 1.0)], at_ns=at_ns, conversation=f"c-{number}"))
+        watching.tick(at_ns + HOUR)
+    _, removed = watching.changes()
+    assert not removed

@@ -58,6 +58,8 @@ class Watcher:
         self._changed_streams: dict[StreamKey, None] = {}
         self._changed_conversations: dict[bytes, ConversationKey] = {}
         self._removed: set[bytes] = set()
+        # Keys of rows that a store may have: without one, nothing needs to be removed.
+        self._given: set[bytes] = set()
         # Streams whose gauges are behind: at many conversations a second, setting them costs more than the detectors do.
         self._unshown: dict[StreamKey, None] = {}
         self._ended: list[Regression] = []
@@ -147,7 +149,7 @@ class Watcher:
             self._ended.append(ended)
         self._changed_streams.pop(key, None)
         self._unshown.pop(key, None)
-        self._removed.add(_row(b"s", key))
+        self._remove(_row(b"s", key))
         labels, metrics = _labels(key), self._metrics
         for gauge in (metrics.active, metrics.evidence, metrics.baseline, metrics.current, metrics.observations):
             gauge.cells.pop(labels, None)
@@ -217,11 +219,13 @@ class Watcher:
         if rows:
             rows[_BUDGET] = msgspec.msgpack.encode(self._budget)
         removed = self._removed.difference(rows)
+        self._given = self._given - removed | rows.keys()
         self._changed_streams, self._changed_conversations, self._removed = {}, {}, set()
         return {row: _sealed(row, saved) for row, saved in rows.items()}, removed
 
     def restore(self, rows: Mapping[bytes, bytes]) -> int:
         """Go on where an earlier process ended; return how many rows are damaged: these are begun anew."""
+        self._given = set(rows)
         damaged = 0
         streams: list[WatchedStream] = []
         conversations: list[_SavedConversation] = []
@@ -256,7 +260,11 @@ class Watcher:
 
     def _forget(self, row: bytes) -> None:
         self._changed_conversations.pop(row, None)
-        self._removed.add(row)
+        self._remove(row)
+
+    def _remove(self, row: bytes) -> None:
+        if row in self._given:
+            self._removed.add(row)
 
     # -- metrics ----------------------------------------------------------------------------------------------------
 

@@ -130,6 +130,12 @@ def command(
     tool can only be worse.
     """
     _check_usage(files, by, live, base or new)
+    if as_json and as_markdown:
+        raise click.UsageError("`--json` or `--markdown`, not both")
+    if live is None and token_file is not None:
+        raise click.UsageError("`--token-file` goes with `--live`")
+    if live is not None and criteria_files:
+        raise click.UsageError("`--live` compares what is scored by the running process: it takes no `--criteria`")
     if not all("=" in each for each in only):
         raise click.UsageError("`--only` takes NAME=VALUE, as in `--only criterion=default.tool_success`")
     filters = Filters((name, value) for name, _, value in (each.partition("=") for each in only))
@@ -153,6 +159,8 @@ def command(
 def _check_usage(files: tuple[str, ...], by: str | None, live: str | None, version: str | None) -> None:
     if live is not None and (files or by is not None):
         raise click.UsageError("`--live` takes neither files nor `--by`")
+    if by == "":
+        raise click.UsageError("`--by` takes the name of an attribute")
     if live is None and by is not None and not files:
         raise click.UsageError("`--by` takes at least one file")
     if live is None and by is None and len(files) != len((_BASE, _NEW)):
@@ -202,6 +210,9 @@ def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> t
     for chosen in versions:
         of = "" if chosen.service is None else f" of {quoted(chosen.service)}"
         _message(f"comparing {quoted(chosen.new)}{of} with {quoted(chosen.base)}")
+    for wanted in (base, new):
+        if wanted is not None and not any(wanted in seen for seen in observed.first_seen_ns.values()):
+            _message(f"{quoted(wanted)} has not been seen as `{by}`")
     if not versions:
         few = "two values" if any(observed.first_seen_ns.values()) else "a value"
         _message(f"no service has {few} of `{by}`")

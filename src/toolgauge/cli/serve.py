@@ -112,7 +112,11 @@ def _announce(service: Service, config: Config, criteria: Sequence[Criterion]) -
     if service.endpoint is not None:
         _LOG.info("metrics on port %d, path /metrics", service.endpoint.port, extra={"port": service.endpoint.port})
     if service.admin is not None:
-        _LOG.info("health on port %d, paths / and /status", service.admin.port, extra={"port": service.admin.port})
+        _LOG.info(
+            "health on port %d, paths /, /status, /streams, /comparison and /ack",
+            service.admin.port,
+            extra={"port": service.admin.port},
+        )
     if config.exporters.otlp:
         urls = [redacted_url(url) or "" for exporter in config.exporters.otlp for url in exporter.endpoints]
         _LOG.info("sending on to %s", ", ".join(urls), extra={"endpoints": urls})

@@ -63,16 +63,7 @@ def make_service(
     hop_id = uuid.uuid4().hex
     registry = MetricRegistry(clock)
     metrics = SelfMetrics(registry)
-    emitter = Emitter(
-        emit_settings(config),
-        registry,
-        metrics,
-        redactor(config),
-        instance_id=hop_id,
-        version=VERSION,
-        resource_attributes=resource_from_environment(),
-        start_ns=start_ns,
-    )
+    emitter = _emitter(config, registry, metrics, hop_id, start_ns)
     measure_process(registry)
     outbox = make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}")
     sink = emitter if observing is None else observing(emitter)
@@ -80,9 +71,7 @@ def make_service(
     memory = MemoryGuard(config.memory.limit, metrics)
     evaluation_limit = EvaluationLimit()
     watcher = make_watcher(config, metrics)
-    webhooks = Webhooks(
-        config.exporters.webhook, config.trace_url, metrics.webhook, clock=clock, user_agent=f"toolgauge/{VERSION}"
-    )
+    webhooks = _webhooks(config, metrics, clock)
     announcer = Announcer(emitter, outbox, metrics, webhooks)
     watching = None if watcher is None else _watching(watcher, config, criteria, metrics, clock, announcer)
     pipeline = make_pipeline(
@@ -126,6 +115,24 @@ def make_service(
         clock=clock,
         hop_id=hop_id,
     )
+
+
+def _emitter(config: Config, registry: MetricRegistry, metrics: SelfMetrics, hop_id: str, start_ns: int) -> Emitter:
+    return Emitter(
+        emit_settings(config),
+        registry,
+        metrics,
+        redactor(config),
+        instance_id=hop_id,
+        version=VERSION,
+        resource_attributes=resource_from_environment(),
+        start_ns=start_ns,
+    )
+
+
+def _webhooks(config: Config, metrics: SelfMetrics, clock: Callable[[], int]) -> Webhooks:
+    settings, user_agent = config.exporters.webhook, f"toolgauge/{VERSION}"
+    return Webhooks(settings, config.trace_url, metrics.webhook, clock=clock, user_agent=user_agent)
 
 
 def _ignore(regressions: Sequence[Regression]) -> None:

@@ -89,13 +89,22 @@ class WatchedStream:
 
     def accept(self, now_ns: int) -> Regression | None:
         """Learn anew from here on; return the end of the regression that was on."""
-        current = self.detector.current
-        self.detector.reset()
+        detector = self.detector
+        current, interval, observations = detector.current, detector.interval, detector.since_onset
+        detector.reset()
         alarm, self._history.alarm = self._history.alarm, None
         self._history.suspected_ns = []
         if alarm is None:
             return None
-        return replace(alarm, phase="ended", at_ns=now_ns, current=current, acknowledged=True)
+        return replace(
+            alarm,
+            phase="ended",
+            at_ns=now_ns,
+            current=current,
+            interval=interval,
+            observations=observations,
+            acknowledged=True,
+        )
 
     def status(self) -> StreamStatus:
         """Describe what the detector knows."""

@@ -142,9 +142,23 @@ def record_of(card: Scorecard, result: Result) -> LogRecord:
         span_id=bytes.fromhex(result.target.span_id if result.target is not None else ""),
         attributes=attributes_of(card.trajectory, result),
     )
+    record.body.string_value = sentence_of(result)
     if result.enforce == "shadow":
         record.attributes.add(key="toolgauge.shadow").value.bool_value = True
     return record
+
+
+def sentence_of(result: Result) -> str:
+    outcome, why = result.outcome, explained(result.outcome)
+    if isinstance(outcome, Scored):
+        how = f"{word(outcome)}, {outcome.value:.2f}"
+    else:
+        how = (
+            f"not evaluated, {outcome.reason}" if isinstance(outcome, NotEvaluated) else f"error, {outcome.error_type}"
+        )
+    of = "" if result.call is None else f" of {result.call.name[:80]}"
+    written = f"{result.criterion}{of}: {how}" + (f" ({why})" if why else "")
+    return "".join(letter if letter.isprintable() else " " for letter in written)
 
 
 def attributes_of(of: Trajectory, result: Result) -> list[KeyValue]:

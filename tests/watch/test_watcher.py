@@ -160,6 +160,7 @@ def test_acknowledging_ends_the_alarm_and_learns_anew() -> None:
     assert ended.acknowledged
     status = next(each for each in traffic.watcher.statuses() if each.stream.tool == "find_order")
     assert (status.state, status.observations) == ("learning", 0)
+    assert (status.baseline, status.current) == (None, None)
 
 
 def test_the_least_recently_used_stream_gives_way() -> None:
@@ -282,3 +283,16 @@ def test_what_nobody_saves_takes_no_room() -> None:
         watching.tick(at_ns + HOUR)
     _, removed = watching.changes()
     assert not removed
+
+
+def test_what_is_not_known_yet_is_no_0() -> None:
+    metrics = watch_metrics()
+    traffic = Traffic(watcher(metrics))
+    assert not metrics.weekly_observations.current()
+    traffic.send(10, every=20)
+    traffic.watcher.tick(traffic.now_ns)
+    assert len(metrics.baseline.cells) == len(metrics.current.cells) == 2
+    traffic.watcher.acknowledge({}, traffic.now_ns)
+    assert not metrics.baseline.cells
+    assert not metrics.current.cells
+    assert set(metrics.active.cells.values()) == {0.0}

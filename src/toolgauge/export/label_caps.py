@@ -14,6 +14,7 @@ from msgspec import Struct
 from toolgauge.export.results import AGENT, ERROR_TYPE, OTHER_ERROR, SERVICE, TOOL
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import MAX_LABEL, Labels, MetricRegistry, fit_label
+from toolgauge.settings import HOUR
 
 OTHER = "_other"
 LABEL_SETS = "label_sets"
@@ -21,7 +22,6 @@ LABEL_SETS = "label_sets"
 NEWEST_VALUES = 3
 # A client that sends a new version with each request gets no more than these.
 NEW_VALUES_AN_HOUR = 6
-HOUR_NS = 3600 * 1_000_000_000
 MAX_ERROR_TYPES = 20
 _MAX_FOLDED_VALUES = 100
 # Labels of the producer and of what was called: service, resource attributes, agent, tool.
@@ -68,14 +68,14 @@ class _Newest:
     def is_older(self, value: str, now_ns: int) -> bool:
         """Return whether newer values have taken its place; what was not seen for an hour is new again."""
         seen_ns = self.folded.get(value)
-        if seen_ns is None or now_ns - seen_ns >= HOUR_NS:
+        if seen_ns is None or now_ns - seen_ns >= HOUR:
             return False
         self.folded[value] = now_ns
         return True
 
     def may_take(self, now_ns: int) -> bool:
         """Return whether a new value may have series."""
-        return len(self.taken_ns) < NEW_VALUES_AN_HOUR or now_ns - self.taken_ns[0] >= HOUR_NS
+        return len(self.taken_ns) < NEW_VALUES_AN_HOUR or now_ns - self.taken_ns[0] >= HOUR
 
     def take(self, value: str, now_ns: int) -> str | None:
         """Keep a new value; return the one that it takes the place of."""
@@ -209,8 +209,8 @@ class LabelCaps:
         for label, last_ns in (*((name.label, name.used_ns) for name in names.known.values()), *at_label):
             used_ns[label] = max(last_ns, used_ns.get(label, 0))
         key, name = min(names.known.items(), key=lambda known: used_ns[known[1].label])
-        if now_ns - used_ns[name.label] < HOUR_NS:
-            names.full_until_ns = used_ns[name.label] + HOUR_NS
+        if now_ns - used_ns[name.label] < HOUR:
+            names.full_until_ns = used_ns[name.label] + HOUR
             return False
         del names.known[key]
         if names is self._services:
@@ -223,8 +223,8 @@ class LabelCaps:
         if now_ns < self._full_until_ns or not self._label_sets:
             return False
         oldest = min(self._label_sets.values(), key=lambda found: found.used_ns)
-        if now_ns - oldest.used_ns < HOUR_NS:
-            self._full_until_ns = oldest.used_ns + HOUR_NS
+        if now_ns - oldest.used_ns < HOUR:
+            self._full_until_ns = oldest.used_ns + HOUR
             return False
         self._drop([oldest])
         return True

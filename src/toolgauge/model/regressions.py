@@ -62,8 +62,8 @@ class StreamStatus(Struct, frozen=True, kw_only=True, gc=False):
     stream: Stream
     state: StreamState
     observations: int
-    baseline: float
-    current: float
+    baseline: float | None
+    current: float | None
     evidence: float
     since_ns: int | None
 

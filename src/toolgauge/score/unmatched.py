@@ -12,8 +12,7 @@ from msgspec import Struct
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion, Registered, applies, narrowed_to_agent
 from toolgauge.score.selection import CallSelection
-
-_PERIOD_NS = 3600 * 1_000_000_000
+from toolgauge.settings import HOUR
 
 
 class Unmatched(Struct, frozen=True):
@@ -81,10 +80,10 @@ class UnmatchedCriteria:
     def end_period_if_due(self, now_ns: int) -> None:
         """Report what matched nothing for an hour, and begin the next."""
         if self._ends_ns is None:
-            self._ends_ns = now_ns + _PERIOD_NS
+            self._ends_ns = now_ns + HOUR
         if now_ns < self._ends_ns or self._on_unmatched is None:
             return
-        self._ends_ns = now_ns + _PERIOD_NS
+        self._ends_ns = now_ns + HOUR
         # An hour without any trajectory says nothing about criteria.
         if self._is_empty:
             return

@@ -19,7 +19,7 @@ from toolgauge.model.ports import Dialect
 from toolgauge.model.regressions import Regression
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.pipeline.hold import Hold
-from toolgauge.pipeline.pipeline import Pipeline, PipelineSettings, Rules, ScorecardSink
+from toolgauge.pipeline.pipeline import Pipeline, PipelineSettings, Rules, ScorecardSink, ignore_regressions
 from toolgauge.pipeline.reader import Reader
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion, ToolKinds
@@ -61,7 +61,7 @@ def make_pipeline(
     on_unmatched: OnUnmatched | None = _log_unmatched,
     content: bool = False,
     watcher: Watcher | None = None,
-    on_regressions: Callable[[Sequence[Regression]], None] = lambda _regressions: None,
+    on_regressions: Callable[[Sequence[Regression]], None] = ignore_regressions,
     attributes: Collection[str] = (),
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
@@ -204,15 +204,11 @@ def offline_pipeline(
             on_unmatched=None,
             content=True,
             watcher=None if on_regressions is None else make_watcher(offline, metrics),
-            on_regressions=on_regressions or _no_regressions,
+            on_regressions=on_regressions or ignore_regressions,
             attributes=attributes,
         )
 
     return make
-
-
-def _no_regressions(regressions: Sequence[Regression]) -> None:
-    del regressions
 
 
 def _pipeline_settings(config: Config) -> PipelineSettings:

@@ -20,9 +20,8 @@ from toolgauge.model.delivery import Consumer
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.ports import Receiver
-from toolgauge.model.regressions import Regression
 from toolgauge.otlp.otlp_json import request_from_json
-from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.pipeline.pipeline import ScorecardSink, ignore_regressions
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.score.criterion import Criterion
@@ -84,7 +83,7 @@ def make_service(
         has_memory=memory.admits,
         deadline=lambda _criterion: evaluation_limit,
         watcher=watcher,
-        on_regressions=_ignore if watching is None else watching.regressed,
+        on_regressions=ignore_regressions if watching is None else watching.regressed,
     )
     # What waits to be read counts against the room of the queues: with half of it, a full inbox never makes them full.
     queues = [destination.queue_capacity_bytes // 2 for destination in outbox.destinations]
@@ -133,10 +132,6 @@ def _emitter(config: Config, registry: MetricRegistry, metrics: SelfMetrics, hop
 def _webhooks(config: Config, metrics: SelfMetrics, clock: Callable[[], int]) -> Webhooks:
     settings, user_agent = config.exporters.webhook, f"toolgauge/{VERSION}"
     return Webhooks(settings, config.trace_url, metrics.webhook, clock=clock, user_agent=user_agent)
-
-
-def _ignore(regressions: Sequence[Regression]) -> None:
-    del regressions
 
 
 def _watching(

@@ -113,8 +113,8 @@ class WatchedStream:
             stream=self.stream,
             state=detector.state,
             observations=detector.observations,
-            baseline=detector.baseline,
-            current=detector.current,
+            baseline=detector.baseline if detector.observations else None,
+            current=detector.current if detector.observations else None,
             evidence=detector.evidence,
             since_ns=None if alarm is None else alarm.onset_ns,
         )

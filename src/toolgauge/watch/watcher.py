@@ -19,6 +19,7 @@ from toolgauge.model.metrics import Exemplar, Labels, fit_label
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamState, StreamStatus
 from toolgauge.selfmetrics import WatchMetrics
+from toolgauge.settings import MINUTE
 from toolgauge.watch.budget import Budget
 from toolgauge.watch.detector import Detector
 from toolgauge.watch.settings import WatchSettings
@@ -26,13 +27,13 @@ from toolgauge.watch.stream import WatchedStream
 from toolgauge.watch.tallies import Conversation, ConversationKey, OpenConversations, StreamKey, Tally
 
 _STATES: tuple[StreamState, ...] = ("learning", "watching", "alarm", "recovered")
-_TOGETHER_NS = 600_000_000_000
+_TOGETHER_NS = 10 * MINUTE
 # With longer run lengths the baseline has to be known better before an alarm means something.
 _BASELINE_MIN, _LONG_BASELINE_MIN, _LONG_RUN_LENGTH = 200, 1000, 100_000
 _BUDGET = b"b"
 _CHECKSUM_BYTES = 4
 # Fields of `StreamKey` by the names that people select streams by.
-_FIELDS = ("service", "environment", "agent", "tool", "criterion", "revision", "level")
+_FIELDS = Stream.__struct_fields__
 _CRITERION, _REVISION = _FIELDS.index("criterion"), _FIELDS.index("revision")
 
 
@@ -67,7 +68,8 @@ class Watcher:
         self._criteria: Collection[tuple[str, str]] | None = None
         metrics.streams.observe = self._count_states
         metrics.run_length.observe = lambda: {(): self._budget.run_length}
-        metrics.weekly_observations.observe = lambda: {(): self._budget.weekly}
+        # Not known before an hour was observed, which is not 0.
+        metrics.weekly_observations.observe = lambda: {(): self._budget.weekly} if self._budget.changed_ns else {}
 
     # -- observing --------------------------------------------------------------------------------------------------
 
@@ -277,9 +279,14 @@ class Watcher:
         detector, labels, metrics = stream.detector, _labels(stream.key), self._metrics
         metrics.active.set(float(stream.alarm is not None), labels)
         metrics.evidence.set(detector.evidence, labels)
-        metrics.baseline.set(detector.baseline, labels)
-        metrics.current.set(detector.current, labels)
         metrics.observations.set(detector.observations, labels)
+        if detector.observations:
+            metrics.baseline.set(detector.baseline, labels)
+            metrics.current.set(detector.current, labels)
+        else:
+            # Learned anew: what is normal is not known, which is not 0.
+            metrics.baseline.cells.pop(labels, None)
+            metrics.current.cells.pop(labels, None)
 
     def _count_states(self) -> Mapping[Labels, float]:
         counts = dict.fromkeys(_STATES, 0)

@@ -23,8 +23,8 @@ exporters:
   webhook: null
   prometheus: {endpoint: "localhost:9464"}
 criteria: []
-defaults: {enabled: true}
-tools: {read_only: null, writes: null}
+defaults: {enabled: true, scope: trace, tool_success: true, known_tool: true, tool_use: true}
+tools: {read_only: null, writes: null, neutral: null}
 assemble:
   run_end_grace: 6s
   idle_timeout: 30s
@@ -105,6 +105,7 @@ def _without_rarer_keys(written: Json, wanted: Json) -> Json:
         ("defaults.enabled", "false", False),
         ("tools.read_only", '["get_*"]', ("get_*",)),
         ("tools.writes", "[pay, refund]", ("pay", "refund")),
+        ("tools.neutral", '["to_*"]', ("to_*",)),
         ("assemble.run_end_grace", "0s", 0),
         ("assemble.idle_timeout", "1m30s", 90_000_000_000),
         ("assemble.open_idle_timeout", "1.5h", 5_400_000_000_000),

@@ -65,6 +65,44 @@ def test_everything_else_writes(name: str):
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "transfer_to_human_agents",
+        "transferToAgent",
+        "crm__transfer_to_billing",
+        "handoff_to_refunds",
+        "hand_off",
+        "escalate",
+        "Delegate work to coworker",
+        "respond",
+        "final_answer",
+        "final_result",
+        "finish",
+        "submit",
+        "plan",
+    ],
+)
+def test_hand_offs_answers_and_thinking_do_not_write(name: str):
+    assert not ToolKinds().writes(name)
+    assert not ToolKinds(read_only=["get_*"]).writes(name)
+    assert ToolKinds(neutral=[]).writes(name)
+    assert ToolKinds(writes=[name]).writes(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["transfer_money", "submit_order", "finish_checkout", "respond_to_review", "plan_trip"]
+)
+def test_actions_that_only_begin_like_an_answer_write(name: str):
+    assert ToolKinds().writes(name)
+
+
+def test_configured_neutral_tools_take_the_place_of_the_known_ones():
+    kinds = ToolKinds(neutral=["ask_*"])
+    assert not kinds.writes("ask_supervisor")
+    assert kinds.writes("transfer_to_human_agents")
+
+
+@pytest.mark.parametrize(
     ("read_only", "writes", "name", "expected"),
     [
         (["peek*"], None, "peek_x", False),

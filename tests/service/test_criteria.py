@@ -1,10 +1,12 @@
 """Criteria as written become criteria that can score, or one error that says what is wrong and where."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
+from toolgauge.evaluators.tool_success import ToolSuccess
 from toolgauge.model.errors import ConfigError
 from toolgauge.score.criterion import Criterion, Inline
 from toolgauge.service.criteria_factory import load_for_replay
@@ -66,3 +68,41 @@ def test_the_revision_follows_what_is_expected_and_not_the_order_of_keys(tmp_pat
     (other,) = criteria(tmp_path, "[{name: a, evaluator: tool_call_f1, expected: [y]}]")[3:]
     assert one.revision == same.revision
     assert one.revision != other.revision
+
+
+def test_each_default_criterion_has_a_switch_of_its_own(tmp_path: Path):
+    found = criteria(tmp_path, "[]", "defaults.known_tool=false")
+    assert [criterion.name for criterion in found] == ["default.tool_success", "default.tool_use"]
+
+
+def test_a_default_criterion_takes_parameters_and_keys_of_a_criterion(tmp_path: Path):
+    setting = "defaults.tool_success={failed_calls: ignore, pass_at: 0.5, enforce: shadow}"
+    found = criteria(tmp_path, "[]", setting)[0]
+    assert (found.pass_at, found.enforce) == (0.5, "shadow")
+    assert found.evaluator == ToolSuccess(failed_calls="ignore")
+    assert found.is_default
+
+
+def test_a_parameter_of_a_default_criterion_changes_its_revision(tmp_path: Path):
+    (usual, *_) = criteria(tmp_path, "[]")
+    (changed, *_) = criteria(tmp_path, "[]", "defaults.tool_success={failed_calls: ignore}")
+    assert usual.revision != changed.revision
+
+
+def test_default_criteria_can_look_at_whole_conversations(tmp_path: Path):
+    assert {one.scope for one in criteria(tmp_path, "[]", "defaults.scope=conversation")} == {"conversation"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("defaults.tool_succes=false", "`defaults.tool_succes`"),
+        ("defaults.tool_success={retry: 1}", "unknown parameter `retry` of evaluator `tool_success`"),
+        ("defaults.tool_success={name: other}", "`defaults.tool_success` cannot set `name`"),
+        ("defaults.tool_success=1", "must be true, false, or a mapping"),
+        ("defaults.tool_success={pass_at: 2}", "`pass_at` in criterion `default.tool_success`"),
+    ],
+)
+def test_what_a_default_criterion_cannot_be_is_named(tmp_path: Path, setting: str, complaint: str):
+    with pytest.raises(ConfigError, match=re.escape(complaint)):
+        criteria(tmp_path, "[]", setting)

@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
-from toolgauge.config.model import Config
-from toolgauge.config.nodes import Node, PathStep, Place, nearest, plain
+from toolgauge.config.model import Config, Defaults
+from toolgauge.config.nodes import Node, PathStep, Place, merged, nearest, plain, written
 from toolgauge.config.parse import parse_yaml, read_file
 from toolgauge.config.problems import Problem, Wording, config_error, problems_of, suggestion
 from toolgauge.config.references import (
@@ -31,6 +31,14 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Enforce
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.settings import Section
+
+# The default criteria by evaluator, and what differs there from what a criterion sets by itself: a run without a tool
+# call may be right, so that only the mean of many is of interest.
+DEFAULT_CRITERIA: Mapping[str, JsonObject] = {
+    "tool_success": {},
+    "known_tool": {},
+    "tool_use": {"pass_at": 0.0},
+}
 
 
 def _scalar(value: object) -> object:
@@ -145,6 +153,32 @@ def load_criteria(config: Config, environment: Mapping[str, str]) -> tuple[Crite
 def load_criteria_files(files: Iterable[Path], environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
     """Read the criteria of some files. Raises ConfigError with every problem found."""
     return _read((), files, environment)
+
+
+def load_default_criteria(defaults: Defaults) -> tuple[CriterionConfig, ...]:
+    """Read the criteria that need no reference, as far as they are on. Raises ConfigError with every problem found."""
+    reader = _Reader()
+    criteria = tuple(reader.criteria(_default_nodes(defaults, reader.problems))) if defaults.enabled else ()
+    if reader.problems:
+        raise config_error(reader.problems)
+    return criteria
+
+
+def _default_nodes(defaults: Defaults, problems: list[Problem]) -> Iterator[Node]:
+    for evaluator, preset in DEFAULT_CRITERIA.items():
+        setting: bool | Node = getattr(defaults, evaluator)
+        if setting is False:
+            continue
+        named: JsonObject = {"name": f"default.{evaluator}", "evaluator": evaluator}
+        node = written({"scope": defaults.scope, **preset, **named}, Place("defaults"))
+        if isinstance(setting, Node):
+            problems += (
+                Problem(nearest(setting, (key,)).place, f"`defaults.{evaluator}` cannot set `{key}`")
+                for key in named
+                if setting.child(key) is not None
+            )
+            node = merged(node, setting)
+        yield node
 
 
 def parameter_problems(

@@ -80,6 +80,11 @@ def _prepared(root: Node) -> object:
     criteria = root.child("criteria")
     if criteria is not None:
         prepared["criteria"] = () if criteria.value is None else criteria.value
+    defaults = root.child("defaults")
+    if defaults is not None and isinstance(defaults.value, dict):
+        prepared["defaults"] = {
+            key: entry if isinstance(entry.value, dict) else plain(entry) for key, entry in defaults.value.items()
+        }
     files = root.child("criteria_files")
     if files is not None and isinstance(files.value, list):
         prepared["criteria_files"] = tuple(_absolute(node) for node in files.value)

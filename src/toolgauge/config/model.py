@@ -7,7 +7,7 @@ listed in `load.py`, so that setting one is an error rather than a wish.
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import (
     BaseModel,
@@ -31,6 +31,7 @@ from toolgauge.export.settings import (
     Webhooks,
 )
 from toolgauge.judge.settings import JudgeSettings
+from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.settings import HoldSettings, InboxSettings
 from toolgauge.receive.settings import GrpcSettings, HttpSettings
@@ -66,17 +67,40 @@ class Exporters(Section):
     prometheus: PrometheusSettings | None = PrometheusSettings()
 
 
+def _default_criterion(value: object) -> object:
+    if isinstance(value, bool | Node):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError("must be true, false, or a mapping of what its criterion sets")
+    return _criterion_node(cast("object", value))  # narrowed from object, whose entries have no type
+
+
+def _plain_criterion(setting: bool | Node) -> object:  # noqa: FBT001 (pydantic calls it)
+    return plain(setting) if isinstance(setting, Node) else setting
+
+
+# On, off, or on with what is set; kept as written until `criteria.py` reads it.
+DefaultCriterion = Annotated[
+    bool | InstanceOf[Node], BeforeValidator(_default_criterion), PlainSerializer(_plain_criterion, when_used="json")
+]
+
+
 class Defaults(Section):
-    """The criteria that need no reference."""
+    """The criteria that need no reference, each by its evaluator."""
 
     enabled: bool = True
+    scope: TrajectoryScope = "trace"
+    tool_success: DefaultCriterion = True
+    known_tool: DefaultCriterion = True
+    tool_use: DefaultCriterion = True
 
 
 class Tools(Section):
-    """Globs of tool names; null leaves the decision to the built-in list of reading verbs."""
+    """Globs of tool names; null leaves the decision to the words of a tool's name."""
 
     read_only: tuple[str, ...] | None = None
     writes: tuple[str, ...] | None = None
+    neutral: tuple[str, ...] | None = None
 
 
 class Web(Section):

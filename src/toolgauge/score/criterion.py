@@ -59,6 +59,21 @@ READING_VERBS = frozenset(
         "view",
     )
 )
+# Handing over, answering and thinking change nothing outside of the agents: tools whose name begins with these words, ...
+NEUTRAL_BEGINNINGS = (("transfer", "to"), ("handoff",), ("hand", "off"), ("escalate",), ("delegate",))
+# ... and those whose whole name it is.
+NEUTRAL_NAMES = frozenset(
+    (
+        ("respond",),
+        ("final", "answer"),
+        ("final", "result"),
+        ("finish",),
+        ("submit",),
+        ("think",),
+        ("plan",),
+        ("calculate",),
+    )
+)
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # MCP servers, agents and namespaces stand in front of a tool's own name.
 _NAMESPACE = re.compile(r"__|[./:]")
@@ -150,15 +165,23 @@ def _compact(value: Json) -> str:
 class ToolKinds:
     """Decides which tools change state.
 
-    A tool named in `writes` does, one named in `read_only` does not. Of the others: all write where only
-    `read_only` is configured, none where only `writes` is, and otherwise the verb of the name decides.
+    A tool named in `writes` does, one named in `read_only` or `neutral` does not. Without `neutral` the words of the name
+    show hand-offs, answers and thinking. Of the others: all write where only `read_only` is configured, none where only
+    `writes` is, and otherwise the verb of the name decides.
     """
 
-    __slots__ = ("_known", "_read_only", "_writes")
+    __slots__ = ("_known", "_neutral", "_read_only", "_writes")
 
-    def __init__(self, *, read_only: Sequence[str] | None = None, writes: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        read_only: Sequence[str] | None = None,
+        writes: Sequence[str] | None = None,
+        neutral: Sequence[str] | None = None,
+    ) -> None:
         self._read_only = None if read_only is None else Globs(read_only)
         self._writes = None if writes is None else Globs(writes)
+        self._neutral = None if neutral is None else Globs(neutral)
         # Agents call the same few tools again and again.
         self._known: dict[str, bool] = {}
 
@@ -179,15 +202,25 @@ class ToolKinds:
             return True
         if self._read_only is not None and self._read_only.match(name):
             return False
+        if _is_neutral_by_name(name) if self._neutral is None else self._neutral.match(name):
+            return False
         if (self._writes is None) == (self._read_only is None):
             return not _reads_by_name(name)
         return self._writes is None
 
 
 def _reads_by_name(name: str) -> bool:
+    return any(word in READING_VERBS for word in _words(name)[:1])
+
+
+def _is_neutral_by_name(name: str) -> bool:
+    words = _words(name)
+    return words in NEUTRAL_NAMES or any(words[: len(beginning)] == beginning for beginning in NEUTRAL_BEGINNINGS)
+
+
+def _words(name: str) -> tuple[str, ...]:
     own = _NAMESPACE.split(name[-_READ_LENGTH:])[-1]
-    first = _WORD.search(own)
-    return first is not None and first.group().lower() in READING_VERBS
+    return tuple(word.lower() for word in _WORD.findall(own))
 
 
 _SAMPLED_OUT = NotEvaluated(reason="sampled_out", explanation="not in the sample")

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -14,11 +15,12 @@ from toolgauge.config.criteria import (
     criterion_problem,
     load_criteria,
     load_criteria_files,
+    load_default_criteria,
     parameter_problems,
     unknown_evaluator,
 )
 from toolgauge.config.load import listener_sections, load
-from toolgauge.config.model import Config
+from toolgauge.config.model import Config, Defaults
 from toolgauge.config.nodes import PathStep, Place, spelled, written
 from toolgauge.config.problems import Problem, Wording, config_error, problems_of, suggestion
 from toolgauge.model.errors import ConfigError, StartError
@@ -29,10 +31,6 @@ from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import client_context, server_context
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
 from toolgauge.service.judge_pool import require_judge
-
-# The reference-free evaluators that score everybody's traffic until `defaults.enabled` is false, and the least score
-# that passes: a run without a tool call may be right, so that only the mean of many is of interest.
-_DEFAULT_EVALUATORS = {"tool_success": 1.0, "known_tool": 1.0, "tool_use": 0.0}
 
 
 def load_configuration(paths: Sequence[str], overrides: Sequence[str]) -> tuple[Config, tuple[Criterion, ...]]:
@@ -56,7 +54,7 @@ def load_for_replay(
 def make_criteria(config: Config, written: Sequence[CriterionConfig]) -> tuple[Criterion, ...]:
     """Make the default criteria and the written ones; raise `ConfigError` with every problem found."""
     problems: list[Problem] = []
-    criteria = list(default_criteria()) if config.defaults.enabled else []
+    criteria = list(default_criteria(config.defaults))
     taken = {criterion.name for criterion in criteria}
     for entry in written:
         if entry.name in taken:
@@ -71,22 +69,13 @@ def make_criteria(config: Config, written: Sequence[CriterionConfig]) -> tuple[C
     return tuple(criteria)
 
 
-def default_criteria() -> tuple[Criterion, ...]:
-    """Make the criteria that need no reference."""
-    return tuple(_default(name, pass_at) for name, pass_at in _DEFAULT_EVALUATORS.items())
-
-
-def _default(evaluator_name: str, pass_at: float) -> Criterion:
-    evaluator: Evaluator = plugins.evaluator(evaluator_name)()
-    name = f"default.{evaluator_name}"
-    return Criterion(
-        name=name,
-        evaluator_name=evaluator_name,
-        evaluator=evaluator,
-        revision=revision({"name": name, "evaluator": evaluator_name}, evaluator.version),
-        pass_at=pass_at,
-        is_default=True,
-    )
+def default_criteria(defaults: Defaults | None = None) -> tuple[Criterion, ...]:
+    """Make the criteria that need no reference, as far as they are on; raise `ConfigError` with every problem found."""
+    problems: list[Problem] = []
+    made = [_criterion(entry, problems) for entry in load_default_criteria(defaults or Defaults())]
+    if problems:
+        raise config_error(problems)
+    return tuple(replace(criterion, is_default=True) for criterion in made if criterion is not None)
 
 
 def _criterion(entry: CriterionConfig, problems: list[Problem]) -> Criterion | None:

@@ -160,7 +160,7 @@ def _scorer(
 
 def tool_kinds(config: Config) -> ToolKinds:
     """Read the section `tools`."""
-    return ToolKinds(read_only=config.tools.read_only, writes=config.tools.writes)
+    return ToolKinds(read_only=config.tools.read_only, writes=config.tools.writes, neutral=config.tools.neutral)
 
 
 class _NoOutbox:

@@ -53,8 +53,11 @@ _PORTS = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + 100))
 RETRY_SOON = "retry: {initial_interval: 100ms, max_interval: 300ms}"
 
 
-def until(wanted: Callable[[], _T | None], what: str, deadline_s: float = 15) -> _T:
-    """Ask again until there is an answer that is not empty; `what` says what was waited for."""
+def until(wanted: Callable[[], _T | None], what: str, deadline_s: float = 60) -> _T:
+    """Ask again until there is an answer that is not empty; `what` says what was waited for.
+
+    The deadline is for machines on which much else runs: a test that passes does not wait for it.
+    """
     deadline = time.monotonic() + deadline_s
     while True:
         answer = wanted()
@@ -63,6 +66,14 @@ def until(wanted: Callable[[], _T | None], what: str, deadline_s: float = 15) ->
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {deadline_s} s: {what}")
         time.sleep(0.02)
+
+
+def until_equal(look: Callable[[], _T], expected: _T, what: str, deadline_s: float = 60) -> None:
+    """Look again until this is seen: what a scrape or a destination shows becomes visible piece by piece."""
+    try:
+        until(lambda: look() == expected, what, deadline_s)
+    except AssertionError:
+        assert look() == expected, what
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -23,6 +23,7 @@ from tests.wire.support import (
     recorded,
     toolgauge_command,
     until,
+    until_equal,
 )
 from toolgauge.model.json import Json
 
@@ -123,18 +124,15 @@ def test_a_wrong_configuration_is_told_with_file_line_and_hint_and_leaves_the_ru
         assert "no evaluator called `x`" in said
         assert "hint:" in said
         toolgauge.send_recorded("pydantic-ai", "tool_error")
-        assert scored_by(toolgauge) == {*DEFAULT_CRITERIA, "first"}
+        until_equal(lambda: scored_by(toolgauge), {*DEFAULT_CRITERIA, "first"}, "results of these criteria alone")
 
 
 def scored_by(toolgauge: Toolgauge) -> set[str]:
-    def names() -> set[str]:
-        return {
-            dict(labels)["gen_ai_evaluation_name"]
-            for name, labels in toolgauge.samples()
-            if name == "toolgauge_evaluations_total"
-        }
-
-    return until(names, "results")
+    return {
+        dict(labels)["gen_ai_evaluation_name"]
+        for name, labels in toolgauge.samples()
+        if name == "toolgauge_evaluations_total"
+    }
 
 
 def test_a_criteria_file_that_breaks_leaves_the_criteria_that_are_valid(tmp_path: Path):
@@ -305,7 +303,7 @@ def test_a_port_that_cannot_be_had_leaves_the_receivers_and_all_else_changes(tmp
         assert "criterion late is new" in said
         assert post(toolgauge.http_port, b"")[0] == 200
         toolgauge.send_recorded("pydantic-ai", "tool_error")
-        assert "late" in scored_by(toolgauge)
+        until(lambda: "late" in scored_by(toolgauge), "a result of the criterion that is new")
 
 
 def test_a_receiver_moves_to_another_port_and_asks_for_a_token(tmp_path: Path):
@@ -341,7 +339,7 @@ def test_two_at_once_end_with_the_last_configuration(tmp_path: Path):
             toolgauge.hang_up()
         until(lambda: "criterion second is new" in toolgauge.said(), "the last configuration")
         toolgauge.send_recorded("pydantic-ai", "tool_error")
-        assert scored_by(toolgauge) == {*DEFAULT_CRITERIA, "second"}
+        until_equal(lambda: scored_by(toolgauge), {*DEFAULT_CRITERIA, "second"}, "results of these criteria alone")
 
 
 def test_hanging_up_before_and_during_the_end_changes_nothing_about_it(tmp_path: Path):

@@ -186,6 +186,20 @@ async def test_other_pages_are_told_nothing(origin: str):
     assert not any(name.startswith("access-control") for name in (*asked.headers, *sent.headers))
 
 
+@pytest.mark.parametrize(
+    ("allowed", "origin", "is_allowed"),
+    [
+        ("*", "https://anything.example", True),
+        ("https://*", "https://anything.example:8443", True),
+        ("http*.example.com", "https://evil.example.com", False),
+        ("https://*.example.com", "https://evil.org/.example.com", False),
+        ("http*://app.example.com", "https://app.example.com", True),
+    ],
+)
+def test_a_star_in_an_origin_stops_at_a_slash(allowed: str, origin: str, *, is_allowed: bool):
+    assert Cors(allowed_origins=(allowed,)).allows(origin) is is_allowed
+
+
 async def test_no_page_may_send_by_default():
     async with receiving() as receivers:
         asked = await post(

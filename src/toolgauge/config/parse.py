@@ -54,8 +54,12 @@ def read_file(path: Path) -> bytes:
         raise ConfigError(f"cannot read `{path}`: {reason}") from error
 
 
-def parse_yaml(text: str | bytes, source: str, environment: Mapping[str, str], *, first_line: int | None = 1) -> Node:
+def parse_yaml(
+    text: str | bytes, source: str, environment: Mapping[str, str] | None, *, first_line: int | None = 1
+) -> Node:
     """Read one document; empty text is null. `first_line` is `None` for text without lines (an option).
+
+    Without an `environment` nothing is filled in, and dollar signs stay as they are.
 
     Raises ConfigError with every problem found.
     """
@@ -95,7 +99,7 @@ def _code(character: object) -> int:
 class _Reader:
     """Turns composed YAML nodes into ours."""
 
-    def __init__(self, source: str, environment: Mapping[str, str], first_line: int | None) -> None:
+    def __init__(self, source: str, environment: Mapping[str, str] | None, first_line: int | None) -> None:
         self.problems: list[Problem] = []
         self._source = source
         self._environment = environment
@@ -182,9 +186,12 @@ class _Reader:
             return None
 
     def _substituted(self, text: str, place: Place) -> str:
-        return _SUBSTITUTION.sub(lambda found: self._replacement(found, place), text) if "$" in text else text
+        environment = self._environment
+        if environment is None or "$" not in text:
+            return text
+        return _SUBSTITUTION.sub(lambda found: self._replacement(found, place, environment), text)
 
-    def _replacement(self, found: re.Match[str], place: Place) -> str:
+    def _replacement(self, found: re.Match[str], place: Place, environment: Mapping[str, str]) -> str:
         if found.group() == "$$":
             return "$"
         variable = _VARIABLE.match(found.group()[2:-1])
@@ -194,7 +201,7 @@ class _Reader:
             return ""
         name = variable["name"]
         default: str | None = variable["default"]
-        value = self._environment.get(name)
+        value = environment.get(name)
         value = default if value is None else value
         if value is None:
             hint = f"set it, or write `${{env:{name}:-default}}`"

@@ -14,7 +14,10 @@ _MILLISECOND = 1_000_000
 
 
 class Cors(Section):
-    """Browsers that may send: origins, each with at most one `*`. Browsers may remember an answer for `max_age` seconds."""
+    """Browsers that may send. They may remember an answer for `max_age` seconds.
+
+    An origin has at most one `*`, which stands for a part without `/`; alone it stands for all of them.
+    """
 
     allowed_origins: Annotated[
         tuple[Annotated[str, Field(pattern=r"^[^*]*\*?[^*]*$", min_length=1)], ...], Field(min_length=1)
@@ -44,7 +47,9 @@ def _matches(pattern: str, origin: str) -> bool:
     start, star, end = pattern.partition("*")
     if not star:
         return pattern == origin
-    return len(origin) >= len(start) + len(end) and origin.startswith(start) and origin.endswith(end)
+    if len(origin) < len(start) + len(end) or not origin.startswith(start) or not origin.endswith(end):
+        return False
+    return pattern == "*" or "/" not in origin[len(start) : len(origin) - len(end)]
 
 
 class ServerParameters(Section):

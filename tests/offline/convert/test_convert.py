@@ -276,12 +276,19 @@ def test_criteria_with_other_cases_get_a_file_of_their_own(tmp_path: Path):
     ]
 
 
+# Six lines that stand for a hundred thousand values.
+ALIASES_THAT_MULTIPLY = "\n".join(
+    ["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 6))]
+)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
         ("a.json", "{", "cannot read"),
         ("a.yaml", "a: [", "cannot read"),
         ("a.json", "[" * 100_000, "nested too deep"),
+        ("a.yaml", ALIASES_THAT_MULTIPLY, "aliases stand for more than 10000 values"),
         ("a.json", '{"hello": 1}', "none of the known formats"),
         ("a.json", "[]", "none of the known formats"),
         (

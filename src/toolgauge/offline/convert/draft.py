@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, cast
 
-import yaml
-
-from toolgauge.config.parse import CORE_SCALARS
-from toolgauge.model.errors import RecordingError
+from toolgauge.config.nodes import plain
+from toolgauge.config.parse import parse_yaml
+from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
 
 _MAX_NAME = 60
@@ -111,12 +110,6 @@ _YAML = (".yaml", ".yml")
 _LINES = (".jsonl", ".ndjson")
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads scalars as YAML 1.2 does, and dates as texts."""
-
-    yaml_implicit_resolvers = {None: list(CORE_SCALARS)}  # noqa: RUF012 (PyYAML wants a plain class attribute)
-
-
 def read_documents(file: str) -> Iterator[Document]:
     """Yield the documents of a file; raise `RecordingError` for one that cannot be read."""
     path = Path(file)
@@ -135,16 +128,15 @@ def read_documents(file: str) -> Iterator[Document]:
 
 
 def _document(name: str, text: str, suffix: str) -> Document:
+    if suffix in _YAML:
+        try:
+            return Document(name=name, content=plain(parse_yaml(text, name, None)))
+        except ConfigError as error:
+            raise RecordingError(f"cannot read {error.message}", hint=error.hint) from error
     try:
-        if suffix in _YAML:
-            content: object = yaml.load(text, Loader=_Loader)  # noqa: S506 (derived from the safe loader)
-            # Keys that are no texts become texts, as they are in JSON.
-            content = json.loads(json.dumps(content))
-        else:
-            content = json.loads(text)
+        # What `json.loads` returns is JSON.
+        return Document(name=name, content=cast("Json", json.loads(text)))
     except RecursionError as error:
         raise RecordingError(f"cannot read `{name}`: nested too deep") from error
-    except (ValueError, TypeError, yaml.YAMLError) as error:
+    except ValueError as error:
         raise RecordingError(f"cannot read `{name}`: {' '.join(str(error).split())}") from error
-    # What `json.loads` returns is JSON.
-    return Document(name=name, content=cast("Json", content))

@@ -16,6 +16,7 @@ from toolgauge.score.rules import (
     Deeper,
     Exact,
     Ignore,
+    Lenient,
     Numeric,
     OneOf,
     Present,
@@ -59,6 +60,7 @@ RULES: st.SearchStrategy[Rule] = st.sampled_from(
         Subset(),
         Subset(Casefold()),
         Subset(Similarity()),
+        Lenient(),
     ]
 )
 
@@ -138,6 +140,26 @@ def test_equal_values_are_a_subset_and_a_subset_stays_one_with_more_keys(value: 
     assert compared(Subset(), value, value).value == 1
     if isinstance(value, dict):
         assert compared(Subset(), value, {"more": more, **value}).value == 1
+
+
+def with_more(value: Json) -> Json:
+    """Add a key to every object, and turn around every list of single values."""
+    if isinstance(value, dict):
+        return {"more": 1, **{name: with_more(value[name]) for name in value}}
+    if isinstance(value, list):
+        order = value if any(isinstance(item, list | dict) for item in value) else value[::-1]
+        return [with_more(item) for item in order]
+    return value
+
+
+@given(VALUES)
+def test_more_keys_anywhere_and_another_order_of_single_values_are_met_by_lenience(value: Json):
+    assert compared(Lenient(), value, with_more(value)).value == 1
+
+
+@given(VALUES, VALUES)
+def test_a_subset_is_met_by_lenience(first: Json, second: Json):
+    assert compared(Lenient(), first, second).value >= compared(Subset(), first, second).value
 
 
 @given(st.datetimes(timezones=st.timezones()))

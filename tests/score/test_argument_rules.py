@@ -4,13 +4,15 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from tests.score.support import scored, tool_call, trajectory
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
+from toolgauge.evaluators.tool_call_f1 import ToolCallF1
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import JsonObject
-from toolgauge.score.criterion import Inline
+from toolgauge.score.criterion import Criterion, Inline
 from toolgauge.score.rules import (
     RULE_NAMES,
     ArgumentRules,
@@ -28,6 +30,15 @@ from toolgauge.score.rules import (
     Subset,
 )
 from toolgauge.service.criteria_factory import load_for_replay
+
+PAGE = (Path(__file__).parents[2] / "docs" / "arguments.md").read_text()
+
+
+def criterion_of_the_page(place: int, folder: Path) -> Criterion:
+    blocks: list[str] = re.findall(r"^```yaml criteria\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    (folder / "criteria.yaml").write_text(blocks[place])
+    _, (*_, criterion) = load_for_replay((), (), (str(folder / "criteria.yaml"),), {})
+    return criterion
 
 
 def rules(written: dict[str, object]) -> ArgumentRules:
@@ -167,10 +178,7 @@ def test_a_rule_that_cannot_be_read_is_one_clear_error(rule: object, words: str)
 
 
 def test_the_rules_of_the_page_do_what_it_says(tmp_path: Path):
-    page = (Path(__file__).parents[2] / "docs" / "arguments.md").read_text()
-    (block,) = re.findall(r"^```yaml criteria\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    (tmp_path / "criteria.yaml").write_text(block)
-    _, (*_, criterion) = load_for_replay((), (), (str(tmp_path / "criteria.yaml"),), {})
+    criterion = criterion_of_the_page(0, tmp_path)
     assert isinstance(criterion.reference, Inline)
     assert isinstance(criterion.evaluator, ToolCallArgs)
     args: JsonObject = {
@@ -178,7 +186,30 @@ def test_the_rules_of_the_page_do_what_it_says(tmp_path: Path):
     }  # fmt: skip
     outcome = scored(criterion.evaluator, trajectory(tool_call("issue_refund", args)), criterion.reference.expected)
     assert outcome.value == 1.0
-    assert all(f"| `{name}` |" in page for name in RULE_NAMES)
+    assert all(f"| `{name}` |" in PAGE for name in RULE_NAMES)
+
+
+@pytest.mark.parametrize(
+    ("changed", "value"),
+    [
+        ({}, 1.0),
+        ({"flights": [{"number": "HAT030", "date": "2024-05-13", "origin": "JFK"}]}, 1.0),
+        ({"seats": ["12D", "12C"], "note": "window", "urgent": True}, 1.0),
+        ({"seats": ["12D"]}, 0.0),
+        ({"flights": [{"number": "HAT030"}]}, 0.0),
+    ],
+)
+def test_the_lenient_rule_of_the_page_does_what_it_says(changed: JsonObject, value: float, tmp_path: Path):
+    criterion = criterion_of_the_page(1, tmp_path)
+    assert isinstance(criterion.reference, Inline)
+    assert isinstance(criterion.evaluator, ToolCallF1)
+    given: JsonObject = {
+        "reservation": "XEH4", "flights": [{"number": "HAT030", "date": "2024-05-13"}], "seats": ["12C", "12D"]
+    }  # fmt: skip
+    run = replace(
+        trajectory(tool_call("update_flights", {**given, **changed})), writing_tools=frozenset(("update_flights",))
+    )
+    assert scored(criterion.evaluator, run, criterion.reference.expected).value == value
 
 
 def test_a_bad_rule_in_a_criterion_is_one_error_that_names_the_place(tmp_path: Path):

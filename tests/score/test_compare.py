@@ -18,6 +18,7 @@ from toolgauge.score.rules import (
     Deeper,
     Exact,
     Ignore,
+    Lenient,
     Numeric,
     OneOf,
     Present,
@@ -109,6 +110,23 @@ def compared(rule: Rule, expected: Json, actual: Json, where: str = "x") -> Comp
         (Subset(), {"a": "X"}, {"a": "x", "b": 1}, 0),
         (Subset(Casefold()), {"a": "X"}, {"a": "x", "b": 1}, 1),
         (Subset(Similarity()), {"a": 100, "b": "x"}, {"a": 90, "b": "x", "c": 1}, 0.95),
+        (Lenient(), {"a": {"b": [{"c": 1}]}}, {"a": {"b": [{"c": 1, "d": 2}], "e": 3}}, 1),
+        (Lenient(), {"a": 1, "b": 2}, {"a": 1}, 0),
+        (Lenient(), {"a": None}, {}, 0),
+        (Lenient(), [1, 2, "x"], ["x", 2.0, 1], 1),
+        (Lenient(), [1, 1, 2], [1, 2, 2], 0),
+        (Lenient(), [1, 2], [1, 2, 3], 0),
+        (Lenient(), [1], [True], 0),
+        (Lenient(), ["1"], [1], 0),
+        (Lenient(), [{"a": 1}, {"a": 2}], [{"a": 1, "b": 0}, {"a": 2}], 1),
+        (Lenient(), [{"a": 1}, {"a": 2}], [{"a": 2}, {"a": 1}], 0),
+        (Lenient(), [{"a": 1}], [{"a": 1}, {"a": 2}], 0),
+        (Lenient(), [[1, 2], [3]], [[2, 1], [3]], 1),
+        (Lenient(), [1, {"a": 1}], [{"a": 1}, 1], 0),
+        (Lenient(), {}, {"a": 1}, 1),
+        (Lenient(), [], [1], 0),
+        (Lenient(), [], {}, 0),
+        (Lenient(), "Paris", "paris", 0),
         (OneOf(values=(1, "a")), None, 1.0, 1),
         (OneOf(values=(1, "a")), "b", "b", 0),
         (OneOf(values=(1, "a")), "b", True, 0),
@@ -213,7 +231,9 @@ def in_object(value: Json) -> Json:
     return {"k": value}
 
 
-@pytest.mark.parametrize("rule", [Exact(), Casefold(), Similarity(), SetLike(), Numeric(absolute=1), Contains()])
+@pytest.mark.parametrize(
+    "rule", [Exact(), Casefold(), Similarity(), SetLike(), Numeric(absolute=1), Contains(), Lenient()]
+)
 def test_depth_does_not_stop_a_comparison(rule: Rule):
     comparison = compared(rule, nested(5000, "a"), nested(5000, "b"))
     assert comparison.value == 0
@@ -276,6 +296,21 @@ def test_sets_within_a_value_are_compared_as_sets():
     assert compared_by(rules, {"tags": [1, 2], "n": [1, 2]}, {"tags": [2, 1], "n": [1, 2]}).value == 1
     assert compared_by(rules, {"tags": [1, 2], "n": [1, 2]}, {"tags": [2, 1], "n": [2, 1]}).value == 0
     assert compared_by(rules, {"tags": [1, 2]}, {"tags": [2, 3]}).value == 1 / 3
+
+
+def test_a_difference_of_bags_shows_the_surplus_of_either_side():
+    comparison = compared(Lenient(), {"a": [1, 1, 2]}, {"a": [2, 1, 3, 3]})
+    assert [(one.where, *sides(one)) for one in comparison.differences] == [
+        ("x.a[]", 1, "<absent>"),
+        ("x.a[]", "<absent>", 3),
+        ("x.a[]", "<absent>", 3),
+    ]
+
+
+def test_a_list_with_rules_for_its_places_is_compared_by_place():
+    scope = Scope(Lenient(), (Deeper((Step(),), Casefold(), 0),))
+    assert compare(scope, ["a", "b"], ["A", "B"], where="x").value == 1
+    assert compare(scope, ["a", "b"], ["B", "A"], where="x").value == 0
 
 
 def test_what_may_be_missing_within_a_value_is_not_missed():

@@ -16,6 +16,7 @@ from tests.score.support import (
 from toolgauge.evaluators.tool_call_f1 import ToolCallF1
 from toolgauge.model.content import NotRecorded, Unparsed
 from toolgauge.model.expected import ExpectedCall
+from toolgauge.model.json import JsonObject
 
 BY_NAME = ToolCallF1(match="name")
 
@@ -161,6 +162,16 @@ def test_rules_say_when_an_argument_is_right():
     assert scored(ToolCallF1(), called, reference).value == 0.0
     off = trajectory(tool_call("pay", {"amount": 20.2, "note": "x"}))
     assert scored(evaluator, off, reference).value == 0.0
+
+
+def test_lenience_lets_calls_and_what_is_in_their_arguments_hold_more():
+    evaluator = ToolCallF1.model_validate({"arguments": {"*": "lenient", "book.force": "exact"}})
+    reference = expected(expect("book", {"flights": [{"number": 1}], "seats": ["A", "B"]}))
+    given: JsonObject = {"flights": [{"number": 1.0, "from": "JFK"}], "seats": ["B", "A"], "note": "x"}
+    assert scored(evaluator, trajectory(tool_call("book", given)), reference).value == 1.0
+    assert scored(ToolCallF1(), trajectory(tool_call("book", given)), reference).value == 0.0
+    forced = trajectory(tool_call("book", {**given, "force": True}))
+    assert scored(evaluator, forced, reference).value == 0.0
 
 
 def test_an_equal_value_does_not_meet_a_rule_that_says_otherwise():

@@ -29,6 +29,7 @@ from toolgauge.score.rules import (
     ArgumentRules,
     Exact,
     Ignore,
+    Lenient,
     Rule,
     Scope,
     Similarity,
@@ -84,6 +85,7 @@ Word: TypeAlias = Literal[
 
 _SHOWN_LENGTH = 80
 _EXACT = Exact()
+_COSTLESS_IF_UNEXPECTED = (Ignore, Lenient)
 # What comparing all pairs may cost, in microseconds of a slow core: half a second for 200 expected and 200 actual
 # calls. Without it 1,000 by 1,000 calls with long texts take minutes.
 _MIN_WORK, _MAX_WORK = 350_000, 4_000_000
@@ -456,7 +458,7 @@ class ArgumentComparer:
     def _word(self, call: int, name: str) -> Word:
         """Name the kind of an unexpected argument."""
         terms, tool = self._terms, self.sides.calls[call].name
-        if terms.rules.root and isinstance(self._ruling(tool, name).scope.rule, Ignore):
+        if terms.rules.root and isinstance(self._ruling(tool, name).scope.rule, _COSTLESS_IF_UNEXPECTED):
             return "ignored"
         if terms.volatile is not None and (terms.volatile.match(name) or terms.volatile.match(f"{tool}.{name}")):
             return "volatile"

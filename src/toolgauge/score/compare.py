@@ -7,9 +7,10 @@ Each place of a value has a rule (`rules.Scope`); the walk is the same for all.
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, zip_longest
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from msgspec import Struct
 
@@ -23,6 +24,7 @@ from toolgauge.score.rules import (
     Exact,
     Ignore,
     LeafRule,
+    Lenient,
     OneOf,
     Present,
     Regex,
@@ -241,6 +243,8 @@ def _decided_as_a_whole(tally: _Tally, pair: _Pair) -> bool:
             _one_of(tally, rule, pair, actual)
         case SetLike() | Contains() if isinstance(expected, list) and isinstance(actual, list):
             _sets(tally, pair, expected, actual)
+        case Lenient() if not pair.scope.deeper and _is_bag(expected) and _is_bag(actual):
+            _bags(tally, pair, expected, actual)
         case _:
             return False
     return True
@@ -312,6 +316,36 @@ def _keyed(items: list[Json]) -> dict[Key, Json]:
     return keyed
 
 
+def _is_bag(value: Json) -> TypeGuard[list[Json]]:
+    """Return whether it is a list of single values."""
+    return isinstance(value, list) and not any(isinstance(item, _CONTAINERS) for item in value)
+
+
+def _bags(tally: _Tally, pair: _Pair, expected: list[Json], actual: list[Json]) -> None:
+    """Compare lists of single values as multisets; a difference shows the surplus of either side."""
+    rule, where = pair.scope.rule, f"{pair.where}[]"
+    wanted, found = Counter(map(canonical, expected)), Counter(map(canonical, actual))
+    tally.work += len(expected) + len(actual)
+    tally.leaf(float(wanted == found), rule)
+    if pair.reported:
+        return
+    for item in _surplus(expected, found):
+        tally.differ(where, item, ABSENT, rule)
+    for item in _surplus(actual, wanted):
+        tally.differ(where, ABSENT, item, rule)
+
+
+def _surplus(items: list[Json], others: Counter[Key]) -> Iterator[Json]:
+    """Yield the items that have no counterpart of their own among the others."""
+    left = others.copy()
+    for item in items:
+        key = canonical(item)
+        if left[key] > 0:
+            left[key] -= 1
+        else:
+            yield item
+
+
 def _below(tally: _Tally, pair: _Pair) -> _Steps | None:
     """Find the pairs beneath a pair; `None` for leaves. Report what one side lacks, once for all that is beneath."""
     expected, actual = pair.expected, pair.actual
@@ -347,7 +381,7 @@ def _pairs(pair: _Pair, expected: Json | Absent, actual: Json | Absent, *, repor
         found = actual if isinstance(actual, dict) else {}
         for name, value in wanted.items():
             yield _Pair(value, found.get(name, ABSENT), path(where, name), scope.below(name), reported)
-        is_free = isinstance(scope.rule, Subset) and not isinstance(expected, Absent)
+        is_free = isinstance(scope.rule, Subset | Lenient) and not isinstance(expected, Absent)
         for name, value in () if is_free else found.items():
             if name not in wanted:
                 yield _Pair(ABSENT, value, path(where, name), scope.below(name), reported)
@@ -381,7 +415,7 @@ def _leaf_rule(rule: Rule) -> LeafRule:
     match rule:
         case Subset(by=by) | OneOf(by=by):
             return by
-        case Regex() | Ignore() | Present() | SetLike():
+        case Regex() | Ignore() | Present() | SetLike() | Lenient():
             return Exact()
         case _:
             return rule

@@ -115,6 +115,10 @@ class Subset(Struct, frozen=True):
     by: LeafRule = Exact()
 
 
+class Lenient(Struct, frozen=True):
+    """Objects may hold more than is expected, at any depth; lists of single values are bags, other lists are not."""
+
+
 class OneOf(Struct, frozen=True, kw_only=True):
     """One of several accepted values, compared by the rule `by`.
 
@@ -129,7 +133,7 @@ class OneOf(Struct, frozen=True, kw_only=True):
     by: LeafRule = Exact()
 
 
-Rule: TypeAlias = LeafRule | Regex | Ignore | Present | SetLike | Subset | OneOf
+Rule: TypeAlias = LeafRule | Regex | Ignore | Present | SetLike | Subset | Lenient | OneOf
 
 _NAMES: dict[type, str] = {
     Exact: "exact",
@@ -143,6 +147,7 @@ _NAMES: dict[type, str] = {
     Present: "present",
     SetLike: "set",
     Subset: "subset",
+    Lenient: "lenient",
     OneOf: "one_of",
 }
 
@@ -226,7 +231,8 @@ _LEAVES: Mapping[str, LeafRule] = {
     "contains": Contains(),
     "similarity": Similarity(),
 }
-_PLAIN: Mapping[str, Rule] = {**_LEAVES, "ignore": Ignore(), "present": Present(), "set": SetLike()}
+_WHOLES: Mapping[str, Rule] = {"ignore": Ignore(), "present": Present(), "set": SetLike(), "lenient": Lenient()}
+_PLAIN: Mapping[str, Rule] = {**_LEAVES, **_WHOLES}
 RULE_NAMES = (*_PLAIN, "numeric", "regex", "subset", "one_of")
 _ALLOWED = ", ".join(f"`{name}`" for name in RULE_NAMES)
 _MAX_KEY = 500
@@ -239,7 +245,7 @@ class _Written(BaseModel):
 class PlainRule(_Written):
     """A rule without parameters."""
 
-    rule: Literal["exact", "casefold", "contains", "similarity", "ignore", "present", "set"]
+    rule: Literal["exact", "casefold", "contains", "similarity", "ignore", "present", "set", "lenient"]
 
     def compiled(self) -> Rule:
         """Return the rule."""

@@ -138,11 +138,12 @@ class Worker:
             self.busy_since_ns = None
             request = self._inbox.take(0 if is_due else max(0.0, (next_tick - self._clock()) / 1e9))
             now = self.busy_since_ns = self._clock()
+            # First what came first: work that closes everything would leave open what is in this request.
+            if request is not None:
+                self._process(request)
             self._do_posted()
             if self._is_given_up:
                 return
-            if request is not None:
-                self._process(request)
             if self._inbox.is_empty or now >= next_tick:
                 with self._faults.survived():
                     self._pipeline.forward()

@@ -60,6 +60,7 @@ RULES = ArgumentRules.model_validate(
 EVALUATORS: list[Evaluator] = [
     ToolSuccess(),
     ToolSuccess(failed_calls="ignore"),
+    ToolSuccess(retries="ignore"),
     KnownTool(tools=("p*",)),
     ToolCallF1(),
     ToolCallF1(match="name", tools="writes"),

@@ -1,4 +1,6 @@
-"""A worse model in recorded conversations: tau2-bench, airline, gpt-4.1 and then qwen2.5-7b, by `default.tool_success`.
+"""A worse model in recorded conversations: tau2-bench, airline, gpt-4.1 and then qwen2.5-7b.
+
+By the default criterion `default.tool_success`, and by criteria that count and that ignore failures which were made good.
 
 The recordings are not in this repository. Name the folder of `tau2-airline-gpt-4.1.otlp.xz` and `tau2-airline-qwen2.5-7b.otlp.xz`:
 
@@ -24,29 +26,46 @@ RECORDINGS = os.environ.get("TOOLGAUGE_RECORDINGS")
 pytestmark = pytest.mark.skipif(RECORDINGS is None, reason="TOOLGAUGE_RECORDINGS names no folder of recordings")
 
 
-@pytest.fixture(scope="module")
-def good() -> list[float]:
-    return scores("tau2-airline-gpt-4.1.otlp.xz")
+CRITERIA = """
+criteria:
+  - {name: counted, evaluator: tool_success, retries: count}
+  - {name: ignored, evaluator: tool_success, retries: ignore}
+  - {name: ignored-in-conversations, evaluator: tool_success, retries: ignore, scope: conversation}
+"""
 
 
 @pytest.fixture(scope="module")
-def worse() -> list[float]:
-    return scores("tau2-airline-qwen2.5-7b.otlp.xz")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[float]]]:
+    file = tmp_path_factory.mktemp("criteria") / "criteria.yaml"
+    file.write_text(CRITERIA)
+    return {model: scores(f"tau2-airline-{model}.otlp.xz", file) for model in ("gpt-4.1", "qwen2.5-7b")}
 
 
-def scores(name: str) -> list[float]:
-    """The mean of each conversation that has scores, in recorded order."""
-    command = [sys.executable, "-m", "toolgauge", "replay", str(Path(RECORDINGS or "") / name), "--json"]
+@pytest.fixture(params=["default.tool_success", "counted", "ignored", "ignored-in-conversations"])
+def criterion(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def good(recorded: dict[str, dict[str, list[float]]], criterion: str) -> list[float]:
+    return recorded["gpt-4.1"][criterion]
+
+
+@pytest.fixture
+def worse(recorded: dict[str, dict[str, list[float]]], criterion: str) -> list[float]:
+    return recorded["qwen2.5-7b"][criterion]
+
+
+def scores(name: str, criteria: Path) -> dict[str, list[float]]:
+    """By criterion, the mean of each conversation that has scores, in recorded order."""
+    file = str(Path(RECORDINGS or "") / name)
+    command = [sys.executable, "-m", "toolgauge", "replay", "--criteria", str(criteria), file, "--json"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    conversations: dict[str, list[float]] = defaultdict(list)
+    values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for result in map(json.loads, printed.splitlines()):
-        if (
-            result.get("criterion") == "default.tool_success"
-            and result["level"] == "call"
-            and result["value"] is not None
-        ):
-            conversations[result["conversation_id"] or result["trace_id"]].append(result["value"])
-    return [mean(values) for values in conversations.values()]
+        if result["level"] == "call" and result["value"] is not None:
+            values[result["criterion"]][result["conversation_id"] or result["trace_id"]].append(result["value"])
+    return {criterion: [mean(scored) for scored in by_run.values()] for criterion, by_run in values.items()}
 
 
 def test_a_worse_model_raises_an_alarm_with_its_onset_in_place(good: list[float], worse: list[float]):

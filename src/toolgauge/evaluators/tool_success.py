@@ -1,14 +1,17 @@
 """`tool_success`: did the call do its work? Needs no reference."""
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Literal
+
+from msgspec.structs import replace
 
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.selection import CallSelection, nothing_to_judge, shown
+from toolgauge.score.selection import CallSelection, has_failed, nothing_to_judge, shown
 
 
 class ToolSuccess(CallSelection):
@@ -16,25 +19,64 @@ class ToolSuccess(CallSelection):
 
     A call that is known only from the model's request succeeded when an answer was seen; without one
     there is nothing to tell (`results_not_recorded`).
+
+    `retries: ignore` leaves out failed calls where the same agent called the same tool with success in a later turn;
+    that success has the part `recovered_failures`, how many failures it made good.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     level: ClassVar[Level] = "call"
     needs_content: ClassVar[bool] = False
     binary: ClassVar[bool] = True
+
+    retries: Literal["count", "ignore"] = "count"
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome a call."""
         calls = self.calls(trajectory)
         if not calls:
             yield None, nothing_to_judge(trajectory)
+        recovered = _recovered(calls) if self.retries == "ignore" else {}
+        recoveries = Counter(recovered.values())
         # Of most calls the same is to be said: one object a tool costs less to make, check and write.
         succeeded = self._usual
         for call in calls:
-            if call.error is None and call.state == "executed":
+            if call.order in recovered:
+                continue
+            if call.order in recoveries:
+                yield call, _recovery(call, recoveries[call.order])
+            elif call.error is None and call.state == "executed":
                 yield call, succeeded.get(call.name) or succeeded.keep(call.name, _outcome(call))
             else:
                 yield call, _outcome(call)
+
+
+def _recovered(calls: Sequence[ToolCall]) -> dict[int, int]:
+    """Map each failed call that was made good to the first success after it, both by their order."""
+    recovered: dict[int, int] = {}
+    failed: dict[tuple[str | None, str], deque[ToolCall]] = {}
+    for call in calls:
+        key = call.agent, call.name
+        if has_failed(call):
+            failed.setdefault(key, deque()).append(call)
+        elif key in failed and _has_succeeded(call):
+            # Calls of one turn were asked for together: none of them is a retry of another.
+            open_failures = failed[key]
+            while open_failures and open_failures[0].turn < call.turn:
+                recovered[open_failures.popleft().order] = call.order
+    return recovered
+
+
+def _has_succeeded(call: ToolCall) -> bool:
+    return call.state == "executed" or not isinstance(call.result, NotRecorded)
+
+
+def _recovery(call: ToolCall, failures: int) -> Outcome:
+    outcome = _outcome(call)
+    if not isinstance(outcome, Scored):
+        return outcome
+    explanation = f"{outcome.explanation}, after {failures} failed {'call' if failures == 1 else 'calls'} of it"
+    return replace(outcome, explanation=explanation, parts={"recovered_failures": failures})
 
 
 def _outcome(call: ToolCall) -> Outcome:

@@ -8,7 +8,7 @@ from rapidfuzz.distance import Levenshtein
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.model.trajectory import OfferSource, Trajectory
 from toolgauge.score.selection import CallSelection, nothing_to_judge, shown
 
 # Names this long are not names; the hint looks no further.
@@ -33,27 +33,37 @@ class KnownTool(CallSelection):
             return
         offered = trajectory.tools_offered
         names = None if offered is None else {tool.name: None for tool in offered}
-        on_offer = self._usual
+        source = trajectory.offer_from
+        # The explanation of an offer from elsewhere differs.
+        on_offer = self._usual if source == "trace" else None
         others: dict[str, Outcome] = {}
         for call in calls:
             name = call.name
-            if names is not None and name in names:
-                yield call, on_offer.get(name) or on_offer.keep(name, _outcome(name, names))
+            if on_offer is not None and names is not None and name in names:
+                yield call, on_offer.get(name) or on_offer.keep(name, _outcome(name, names, source))
                 continue
             verdict = others.get(name)
             if verdict is None:
-                verdict = others[name] = _outcome(name, names)
+                verdict = others[name] = _outcome(name, names, source)
             yield call, verdict
 
 
-def _outcome(name: str, offered: Mapping[str, None] | None) -> Outcome:
+_SOURCES: Mapping[OfferSource, str] = {
+    "trace": "",
+    "conversation": " (as last recorded in this conversation)",
+    "service": " (as last recorded for this service)",
+}
+
+
+def _outcome(name: str, offered: Mapping[str, None] | None, source: OfferSource) -> Outcome:
     if offered is None:
         return NotEvaluated(reason="no_tool_offer", explanation="the tools on offer were not recorded")
+    where = _SOURCES[source]
     if name in offered:
-        return Scored(value=1.0, explanation=f"{shown(name)} was on offer")
+        return Scored(value=1.0, explanation=f"{shown(name)} was on offer{where}")
     closest = _closest(name, tuple(offered))
     hint = f"; the closest on offer is {shown(closest)}" if closest is not None else ""
-    return Scored(value=0.0, explanation=f"{shown(name)} was not among the {len(offered)} tools on offer{hint}")
+    return Scored(value=0.0, explanation=f"{shown(name)} was not among the {len(offered)} tools on offer{where}{hint}")
 
 
 def _closest(name: str, offered: Sequence[str]) -> str | None:

@@ -12,6 +12,7 @@ from toolgauge.model.records import SpanRef
 
 CallState: TypeAlias = Literal["executed", "rejected", "requested_only"]
 TrajectoryScope: TypeAlias = Literal["trace", "conversation"]
+OfferSource: TypeAlias = Literal["trace", "conversation", "service"]
 ClosedBecause: TypeAlias = Literal[
     "run_ended",
     "idle",
@@ -110,6 +111,9 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     end_ns: int
     # Names of the called tools that change state; decided by configuration, filled in by the scorer.
     writing_tools: frozenset[str] = frozenset()
+    # Where `tools_offered` is from: its own spans, or an earlier offer of the conversation or service, which stands in
+    # where there is none; filled in by the scorer.
+    offer_from: OfferSource = "trace"
     # The first turn of calls that could know of a tool on offer, by its name.
     offer_turns: Mapping[str, int] = {}
     # What can still be told of texts that were too long to keep.

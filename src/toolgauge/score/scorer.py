@@ -30,6 +30,7 @@ from toolgauge.score.criterion import (
     seen_by,
     with_writing_tools,
 )
+from toolgauge.score.recent_offers import RecentOffers
 from toolgauge.score.seen import Conversation, ExpectedValues
 from toolgauge.score.unmatched import OnUnmatched, UnmatchedCriteria
 from toolgauge.score.verdicts import Checker, broken
@@ -64,7 +65,7 @@ class _Registered(Inquiry, frozen=True, kw_only=True, eq=False):
 
 
 class Scorer:
-    """Scores trajectories against criteria. Keeps nothing between trajectories but which criteria are switched off.
+    """Scores trajectories against criteria. Keeps between them recent offers, and which criteria are switched off.
 
     Criteria that ask a judge are not scored here: `inquiries` says what they want to know, `judged` what came of it.
     """
@@ -88,6 +89,7 @@ class Scorer:
         self._on_switched_off = on_switched_off
         self._timeouts = _Timeouts()
         self._expected_values = ExpectedValues()
+        self._recent_offers = RecentOffers()
         self.unmatched = UnmatchedCriteria(registered, on_unmatched)
         self.wanted: frozenset[str] = frozenset(key for criterion in criteria for key in attribute_keys(criterion))
         self.wants_content = any(_looks_at_content(one) for one in registered)
@@ -98,11 +100,14 @@ class Scorer:
         trajectory = with_writing_tools(trajectory, (), self._kinds)
         self.unmatched.see(trajectory)
         conversation = Conversation(trajectory, self._expected_values)
+        completed = self._recent_offers.completed(trajectory)
         return tuple(
             result
             for registered in self._scoring
             if applies(registered, trajectory)
-            for result in self._results(registered, trajectory, conversation, now_ns)
+            for result in self._results(
+                registered, completed if registered.accepts_recent_offer else trajectory, conversation, now_ns
+            )
         )
 
     def overloaded(self, trajectory: Trajectory) -> tuple[Result, ...]:

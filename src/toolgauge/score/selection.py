@@ -54,6 +54,8 @@ class CallSelection(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    accepts_recent_offer: ClassVar[bool] = True
+
     # Which tools count: names and globs, or `writes` for those that change state.
     tools: Tools = None
     # Whether calls that failed or were rejected count like any other.

@@ -120,8 +120,10 @@ class Requirements:
     """What the installed evaluators make of a run that lacks a fact."""
 
     def __init__(self) -> None:
-        self._scorers = {name: scorer for name in plugins.names(plugins.EVALUATORS) for scorer in _scorer(name)}
-        self._complete = {name: _findings(scorer, _WHOLE) for name, scorer in self._scorers.items()}
+        self._criteria = {
+            name: criterion for name in plugins.names(plugins.EVALUATORS) for criterion in _criterion(name)
+        }
+        self._complete = {name: _findings(criterion, _WHOLE) for name, criterion in self._criteria.items()}
         self._known: dict[Fact, dict[str, tuple[_Finding, ...]]] = {}
 
     def of(self, fact: Fact) -> tuple[str, ...]:
@@ -144,7 +146,8 @@ class Requirements:
         if fact not in self._known:
             lacking = _without(fact)
             self._known[fact] = {
-                name: () if lacking is None else _findings(scorer, lacking) for name, scorer in self._scorers.items()
+                name: () if lacking is None else _findings(criterion, lacking)
+                for name, criterion in self._criteria.items()
             }
         return self._known[fact]
 
@@ -153,7 +156,9 @@ class Requirements:
 _Finding: TypeAlias = Outcome | Question
 
 
-def _findings(scorer: Scorer, trajectory: Trajectory) -> tuple[_Finding, ...]:
+def _findings(criterion: Criterion, trajectory: Trajectory) -> tuple[_Finding, ...]:
+    # One that has seen nothing before: an earlier offer would stand in for one that is not there.
+    scorer = Scorer((criterion,), ToolKinds())
     scored = tuple(result.outcome for result in scorer.score(trajectory, trajectory.end_ns))
     asking = (asking for inquiry in scorer.inquiries(trajectory) for asking in questions(inquiry))
     return (*scored, *(found for _, found in asking))
@@ -183,7 +188,7 @@ def _without(fact: Fact) -> Trajectory | None:
             return replace(_WHOLE, messages=found, runs=(replace(_RUN, prompt=None),))
 
 
-def _scorer(name: str) -> Iterator[Scorer]:
+def _criterion(name: str) -> Iterator[Criterion]:
     loaded = plugins.evaluator(name)
     if not issubclass(loaded, BaseModel):
         return
@@ -197,5 +202,4 @@ def _scorer(name: str) -> Iterator[Scorer]:
         return
     # Declared by the evaluator: one that needs no reference might judge something else with one.
     reference = Inline(_EXPECTED) if getattr(evaluator, "needs_reference", False) else NoReference()
-    criterion = Criterion(name=name, evaluator_name=name, evaluator=evaluator, revision="", reference=reference)
-    yield Scorer((criterion,), ToolKinds())
+    yield Criterion(name=name, evaluator_name=name, evaluator=evaluator, revision="", reference=reference)

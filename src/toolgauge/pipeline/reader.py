@@ -14,7 +14,7 @@ class Reader:
 
     def read(self, span: UnreadSpan) -> Reading | None:
         """Read all of the span; `None` when nothing can be read from it."""
-        return self.recognizer.read(self.decoder.waited(span))
+        return self.recognizer.read_waited(span.dialect, self.decoder.waited(span))
 
     def read_calls(self, span: UnreadSpan) -> Reading | None:
         """Read the span without messages and results; `None` when all of it has to be read."""

@@ -17,6 +17,7 @@ from toolgauge.evaluators.tool_call_f1 import ToolCallF1
 from toolgauge.model.content import NotRecorded, Unparsed
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import JsonObject
+from toolgauge.model.observations import CallError
 
 BY_NAME = ToolCallF1(match="name")
 
@@ -172,6 +173,16 @@ def test_lenience_lets_calls_and_what_is_in_their_arguments_hold_more():
     assert scored(ToolCallF1(), trajectory(tool_call("book", given)), reference).value == 0.0
     forced = trajectory(tool_call("book", {**given, "force": True}))
     assert scored(evaluator, forced, reference).value == 0.0
+
+
+def test_calls_that_change_state_count_once_they_worked_unless_asked_otherwise():
+    failed = tool_call("pay", {"by": "card"}, error=CallError(kind="declined", message=""))
+    called = trajectory(failed, tool_call("pay", {"by": "cash"}), writing_tools=["pay"])
+    reference = expected(expect("pay", {"by": "cash"}))
+    assert scored(ToolCallF1(tools="writes"), called, reference).value == 1.0
+    assert scored(ToolCallF1(tools=("pay",)), called, reference).value == pytest.approx(2 / 3)
+    counting = ToolCallF1(tools="writes", failed_calls="count")
+    assert scored(counting, called, reference).value == pytest.approx(2 / 3)
 
 
 def test_an_equal_value_does_not_meet_a_rule_that_says_otherwise():

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
+
+from pydantic import model_validator
 
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.outcomes import Difference, Outcome, Scored, Side
@@ -23,14 +25,24 @@ class ToolCallF1(ArgumentComparison):
     the default that the tool's schema declares; an expected call without `args` matches by its name. With
     `match: name` the name is enough. Repeats count: two expected and one made are one match. A call that may be missing
     (`optional`, `repeat`) counts as expected only where it was made. Nothing expected and nothing called is 1, nothing
-    expected and something called is 0.
+    expected and something called is 0. With `tools: writes` changes of state are compared: a call that failed made none,
+    and does not count unless `failed_calls: count` is given.
 
     Parts: `precision` is matched / made, `recall` matched / expected.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
 
     match: Literal["name", "name_and_args"] = "name_and_args"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_failed_writes(cls, written: object) -> object:
+        if not isinstance(written, dict):
+            return written
+        # Keys of any kind may be written; what is no parameter is refused later.
+        parameters = cast("dict[object, object]", written)
+        return {"failed_calls": "ignore", **parameters} if parameters.get("tools") == "writes" else parameters
 
     def compared(self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory) -> Outcome:
         """Compare the calls of one turn."""

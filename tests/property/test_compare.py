@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from toolgauge.model.json import Json
 from toolgauge.score.compare import Comparison, compare, describe
 from toolgauge.score.equality import Identities, canonical, moment
+from toolgauge.score.places import Step
 from toolgauge.score.rules import (
     Casefold,
     Contains,
@@ -24,7 +25,6 @@ from toolgauge.score.rules import (
     Scope,
     SetLike,
     Similarity,
-    Step,
     Subset,
 )
 

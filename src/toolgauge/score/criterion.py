@@ -308,6 +308,8 @@ def applies(registered: Registered, trajectory: Trajectory) -> bool:
 def attribute_keys(criterion: Criterion) -> Iterator[str]:
     """Yield the attributes that the criterion asks for."""
     yield from criterion.when.attributes
+    # Not a part of the interface that every evaluator has: few ask for any.
+    yield from getattr(criterion.evaluator, "attributes", ())
     if isinstance(criterion.reference, Lookup):
         yield criterion.reference.key
 

@@ -173,6 +173,13 @@ def _text_agreement(rule: LeafRule, expected: str, actual: str) -> tuple[float, 
             return 0.0, 0
 
 
+def fold_key(text: str) -> str:
+    """Return a text that is the same for texts that `casefold` takes for alike."""
+    if text.isascii():
+        return text.lower()
+    return text if len(text) > _MAX_FOLDED else _folded(text)
+
+
 def _fold_alike(first: str, second: str) -> bool:
     if first.isascii() and second.isascii():
         return len(first) == len(second) and first.lower() == second.lower()

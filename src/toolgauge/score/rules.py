@@ -19,7 +19,7 @@ the tool last; then the one written last.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -30,7 +30,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, f
 
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
-from toolgauge.score.patterns import Globs, Pattern
+from toolgauge.score.patterns import Pattern
+from toolgauge.score.places import Step, check_key, read_place
 
 # A time zone, as it is written behind a time.
 ZONE = r"(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)"
@@ -172,20 +173,6 @@ def is_equivalence(rule: Rule) -> bool:
     return isinstance(rule, _EQUIVALENCES)
 
 
-class Step(Struct, frozen=True):
-    """One step into a value: a key, any key that a glob matches, an item by its place, or any item."""
-
-    key: str | None = None
-    keys: Globs | None = None
-    place: int | None = None
-
-    def leads_to(self, step: str | int) -> bool:
-        """Return whether it leads to this key or place."""
-        if isinstance(step, int):
-            return self.key is None and self.keys is None and self.place in (None, step)
-        return step == self.key or (self.keys is not None and self.keys.match(step))
-
-
 class Deeper(Struct, frozen=True):
     """A rule for what lies some steps deeper; of several for the same place the highest `rank` counts."""
 
@@ -235,7 +222,6 @@ _WHOLES: Mapping[str, Rule] = {"ignore": Ignore(), "present": Present(), "set": 
 _PLAIN: Mapping[str, Rule] = {**_LEAVES, **_WHOLES}
 RULE_NAMES = (*_PLAIN, "numeric", "regex", "subset", "one_of")
 _ALLOWED = ", ".join(f"`{name}`" for name in RULE_NAMES)
-_MAX_KEY = 500
 
 
 class _Written(BaseModel):
@@ -381,12 +367,12 @@ class ArgumentRules(RootModel[dict[str, WrittenRule]]):
 
     @cached_property
     def _placed(self) -> tuple["_Placed", ...]:
-        parsed = [(_parsed(key), written.compiled()) for key, written in self.root.items()]
-        ranks = sorted(range(len(parsed)), key=lambda index: (_specificity(parsed[index][0]), index))
+        read = [(read_place(key), written.compiled()) for key, written in self.root.items()]
+        ranks = sorted(range(len(read)), key=lambda index: (read[index][0].specificity, index))
         rank_of = {index: rank for rank, index in enumerate(ranks)}
         return tuple(
-            _Placed(tool=_step(segments[0]), steps=tuple(map(_step, segments[1:])), rule=rule, rank=rank_of[index])
-            for index, (segments, rule) in enumerate(parsed)
+            _Placed(tool=place.tool, steps=place.steps, rule=rule, rank=rank_of[index])
+            for index, (place, rule) in enumerate(read)
         )
 
     def of(self, tool: str, argument: str, default: Rule) -> Scope:
@@ -411,76 +397,6 @@ class _Placed:
     steps: tuple[Step, ...]
     rule: Rule
     rank: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Segment:
-    """One step as it was written: a name or glob, or an index (`*` for any)."""
-
-    text: str
-    is_index: bool = False
-    is_quoted: bool = False
-
-    @property
-    def is_wild(self) -> bool:
-        return not self.is_quoted and ("*" in self.text or "?" in self.text)
-
-
-# A key in brackets as JSON text, an index, or a name; all names but the first are set off by a dot.
-_SEGMENT = re.compile(
-    r'\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\[(?P<index>\*|[0-9]{1,9})\]|(?P<dot>\.?)(?P<name>[^.\[\]"]+)'
-)
-
-
-def check_key(key: str) -> None:
-    """Raise ValueError unless the key names a tool and a path that begins with an argument."""
-    _parsed(key)
-
-
-def _parsed(key: str) -> tuple[_Segment, ...]:
-    """Take a key apart: a tool, an argument, and steps into it. Raises ValueError."""
-    if key == "*":
-        return (_Segment("*"), _Segment("*"))
-    segments = tuple(_segments(key[:_MAX_KEY]))
-    if len(key) > _MAX_KEY or len(segments) < 2 or segments[0].is_index or segments[1].is_index:
-        raise ValueError(f"has the key `{key[:60]}`; a key is `*`, or a tool and an argument: `issue_refund.amount`")
-    return segments
-
-
-def _segments(key: str) -> Iterator[_Segment]:
-    place = 0
-    while place < len(key):
-        match = _SEGMENT.match(key, place)
-        if match is None or (match["name"] is not None and (match["dot"] == ".") != (place > 0)):
-            raise ValueError(f"has the key `{key[:60]}`, which cannot be read from `{key[place : place + 20]}` on")
-        if match["quoted"] is not None:
-            yield _Segment(_unquoted(match["quoted"], key), is_quoted=True)
-        else:
-            yield _Segment(match["name"] or match["index"], is_index=match["index"] is not None)
-        place = match.end()
-
-
-def _unquoted(text: str, key: str) -> str:
-    try:
-        return str(json.loads(text))
-    except ValueError as error:
-        raise ValueError(f"has the key `{key[:60]}`, where `{text[:60]}` is no JSON text") from error
-
-
-def _step(segment: _Segment) -> Step:
-    if segment.is_index:
-        return Step(place=None if segment.text == "*" else int(segment.text))
-    if segment.is_wild:
-        return Step(keys=Globs((segment.text,)))
-    return Step(key=segment.text)
-
-
-def _specificity(segments: tuple[_Segment, ...]) -> tuple[tuple[int, int], ...]:
-    """Rank places of the same depth: by the innermost step first, by the tool last."""
-    return tuple(
-        (0 if segment.is_wild else 1, len(segment.text.replace("*", "").replace("?", "")) if segment.is_wild else 0)
-        for segment in (*reversed(segments[1:]), segments[0])
-    )
 
 
 def offset(text: str) -> int | None:

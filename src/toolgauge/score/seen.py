@@ -10,6 +10,7 @@ from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.equality import Leaf
 
 # Enough to tell, and a bound for references of any size.
 _MAX_VALUES = 200
@@ -113,7 +114,7 @@ def _recorded_texts(trajectory: Trajectory) -> list[str]:
     return texts
 
 
-def content_leaves(content: Content) -> Iterator[Json]:
+def content_leaves(content: Content) -> Iterator[Leaf]:
     """Yield the single values of what was recorded."""
     match content:
         case Recorded(value=value):
@@ -124,7 +125,7 @@ def content_leaves(content: Content) -> Iterator[Json]:
             return
 
 
-def leaves(value: Json) -> Iterator[Json]:
+def leaves(value: Json) -> Iterator[Leaf]:
     """Yield the single values within a value."""
     stack = [value]
     while stack:

@@ -1,0 +1,236 @@
+"""`data_flow`: do argument values come from where they should, and stay where they should? Needs no reference."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Annotated, ClassVar, TypeAlias
+
+from msgspec import Struct
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from toolgauge.model.expected import Expected
+from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.equality import Leaf
+from toolgauge.score.patterns import Globs
+from toolgauge.score.places import check_key, read_path, read_place
+from toolgauge.score.provenance import (
+    MAX_DIFFERENCES,
+    Broken,
+    Check,
+    EqualsAttribute,
+    FromResults,
+    ResultsOf,
+    StaysWithin,
+    Subject,
+    Verdict,
+)
+from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, PlainRule, WrittenRule
+from toolgauge.score.selection import CallSelection, hidden_calls, readable_arguments, shown, unseen_arguments
+from toolgauge.score.value_search import SearchRule
+
+_MAX_RULES = 100
+_MAX_SOURCES = 20
+_DESCRIBED = 4
+
+_Name: TypeAlias = Annotated[str, Field(min_length=1)]
+_Names: TypeAlias = Annotated[tuple[_Name, ...], Field(max_length=_MAX_RULES)]
+
+
+class _Written(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Source(_Written):
+    """The results of a tool (a name or a glob), or one place in them."""
+
+    tool: _Name
+    path: str | None = None
+
+    @field_validator("path")
+    @classmethod
+    def _is_path(cls, path: str | None) -> str | None:
+        if path is not None:
+            read_path(path)
+        return path
+
+    def compiled(self) -> ResultsOf:
+        """Return the results, ready to be searched."""
+        if self.path is None:
+            return ResultsOf(shown(self.tool), Globs((self.tool,)), None)
+        return ResultsOf(f"{shown(self.tool)} at {shown(self.path)}", Globs((self.tool,)), read_path(self.path))
+
+
+def _as_list(written: object) -> object:
+    """Let a single source be written without a list."""
+    single: list[object] = [written]
+    return single if isinstance(written, dict | Source) else written
+
+
+class FlowRule(_Written):
+    """What must hold for the values at one place; `by` is the rule that compares them."""
+
+    sources: Annotated[
+        tuple[Source, ...], BeforeValidator(_as_list), Field(alias="from", min_length=1, max_length=_MAX_SOURCES)
+    ] = ()
+    equals_attribute: _Name | None = None
+    only_in: _Names | None = None
+    not_in: _Names | None = None
+    by: WrittenRule = PlainRule(rule="exact")
+
+    @field_validator("by")
+    @classmethod
+    def _is_search_rule(cls, by: WrittenRule) -> WrittenRule:
+        _search_rule(by)
+        return by
+
+    @model_validator(mode="after")
+    def _demands_something(self) -> "FlowRule":
+        if not self.sources and self.equals_attribute is None and self.only_in is None and self.not_in is None:
+            raise ValueError("must have `from`, `equals_attribute`, `only_in` or `not_in`")
+        return self
+
+    def compiled(self, key: str) -> "_Flow":
+        """Return the rule for a place."""
+        return _Flow(
+            Subject(key, read_place(key), _search_rule(self.by)),
+            tuple(source.compiled() for source in self.sources),
+            self.equals_attribute,
+            None if self.only_in is None else Globs(self.only_in),
+            None if self.not_in is None else Globs(self.not_in),
+        )
+
+
+def _search_rule(by: WrittenRule) -> SearchRule:
+    compiled = by.compiled()
+    if not isinstance(compiled, Exact | Casefold | DateTime | Numeric):
+        raise ValueError("must be `exact`, `casefold`, `datetime` or `numeric`")
+    return compiled
+
+
+class DataFlow(CallSelection):
+    """The share of rules that hold, for each call with an argument that a rule names.
+
+    `rules` maps places to what must hold for the values there: `from` (each is in an earlier result of a tool),
+    `equals_attribute` (each is that of an attribute of the trace), `only_in` and `not_in` (none is in calls of other tools,
+    or of these). A place is a tool and a path that begins with an argument, see `score.rules`. All rules for a place hold
+    there, not only the most specific one.
+
+    Parts: `rules` that could be judged, `held`, and `not_judged`.
+    """
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "call"
+
+    rules: Annotated[dict[str, FlowRule], Field(min_length=1, max_length=_MAX_RULES)]
+
+    @field_validator("rules")
+    @classmethod
+    def _has_places(cls, rules: dict[str, FlowRule]) -> dict[str, FlowRule]:
+        for key in rules:
+            check_key(key)
+        return rules
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of the trace that the rules ask for."""
+        asked = (rule.equals_attribute for rule in self.rules.values())
+        return tuple(dict.fromkeys(key for key in asked if key is not None))
+
+    @cached_property
+    def _flows(self) -> tuple["_Flow", ...]:
+        return tuple(rule.compiled(key) for key, rule in self.rules.items())
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+        """Yield one outcome for each call with an argument that a rule names."""
+        wanted: list[list[Leaf]] = [[] for _ in self._flows]
+        uses: list[_Use] = []
+        for call in self.calls(trajectory):
+            use = self._use(call)
+            if use is not None:
+                uses.append(use)
+                for number, values in use.values.items():
+                    wanted[number] += values
+        if not uses:
+            yield None, _nothing_named(trajectory)
+            return
+        checks = [tuple(flow.checks(values, trajectory)) for flow, values in zip(self._flows, wanted, strict=True)]
+        for use in uses:
+            judged = [
+                check.judge(use.call, values) for number, values in use.values.items() for check in checks[number]
+            ]
+            yield use.call, use.unreadable or _outcome(use.call, judged)
+
+    def _use(self, call: ToolCall) -> "_Use | None":
+        """Return the values of a call that rules name; `None` without any."""
+        flows = [
+            (number, flow) for number, flow in enumerate(self._flows) if flow.subject.place.tool.leads_to(call.name)
+        ]
+        if not flows:
+            return None
+        arguments = readable_arguments(call)
+        if arguments is None:
+            return _Use(call, {}, unseen_arguments(call) or _unparsable(call))
+        values = {number: found for number, flow in flows if (found := flow.subject.values(arguments))}
+        return _Use(call, values) if values else None
+
+
+class _Use(Struct, frozen=True):
+    """A call and the values in it that rules name, by the number of the rule."""
+
+    call: ToolCall
+    values: dict[int, list[Leaf]]
+    unreadable: NotEvaluated | None = None
+
+
+class _Flow(Struct, frozen=True):
+    """A rule, compiled."""
+
+    subject: Subject
+    sources: tuple[ResultsOf, ...]
+    attribute: str | None
+    only_in: Globs | None
+    not_in: Globs | None
+
+    def checks(self, wanted: Sequence[Leaf], trajectory: Trajectory) -> Iterator[Check]:
+        """Yield the checks of the values that calls have at the place."""
+        if not wanted:
+            return
+        if self.sources:
+            yield FromResults(self.subject, self.sources, wanted, trajectory)
+        if self.attribute is not None:
+            yield EqualsAttribute(self.subject, self.attribute, trajectory)
+        if self.only_in is not None or self.not_in is not None:
+            yield StaysWithin(self.subject, wanted, trajectory, only_in=self.only_in, not_in=self.not_in)
+
+
+def _unparsable(call: ToolCall) -> NotEvaluated:
+    return NotEvaluated(reason="unparsable", explanation=f"the arguments of {shown(call.name)} are no object")
+
+
+def _nothing_named(trajectory: Trajectory) -> NotEvaluated:
+    if trajectory.hidden_turns:
+        return hidden_calls(trajectory)
+    return NotEvaluated(reason="no_calls", explanation="no call has an argument that a rule names")
+
+
+def _outcome(call: ToolCall, verdicts: Sequence[Verdict]) -> Outcome:
+    unjudged = [verdict for verdict in verdicts if isinstance(verdict, NotEvaluated)]
+    broken = [verdict for verdict in verdicts if isinstance(verdict, Broken)]
+    rules = len(verdicts) - len(unjudged)
+    if not rules:
+        return unjudged[0]
+    held = rules - len(broken)
+    notes = [f"{held} of {rules} rules hold for {shown(call.name)}", *(verdict.note for verdict in broken[:_DESCRIBED])]
+    if len(broken) > _DESCRIBED:
+        notes.append(f"{len(broken) - _DESCRIBED} more")
+    if unjudged:
+        notes.append(f"{len(unjudged)} could not be judged: {unjudged[0].explanation}")
+    differences = [difference for verdict in broken for difference in verdict.differences]
+    parts = {"rules": rules, "held": held}
+    return Scored(
+        value=held / rules,
+        explanation="; ".join(notes),
+        parts={**parts, "not_judged": len(unjudged)} if unjudged else parts,
+        differences=tuple(differences[:MAX_DIFFERENCES]),
+    )

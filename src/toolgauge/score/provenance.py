@@ -1,0 +1,291 @@
+"""Where argument values come from, and where else they are: what can be checked of the values at one place.
+
+A check is made of a trajectory and all values at the place in it; then it judges them call by call. Its verdict is `None`
+where the rule holds, `Broken` where it does not, and `NotEvaluated` where that cannot be known.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import Protocol, TypeAlias
+
+from msgspec import Struct
+
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.left_out import is_cut
+from toolgauge.model.outcomes import Difference, NotEvaluated, Side
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.compare import kind
+from toolgauge.score.equality import Leaf, agreement
+from toolgauge.score.patterns import Globs
+from toolgauge.score.places import Place, Step, values_at
+from toolgauge.score.rules import rule_name
+from toolgauge.score.seen import leaves
+from toolgauge.score.selection import has_failed, hidden_calls, shown, unseen_arguments
+from toolgauge.score.value_search import SearchRule, ValueSearch
+
+MAX_DIFFERENCES = 20
+_NAMED_SOURCES = 4
+# Shorter values are in other texts by chance.
+_SHORTEST_IN_PROSE = 4
+
+
+class Subject(Struct, frozen=True):
+    """The values at one place, its name, and the rule that compares them."""
+
+    key: str
+    place: Place
+    rule: SearchRule
+
+    def values(self, arguments: JsonObject) -> list[Leaf]:
+        """Return the single values at the place; null is how many models leave an argument out."""
+        return [leaf for value in values_at(arguments, self.place.steps) for leaf in leaves(value) if leaf is not None]
+
+    def broken(
+        self, call: ToolCall, rule: str, values: Sequence[Leaf], note: str, wanted: Side | None = None
+    ) -> "Broken":
+        """Return the verdict on values of a call that break a rule; `note` follows the name of the place."""
+        where = f"{call.name[:80]}: {self.place.path}"
+        differences = tuple(
+            Difference(where=where, rule=rule, expected=wanted, actual=Side(value=value))
+            for value in values[:MAX_DIFFERENCES]
+        )
+        return Broken(note=f"{shown(self.key)} {note}", differences=differences)
+
+
+class Broken(Struct, frozen=True, kw_only=True):
+    """What breaks a rule."""
+
+    note: str
+    differences: tuple[Difference, ...]
+
+
+Verdict: TypeAlias = Broken | NotEvaluated | None
+
+
+class Check(Protocol):
+    """One condition for the values at one place."""
+
+    def judge(self, call: ToolCall, values: Sequence[Leaf]) -> Verdict:
+        """Judge the values of one call."""
+        ...
+
+
+class ResultsOf(Struct, frozen=True):
+    """The results of tools, or one place in them."""
+
+    name: str
+    tools: Globs
+    steps: tuple[Step, ...] | None
+
+
+class FromResults:
+    """Values have to be in results of any of the sources that were known when the call was made."""
+
+    def __init__(
+        self, subject: Subject, sources: Sequence[ResultsOf], wanted: Sequence[Leaf], trajectory: Trajectory
+    ) -> None:
+        self._subject = subject
+        self._names = " or ".join(source.name for source in sources[:_NAMED_SOURCES])
+        self._trajectory = trajectory
+        self._trails = [_Trail(source, subject.rule, wanted, trajectory) for source in sources]
+        # Calls that the criterion does not look at are left out of a trajectory, and may have been of a source.
+        numbered = enumerate(trajectory.calls)
+        self._left_out_before = next((call.order for place, call in numbered if call.order != place), None)
+
+    def judge(self, call: ToolCall, values: Sequence[Leaf]) -> Verdict:
+        """Judge the values of one call."""
+        strangers = [value for value in values if not any(trail.holds(value, call.turn) for trail in self._trails)]
+        if not strangers:
+            return None
+        results = sum(trail.results(call.turn) for trail in self._trails)
+        unseen = self._unseen(call, results)
+        if unseen is not None:
+            return unseen
+        absent = [value for value in strangers if not any(trail.may_hold(value, call.turn) for trail in self._trails)]
+        if not absent:
+            explanation = f"a result of {self._names} is a text, in which no path leads anywhere"
+            return NotEvaluated(reason="unparsable", explanation=explanation)
+        note = f"is in no result of {self._names} ({results} seen before the call)"
+        if not results:
+            note = f"comes from nowhere: no result of {self._names} was seen before the call"
+        return self._subject.broken(call, "from", absent, note)
+
+    def _unseen(self, call: ToolCall, results: int) -> NotEvaluated | None:
+        """Return why the values may have been in a result all the same."""
+        for trail in self._trails:
+            if (gap := trail.gap(call.turn)) is not None:
+                return gap
+        if self._trajectory.hidden_turns:
+            return hidden_calls(self._trajectory)
+        if self._left_out_before is not None and call.order >= self._left_out_before:
+            explanation = "earlier calls are of agents that the criterion does not look at"
+            return NotEvaluated(reason="incomplete", explanation=explanation)
+        if not results and self._trajectory.scope == "trace" and self._trajectory.conversation_id is not None:
+            explanation = (
+                f"no result of {self._names} is in this trace; `scope: conversation` looks at earlier ones too"
+            )
+            return NotEvaluated(reason="incomplete", explanation=explanation)
+        return None
+
+
+class _Trail:
+    """What the results of one source held, and from which turn of calls on that was known."""
+
+    def __init__(self, source: ResultsOf, rule: SearchRule, wanted: Sequence[Leaf], trajectory: Trajectory) -> None:
+        self._steps = source.steps
+        self._search = ValueSearch(rule, wanted)
+        # What texts hold in which a path cannot be followed.
+        self._in_texts = ValueSearch(rule, wanted)
+        self._turns: list[int] = []
+        # The first result that could not be looked at, and the turn from which on it mattered.
+        self._gap: tuple[int, NotEvaluated] | None = None
+        calls = [call for call in trajectory.calls if source.tools.match(call.name) and not has_failed(call)]
+        for turn, call in sorted(((_known_turn(call), call) for call in calls), key=itemgetter(0)):
+            self._look_at(call, turn)
+
+    def holds(self, value: Leaf, turn: int) -> bool:
+        """Return whether a value was in a result that was known in this turn."""
+        first = self._search.first(value)
+        return first is not None and first <= turn
+
+    def may_hold(self, value: Leaf, turn: int) -> bool:
+        """Return whether a value was in a text in which the path cannot be followed."""
+        first = self._in_texts.first(value)
+        return first is not None and first <= turn
+
+    def results(self, turn: int) -> int:
+        """Count the results that were known in this turn."""
+        return bisect_right(self._turns, turn)
+
+    def gap(self, turn: int) -> NotEvaluated | None:
+        """Return the outcome where a result that was known in this turn could not be looked at."""
+        return None if self._gap is None or self._gap[0] > turn else self._gap[1]
+
+    def _look_at(self, call: ToolCall, turn: int) -> None:
+        match call.result:
+            case Recorded(value=str() as text) | Unparsed(text=text):
+                search = self._search if self._steps is None else self._in_texts
+                search.look_among((text,), turn)
+                search.look_in_prose(text, turn)
+            case Recorded(value=value):
+                self._search.look_among(_found_in(value, self._steps), turn)
+            case NotRecorded():
+                pass
+        if not isinstance(call.result, NotRecorded):
+            self._turns.append(turn)
+        gap = _gap(call.name, call.result)
+        if gap is not None and self._gap is None:
+            self._gap = (turn, gap)
+
+
+def _known_turn(call: ToolCall) -> int:
+    return call.turn + 1 if call.result_turn is None else call.result_turn
+
+
+def _found_in(value: Json, steps: Sequence[Step] | None) -> Iterator[Leaf]:
+    """Yield the single values at the path, or all of them with the keys of objects, which are ids in many results."""
+    if steps is not None:
+        for found in values_at(value, steps):
+            yield from leaves(found)
+        return
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            yield from node
+            stack += node.values()
+        elif isinstance(node, list):
+            stack += node
+        else:
+            yield node
+
+
+def _gap(tool: str, result: Content) -> NotEvaluated | None:
+    """Return the outcome where there was more in a result than can be seen."""
+    match result:
+        case NotRecorded(reason="redacted"):
+            return NotEvaluated(reason="redacted", explanation=f"a result of {shown(tool)} was redacted")
+        case NotRecorded():
+            explanation = f"a result of {shown(tool)} was not recorded"
+            return NotEvaluated(reason="results_not_recorded", explanation=explanation)
+        case Unparsed(text=text, reason=reason) if reason == "truncated" or is_cut(text):
+            return NotEvaluated(reason="truncated", explanation=f"a result of {shown(tool)} was cut off")
+        case _:
+            return None
+
+
+class EqualsAttribute:
+    """Values have to be that of an attribute of the trace."""
+
+    def __init__(self, subject: Subject, attribute: str, trajectory: Trajectory) -> None:
+        self._subject = subject
+        self._attribute = attribute
+        self._wanted = trajectory.attributes.get(attribute)
+
+    def judge(self, call: ToolCall, values: Sequence[Leaf]) -> Verdict:
+        """Judge the values of one call."""
+        wanted, rule = self._wanted, self._subject.rule
+        if wanted is None:
+            explanation = f"the trace has no attribute {shown(self._attribute)}"
+            return NotEvaluated(reason="no_reference", explanation=explanation)
+        others = [value for value in values if agreement(rule, wanted, value)[0] < 1.0]
+        if not others:
+            return None
+        kinds = kind(others[0]), kind(wanted)
+        note = f"differs from the attribute {shown(self._attribute)}"
+        if kinds[0] != kinds[1]:
+            note += f" ({kinds[0]} instead of {kinds[1]})"
+        return self._subject.broken(call, rule_name(rule), others, note, Side(value=wanted))
+
+
+class StaysWithin:
+    """Values may not be in the arguments of calls of other tools than some, or of some."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        wanted: Sequence[Leaf],
+        trajectory: Trajectory,
+        *,
+        only_in: Globs | None,
+        not_in: Globs | None,
+    ) -> None:
+        self._subject = subject
+        self._calls = trajectory.calls
+        self._only_in = only_in
+        self._not_in = not_in
+        self._search = ValueSearch(subject.rule, wanted, shortest_in_prose=_SHORTEST_IN_PROSE)
+        self._gap: NotEvaluated | None = hidden_calls(trajectory) if trajectory.hidden_turns else None
+        for place, call in enumerate(trajectory.calls):
+            if self._forbids(call.name):
+                self._look_at(call, place)
+
+    def judge(self, call: ToolCall, values: Sequence[Leaf]) -> Verdict:
+        """Judge the values of one call."""
+        first = [(place, value) for value in values if (place := self._search.first(value)) is not None]
+        if not first:
+            return self._gap
+        other = self._calls[first[0][0]]
+        note = f"is also in call {other.order + 1}, of {shown(other.name)}"
+        condition = "not_in" if self._only_in is None else "only_in"
+        return self._subject.broken(call, condition, [value for _, value in first], note)
+
+    def _forbids(self, tool: str) -> bool:
+        if self._not_in is not None and self._not_in.match(tool):
+            return True
+        return self._only_in is not None and not (self._only_in.match(tool) or self._subject.place.tool.leads_to(tool))
+
+    def _look_at(self, call: ToolCall, place: int) -> None:
+        match call.arguments:
+            case Recorded(value=value):
+                for leaf in leaves(value):
+                    self._search.look_among((leaf,), place)
+                    if isinstance(leaf, str):
+                        self._search.look_in_prose(leaf, place)
+            case Unparsed(text=text):
+                self._search.look_in_prose(text, place)
+            case NotRecorded():
+                pass
+        self._gap = self._gap or unseen_arguments(call)

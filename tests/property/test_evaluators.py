@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.score.support import expect, expected, judge, tool_call, trajectory
 from toolgauge.evaluators.known_tool import KnownTool
+from toolgauge.evaluators.repeated_calls import RepeatedCalls
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.evaluators.tool_call_f1 import ToolCallF1
 from toolgauge.evaluators.tool_parameter_match import ToolParameterMatch
@@ -61,6 +62,8 @@ EVALUATORS: list[Evaluator] = [
     ToolSuccess(),
     ToolSuccess(failed_calls="ignore"),
     ToolSuccess(retries="ignore"),
+    RepeatedCalls(),
+    RepeatedCalls(retries=0, failed_calls="ignore"),
     KnownTool(tools=("p*",)),
     ToolCallF1(),
     ToolCallF1(match="name", tools="writes"),

@@ -1,0 +1,306 @@
+"""`repeated_calls`: does the agent go round in circles? Needs no reference.
+
+Which calls are identical is found first, by hashing. Only where some are, results and messages are looked at, once for each
+of these calls: all of it takes time in proportion to the calls and the length of what is compared.
+"""
+
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import cached_property, lru_cache
+from typing import Annotated, ClassVar, TypeAlias
+
+from msgspec import Struct
+from pydantic import Field
+
+from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.expected import Expected
+from toolgauge.model.outcomes import Level, Scored
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.equality import Identities, canonical
+from toolgauge.score.patterns import Globs
+from toolgauge.score.selection import (
+    CallSelection,
+    has_failed,
+    nothing_to_judge,
+    readable_arguments,
+    shown,
+    unseen_arguments,
+)
+
+# Waiting and handing over: what comes after them is another state of things.
+POLLING = (
+    "wait*",
+    "sleep*",
+    "poll*",
+    "transfer_to_*",
+    "transfer_back_to_*",
+    "handoff_*",
+    "hand_off_*",
+    "escalate_*",
+    "delegate_*",
+)
+_LONGEST_CYCLE = 5
+_MAX_NAMES = 256
+_TEXTS = frozenset((str,))
+
+# Who made a call: the agent, and its run where that is within another one, which remembers nothing of earlier ones.
+_Caller: TypeAlias = tuple[str | None, SpanRef | None]
+
+
+class RepeatedCalls(CallSelection):
+    """1 for a call that is new, 1/2 for the first repeat of it, 1/3 for the second and so on.
+
+    A repeat is an identical call (same agent, tool and arguments) with nothing changed in between: no state-changing call
+    has succeeded, no tool of `polling` was called, and the result is the same or not known. So is a call in the second and
+    later rounds of the same 2 to 5 calls with the same results, also where these change state. Identical calls of one turn
+    were asked for at once: they are repeats whatever their results.
+
+    The first `retries` repeats are excused (1) after an error of the call before, or after a message of the user. Where
+    results are not known, a message of the user begins anew.
+
+    Parts of repeats: `identical`, how many identical calls in a row these are by now; `cycle`, how many calls a round has.
+    """
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "call"
+
+    # Tools that are called again and again on purpose: they are not judged, and a call of them is a change.
+    polling: tuple[str, ...] = POLLING
+    # How many identical calls after an error or a message of the user are no repeats yet.
+    retries: Annotated[int, Field(ge=0, le=100)] = 1
+
+    @cached_property
+    def _polls(self) -> Callable[[str], bool]:
+        """Whether a tool is one of `polling`. The same few are called all day long: without the cache 12 us a call."""
+        return lru_cache(maxsize=_MAX_NAMES)(Globs(self.polling).match)
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+        """Yield one outcome a call."""
+        polls = self._polls
+        calls = [call for call in self.calls(trajectory) if not polls(call.name)]
+        if not calls:
+            yield None, nothing_to_judge(trajectory)
+            return
+        made = [call for call in trajectory.calls if self.failed_calls == "count" or not has_failed(call)]
+        numbers = _numbers(trajectory, [call for call in made if not polls(call.name)])
+        repeats: Mapping[int, _Repeat] = {}
+        # Most trajectories have no identical calls, and then nothing else needs to be looked at.
+        if len(set(numbers.values())) < len(numbers):
+            repeats = _Watch(trajectory, polls, self.retries).repeats(made, numbers)
+        new = self._usual
+        for call in calls:
+            unseen = unseen_arguments(call)
+            if unseen is not None:
+                yield call, unseen
+            elif call.order in repeats:
+                yield call, _outcome(call, repeats[call.order])
+            else:
+                yield call, new.get(call.name) or new.keep(call.name, _new(call))
+
+
+class _Repeat(Struct, frozen=True):
+    """A call that repeats an earlier one; `cycle` is the length of the round, 1 where it repeats itself."""
+
+    identical: int
+    cycle: int
+    before: ToolCall
+    is_excused: bool
+
+
+class _Seen(Struct, frozen=True):
+    """The newest of identical calls, how many they are, and what had changed by then."""
+
+    call: ToolCall
+    identical: int
+    changes: int
+    messages: int
+
+
+def _numbers(trajectory: Trajectory, calls: list[ToolCall]) -> dict[int, int]:
+    """Return numbers by the order of the calls, equal for identical calls; those with unseen arguments have none."""
+    names = Counter([call.name for call in calls])
+    callers = _Callers(trajectory)
+    known: dict[Hashable, int] = {}
+    numbers: dict[int, int] = {}
+    for call in calls:
+        if unseen_arguments(call) is None:
+            # A tool that is called once needs no look at its arguments.
+            arguments = None if names[call.name] == 1 else _arguments(call)
+            numbers[call.order] = known.setdefault((callers.of(call), call.name, arguments), len(known))
+    return numbers
+
+
+def _arguments(call: ToolCall) -> Hashable:
+    readable = readable_arguments(call)
+    if readable is not None:
+        # Most arguments are texts. Without it: 6 us more a call.
+        if _TEXTS.issuperset(map(type, readable.values())):
+            return frozenset(readable.items())
+        return canonical(readable)
+    match call.arguments:
+        case Recorded(value=value):
+            return canonical(value)
+        case Unparsed(text=text):
+            return text
+        case NotRecorded():
+            return None
+
+
+class _Callers:
+    """Finds out who made a call."""
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self._inner = {run.span for run in trajectory.runs if run.above is not None}
+
+    def of(self, call: ToolCall) -> _Caller:
+        """Return the same for calls that one agent knew of when it made the next."""
+        return call.agent, call.run if call.run in self._inner else None
+
+
+class _Watch:
+    """Goes through the calls of a trajectory in order and remembers what has changed."""
+
+    def __init__(self, trajectory: Trajectory, polls: Callable[[str], bool], retries: int) -> None:
+        self._polls = polls
+        self._retries = retries
+        self._writing = trajectory.writing_tools
+        self._callers = _Callers(trajectory)
+        self._messages = _Messages(trajectory)
+        self._results = _Results()
+        self._changes = 0
+        self._seen: dict[int, _Seen] = {}
+        self._rounds: dict[_Caller, _Rounds] = {}
+
+    def repeats(self, calls: list[ToolCall], numbers: Mapping[int, int]) -> dict[int, _Repeat]:
+        """Return the repeats by the order of the calls; calls without a number are those not to be judged."""
+        found: dict[int, _Repeat] = {}
+        for call in calls:
+            caller = self._callers.of(call)
+            number = numbers.get(call.order)
+            if number is None:
+                self._rounds.pop(caller, None)
+                self._changes += self._is_change(call)
+                continue
+            rounds = self._rounds.get(caller)
+            if rounds is None:
+                rounds = self._rounds[caller] = _Rounds(self._results)
+            repeat = self._repeat(call, number, rounds)
+            if repeat is not None:
+                found[call.order] = repeat
+        return found
+
+    def _repeat(self, call: ToolCall, number: int, rounds: "_Rounds") -> _Repeat | None:
+        messages = self._messages.before(call)
+        seen = self._seen.get(number)
+        identical = self._identical(call, seen, messages)
+        turned, cycle = rounds.see(call, number, messages)
+        # What it changed itself makes the next one no other call.
+        self._changes += self._is_change(call)
+        self._seen[number] = _Seen(call, identical, self._changes, messages)
+        times = max(identical, turned)
+        if seen is None or times == 1:
+            return None
+        is_asked_anew = has_failed(seen.call) or seen.messages != messages
+        is_excused = is_asked_anew and seen.call.turn != call.turn and times <= self._retries + 1
+        return _Repeat(times, cycle if turned > identical else 1, seen.call, is_excused)
+
+    def _is_change(self, call: ToolCall) -> bool:
+        return not has_failed(call) and (call.name in self._writing or self._polls(call.name))
+
+    def _identical(self, call: ToolCall, seen: _Seen | None, messages: int) -> int:
+        """Count the identical calls since something changed, this one included."""
+        if seen is None or seen.changes != self._changes:
+            return 1
+        same = self._results.same(seen.call, call)
+        is_other = seen.messages != messages if same is None else not same
+        return 1 if is_other else seen.identical + 1
+
+
+class _Rounds:
+    """The newest calls of one caller: how often those of a cycle came round."""
+
+    def __init__(self, results: "_Results") -> None:
+        self._results = results
+        self._newest: deque[tuple[int, ToolCall, int]] = deque(maxlen=_LONGEST_CYCLE)
+        # For each distance, how many calls in a row were the same as the one so far before them.
+        self._in_a_row = [0] * (_LONGEST_CYCLE + 1)
+
+    def see(self, call: ToolCall, number: int, messages: int) -> tuple[int, int]:
+        """Return in which round of how many calls this one is."""
+        best = 1, 1
+        in_a_row = self._in_a_row
+        for distance, (other, before, known) in enumerate(reversed(self._newest), 1):
+            is_same = other == number and known == messages and self._results.same(before, call) is not False
+            in_a_row[distance] = in_a_row[distance] + 1 if is_same else 0
+            # A single call that repeats itself is no round of several.
+            if in_a_row[1] < distance and in_a_row[distance] // distance + 1 > best[0]:
+                best = in_a_row[distance] // distance + 1, distance
+        self._newest.append((number, call, messages))
+        return best
+
+
+class _Results:
+    """Compares what came of identical calls; each result is looked at once."""
+
+    def __init__(self) -> None:
+        self._identities = Identities()
+        self._known: dict[int, int | None] = {}
+
+    def same(self, before: ToolCall, call: ToolCall) -> bool | None:
+        """Return whether the same came of both, `None` when that is not known."""
+        if before.turn == call.turn:
+            return True
+        if has_failed(call) or has_failed(before):
+            # What errors say holds times and ids.
+            return has_failed(call) and has_failed(before)
+        first, second = self._number(before), self._number(call)
+        return None if first is None or second is None else first == second
+
+    def _number(self, call: ToolCall) -> int | None:
+        if call.order not in self._known:
+            match call.result:
+                case Recorded(value=value):
+                    number = self._identities.of(value)
+                case Unparsed(text=text):
+                    number = self._identities.of(text)
+                case NotRecorded():
+                    number = None
+            self._known[call.order] = number
+        return self._known[call.order]
+
+
+class _Messages:
+    """Counts the user's messages before a call; where none was recorded, each trace of a conversation is one."""
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self._turns = sorted(message.turn for message in trajectory.messages if message.role == "user")
+        self._traces: dict[str, int] = {}
+
+    def before(self, call: ToolCall) -> int:
+        """Return the number of messages, which differs where there was one between two calls."""
+        if self._turns:
+            return bisect_right(self._turns, call.turn)
+        return self._traces.setdefault(call.span.trace_id, len(self._traces))
+
+
+def _new(call: ToolCall) -> Scored:
+    return Scored(
+        value=1.0, explanation=f"{shown(call.name)} was not called alike before, or something has changed since"
+    )
+
+
+def _outcome(call: ToolCall, repeat: _Repeat) -> Scored:
+    name, times = shown(call.name), repeat.identical
+    parts: dict[str, float] = {"identical": times}
+    if repeat.cycle > 1:
+        parts["cycle"] = repeat.cycle
+        explanation = f"{name} is in round {times} of the same {repeat.cycle} calls with the same results"
+    else:
+        last = f"call {repeat.before.order + 1}"
+        explanation = f"{name} was called alike {times} times with nothing changed in between, before this in {last}"
+    if repeat.is_excused:
+        explanation += "; excused by an error or a message of the user"
+    return Scored(value=1.0 if repeat.is_excused else 1 / times, explanation=explanation, parts=parts)

@@ -1,0 +1,231 @@
+"""`repeated_calls` finds agents that go round in circles, and leaves alone those that poll, retry or are asked again."""
+
+import pytest
+from msgspec.structs import replace
+
+from tests.score.support import judge, not_evaluated, tool_call, trajectory, user
+from toolgauge.evaluators.repeated_calls import RepeatedCalls
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json
+from toolgauge.model.observations import CallError
+from toolgauge.model.outcomes import NotEvaluated, Scored
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import Run, ToolCall, Trajectory
+from toolgauge.testing.evaluators import check_evaluator
+
+FAILED = CallError(kind="TimeoutError", message="no answer")
+REPEATED = RepeatedCalls()
+
+
+def values(of: Trajectory, evaluator: RepeatedCalls = REPEATED) -> list[float | str]:
+    """The score of each call, rounded, or why it has none."""
+    return [
+        round(outcome.value, 2) if isinstance(outcome, Scored) else getattr(outcome, "reason", "error")
+        for outcome in judge(evaluator, of)
+    ]
+
+
+def find(order: int = 1, result: Content | None = None, *, turn: int | None = None) -> ToolCall:
+    return tool_call("find", {"order": order}, result=result or Recorded({"status": "open"}), turn=turn)
+
+
+def failing(turn: int | None = None) -> ToolCall:
+    return tool_call("pay", {"card": "a"}, error=FAILED, turn=turn)
+
+
+def test_different_calls_are_no_repeats():
+    assert values(trajectory(find(1), find(2), tool_call("look", {"order": 1}))) == [1, 1, 1]
+
+
+def test_identical_calls_fall_smoothly():
+    assert values(trajectory(find(), find(), find(), find())) == [1, 0.5, 0.33, 0.25]
+
+
+def test_a_repeat_names_the_call_before_and_how_many_there_are():
+    first, second, third = judge(REPEATED, trajectory(find(), tool_call("look"), find(), find()))[1:]
+    assert isinstance(first, Scored)
+    assert isinstance(second, Scored)
+    assert isinstance(third, Scored)
+    assert first.explanation == "`look` was not called alike before, or something has changed since"
+    assert (
+        second.explanation == "`find` was called alike 2 times with nothing changed in between, before this in call 1"
+    )
+    assert third.explanation == "`find` was called alike 3 times with nothing changed in between, before this in call 3"
+    assert (first.parts, second.parts, third.parts) == ({}, {"identical": 2}, {"identical": 3})
+
+
+def test_arguments_are_compared_by_value_and_in_any_order_of_keys():
+    same: list[Json] = [{"a": 1, "b": ["x", {"c": None}]}, {"b": ["x", {"c": None}], "a": 1.0}]
+    assert values(trajectory(*[tool_call("find", arguments) for arguments in same])) == [1, 0.5]
+    assert values(trajectory(tool_call("find", {"a": True}), tool_call("find", {"a": 1}))) == [1, 1]
+    assert values(trajectory(tool_call("find", {"a": "1"}), tool_call("find", {"a": 1}))) == [1, 1]
+
+
+def test_a_state_changing_call_that_succeeded_begins_anew():
+    change = tool_call("refund", {"order": 1})
+    assert values(trajectory(find(), change, find(), writing_tools=["refund"])) == [1, 1, 1]
+    assert values(trajectory(find(), change, find())) == [1, 1, 0.5]
+    failed = replace(change, error=FAILED)
+    assert values(trajectory(find(), failed, find(), writing_tools=["refund"])) == [1, 1, 0.5]
+
+
+def test_identical_state_changing_calls_are_repeats_of_each_other():
+    change = tool_call("refund", {"order": 1}, result=Recorded("done"))
+    assert values(trajectory(change, change, change, writing_tools=["refund"])) == [1, 0.5, 0.33]
+
+
+def test_a_result_that_changes_is_progress():
+    working = [find(result=Recorded({"done": share})) for share in (0.1, 0.5, 1.0, 1.0)]
+    assert values(trajectory(*working)) == [1, 1, 1, 0.5]
+
+
+def test_results_that_were_not_recorded_are_taken_for_the_same():
+    unseen = find(result=NotRecorded())
+    assert values(trajectory(unseen, unseen, unseen)) == [1, 0.5, 0.33]
+
+
+def test_identical_calls_of_one_turn_are_repeats_whatever_their_results():
+    together = [find(result=Recorded(number), turn=0) for number in range(3)]
+    assert values(trajectory(*together)) == [1, 0.5, 0.33]
+
+
+def test_the_first_retry_after_an_error_is_excused_and_a_storm_is_not():
+    assert values(trajectory(failing(), failing(), failing(), failing())) == [1, 1, 0.33, 0.25]
+    assert values(trajectory(*[failing()] * 4), RepeatedCalls(retries=2)) == [1, 1, 1, 0.25]
+    assert values(trajectory(*[failing()] * 2), RepeatedCalls(retries=0)) == [1, 0.5]
+    excused = judge(REPEATED, trajectory(failing(), failing()))[1]
+    assert isinstance(excused, Scored)
+    assert excused.explanation.endswith("; excused by an error or a message of the user")
+    assert excused.parts == {"identical": 2}
+
+
+def test_errors_are_alike_whatever_they_say():
+    other = replace(failing(), error=CallError(kind="HTTPError", message="502"))
+    assert values(trajectory(failing(), other, failing())) == [1, 1, 0.33]
+
+
+def test_a_retry_that_works_is_progress():
+    worked = tool_call("pay", {"card": "a"}, result=Recorded("paid"))
+    assert values(trajectory(failing(), failing(), worked)) == [1, 1, 1]
+
+
+def test_failing_calls_of_one_turn_are_no_retries():
+    assert values(trajectory(failing(0), failing(0))) == [1, 0.5]
+
+
+def test_a_message_of_the_user_excuses_the_first_repeat_of_the_same_result():
+    asked = (user("where is it?", 0), user("look again", 1), user("and now?", 2))
+    assert values(trajectory(find(), find(), find(), messages=asked)) == [1, 1, 0.33]
+
+
+def test_a_message_of_the_user_begins_anew_where_results_are_not_known():
+    unseen = find(result=NotRecorded())
+    asked = (user("where is it?", 0), user("look again", 2))
+    assert values(trajectory(unseen, unseen, unseen, unseen, messages=asked)) == [1, 0.5, 1, 0.5]
+
+
+def test_without_messages_each_trace_of_a_conversation_is_one():
+    traces = ["a" * 32, "b" * 32, "b" * 32]
+    calls = [replace(find(result=NotRecorded()), span=SpanRef(trace, "1")) for trace in traces]
+    assert values(trajectory(*calls, scope="conversation")) == [1, 1, 0.5]
+
+
+def test_agents_do_not_repeat_each_other():
+    calls = [replace(find(), agent=agent) for agent in ("clerk", "cook", "clerk")]
+    assert values(trajectory(*calls)) == [1, 1, 0.5]
+
+
+def test_runs_within_another_run_do_not_repeat_each_other():
+    outer, first, second = (SpanRef("a" * 32, str(number)) for number in range(3))
+    run = Run(span=outer, above=None, agent=None, prompt=None, response=None, tools_offered=None, start_ns=0, end_ns=9)
+    runs = (run, replace(run, span=first, above=outer), replace(run, span=second, above=outer))
+    calls = [replace(find(), run=span) for span in (first, second, second)]
+    assert values(replace(trajectory(*calls), runs=runs)) == [1, 1, 0.5]
+
+
+def test_polling_tools_are_not_judged_and_what_follows_them_begins_anew():
+    assert values(trajectory(find(), tool_call("wait", {"s": 5}), find())) == [1, 1]
+    assert not_evaluated(REPEATED, trajectory(tool_call("wait"), tool_call("wait"))) == "no_calls"
+    assert values(trajectory(find(), find(), tool_call("look")), RepeatedCalls(polling=("fi*",))) == [1]
+    assert values(trajectory(*[tool_call("wait")] * 2), RepeatedCalls(polling=())) == [1, 0.5]
+
+
+@pytest.mark.parametrize(("length", "last"), [(2, 0.33), (3, 0.33), (5, 0.33), (6, 1)])
+def test_rounds_of_up_to_five_state_changing_calls_are_found(length: int, last: float):
+    names = [f"set_{number}" for number in range(length)]
+    rounds = trajectory(*[tool_call(name, result=Recorded("ok")) for name in names * 3], writing_tools=names)
+    assert values(rounds)[-1] == last
+
+
+def test_a_round_tells_its_length():
+    names = ["lock", "open"]
+    rounds = trajectory(*[tool_call(name) for name in names * 3], writing_tools=names)
+    assert values(rounds) == [1, 1, 1, 0.5, 0.5, 0.33]
+    last = judge(REPEATED, rounds)[-1]
+    assert isinstance(last, Scored)
+    assert last.parts == {"identical": 3, "cycle": 2}
+    assert last.explanation == "`open` is in round 3 of the same 2 calls with the same results"
+
+
+def test_rounds_with_other_results_or_after_a_message_of_the_user_are_none():
+    names = ["lock", "open"]
+    counted = [tool_call(name, result=Recorded(number)) for number, name in enumerate(names * 3)]
+    assert values(trajectory(*counted, writing_tools=names)) == [1] * 6
+    asked = tuple(user(f"please {turn}", turn) for turn in range(6))
+    rounds = [tool_call(name, result=Recorded("ok")) for name in names * 3]
+    assert values(trajectory(*rounds, writing_tools=names, messages=asked)) == [1] * 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (NotRecorded(), "arguments_not_recorded"),
+        (NotRecorded("redacted"), "redacted"),
+        (Unparsed("{", "truncated"), "truncated"),
+    ],
+)
+def test_unseen_arguments_are_never_equal(arguments: Content, reason: str):
+    assert values(trajectory(*[tool_call("find", arguments=arguments)] * 3)) == [reason] * 3
+
+
+def test_the_same_broken_arguments_are_identical():
+    assert values(trajectory(*[tool_call("find", arguments=Unparsed("{"))] * 2)) == [1, 0.5]
+
+
+def test_only_the_tools_that_count_are_judged_and_the_others_may_still_change_something():
+    change = tool_call("refund")
+    judged = trajectory(find(), change, find(), find(), writing_tools=["refund"])
+    assert values(judged, RepeatedCalls(tools=("find",))) == [1, 1, 0.5]
+
+
+def test_failed_calls_can_be_left_out():
+    assert values(trajectory(failing(), failing(), find(), find()), RepeatedCalls(failed_calls="ignore")) == [1, 0.5]
+
+
+def test_without_calls_there_is_nothing_to_judge():
+    assert not_evaluated(REPEATED, trajectory()) == "no_calls"
+    assert not_evaluated(REPEATED, replace(trajectory(), hidden_turns=1)) == "no_content"
+
+
+def test_new_calls_of_a_tool_have_the_same_outcome():
+    first, second = judge(REPEATED, trajectory(find(1), find(2)))
+    assert first is second
+
+
+def test_ten_thousand_identical_calls_of_large_results_are_judged():
+    large = Recorded({"rows": list(range(100))})
+    outcomes = judge(REPEATED, trajectory(*[find(number % 7, large) for number in range(10_000)]))
+    assert [outcome.value for outcome in outcomes[-2:] if isinstance(outcome, Scored)] == [1 / 1429, 1 / 1429]
+    assert not any(isinstance(outcome, NotEvaluated) for outcome in outcomes)
+
+
+def test_deep_arguments_and_results_are_compared():
+    deep: Json = "x"
+    for _ in range(3_000):
+        deep = [deep]
+    call = tool_call("find", {"a": deep}, result=Recorded(deep))
+    assert values(trajectory(call, call)) == [1, 0.5]
+
+
+def test_the_contract_is_kept_with_other_parameters():
+    check_evaluator(RepeatedCalls(polling=(), retries=0, tools=("find_*",), failed_calls="ignore"))

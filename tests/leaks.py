@@ -15,7 +15,7 @@ import grpc.aio
 import pytest
 
 _DESCRIPTORS = Path("/proc/self/fd")
-_GRACE_S = 5.0
+_GRACE_S = 30.0
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -112,9 +112,9 @@ def collecting(folder: Path, file: Path, addresses: Mapping[str, str], *, backen
             assert process.is_running(), process.said()
             return "Everything is ready" in process.said()
 
-        until(is_ready, "the Collector to be ready", 60)
+        until(is_ready, "the Collector to be ready")
         yield process
         process.signal()
-        assert process.ended(30) == 0, process.said()
+        assert process.ended() == 0, process.said()
     finally:
         process.close()

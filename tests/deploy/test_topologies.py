@@ -81,7 +81,7 @@ def gauging(
         yield toolgauge
         if toolgauge.is_running():
             toolgauge.signal()
-            assert toolgauge.ended(30) == 0, toolgauge.said()
+            assert toolgauge.ended() == 0, toolgauge.said()
         assert "Traceback" not in toolgauge.said()
     finally:
         toolgauge.close()
@@ -156,7 +156,7 @@ def around(folder: Path, topology: str, backend: Destination, *settings: str) ->
             # toolgauge goes first: what it says at its end still has a way.
             if toolgauge.is_running():
                 toolgauge.signal()
-                assert toolgauge.ended(30) == 0, toolgauge.said()
+                assert toolgauge.ended() == 0, toolgauge.said()
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
@@ -171,11 +171,11 @@ def test_what_comes_while_toolgauge_is_being_restarted_waits_in_the_collector(tm
         asyncio.run(run_pydantic_ai(exporter("grpc", grpc)))
         toolgauge.settled(SPANS)
         toolgauge.signal()
-        assert toolgauge.ended(30) == 0, toolgauge.said()
+        assert toolgauge.ended() == 0, toolgauge.said()
         asyncio.run(run_pydantic_ai(exporter("grpc", grpc)))
         again = f"receivers.otlp.protocols.grpc.endpoint={local(toolgauge.grpc_port)}"
         with serving(tmp_path, to_grpc(backend.grpc_port), again) as other:
-            until(lambda: len(backend.scorecards()) >= 2, "the scorecard of the run that waited", 40)
+            until(lambda: len(backend.scorecards()) >= 2, "the scorecard of the run that waited")
             assert other.settled(SPANS)["received"] == SPANS
         assert_each_span_once(backend, 2 * SPANS)
 
@@ -198,14 +198,14 @@ def test_recorded_traffic_of_many_dialects_is_scored_as_without_a_collector(tmp_
                 path = "/v1/logs" if ".logs." in file.name else "/v1/traces"
                 for port in (direct.http_port, http):
                     assert post(port, file.read_bytes(), path=path)[0] == 200
-        expected = until(lambda: results(direct, plain), "all trajectories to close", 30)
-        assert until(lambda: results(toolgauge, backend), "all trajectories to close", 30) == expected
-        assert len(expected) > 50
+        # What is closed may not have left, or not yet arrived.
+        until(lambda: results(direct, plain) == results(toolgauge, backend) != [], "the same results")
+        assert len(results(direct, plain)) > 50
 
 
 def results(toolgauge: Toolgauge, destination: Destination) -> list[tuple[str, ...]]:
     """Collect every result once nothing is open any more: where, by which criterion, what."""
-    toolgauge.settled(1, 30)
+    toolgauge.settled(1)
     if toolgauge.total("toolgauge_traces_open"):
         return []
     events = [event for event in destination.events() if event.event_name == "gen_ai.evaluation.result"]
@@ -231,7 +231,7 @@ def test_a_copy_of_the_traces_is_scored_beside_the_path(tmp_path: Path):
 def test_a_dead_toolgauge_beside_the_path_costs_the_backend_nothing(tmp_path: Path):
     with receiving() as backend, around(tmp_path, "copy", backend) as (toolgauge, grpc, _):
         toolgauge.signal()
-        assert toolgauge.ended(30) == 0
+        assert toolgauge.ended() == 0
         asyncio.run(run_pydantic_ai(exporter("grpc", grpc)))
         until(lambda: len(backend.spans()) >= SPANS, "all spans")
         assert_each_span_once(backend, SPANS)
@@ -279,7 +279,7 @@ def balanced(folder: Path, backend: Destination, *settings: str) -> Generator[tu
             yield first, second, agents
             for toolgauge in (first, second):
                 toolgauge.signal()
-                assert toolgauge.ended(30) == 0, toolgauge.said()
+                assert toolgauge.ended() == 0, toolgauge.said()
 
 
 def test_every_trace_is_scored_whole_by_one_of_several_toolgauges(tmp_path: Path):
@@ -320,7 +320,7 @@ def test_a_conversation_is_scored_in_shares(tmp_path: Path):
         def of_the_conversation() -> list[Span]:
             return [card for card in backend.scorecards() if "toolgauge.eval.calls.score" in attributes(card)]
 
-        until(lambda: len(of_the_conversation()) >= 2, "a scorecard of each toolgauge", 20)
+        until(lambda: len(of_the_conversation()) >= 2, "a scorecard of each toolgauge")
         assert len(of_the_conversation()) == 2
 
 
@@ -347,4 +347,4 @@ def test_the_pair_of_the_compose_file_shows_spans_events_and_metrics_with_scores
             assert 0 in scores
             assert_no_loop(toolgauge, SPANS)
             toolgauge.signal()
-            assert toolgauge.ended(30) == 0, toolgauge.said()
+            assert toolgauge.ended() == 0, toolgauge.said()

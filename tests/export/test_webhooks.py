@@ -46,7 +46,7 @@ async def running(*settings: WebhookSettings) -> AsyncGenerator[Running]:
     try:
         yield Running(webhooks, metrics)
     finally:
-        await webhooks.close(5)
+        await webhooks.close(60)
 
 
 def to(seen: Seen, **values: object) -> WebhookSettings:
@@ -54,7 +54,7 @@ def to(seen: Seen, **values: object) -> WebhookSettings:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.005)
 
@@ -230,7 +230,7 @@ async def test_answer_that_never_comes_or_never_ends_does_not_hold_us_up():
         webhooks.put([BEGAN])
         await webhooks.close(0.3)
         await webhooks.close(0.3)
-        assert time.monotonic() - began_s < 3
+        assert time.monotonic() - began_s < 8
         assert metrics.notifications.value(("webhook", "dropped")) == 1
     async with (
         http_sink(always(Said(response=bytes(8_000_000)))) as seen,

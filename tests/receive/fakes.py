@@ -123,7 +123,7 @@ async def call(
 ) -> Told:
     """Call once over an open channel."""
     try:
-        response = await channel.unary_unary(method)(body, timeout=10, metadata=metadata)
+        response = await channel.unary_unary(method)(body, timeout=60, metadata=metadata)
     except grpc.aio.AioRpcError as error:
         trailing = dict(error.trailing_metadata() or ())
         details = trailing.get("grpc-status-details-bin")
@@ -174,7 +174,7 @@ async def raw(port: int, data: bytes) -> Reply:
 
 async def read_reply(reader: asyncio.StreamReader) -> Reply:
     """Read one answer; status 0 when the connection was closed without one."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         except (asyncio.IncompleteReadError, ConnectionError):

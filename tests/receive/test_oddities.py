@@ -18,7 +18,7 @@ async def everything(port: int, data: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(data)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return await reader.read()
     finally:
         writer.close()

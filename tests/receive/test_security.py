@@ -103,7 +103,7 @@ async def test_renewed_certificate_is_used_without_a_restart(made: Certificates)
     async with receiving(tls=tls(made, reload_interval=SECOND // 20)) as receivers:
         _, first = await https(receivers.http.port, client_context(made))
         renewed = ssl.PEM_cert_to_DER_cert(made.renew_server().decode())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (await https(receivers.http.port, client_context(made)))[1] != renewed:
                 assert (await grpcs(receivers.grpc.port, made)).code is Code.OK
         assert first != renewed
@@ -113,7 +113,7 @@ async def test_renewed_certificate_is_used_without_a_restart(made: Certificates)
 async def test_broken_renewal_leaves_the_certificate_that_worked(made: Certificates, caplog: pytest.LogCaptureFixture):
     async with receiving(tls=tls(made, reload_interval=SECOND // 20)) as receivers:
         made.server_cert.write_text("-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while "the certificate in use stays" not in caplog.text:
                 await asyncio.sleep(0.02)
         assert (await https(receivers.http.port, client_context(made)))[0] == 200
@@ -212,7 +212,7 @@ async def test_connection_that_says_nothing_is_closed_in_time():
     async with receiving(read_header_timeout_s=0.1) as receivers:
         reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
         writer.write(b"POST /v1/traces HTT")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await reader.read() == b""
         writer.close()
 

@@ -18,7 +18,7 @@ class FakeUpload:
         self.is_over.set()
 
     async def ended(self) -> Refusal:
-        await asyncio.wait_for(self.is_over.wait(), 5)
+        await asyncio.wait_for(self.is_over.wait(), 60)
         assert self.refused is not None
         return self.refused
 

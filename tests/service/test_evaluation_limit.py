@@ -125,4 +125,4 @@ except TimeoutError:
 sys.setprofile(lambda *_event: None)
 (lambda: None)()
 """
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

@@ -55,10 +55,10 @@ def alertmanager_running(folder: Path, config: Mapping[str, object]) -> Generato
         return "Completed loading of configuration file" in process.said() and "Listening" in process.said()
 
     try:
-        until(is_ready, "Alertmanager to be ready", 30)
+        until(is_ready, "Alertmanager to be ready")
         yield Alertmanager(port)
         process.signal()
-        process.ended(20)
+        process.ended()
     finally:
         process.close()
 

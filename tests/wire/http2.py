@@ -20,7 +20,7 @@ class HalfSender:
 
     def __init__(self, port: int, headers: Mapping[str, str] | None = None) -> None:
         self._headers = headers or {}
-        self._socket = socket.create_connection(("127.0.0.1", port), 10)
+        self._socket = socket.create_connection(("127.0.0.1", port), 60)
         self._socket.sendall(_PREFACE + _frame(_SETTINGS, 0, 0, b""))
         self._received = b""
         self._window = self._first_window = _FIRST_WINDOW

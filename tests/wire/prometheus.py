@@ -45,10 +45,10 @@ def prometheus_running(folder: Path, config: Mapping[str, object]) -> Generator[
         return "Server is ready" in process.said()
 
     try:
-        until(is_ready, "Prometheus to be ready", 30)
+        until(is_ready, "Prometheus to be ready")
         yield Prometheus(port)
         process.signal()
-        process.ended(20)
+        process.ended()
     finally:
         process.close()
 

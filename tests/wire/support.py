@@ -47,8 +47,9 @@ SOON = (
     "metrics.interval=500ms",
 )
 _BOOKS = ("received", "forwarded", "consumed", "refused", "dropped", "held", "queued")
-# Tests run in several processes beside each other.
-_FIRST_PORT = 12_000 + os.getpid() % 200 * 100
+# Tests run in several processes beside each other, those of one run with numbers of their own (at most eight).
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_FIRST_PORT = 12_000 + (os.getpid() % 25 * 8 + _WORKER % 8) * 100
 _PORTS = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + 100))
 RETRY_SOON = "retry: {initial_interval: 100ms, max_interval: 300ms}"
 
@@ -113,7 +114,7 @@ class Process:
     def signal(self, number: int = signal.SIGTERM) -> None:
         self.popen.send_signal(number)
 
-    def ended(self, within_s: float) -> int:
+    def ended(self, within_s: float = 60) -> int:
         """Wait for the end and return the exit code."""
         try:
             return self.popen.wait(within_s)
@@ -215,7 +216,7 @@ class Toolgauge(Process):
         assert books["received"] == sum(value for key, value in books.items() if key != "received"), books
         return books
 
-    def settled(self, spans: int, deadline_s: float = 15) -> dict[str, float]:
+    def settled(self, spans: int, deadline_s: float = 60) -> dict[str, float]:
         """Wait until all spans have come in and gone; the books must balance at every look."""
 
         def gone() -> dict[str, float] | None:
@@ -233,7 +234,7 @@ def serving(folder: Path, *settings: str, env: Mapping[str, str] | None = None) 
         yield toolgauge.wait_until_up()
         if toolgauge.is_running():
             toolgauge.signal()
-            toolgauge.ended(30)
+            toolgauge.ended()
         assert "Traceback" not in toolgauge.said()
     finally:
         toolgauge.close()
@@ -260,7 +261,7 @@ def recorded(framework: str, scenario: str) -> list[bytes]:
     return [file.read_bytes() for file in files]
 
 
-def send_grpc(port: int, body: bytes, *, compressed: bool = False, deadline_s: float = 15) -> None:
+def send_grpc(port: int, body: bytes, *, compressed: bool = False, deadline_s: float = 60) -> None:
     """Send, and send again while the answer is UNAVAILABLE."""
     with grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.max_send_message_length", -1)]) as channel:
         export = channel.unary_unary(TRACES)
@@ -299,7 +300,7 @@ def get(port: int, path: str, headers: Mapping[str, str] | None = None) -> str:
 
 
 def request(port: int, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request(method, path, body, dict(headers))
         response = connection.getresponse()

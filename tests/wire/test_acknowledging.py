@@ -28,7 +28,7 @@ def test_a_worse_release_is_announced_listed_and_accepted(tmp_path: Path):
             send(toolgauge, HEALTHY, 120, seed=1)
             until(lambda: toolgauge.total("toolgauge_regression_observations") >= 400, "the baselines")
             send(toolgauge, WORSE, 80, seed=2)
-            began = until(lambda: announced(phase="began"), "the message", 30)
+            began = until(lambda: announced(phase="began"), "the message")
             assert "`list_orders` fell from" in began["sentence"]
             assert began["traces_after"][0]["url"].startswith("https://traces.example/")
             assert "list_orders" in [each["stream"]["tool"] for each in streams() if each["state"] == "alarm"]
@@ -42,5 +42,5 @@ def test_a_worse_release_is_announced_listed_and_accepted(tmp_path: Path):
             assert accepted.out == f"{len(streams())} streams accepted; what is normal is learned anew\n"
             assert active(toolgauge) == 0
             assert {each["state"] for each in streams()} == {"learning"}
-            until(lambda: announced(phase="ended", acknowledged=True), "the end of the alarm", 30)
+            until(lambda: announced(phase="ended", acknowledged=True), "the end of the alarm")
         assert "webhook" not in toolgauge.said()

@@ -106,7 +106,7 @@ class Agent:
         spans = [span for run in range(1, runs + 1) for span in self._run(fails=run % fails_every == 0)]
         resource.scope_spans.append(ScopeSpans(spans=spans))
         self._toolgauge.send(ExportTraceServiceRequest(resource_spans=[resource]).SerializeToString())
-        until(lambda: self._scored() == 2 * self._sent, f"the scores of {self._sent} runs", 30)
+        until(lambda: self._scored() == 2 * self._sent, f"the scores of {self._sent} runs")
 
     def _run(self, *, fails: bool) -> list[Span]:
         self._sent += 1
@@ -184,11 +184,11 @@ def test_a_release_that_is_worse_is_notified_and_cleared_after_it_is_rolled_back
     agent, webhook = Agent(monitored.toolgauge), monitored.webhook
     agent.works(200, version="1.0", fails_every=40)
     baseline = 'toolgauge_regression_observations{gen_ai_tool_name="find_order"} >= 40'
-    until(lambda: monitored.prometheus.value(baseline), "the stream to be watched", 30)
+    until(lambda: monitored.prometheus.value(baseline), "the stream to be watched")
     assert webhook.notifications == []
 
     agent.works(60, version="1.1", fails_every=2)
-    until(lambda: SINGLE in labels(webhook, "firing"), "the notification", 30)
+    until(lambda: SINGLE in labels(webhook, "firing"), "the notification")
     notification = next(each for each in webhook.notifications if SINGLE in [one["labels"] for one in each["alerts"]])
     assert notification["groupLabels"] == {"job": "toolgauge", "gen_ai_agent_name": "helper"}
     assert notification["receiver"] == "team"
@@ -196,8 +196,8 @@ def test_a_release_that_is_worse_is_notified_and_cleared_after_it_is_rolled_back
     assert_describes_the_drop(next(alert for alert in notification["alerts"] if alert["labels"] == SINGLE))
 
     agent.works(300, version="1.0", fails_every=40)
-    until(lambda: SINGLE in labels(webhook, "resolved"), "the end of the alert", 30)
-    until(lambda: monitored.prometheus.value("count(ALERTS)") is None, "the end of all alerts", 30)
+    until(lambda: SINGLE in labels(webhook, "resolved"), "the end of the alert")
+    until(lambda: monitored.prometheus.value("count(ALERTS)") is None, "the end of all alerts")
     # Neither the tool that is well nor a shadow criterion; what else may fire is the stream of all tools.
     fired = labels(webhook, "firing")
     assert {alert.get("gen_ai_tool_name", "find_order") for alert in fired} == {"find_order"}

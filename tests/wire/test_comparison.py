@@ -29,11 +29,11 @@ def test_a_worse_release_is_worse_as_soon_as_that_is_known(tmp_path: Path):
     settings = ("watch.conversation_idle=1s", "assemble.run_end_grace=100ms", f"admin.endpoint=127.0.0.1:{port}")
     with serving(tmp_path, *settings) as toolgauge:
         send(toolgauge, GOOD, 60)
-        until(lambda: observed(port, "1.0") >= 60, "the conversations of 1.0", 60)
+        until(lambda: observed(port, "1.0") >= 60, "the conversations of 1.0")
         early = run("compare", "--live", f"http://127.0.0.1:{port}", "--base", "1.0", "--new", "1.1")
         assert early.code == 3, early.err
         send(toolgauge, WORSE, 60)
-        until(lambda: observed(port, "1.1") >= 60, "the conversations of 1.1", 60)
+        until(lambda: observed(port, "1.1") >= 60, "the conversations of 1.1")
         ended = run("compare", "--live", f"http://127.0.0.1:{port}")
     assert ended.code == 1, ended.err
     assert "comparing `1.1` of `shop-assistant` with `1.0`\n" in ended.err

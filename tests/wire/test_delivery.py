@@ -211,12 +211,12 @@ def test_no_score_is_lost_while_the_destination_is_away_and_spans_fill_its_queue
         sink.tell("/down")
         command = [sys.executable, str(LOADGEN), "--endpoint", f"127.0.0.1:{toolgauge.grpc_port}"]
         command += ["--requests", "150", "--settle", "0"]
-        sent = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+        sent = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
         assert toolgauge.books()["refused"] > 0
-        until(lambda: toolgauge.total("toolgauge_traces_open") == 0, "all trajectories to be closed", 60)
+        until(lambda: toolgauge.total("toolgauge_traces_open") == 0, "all trajectories to be closed")
         sink.tell("/up")
-        toolgauge.settled(int(toolgauge.books()["received"]), 60)
-        until(lambda: toolgauge.total("toolgauge_send_queue_bytes") == 0, "all that is said of them to be sent", 30)
+        toolgauge.settled(int(toolgauge.books()["received"]))
+        until(lambda: toolgauge.total("toolgauge_send_queue_bytes") == 0, "all that is said of them to be sent")
         assert sink.counted("unique_spans") == sent["acked_spans"]
         assert toolgauge.total("toolgauge_own_dropped_total") == 0
 
@@ -225,10 +225,10 @@ def test_load_of_many_connections_arrives_once_and_every_tool_span_is_scored(tmp
     with serving(tmp_path, to_grpc(sink.ports["grpc"])) as toolgauge:
         sink.tell("/fault", "unavailable:p=0.3")
         command = [sys.executable, str(LOADGEN), "--endpoint", f"127.0.0.1:{toolgauge.grpc_port}", "--retry"]
-        command += ["--requests", "40", "--batch", "128", "--settle", "0", "--duration", "20"]
-        sent = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+        command += ["--requests", "40", "--batch", "128", "--settle", "0", "--duration", "60"]
+        sent = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
         assert sent["acked_spans"] >= 40 * 128
-        toolgauge.settled(sent["acked_spans"], 40)
+        toolgauge.settled(sent["acked_spans"])
         until(lambda: toolgauge.total("toolgauge_traces_open") == 0, "all trajectories to be closed")
         assert sink.counted("unique_spans") == sent["acked_spans"]
         assert toolgauge.assert_books_balance()["dropped"] == 0
@@ -240,7 +240,7 @@ def test_a_dead_destination_under_load_costs_bounded_memory_and_senders_are_told
         before = toolgauge.memory_mib()
         command = [sys.executable, str(LOADGEN), "--endpoint", f"127.0.0.1:{toolgauge.grpc_port}"]
         command += ["--duration", "3", "--batch", "128", "--settle", "0"]
-        subprocess.run(command, capture_output=True, check=False, timeout=60)
+        subprocess.run(command, capture_output=True, check=False, timeout=120)
         books = toolgauge.assert_books_balance()
         assert books["refused"] > 0
         assert books["held"] + books["queued"] + books["refused"] + books["dropped"] == books["received"]
@@ -250,4 +250,4 @@ def test_a_dead_destination_under_load_costs_bounded_memory_and_senders_are_told
         assert "Traceback" not in toolgauge.said()
         # There is nothing to wait for.
         toolgauge.signal(signal.SIGKILL)
-        toolgauge.ended(5)
+        toolgauge.ended()

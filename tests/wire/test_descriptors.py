@@ -17,7 +17,7 @@ from tests.wire.support import Toolgauge, post, recorded, serving, until
 def idle(port: int, count: int) -> Generator[None]:
     with contextlib.ExitStack() as connections:
         for _ in range(count):
-            connections.enter_context(socket.create_connection(("127.0.0.1", port), 10))
+            connections.enter_context(socket.create_connection(("127.0.0.1", port), 60))
         yield
 
 

@@ -63,7 +63,7 @@ async def send(service: Service, framework: str, scenario: str) -> None:
 
 
 async def until(wanted: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not wanted():
             await asyncio.sleep(0.02)
 

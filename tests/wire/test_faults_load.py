@@ -97,8 +97,8 @@ def test_a_trace_of_a_hundred_thousand_spans_is_scored_while_others_are_answered
         with probing(toolgauge) as prober:
             for first in range(0, count, 5000):
                 toolgauge.send(tool_spans(1, range(first, first + 5000), with_root=first + 5000 == count))
-            toolgauge.settled(count + 1, 90)
-            until(lambda: toolgauge.total("toolgauge_trajectories_total") >= 1, "the trajectory", 60)
+            toolgauge.settled(count + 1)
+            until(lambda: toolgauge.total("toolgauge_trajectories_total") >= 1, "the trajectory")
         assert prober.answers > 50
         assert prober.slowest_s < 2
         assert sink.counted("unique_spans") == count + 1
@@ -111,22 +111,22 @@ def test_fifty_thousand_open_traces_fit_and_every_span_goes_on(tmp_path: Path, s
     with serving(tmp_path, onward_to(sink, "grpc"), *settings, "hold.timeout=2s") as toolgauge:
         before = toolgauge.memory_mib()
         send_traces(toolgauge, range(1, count + 1))
-        books = toolgauge.settled(count, 60)
+        books = toolgauge.settled(count)
         assert books["forwarded"] == count == sink.counted("unique_spans")
         assert toolgauge.total("toolgauge_traces_open") == count
         assert toolgauge.memory_mib() - before < 300
         # To score them all takes longer than anyone waits at the end.
         toolgauge.signal(signal.SIGKILL)
-        toolgauge.ended(5)
+        toolgauge.ended()
 
 
 def test_more_traces_than_may_be_open_end_the_oldest_which_are_scored_and_counted(tmp_path: Path, sink: Sink):
     settings = ("assemble.max_open=500", "assemble.idle_timeout=1h", "assemble.open_idle_timeout=1h")
     with serving(tmp_path, onward_to(sink, "grpc"), *settings, "hold.timeout=1s") as toolgauge:
         send_traces(toolgauge, range(1, 3001))
-        assert toolgauge.settled(3000, 30)["forwarded"] == 3000 == sink.counted("unique_spans")
+        assert toolgauge.settled(3000)["forwarded"] == 3000 == sink.counted("unique_spans")
         evicted = ("toolgauge_trajectories_total", frozenset({("toolgauge_closed_because", "max_open")}))
-        until(lambda: toolgauge.samples().get(evicted) == 2500, "the oldest to be ended", 30)
+        until(lambda: toolgauge.samples().get(evicted) == 2500, "the oldest to be ended")
         assert toolgauge.total("toolgauge_traces_open") == 500
 
 
@@ -151,7 +151,7 @@ def test_half_sent_requests_and_idle_connections_take_nothing_from_others(tmp_pa
         before = toolgauge.memory_mib()
         for number in range(1000):
             port = (toolgauge.http_port, toolgauge.grpc_port)[number % 5 == 4]
-            connection = connections.enter_context(socket.create_connection(("127.0.0.1", port), 10))
+            connection = connections.enter_context(socket.create_connection(("127.0.0.1", port), 60))
             if port == toolgauge.http_port:
                 connection.sendall(openings[number % 4])
         with probing(toolgauge) as prober:
@@ -163,7 +163,7 @@ def test_half_sent_requests_and_idle_connections_take_nothing_from_others(tmp_pa
         assert toolgauge.memory_mib() - before < 100
         # They do not keep it from stopping either.
         toolgauge.signal()
-        assert toolgauge.ended(20) == 0
+        assert toolgauge.ended() == 0
 
 
 class Senders:
@@ -205,7 +205,7 @@ def test_a_stop_under_load_sends_on_all_that_was_acknowledged_and_ends_with_0(
             until(lambda: sink.counted("unique_spans") > 1000, "load")
         finally:
             toolgauge.signal()
-        assert toolgauge.ended(30) == 0
+        assert toolgauge.ended() == 0
         senders.join()
         assert "everything was delivered" in toolgauge.said()
         assert senders.answers <= {200, 503}
@@ -221,7 +221,7 @@ def test_a_stop_under_load_without_a_destination_says_how_much_is_lost(tmp_path:
             until(lambda: toolgauge.books()["received"] > 500, "load")
         finally:
             toolgauge.signal()
-        assert toolgauge.ended(30) == 1
+        assert toolgauge.ended() == 1
         senders.join()
         told = toolgauge.said().rpartition("stopped; ")[2].partition(" ")[0]
         assert int(told) >= senders.acknowledged > 0
@@ -243,7 +243,7 @@ def test_what_is_acknowledged_is_in_memory_sent_on_at_sigterm_and_lost_at_kill(
         if number == signal.SIGTERM:
             until(lambda: "stopping" in toolgauge.said(), "the signal to be seen")
             sink.tell("/up")
-        assert toolgauge.ended(20) == (0 if number == signal.SIGTERM else -signal.SIGKILL)
+        assert toolgauge.ended() == (0 if number == signal.SIGTERM else -signal.SIGKILL)
     sink.tell("/up")
     # There is no state that a successor could find.
     with serving(tmp_path, onward_to(sink, "http")) as successor:

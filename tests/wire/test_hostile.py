@@ -28,6 +28,7 @@ from tests.wire.support import (
     serving,
     to_grpc,
     until,
+    until_equal,
 )
 
 MIB = 1 << 20
@@ -77,7 +78,7 @@ def assert_still_well(toolgauge: Toolgauge) -> None:
     before = trajectories(toolgauge)
     toolgauge.send_recorded("pydantic-ai", "tool_error", "http")
     toolgauge.send(b"", "grpc")
-    until(lambda: trajectories(toolgauge) > before, "the next trajectory to be scored", 30)
+    until(lambda: trajectories(toolgauge) > before, "the next trajectory to be scored")
     toolgauge.assert_books_balance()
 
 
@@ -102,7 +103,7 @@ def test_garbage_in_requests_is_refused_and_nothing_else_happens(tmp_path: Path)
         export = channel.unary_unary(TRACES)
         for body in garbage():
             assert post(toolgauge.http_port, body)[0] in (200, 400)
-            call = export.future(body, timeout=10)
+            call = export.future(body, timeout=60)
             assert call.code() in (grpc.StatusCode.OK, grpc.StatusCode.INVALID_ARGUMENT)
         assert_still_well(toolgauge)
 
@@ -119,7 +120,7 @@ def test_garbage_on_connections_is_closed_and_nothing_else_happens(tmp_path: Pat
         )
         for port in (toolgauge.grpc_port, toolgauge.http_port, toolgauge.metrics_port):
             for opening in openings:
-                with socket.create_connection(("127.0.0.1", port), 5) as connection:
+                with socket.create_connection(("127.0.0.1", port), 60) as connection:
                     connection.sendall(opening)
         assert_still_well(toolgauge)
 
@@ -134,7 +135,7 @@ def test_gzip_bombs_are_too_large_and_cost_no_memory(tmp_path: Path):
         with grpc.insecure_channel(f"127.0.0.1:{toolgauge.grpc_port}") as channel:
             export = channel.unary_unary(TRACES)
             with pytest.raises(grpc.RpcError) as refused:
-                export(bytes(70 * MIB), compression=grpc.Compression.Gzip, timeout=10)
+                export(bytes(70 * MIB), compression=grpc.Compression.Gzip, timeout=60)
             code = refused.value.code()  # pyright: ignore[reportAttributeAccessIssue]
             assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert toolgauge.memory_mib() - before < 250
@@ -285,17 +286,21 @@ def test_five_thousand_tool_names_fill_no_metrics_store(tmp_path: Path):
             for tool in range(100):
                 trace.tool(f"tool_{number}_{tool}")
             toolgauge.send(trace.ended())
-        until(lambda: trajectories(toolgauge) == 50, "all trajectories", 30)
-        calls = {
-            dict(labels)["gen_ai_tool_name"]: value
-            for (name, labels), value in toolgauge.samples().items()
-            if value and name == "toolgauge_tool_calls_total"
-        }
-        assert len(calls) == 201
-        assert calls["_other"] == 4800
+        until(lambda: trajectories(toolgauge) == 50, "all trajectories")
+        # The last trajectory is counted before its calls are.
+        until_equal(lambda: calls_by_tool(toolgauge).get("_other"), 4800, "all calls")
+        assert len(calls_by_tool(toolgauge)) == 201
         # Most of it are the 2,000 streams that are watched.
         assert len(toolgauge.exposition()) < 4 * MIB
         assert_still_well(toolgauge)
+
+
+def calls_by_tool(toolgauge: Toolgauge) -> dict[str, float]:
+    return {
+        dict(labels)["gen_ai_tool_name"]: value
+        for (name, labels), value in toolgauge.samples().items()
+        if value and name == "toolgauge_tool_calls_total"
+    }
 
 
 def test_a_trace_of_twenty_thousand_spans_is_scored_while_others_are_answered(tmp_path: Path):
@@ -308,7 +313,7 @@ def test_a_trace_of_twenty_thousand_spans_is_scored_while_others_are_answered(tm
         toolgauge.send(body)
         while trajectories_within(toolgauge, 3.0) < 1:
             post(toolgauge.http_port, b"")
-        toolgauge.settled(20_001, 40)
+        toolgauge.settled(20_001)
         assert len(destination.spans()) == 20_001
         assert toolgauge.memory_mib() - before < 400
         assert_still_well(toolgauge)

@@ -105,7 +105,7 @@ def results(service: Service) -> dict[tuple[str, str], float]:
 
 
 async def until(service: Service, wanted: dict[tuple[str, str], float]) -> None:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while results(service) != wanted:
         assert time.monotonic() < deadline, results(service)
         await asyncio.sleep(0.02)
@@ -113,7 +113,7 @@ async def until(service: Service, wanted: dict[tuple[str, str], float]) -> None:
 
 async def stuck(service: Service, evaluator: Waits) -> None:
     await send(service, 1)
-    assert await asyncio.to_thread(evaluator.began.wait, 10)
+    assert await asyncio.to_thread(evaluator.began.wait, 60)
 
 
 async def test_while_the_worker_is_stuck_every_request_is_taken_and_goes_on_unread():
@@ -122,7 +122,7 @@ async def test_while_the_worker_is_stuck_every_request_is_taken_and_goes_on_unre
         await stuck(service, evaluator)
         took_s = await send(service, *range(2, 62))
         # Half a second each, side by side, on a busy machine.
-        assert took_s < 10
+        assert took_s < 20
         unread = service.metrics.spans_unread.value()
         assert unread > 60
         consumed = service.metrics.spans.value(("consumed", "", ""))
@@ -165,7 +165,7 @@ async def test_a_stuck_worker_does_not_keep_the_process_from_its_end_and_no_span
         await send(service, 2, 3, 4)
         began = time.monotonic()
         await service.stop()
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 28
         assert service.pipeline.spans_held == 0
         assert service.metrics.spans.value(("consumed", "", "")) == 8
     assert service_.pipeline.spans_held == 0

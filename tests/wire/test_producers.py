@@ -35,7 +35,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
 from tests.wire.destination import Destination, attributes, receiving
-from tests.wire.support import OPENMETRICS, Toolgauge, serving, to_grpc, to_http, until
+from tests.wire.support import OPENMETRICS, Toolgauge, serving, to_grpc, to_http, until, until_equal
 
 RESOURCE = Resource.create({"service.name": "trip-planner"})
 # What really happened: (criterion, tool) -> outcome.
@@ -278,8 +278,12 @@ def assert_one_scorecard_links_to(destination: Destination, tool_spans: set[byte
 
 def assert_metrics_arrive(toolgauge: Toolgauge, destination: Destination) -> None:
     """By push and by scrape, with exemplars that lead to the judged span."""
-    pushed = until(lambda: destination.metrics().get("toolgauge.evaluations"), "the pushed metrics")
-    assert sum(point.as_int or point.as_double for point in pushed.sum.data_points) == len(COUNTED)
+
+    def pushed() -> float:
+        metric = destination.metrics().get("toolgauge.evaluations")
+        return sum(point.as_int or point.as_double for point in metric.sum.data_points) if metric else 0
+
+    until_equal(pushed, len(COUNTED), "the pushed metrics")
     families = list(text_string_to_metric_families(toolgauge.exposition(OPENMETRICS)))
     labelled = {
         (sample.labels["gen_ai_evaluation_name"], sample.labels.get("gen_ai_tool_name", "")): sample.labels[

@@ -58,7 +58,7 @@ def test_a_worse_release_is_logged_sent_as_an_event_and_known_after_a_restart(tm
 
 def ack(port: int, *words: str) -> str:
     command = toolgauge_command("ack", "--admin", f"http://127.0.0.1:{port}", *words)
-    return subprocess.run(command, capture_output=True, env=environment(), check=True, timeout=30).stdout.decode()
+    return subprocess.run(command, capture_output=True, env=environment(), check=True, timeout=120).stdout.decode()
 
 
 def test_without_a_state_directory_the_log_and_a_metric_say_so(tmp_path: Path):

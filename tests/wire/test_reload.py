@@ -67,7 +67,7 @@ class Reloadable(Toolgauge):
         before, said = self.reloads(outcome), len(self.said())
         self.write(config, **protocols)
         self.hang_up()
-        until(lambda: self.reloads(outcome) == before + 1, f"a reload that ends `{outcome}`", 30)
+        until(lambda: self.reloads(outcome) == before + 1, f"a reload that ends `{outcome}`")
         return self.said()[said:]
 
     def reloads(self, outcome: str) -> float:
@@ -82,7 +82,7 @@ def running(folder: Path, config: Mapping[str, Json]) -> Generator[Reloadable]:
         yield toolgauge
         if toolgauge.is_running():
             toolgauge.signal()
-            assert toolgauge.ended(30) == 0, toolgauge.said()
+            assert toolgauge.ended() == 0, toolgauge.said()
         assert "Traceback" not in toolgauge.said()
     finally:
         toolgauge.close()
@@ -216,12 +216,12 @@ def other_trace(body: bytes, number: int = 1) -> bytes:
 
 
 def sums(toolgauge: Toolgauge) -> dict[str, float]:
-    """Scores of the criterion `named` by revision."""
+    """How many scores of the criterion `named` there are by revision; a series is there before its first score."""
     return {
         labels["toolgauge_criterion_revision"]: value
         for (name, pairs), value in toolgauge.samples().items()
         for labels in (dict(pairs),)
-        if name == "toolgauge_evaluation_score_count" and labels["gen_ai_evaluation_name"] == "named"
+        if value and name == "toolgauge_evaluation_score_count" and labels["gen_ai_evaluation_name"] == "named"
     }
 
 
@@ -254,7 +254,7 @@ class Load:
                 number = self._number
             body = other_trace(self._body, number)
             try:
-                until(lambda body=body: self._send(body), "the request to be taken", 20)
+                until(lambda body=body: self._send(body), "the request to be taken")
             except AssertionError as error:
                 self.unexpected.append(error)
                 return
@@ -285,7 +285,7 @@ def test_reloads_under_load_that_change_receivers_and_destinations_lose_nothing(
                     until(lambda taken=taken: len(load.taken) > taken + 3, "requests to be taken again")
             finally:
                 load.stop()
-            books = toolgauge.settled(3 * len(load.taken), 30)
+            books = toolgauge.settled(3 * len(load.taken))
             assert books["received"] == 3 * len(load.taken)
             assert books["forwarded"] == books["received"]
             assert toolgauge.reloads("applied") == 4
@@ -355,7 +355,7 @@ def test_hanging_up_before_and_during_the_end_changes_nothing_about_it(tmp_path:
                 toolgauge.hang_up()
                 return not toolgauge.is_running()
 
-            until(ended, "the end", 30)
+            until(ended, "the end")
             assert toolgauge.ended(1) == 0
             assert "everything was delivered" in toolgauge.said()
         assert len(destination.spans()) == 60

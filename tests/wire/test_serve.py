@@ -49,7 +49,7 @@ def test_it_listens_on_loopback_only_and_says_on_which_ports(tmp_path: Path):
         assert listening_addresses(toolgauge.pid) <= LOOPBACK
         assert post(toolgauge.http_port, b"") == (200, b"")
         toolgauge.signal()
-        assert toolgauge.ended(10) == 0
+        assert toolgauge.ended() == 0
     finally:
         toolgauge.close()
 
@@ -62,7 +62,7 @@ def test_a_signal_scores_what_is_open_sends_it_and_ends_with_0(tmp_path: Path, n
             toolgauge.send_recorded("pydantic-ai", "tool_error")
             assert toolgauge.books()["held"] > 0
             toolgauge.signal(number)
-            assert toolgauge.ended(10) == 0
+            assert toolgauge.ended() == 0
             assert "everything was delivered" in toolgauge.said()
         assert len(destination.spans()) == 3
         assert len(destination.scorecards()) == 1
@@ -89,8 +89,8 @@ def test_a_destination_that_is_dead_or_silent_at_the_end_is_told_with_what_is_lo
             toolgauge.signal()
         began = time.monotonic()
         for toolgauge in (to_dead, to_silent):
-            assert toolgauge.ended(30) == 1
-            assert time.monotonic() - began < 20
+            assert toolgauge.ended() == 1
+            assert time.monotonic() - began < 25
             assert "could not be delivered and are lost" in toolgauge.said()
 
 
@@ -101,8 +101,9 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path):
         from_log(toolgauge, "stopping")
         began = time.monotonic()
         toolgauge.signal()
-        assert toolgauge.ended(5) == 1
-        assert time.monotonic() - began < 2
+        assert toolgauge.ended() == 1
+        # What is queued would have eight seconds.
+        assert time.monotonic() - began < 6
         assert "second signal" in toolgauge.said()
 
 
@@ -118,7 +119,7 @@ def test_a_port_in_use_is_an_error_with_exit_code_1(tmp_path: Path, which: int):
         listen[which] = listen[which].replace(":0", f":{port}")
         toolgauge = Toolgauge(tmp_path, listen=tuple(listen))
         try:
-            assert toolgauge.ended(10) == 1
+            assert toolgauge.ended() == 1
         finally:
             toolgauge.close()
         assert toolgauge.said().startswith(f"error: cannot listen on `127.0.0.1:{port}`")
@@ -184,7 +185,7 @@ def refused_to_start(folder: Path, *arguments: str) -> str:
     """Start with what is wrong and return what was said."""
     process = Process(toolgauge_command("serve", *arguments), folder / "said")
     try:
-        assert process.ended(10) == 2
+        assert process.ended() == 2
     finally:
         process.close()
     said = process.said()
@@ -206,7 +207,7 @@ def test_requests_on_their_way_when_it_stops_are_taken_or_told_to_come_back(tmp_
                 break
             assert status in (200, 503)
             taken += status == 200
-        assert toolgauge.ended(20) == 0
+        assert toolgauge.ended() == 0
         assert len(destination.spans()) == 3 * taken
 
 
@@ -215,8 +216,8 @@ def test_a_body_that_is_half_sent_when_it_stops_may_be_sent_to_its_end(tmp_path:
     head = f"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: {len(body)}"
     with receiving() as destination, serving(tmp_path, to_grpc(destination.grpc_port)) as toolgauge:
         with (
-            socket.create_connection(("127.0.0.1", toolgauge.http_port), 10) as in_time,
-            socket.create_connection(("127.0.0.1", toolgauge.http_port), 10) as too_late,
+            socket.create_connection(("127.0.0.1", toolgauge.http_port), 60) as in_time,
+            socket.create_connection(("127.0.0.1", toolgauge.http_port), 60) as too_late,
         ):
             for connection in (in_time, too_late):
                 connection.sendall(f"{head}\r\n\r\n".encode() + body[:100])
@@ -227,5 +228,5 @@ def test_a_body_that_is_half_sent_when_it_stops_may_be_sent_to_its_end(tmp_path:
             in_time.sendall(body[100:])
             assert in_time.recv(100).startswith(b"HTTP/1.1 200 ")
             assert too_late.recv(100).startswith(b"HTTP/1.1 503 ")
-        assert toolgauge.ended(20) == 0
+        assert toolgauge.ended() == 0
         assert len(destination.spans()) == 3

@@ -20,7 +20,7 @@ def test_half_sent_bodies_stay_within_the_limit_of_memory(tmp_path: Path):
     with serving(tmp_path, "memory.limit=256MiB") as toolgauge, contextlib.ExitStack() as connections:
         senders: list[socket.socket] = []
         for _ in range(15):
-            sender = connections.enter_context(socket.create_connection(("127.0.0.1", toolgauge.http_port), 10))
+            sender = connections.enter_context(socket.create_connection(("127.0.0.1", toolgauge.http_port), 60))
             sender.sendall(head)
             senders.append(sender)
             with contextlib.suppress(OSError):
@@ -81,7 +81,7 @@ def test_messages_of_strangers_are_turned_away_before_they_are_read(tmp_path: Pa
         calls: list[grpc.Future[bytes]] = []
         for _ in range(6):
             channel = grpc.insecure_channel(f"127.0.0.1:{toolgauge.grpc_port}", options=options)
-            calls.append(channels.enter_context(channel).unary_unary(TRACES).future(b"\0" * 60 * MIB, timeout=30))
+            calls.append(channels.enter_context(channel).unary_unary(TRACES).future(b"\0" * 60 * MIB, timeout=60))
         most = before
         while not all(call.done() for call in calls):
             most = max(most, toolgauge.memory_mib())

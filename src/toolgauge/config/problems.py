@@ -5,7 +5,7 @@ evaluators (through `parameter_problems`). All leave as one `ConfigError` that l
 a person who mends one line at a time gives up.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import get_args
@@ -133,10 +133,12 @@ def _hint_for_key(model: type[BaseModel], path: Sequence[PathStep], wording: Wor
     key = str(path[-1]) if path else ""
     if len(path) == 1 and key in _PIPELINE_GRAPH and "receivers" in model.model_fields:
         return "toolgauge is one box and has no pipeline graph; see `toolgauge print-config`"
-    parent = model
+    parents = [model]
     for step in path[:-1]:
-        parent = _model_below(parent, step) or parent
-    known = (*_keys(parent), *wording.known) if parent is model else _keys(parent)
+        parents = [below for parent in parents for below in _models_below(parent, step)] or parents
+    known = [key for parent in parents for key in _keys(parent)]
+    if parents == [model]:
+        known += wording.known
     return suggestion(key, (name for name in known if name not in wording.unknown))
 
 
@@ -144,18 +146,15 @@ def _keys(model: type[BaseModel]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _model_below(model: type[BaseModel], step: PathStep) -> type[BaseModel] | None:
+def _models_below(model: type[BaseModel], step: PathStep) -> Iterator[type[BaseModel]]:
+    """Yield the models that a field may hold, several for a union."""
     for name, field in model.model_fields.items():
         if step in (field.alias, name):
-            return _first_model(field.annotation)
-    return None
+            yield from _models(field.annotation)
 
 
-def _first_model(annotation: object) -> type[BaseModel] | None:
+def _models(annotation: object) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
+        yield annotation
     for argument in get_args(annotation):
-        found = _first_model(argument)
-        if found is not None:
-            return found
-    return None
+        yield from _models(argument)

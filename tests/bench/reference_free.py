@@ -138,6 +138,8 @@ def healthy(recordings: Recordings) -> Iterator[Figure]:
     _print_fails(passed)
     yield _fail_share("any default fail on passed runs without failing calls or repeats", smooth, 0.10)
     yield _fail_share("any default fail on all passed runs", passed, 0.25)
+    apart = scored_runs(recordings.folder / "tau", "genai", overrides=()).values()
+    yield _fail_share("the same, each trace by itself", [one for one in apart if one.run.has_passed], None)
     for criterion in sorted({name for one in runs for name in one.fails()}):
         failed = [one for one in runs if not one.run.has_passed]
         shares = [_share(criterion in one.fails() for one in group) for group in (smooth, passed, failed)]

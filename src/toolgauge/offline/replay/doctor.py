@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.offline.replay.remedies import CONTENT_IS_ON, RECORDED_ELSEWHERE, Fact, Remedy, remedy
+from toolgauge.offline.replay.remedies import CONTENT_IS_ON, OFFERED_ELSEWHERE, RECORDED_ELSEWHERE, Fact, Remedy, remedy
 from toolgauge.offline.replay.requirements import Requirements
 from toolgauge.offline.replay.stats import Producer, ProducerCounts, Tally, TraceCounts
 from toolgauge.offline.terminal import PLAIN, Style, shortened
@@ -187,7 +187,7 @@ def _remedy(fact: Fact, producer: Producer, sent: ProducerCounts, counts: _Count
     asked: Fact = "calls" if fact in _OF_A_CALL and not counts.calls else fact
     found = remedy(asked, sent.dialects, producer.scope)
     if fact in _AROUND and counts.missing[fact] < counts.places[fact]:
-        return RECORDED_ELSEWHERE
+        return OFFERED_ELSEWHERE if fact == "tool_definitions" else RECORDED_ELSEWHERE
     is_on = fact in _AROUND and counts.with_content == counts.places[fact]
     if is_on and not found.never and found == remedy("arguments", sent.dialects, producer.scope):
         return CONTENT_IS_ON

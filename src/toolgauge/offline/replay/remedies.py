@@ -50,6 +50,10 @@ RECORDED_ELSEWHERE = Remedy(
     how="other traces of this producer have it: it records it only in some, often the first of a conversation, or not "
     "all of its processes are set up alike"
 )
+OFFERED_ELSEWHERE = Remedy(
+    how=f"{RECORDED_ELSEWHERE.how}. Evaluators without a judge take the last offer of the conversation, or of the service within "
+    "an hour, for these traces"
+)
 
 
 def remedy(fact: Fact, dialects: Collection[str], scope: str) -> Remedy:

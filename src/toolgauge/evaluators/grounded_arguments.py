@@ -1,0 +1,151 @@
+"""`grounded_arguments`: can every argument value be derived from what the agent had seen before the call? Needs no reference.
+
+An id that nobody had named before is invented or somebody else's: the call may be valid and do its work on the wrong thing.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import ClassVar, Literal, TypeAlias
+
+from toolgauge.model.content import Recorded
+from toolgauge.model.expected import Expected
+from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.grounding import Seen, Source
+from toolgauge.score.patterns import Globs
+from toolgauge.score.selection import CallSelection, has_failed, nothing_to_judge, shown, unseen_arguments
+from toolgauge.score.value_origin import MAX_VALUES, Value, is_id, origin, values_of
+
+# What is judged of calls that do not change state.
+Reading: TypeAlias = Literal["ids", "all", "none"]
+
+_MAX_KNOWN = 1000
+_MAX_DIFFERENCES = 20
+_MAX_SHOWN = 3
+
+# What is searched for, run or thought: an agent makes it up.
+_EXEMPT = (
+    *(
+        "query",
+        "*_query",
+        "q",
+        "search*",
+        "keyword*",
+        "pattern",
+        "regex",
+        "prompt",
+        "question",
+        "thought*",
+        "reasoning",
+    ),
+    *("expression", "formula", "script", "sql", "command", "cmd", "source_code"),
+    *("limit", "offset", "page", "page_size", "top_k", "max_results", "timeout*"),
+)
+
+
+class GroundedArguments(CallSelection):
+    """The share of argument values that had been seen before the call, of those that can be looked for."""
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "call"
+
+    # What is judged of calls that do not change state: their ids, all values or nothing.
+    reading: Reading = "ids"
+    # Arguments that are not judged: globs over their names, and over `tool.path` without the places in lists.
+    exempt: tuple[str, ...] = _EXEMPT
+    # Texts that every agent knows beside its conversation.
+    known: tuple[str, ...] = ()
+
+    @cached_property
+    def _exempt_globs(self) -> Globs:
+        return Globs(self.exempt)
+
+    @cached_property
+    def _exempt_known(self) -> dict[tuple[str, ...], bool]:
+        return {}
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+        """Yield one outcome for each call that has values to look for."""
+        seen = Seen(trajectory, self.known)
+        # Names of the arguments under which something was looked up.
+        looked_up: set[str] = set()
+        is_any = False
+        for call in self.calls(trajectory):
+            outcome = self._outcome(call, trajectory, seen, looked_up)
+            if outcome is not None:
+                is_any = True
+                yield call, outcome
+        if not is_any:
+            yield None, nothing_to_judge(trajectory)
+
+    def _outcome(self, call: ToolCall, trajectory: Trajectory, seen: Seen, looked_up: set[str]) -> Outcome | None:
+        only_ids = call.name not in trajectory.writing_tools and self.reading != "all"
+        if only_ids and self.reading == "none":
+            return None
+        if not isinstance(call.arguments, Recorded):
+            return unseen_arguments(call) or _unparsable(call)
+        values = values_of(call.arguments.value)
+        if has_failed(call):
+            # It changed nothing. What counts is whether it was meant for something else than was looked at before.
+            values = [value for value in values if value.name in looked_up and is_id(value)]
+        elif only_ids:
+            values = [value for value in values if is_id(value)]
+        values = [value for value in values if not self._is_exempt(call.name, value)]
+        if not values:
+            return None
+        seen.before(call)
+        outcome = _judged(call, values, seen)
+        if not has_failed(call) and call.name not in trajectory.writing_tools:
+            looked_up.update(value.name for value in values if is_id(value))
+        return outcome
+
+    def _is_exempt(self, tool: str, value: Value) -> bool:
+        # The same few tools are called all day long. Without it: a quarter more.
+        key = (tool, *(step for step in value.steps if isinstance(step, str)))
+        known = self._exempt_known.get(key)
+        if known is None:
+            known = self._exempt_globs.match(value.name) or self._exempt_globs.match(".".join(key))
+            if len(self._exempt_known) >= _MAX_KNOWN:
+                self._exempt_known.clear()
+            self._exempt_known[key] = known
+        return known
+
+
+def _unparsable(call: ToolCall) -> NotEvaluated:
+    return NotEvaluated(reason="unparsable", explanation=f"the arguments of {shown(call.name)} cannot be read")
+
+
+def _judged(call: ToolCall, values: Sequence[Value], seen: Seen) -> Outcome | None:
+    found: dict[Source, int] = {}
+    missing: list[Value] = []
+    for value in values:
+        source = origin(value, call.name, seen)
+        if source is None:
+            missing.append(value)
+        elif source != "free":
+            found[source] = found.get(source, 0) + 1
+    if missing and seen.gap is not None:
+        return seen.gap
+    checked = sum(found.values()) + len(missing)
+    if not checked:
+        return None
+    parts: dict[str, float] = {"values": checked, "not_found": len(missing)}
+    parts.update((f"from_{source}", count) for source, count in found.items())
+    value = (checked - len(missing)) / checked
+    return Scored(value, _explanation(call, values, missing), parts, tuple(_differences(call, missing)))
+
+
+def _explanation(call: ToolCall, values: Sequence[Value], missing: Sequence[Value]) -> str:
+    name = shown(call.name)
+    bound = f"; the first {MAX_VALUES} values were looked at" if len(values) == MAX_VALUES else ""
+    if not missing:
+        return f"what {name} was called with had been seen before{bound}"
+    paths = ", ".join([shown(value.path) for value in missing[:_MAX_SHOWN]])
+    more = f" and {len(missing) - _MAX_SHOWN} more" if len(missing) > _MAX_SHOWN else ""
+    return f"{name} was called with values that had not been seen before: {paths}{more}{bound}"
+
+
+def _differences(call: ToolCall, missing: Sequence[Value]) -> Iterator[Difference]:
+    for value in missing[:_MAX_DIFFERENCES]:
+        yield Difference(where=f"{call.name}: {value.path}", rule="grounded", actual=Side(value=value.content))

@@ -1,0 +1,350 @@
+"""What an agent had seen before each of its calls, indexed so that values can be looked for.
+
+Arrives: a trajectory, and its calls one after the other. Leaves: where a value had been seen. Each text is folded once, when it
+could first be known, and its words are taken apart at most once: the cost is linear in the text, however many calls there are.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json
+from toolgauge.model.outcomes import NotEvaluated, Reason
+from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.score import value_forms
+from toolgauge.score.selection import hidden_calls, shown
+from toolgauge.score.value_forms import Day
+
+Source: TypeAlias = Literal["user", "system", "known", "result", "schema", "derived"]
+
+# Characters of texts that are searched before they are indexed: what is looked for mostly stands in the newest ones.
+_SEARCHED = 1 << 18
+_MAX_UNINDEXED = 64
+_MAX_HITS = 8
+_SOFT = frozenset(b"-.,:/@+")
+_WORD = frozenset(code for code in range(256) if code >= 128 or chr(code).isalnum() or code == 95)
+# Sums are looked for among the newest numbers.
+_MAX_TERMS = 1024
+_MAX_FACTOR = 9
+_LARGEST_TERM = 1e7
+_LONGEST_PHONE_SUFFIX = 9
+
+
+class Texts:
+    """Texts of one source. They are searched as they are, and indexed when that was in vain."""
+
+    __slots__ = (
+        "_days",
+        "_fresh",
+        "_numbers",
+        "_phones",
+        "_read",
+        "_texts",
+        "_unindexed",
+        "_words",
+        "has_relative_day",
+    )
+
+    def __init__(self) -> None:
+        self._texts: list[bytes] = []
+        self._unindexed: list[bytes] = []
+        self._words: set[bytes] = set()
+        self._fresh: set[bytes] = set()
+        self._numbers: dict[float, None] = {}
+        self._days: dict[tuple[int, int], set[int | None]] = {}
+        self._phones: set[bytes] = set()
+        # So many of the texts have been read for days and telephone numbers.
+        self._read = 0
+        self.has_relative_day = False
+
+    def add(self, content: bytes) -> None:
+        """Take a folded text."""
+        self._texts.append(content)
+        self._unindexed.append(content)
+        if len(self._unindexed) > _MAX_UNINDEXED:
+            self._index()
+
+    @property
+    def is_any(self) -> bool:
+        """Whether there is any text."""
+        return bool(self._texts)
+
+    def shows(self, word: bytes) -> bool:
+        """Return whether a word stands where it needs no index to be found: mostly it does."""
+        if word in self._words:
+            return True
+        left = _SEARCHED
+        for content in reversed(self._unindexed):
+            if _stands_alone(word, content):
+                return True
+            left -= len(content)
+            if left <= 0:
+                break
+        return False
+
+    def has(self, word: bytes) -> bool:
+        """Return whether a word stands in the texts."""
+        return word in self.words
+
+    @property
+    def words(self) -> set[bytes]:
+        """All words."""
+        self._index()
+        return self._words
+
+    @property
+    def numbers(self) -> dict[float, None]:
+        """All numbers, in the order in which they were seen."""
+        self._index()
+        if self._fresh:
+            fresh, self._fresh = self._fresh, set()
+            self._numbers.update(dict.fromkeys(sorted(value_forms.numbers(fresh))))
+        return self._numbers
+
+    def names_day(self, day: Day) -> bool:
+        """Return whether the texts name a day; where either has no year, month and day decide."""
+        self._read_on()
+        years = self._days.get(day[1:])
+        return years is not None and (day[0] is None or None in years or day[0] in years)
+
+    def names_phone(self, digits: bytes) -> bool:
+        """Return whether the texts hold a telephone number, with or without the code of its country."""
+        self._read_on()
+        if digits in self._phones:
+            return True
+        end = digits[-_LONGEST_PHONE_SUFFIX:]
+        return len(digits) > len(end) and any(one.endswith(end) for one in self._phones)
+
+    def has_phrase(self, phrase: bytes) -> bool:
+        """Return whether the words of a phrase stand side by side."""
+        return any(_stands_alone(phrase, content) for content in self._texts)
+
+    def _index(self) -> None:
+        for content in self._unindexed:
+            fresh = value_forms.words(content) - self._words
+            self._words |= fresh
+            self._fresh |= fresh
+        self._unindexed.clear()
+
+    def _read_on(self) -> None:
+        for content in self._texts[self._read :]:
+            for year, month, day in value_forms.days(content):
+                self._days.setdefault((month, day), set()).add(year)
+            self._phones.update(value_forms.phone_numbers(content))
+            self.has_relative_day = self.has_relative_day or value_forms.names_relative_day(content)
+        self._read = len(self._texts)
+
+
+def _stands_alone(word: bytes, content: bytes) -> bool:
+    """Return whether a word is found between characters that end it. Not finding it so does not mean that it is not there."""
+    start = content.find(word)
+    for _ in range(_MAX_HITS):
+        if start < 0:
+            return False
+        end = start + len(word)
+        if not _goes_on(content[max(0, start - 2) : start][::-1]) and not _goes_on(content[end : end + 2]):
+            return True
+        start = content.find(word, end)
+    return False
+
+
+def _goes_on(outward: bytes) -> bool:
+    if not outward:
+        return False
+    return outward[0] in _WORD or (outward[0] in _SOFT and len(outward) > 1 and outward[1] in _WORD)
+
+
+class Seen:
+    """What had been seen before a call: `before` is called with each call, in their order."""
+
+    def __init__(self, trajectory: Trajectory, known: Sequence[str] = ()) -> None:
+        self.user, self.system, self.results, self.known = Texts(), Texts(), Texts(), Texts()
+        self._trajectory = trajectory
+        # The next to be seen come last.
+        self._messages = sorted((one for one in trajectory.messages if one.role != "assistant"), key=_turn)[::-1]
+        self._results = sorted(trajectory.calls, key=_result_turn)[::-1]
+        self._prompts = {run.span: run.prompt for run in trajectory.runs if run.prompt}
+        self._tools = {tool.name: tool for tool in trajectory.tools_offered or ()}
+        self._schemas: dict[str, Texts] = {}
+        self._found: dict[bytes, Source] = {}
+        self._gap = _gap(trajectory)
+        for text in known:
+            self.known.add(value_forms.folded(text))
+
+    @property
+    def gap(self) -> NotEvaluated | None:
+        """Why a value that was not found may have been seen all the same; `None` where all there was could be looked at."""
+        if self._gap is None and not self.user.is_any:
+            return _NO_USER
+        return self._gap
+
+    def before(self, call: ToolCall) -> None:
+        """Take what could be known when this call was asked for."""
+        messages, results = self._messages, self._results
+        while messages and messages[-1].turn <= call.turn:
+            message = messages.pop()
+            (self.user if message.role == "user" else self.system).add(value_forms.folded(message.text))
+        while results and _result_turn(results[-1]) <= call.turn:
+            self._take(results.pop())
+        prompt = None if call.run is None else self._prompts.pop(call.run, None)
+        if prompt is not None and all(prompt != message.text for message in self._trajectory.messages):
+            self.user.add(value_forms.folded(prompt))
+
+    def _take(self, call: ToolCall) -> None:
+        """Take the result of a call, or note why it cannot be looked at."""
+        content = b""
+        match call.result:
+            case Recorded(value=value):
+                content = folded_json(value)
+                if content is None:
+                    self._note("truncated", call, "was too deep to read")
+            case Unparsed(text=text, reason=reason):
+                content = value_forms.folded(text)
+                if reason == "truncated":
+                    self._note("truncated", call, "was cut off")
+            case NotRecorded(reason="redacted"):
+                self._note("redacted", call, "was redacted")
+            case NotRecorded() if call.error is None and call.state != "rejected":
+                self._note("results_not_recorded", call, "was not recorded")
+            case NotRecorded():
+                pass
+        if content:
+            self.results.add(content)
+        if call.error is not None and call.error.message:
+            self.results.add(value_forms.folded(call.error.message))
+
+    def _note(self, reason: Reason, call: ToolCall, what: str) -> None:
+        if self._gap is None:
+            explanation = f"a value was not found, and the result of an earlier call of {shown(call.name)} {what}"
+            self._gap = NotEvaluated(reason=reason, explanation=explanation)
+
+    def was_cut_out(self, text: str) -> bool:
+        """Return whether an id is known to have stood in texts that were cut."""
+        return self._trajectory.left_out.holds(text) is True
+
+    def schema(self, name: str) -> Texts:
+        """Return the schema and the description of a tool."""
+        known = self._schemas.get(name)
+        if known is None:
+            known = self._schemas[name] = Texts()
+            tool = self._tools.get(name)
+            if tool is not None:
+                known.add(value_forms.folded(tool.description or ""))
+                known.add(folded_json(tool.parameters) or b"")
+        return known
+
+    def _sources(self, name: str) -> Iterator[tuple[Source, Texts]]:
+        yield "user", self.user
+        yield "known", self.known
+        yield "system", self.system
+        yield "result", self.results
+        yield "schema", self.schema(name)
+
+    def word(self, word: bytes, tool: str) -> Source | None:
+        """Return where a word had been seen, the tool's own schema included."""
+        source = self._found.get(word)
+        if source is None:
+            # Without looking first: five times as much for results of 100 KB.
+            source = self._first(tool, lambda texts: texts.shows(word)) or self._first(
+                tool, lambda texts: texts.has(word)
+            )
+            # Another tool has another schema.
+            if source is not None and source != "schema":
+                self._found[word] = source
+        return source
+
+    def number(self, value: float, tool: str) -> Source | None:
+        """Return where a number had been seen, however it was written."""
+        return self._first(tool, lambda texts: value in texts.numbers)
+
+    def is_computed(self, value: float) -> bool:
+        """Return whether a number is a sum, a difference, a multiple or a percentage of numbers that had been seen."""
+        terms = self._terms()
+        return any(_is_computed(value / factor, terms) for factor in range(1, _MAX_FACTOR + 1)) or any(
+            round(value * factor, 6) in terms for factor in (100, 0.01)
+        )
+
+    def _terms(self) -> set[float]:
+        terms: set[float] = set()
+        for texts in (self.results, self.user, self.system, self.known):
+            newest = [one for one in texts.numbers if abs(one) < _LARGEST_TERM][-_MAX_TERMS:]
+            terms.update(round(one, 6) for one in newest)
+        return terms
+
+    def day(self, days: Iterable[Day], tool: str) -> Source | None:
+        """Return where a day, or one right beside it, had been named."""
+        for day in days:
+            source = self._first(tool, lambda texts, day=day: texts.names_day(day))
+            if source is not None:
+                return source
+            if any(
+                self._first(tool, lambda texts, near=near: texts.names_day(near))
+                for near in value_forms.neighbours(day)
+            ):
+                return "derived"
+        return "derived" if self.user.has_relative_day else None
+
+    def phone(self, digits: bytes, tool: str) -> Source | None:
+        """Return where a telephone number had been seen."""
+        return self._first(tool, lambda texts: texts.names_phone(digits))
+
+    def _first(self, tool: str, holds: Callable[[Texts], bool]) -> Source | None:
+        for source, texts in self._sources(tool):
+            if holds(texts):
+                return source
+        return None
+
+
+def _is_computed(value: float, terms: set[float]) -> bool:
+    value = round(value, 6)
+    return (
+        value in terms
+        or not terms.isdisjoint(round(value - term, 6) for term in terms)
+        or not terms.isdisjoint(round(value + term, 6) for term in terms)
+    )
+
+
+def _turn(message: Message) -> int:
+    return message.turn
+
+
+def _result_turn(call: ToolCall) -> int:
+    return call.turn + 1 if call.result_turn is None else call.result_turn
+
+
+def folded_json(value: Json) -> bytes | None:
+    """Fold a value as it is written in JSON; `None` for one that cannot be written."""
+    if isinstance(value, str):
+        return value_forms.folded(value)
+    try:
+        raw = msgspec.json.encode(value)
+    except (RecursionError, UnicodeEncodeError):
+        return None
+    content = raw.lower() if raw.isascii() else value_forms.folded(raw.decode())
+    # What is escaped would become part of the word behind it.
+    return content.replace(b"\\n", b"  ").replace(b"\\t", b"  ").replace(b"\\r", b"  ") if b"\\" in content else content
+
+
+_NO_USER = NotEvaluated(
+    reason="no_content", explanation="a value was not found, and what the user wrote was not recorded"
+)
+
+
+def _gap(trajectory: Trajectory) -> NotEvaluated | None:
+    """Return what could not be looked at, as far as the trajectory shows."""
+    if trajectory.hidden_turns:
+        return hidden_calls(trajectory)
+    if trajectory.calls and trajectory.calls[-1].order != len(trajectory.calls) - 1:
+        explanation = "a value was not found, and the calls of other agents were not looked at"
+        return NotEvaluated(reason="no_content", explanation=explanation)
+    if trajectory.left_out.texts:
+        return NotEvaluated(reason="truncated", explanation="a value was not found, and texts were too long to keep")
+    if trajectory.scope == "trace" and trajectory.conversation_id is not None:
+        explanation = (
+            "a value was not found in this trace, and earlier traces of its conversation were not looked at: "
+            "`scope: conversation` does"
+        )
+        return NotEvaluated(reason="no_content", explanation=explanation)
+    return None

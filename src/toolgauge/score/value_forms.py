@@ -1,0 +1,224 @@
+"""Normal forms in which a value of an argument and a text are compared: words, numbers, days and telephone numbers.
+
+Arrives: text as producers, users and tools write it. Leaves: folded bytes and what stands in them. Case, spacing, punctuation,
+thousands separators, number words and the ways to write a day make no difference. All patterns are linear in the text.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from datetime import date, timedelta
+from typing import TypeAlias
+
+# A day as it is written: the year where there is one, month, day.
+Day: TypeAlias = tuple[int | None, int, int]
+
+# Between words as people write, part of one as ids, numbers, dates and addresses do.
+_SOFT = b"-.,:/@+"
+_KEPT = frozenset(b"_" + _SOFT)
+_TABLE = bytes(code if code >= 128 or chr(code).isalnum() or code in _KEPT else 32 for code in range(256))
+# Typographic marks, most of which are more than one byte long.
+_MARKS = (
+    "\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2010\u2011\u2012\u2013\u2014\u2022\u2026\u2192\u00b7\u00bf\u00a1"
+    "\u3001\u3002\uff0c\uff1a\uff1b\uff08\uff09\u300c\u300d\u00a0\u20ac\u00a3\u00a5"
+)
+_JOINTS = (re.compile(rb"[,:/@+]"), re.compile(rb"[-.,:/@+]"))
+_RUNS = re.compile(rb"\d+|\D+")
+_NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
+# Longer ones are ids.
+_MAX_NUMBER = 15
+_LONGEST_WORD = 512
+_PHONE = re.compile(rb"\+?\d(?:[ ().-]{0,3}\d){6,14}")
+
+_MONTHS = {
+    name.encode(): number
+    for number, names in enumerate(
+        (
+            ("january", "jan"),
+            ("february", "feb"),
+            ("march", "mar"),
+            ("april", "apr"),
+            ("may",),
+            ("june", "jun"),
+            ("july", "jul"),
+            ("august", "aug"),
+            ("september", "sept", "sep"),
+            ("october", "oct"),
+            ("november", "nov"),
+            ("december", "dec"),
+        ),
+        1,
+    )
+    for name in names
+}
+_MONTH = b"(" + b"|".join(sorted(_MONTHS, key=len, reverse=True)) + rb")\b\.?"
+_YEAR = rb"(?:(?:,| of)? {0,2}(\d{4})\b)?"
+_ORDINAL = rb"(\d{1,2})(?:st|nd|rd|th)?\b"
+_YEAR_FIRST = re.compile(rb"\b(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
+# `5/16/2024`, `16.05.24`; without a year only `5/16` and `16.5.`, as other forms are mostly ranges and decimals.
+_YEAR_LAST = re.compile(
+    rb"(?<![\d./-])(\d{1,2})(?:[-/.](\d{1,2})[-/.](\d{4}|\d{2})\b|/(\d{1,2})\b|\.(\d{1,2})\.(?!\d))"
+)
+# `may 16`, `may the 16th, 2024`, and the second day of `may 16-18`.
+_MONTH_FIRST = re.compile(
+    rb"\b"
+    + _MONTH
+    + rb" {0,2}(?:the )?"
+    + _ORDINAL
+    + rb"(?: {0,2}(?:-|to|and|through|until|/) {0,2}"
+    + _ORDINAL
+    + rb")?"
+    + _YEAR
+)
+_DAY_FIRST = re.compile(rb"\b" + _ORDINAL + rb"(?: of)? {0,2}" + _MONTH + _YEAR)
+_RELATIVE_DAY = re.compile(
+    rb"\b(?:today|tonight|tomorrow|yesterday|now|asap|weekend|(?:mon|tues|wednes|thurs|fri|satur|sun)day|same day"
+    rb"|(?:next|this|following|coming|last|past|previous|earlier|later) (?:day|week|month|quarter|year|night|morning|evening)"
+    rb"|(?:days?|weeks?|months?|years?|nights?) (?:later|earlier|before|after|ago|from|in|prior)"
+    rb"|(?:\d{1,3}|a|one|two|three|four|five|six|seven|eight|nine|ten|few|couple of) (?:days?|weeks?|months?|nights?)"
+    rb"|day (?:before|after))\b"
+)
+
+_UNITS = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_NUMBER_WORDS: dict[bytes, float] = {
+    **{word.encode(): number for number, word in enumerate(_UNITS)},
+    **{word.encode(): 20 + 10 * number for number, word in enumerate(_TENS)},
+    **{
+        f"{tens}-{unit}".encode(): 20 + 10 * number + digit
+        for number, tens in enumerate(_TENS)
+        for digit, unit in enumerate(_UNITS[1:10], 1)
+    },
+    b"hundred": 100,
+    b"thousand": 1000,
+    b"million": 1_000_000,
+    b"dozen": 12,
+    b"half": 0.5,
+    b"quarter": 0.25,
+}
+_SCALES = {b"k": 1000.0, b"m": 1_000_000.0}
+
+
+def folded(text: str) -> bytes:
+    """Fold case, width and typographic marks."""
+    if not text.isascii():
+        for mark in _MARKS:
+            text = text.replace(mark, " ")
+    # Most texts have nothing else that is not ASCII.
+    if text.isascii():
+        return text.lower().encode()
+    return unicodedata.normalize("NFKC", text).casefold().encode("utf-8", "replace")
+
+
+def words(content: bytes) -> set[bytes]:
+    """Return the distinct words of folded text: as they are joined, and taken apart."""
+    found: set[bytes] = set()
+    for raw in set(content.translate(_TABLE).split()):
+        word = raw.strip(_SOFT)
+        if not word or len(word) > _LONGEST_WORD:
+            continue
+        found.add(word)
+        if not word.isalnum():
+            for joint in _JOINTS:
+                found.update(joint.split(word))
+    found.discard(b"")
+    return found
+
+
+def word(text: str) -> bytes | None:
+    """Return the text as one word; `None` when it is not one."""
+    parts = folded(text).translate(_TABLE).split()
+    return (parts[0].strip(_SOFT) or None) if len(parts) == 1 else None
+
+
+def parts(text: str) -> list[bytes]:
+    """Return the words of a value in order, each as it is joined."""
+    stripped = (part.strip(_SOFT) for part in folded(text).translate(_TABLE).split())
+    return [part for part in stripped if part]
+
+
+def pieces(joined: bytes) -> list[bytes]:
+    """Take a joined word apart at everything that is no letter or digit."""
+    return [piece for piece in re.split(rb"[-_.,:/@+]", joined) if piece]
+
+
+def runs(piece: bytes) -> list[bytes]:
+    """Take a piece apart where letters and digits meet."""
+    return _RUNS.findall(piece)
+
+
+def number(joined: bytes) -> float | None:
+    """Return the number that a word writes: in digits, with thousands separators, as a word, or in thousands (`5k`)."""
+    named = _NUMBER_WORDS.get(joined)
+    if named is not None or len(joined) > _MAX_NUMBER:
+        return named
+    scale = _SCALES.get(joined[-1:], 1.0)
+    digits = joined if scale == 1.0 else joined[:-1]
+    if _NUMBER.fullmatch(digits) is None:
+        return None
+    return float(digits.replace(b",", b"")) * scale
+
+
+def numbers(found: Iterable[bytes]) -> Iterator[float]:
+    """Yield the numbers among words."""
+    for one in found:
+        # Asked of every distinct word: most end in another letter.
+        if one[0] <= 57 or one in _NUMBER_WORDS:
+            value = number(one)
+            if value is not None:
+                yield value
+
+
+def days(content: bytes) -> Iterator[Day]:
+    """Yield the days that folded text names; both readings where either number may be the month."""
+    for match in _YEAR_FIRST.finditer(content):
+        yield from _valid(int(match[1]), int(match[2]), int(match[3]))
+    for match in _YEAR_LAST.finditer(content):
+        year = int(match[3]) if match[3] else None
+        year = year + 2000 if year is not None and year < 100 else year
+        one, other = int(match[1]), int(match[2] or match[4] or match[5])
+        yield from _valid(year, one, other)
+        yield from _valid(year, other, one)
+    for match in _MONTH_FIRST.finditer(content):
+        year, month = int(match[4]) if match[4] else None, _MONTHS[match[1]]
+        yield from _valid(year, month, int(match[2]))
+        if match[3]:
+            yield from _valid(year, month, int(match[3]))
+    for match in _DAY_FIRST.finditer(content):
+        yield from _valid(int(match[3]) if match[3] else None, _MONTHS[match[2]], int(match[1]))
+
+
+def _valid(year: int | None, month: int, day: int) -> Iterator[Day]:
+    if 1 <= month <= 12 and 1 <= day <= 31:
+        yield (year, month, day)
+
+
+def neighbours(day: Day) -> Iterator[Day]:
+    """Yield the days before and after, for what ends or begins at night."""
+    year, month, number_of_day = day
+    try:
+        middle = date(2024 if year is None else year, month, number_of_day)
+        for step in (-1, 1):
+            other = middle + timedelta(days=step)
+            yield (other.year if year is not None else None, other.month, other.day)
+    except (ValueError, OverflowError):
+        return
+
+
+def names_relative_day(content: bytes) -> bool:
+    """Return whether folded text names a day by its distance: `tomorrow`, `next week`, `for 3 nights`."""
+    return _RELATIVE_DAY.search(content) is not None
+
+
+def phone_numbers(content: bytes) -> Iterator[bytes]:
+    """Yield the digits of what may be telephone numbers in folded text."""
+    for match in _PHONE.finditer(content):
+        yield digits_of(match[0])
+
+
+def digits_of(content: bytes) -> bytes:
+    """Return the digits alone."""
+    return bytes(code for code in content if 48 <= code <= 57)

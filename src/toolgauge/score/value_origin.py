@@ -1,0 +1,214 @@
+"""The single values of a call's arguments, and where each of them comes from: which forms of it are looked for.
+
+Ids occur as they are; numbers may be computed, days named in other words, names said in part; long text is looked at for its
+ids only. What any conversation has (small numbers, true and false, codes of three letters) comes from nowhere in particular.
+"""
+
+import re
+from itertools import islice
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from toolgauge.model.json import Json
+from toolgauge.score import value_forms
+from toolgauge.score.compare import path
+from toolgauge.score.grounding import Seen, Source
+
+# `None` when a value had not been seen, "free" when it needs no source.
+Origin: TypeAlias = Source | Literal["free"] | None
+
+MAX_VALUES = 1000
+_MAX_DEPTH = 20
+_LONGEST_ARGUMENT = 100
+# Longer text is prose: a message, a reason, a note.
+_LONGEST_NAME = 80
+_MOST_WORDS = 8
+_MAX_IN_PROSE = 500
+_LONGEST_CODE = 3
+_FEWEST_PHONE_DIGITS = 7
+# Fewer digits stand in many a sentence.
+_SPOKEN_DIGITS = 3
+
+_ID_NAME = re.compile(r"(?:^|[_\-.])(?:ids?|uuids?|guid|sku|iban)$|[a-z0-9](?:Ids?|IDs?|Uuid|UUID)$|^(?:ID|Id)s?$")
+_PHONE_NAME = re.compile(r"phone|mobile|(?:^|_)(?:tel|fax|cell)(?:_|$)|whatsapp|msisdn", re.IGNORECASE)
+_PERSON_NAME = re.compile(
+    r"^(?:first|last|middle|full|given|family|sur|user|customer|passenger|guest|patient|recipient)_?name$", re.I
+)
+# One word of letters and digits with at least three digits: an order, a booking, a parcel.
+_ID_SHAPE = re.compile(r"#?(?=[\w#-]*[A-Za-z])(?=(?:[\w#-]*\d){3})[\w#-]{6,64}")
+_TIME_SHAPE = re.compile(
+    r"\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?\s*(?:[AaPp][Mm]|Z|[+-]\d{2}:?\d{2})?|\d{1,2}\s*[AaPp]\.?[Mm]\.?"
+)
+_NUMBER_SHAPE = re.compile(r"[-+]?[$€£]?\s*\d[\d,]{0,20}(?:\.\d{1,10})?\s*%?")
+
+
+class Value(Struct, frozen=True):
+    """One argument value, the names and places that lead to it, and the last of these names."""
+
+    steps: tuple[str | int, ...]
+    name: str
+    content: str | int | float
+
+    @property
+    def path(self) -> str:
+        """How people write where it stands: `passengers[2].last_name`."""
+        where = ""
+        for step in self.steps:
+            where = f"{where}[{step}]" if isinstance(step, int) else path(where, step)
+        return where
+
+
+def values_of(arguments: Json) -> list[Value]:
+    """Return the single values, the first of them where there are very many; null, true, false and "" hold nothing."""
+    found: list[Value] = []
+    stack: list[tuple[tuple[str | int, ...], str, Json]] = [((), "", arguments)]
+    while stack and len(found) < MAX_VALUES:
+        steps, name, node = stack.pop()
+        if isinstance(node, dict):
+            inner = list(islice(node.items(), MAX_VALUES))
+            stack += [((*steps[-_MAX_DEPTH:], key), key, member) for key, member in reversed(inner)]
+        elif isinstance(node, list):
+            stack += [
+                ((*steps[-_MAX_DEPTH:], place), name, node[place]) for place in range(min(len(node), MAX_VALUES))[::-1]
+            ]
+        elif node and not isinstance(node, bool):
+            found.append(Value(steps, name, node))
+    return found
+
+
+def is_id(value: Value) -> bool:
+    """Return whether a value is an id: by the name of its argument, or by its form."""
+    content = value.content
+    if _ID_NAME.search(value.name[-_LONGEST_ARGUMENT:]) is not None:
+        return not isinstance(content, float) and (not isinstance(content, str) or len(content) <= _LONGEST_NAME)
+    return isinstance(content, str) and len(content) <= _LONGEST_NAME and _ID_SHAPE.fullmatch(content) is not None
+
+
+def origin(value: Value, tool: str, seen: Seen) -> Origin:
+    """Return where a value comes from; `None` when it had not been seen."""
+    content = value.content
+    if isinstance(content, str):
+        return _source_of_text(value, content.strip(), tool, seen)
+    if -10 < content < 10 and content == int(content):
+        # Counts, positions and switches: any conversation has them.
+        return "free"
+    return _source_of_number(content, tool, seen, may_compute=not is_id(value))
+
+
+def _source_of_number(content: float, tool: str, seen: Seen, *, may_compute: bool) -> Source | None:
+    text = _digits(content)
+    if text is None:
+        return None
+    source = seen.word(text, tool)
+    if source is None:
+        source = seen.number(float(text), tool)
+    if source is None and may_compute and seen.is_computed(float(text)):
+        return "derived"
+    return source
+
+
+def _digits(content: float) -> bytes | None:
+    try:
+        return str(int(content) if content == int(content) else content).encode()
+    except (ValueError, OverflowError):
+        # Not a number, or one of thousands of digits.
+        return None
+
+
+def _source_of_text(value: Value, text: str, tool: str, seen: Seen) -> Origin:
+    has_digit = any(map(str.isdigit, text[:_LONGEST_NAME]))
+    if len(text) <= _LONGEST_CODE and not has_digit:
+        return "free"
+    if len(text) > _LONGEST_NAME or text.count(" ") >= _MOST_WORDS:
+        return _source_of_prose(text, tool, seen)
+    joined = value_forms.word(text)
+    if joined is not None and (source := seen.word(joined, tool)) is not None:
+        return source
+    if is_id(value):
+        return _source_of_id(text, tool, seen)
+    if _PHONE_NAME.search(value.name[:_LONGEST_ARGUMENT]):
+        return _source_of_phone(text, tool, seen)
+    if _TIME_SHAPE.fullmatch(text):
+        return "free"
+    if days := tuple(value_forms.days(value_forms.folded(text))):
+        return seen.day(days, tool)
+    if _NUMBER_SHAPE.fullmatch(text):
+        number = value_forms.number(value_forms.folded(text).strip(b"$ %\xe2\x82\xac\xc2\xa3"))
+        return "free" if number is None or abs(number) < 10 else _source_of_number(number, tool, seen, may_compute=True)
+    if has_digit:
+        return _source_of_parts(text, tool, seen)
+    return _source_of_name(value, text, tool, seen)
+
+
+def _source_of_id(text: str, tool: str, seen: Seen) -> Source | None:
+    """Look for an id that does not stand anywhere as it is: with other joints, or word by word where the user wrote it."""
+    if seen.was_cut_out(text):
+        return "result"
+    pieces = [piece for part in value_forms.parts(text) for piece in value_forms.pieces(part)]
+    split = [run for piece in pieces for run in value_forms.runs(piece)]
+    for joined in dict.fromkeys(joint.join(some) for some in (pieces, split) for joint in (b"", b"-", b"_")):
+        if joined and (source := seen.word(joined, tool)) is not None:
+            return source
+    if len(split) > 1 and seen.user.has_phrase(b" ".join(split)):
+        return "user"
+    is_spoken = len(pieces) > 1 and any(len(piece) >= _SPOKEN_DIGITS and piece.isdigit() for piece in pieces)
+    return "user" if is_spoken and all(map(seen.user.has, pieces)) else None
+
+
+def _source_of_phone(text: str, tool: str, seen: Seen) -> Origin:
+    digits = value_forms.digits_of(text.encode("utf-8", "replace"))
+    if len(digits) < _FEWEST_PHONE_DIGITS:
+        return "free"
+    return seen.word(digits, tool) or seen.phone(digits, tool)
+
+
+def _source_of_parts(text: str, tool: str, seen: Seen) -> Source | None:
+    """Look for each part with a digit of a short text: an address, a name with a number."""
+    source: Source | None = None
+    for part in value_forms.parts(text):
+        if not any(48 <= code <= 57 for code in part):
+            continue
+        found = seen.word(part, tool) or _source_of_pieces(part, tool, seen)
+        if found is None:
+            return None
+        source = source or found
+    return source or "derived"
+
+
+def _source_of_pieces(part: bytes, tool: str, seen: Seen) -> Source | None:
+    source: Source | None = None
+    for piece in value_forms.pieces(part):
+        if piece.isdigit() and len(piece) == 1:
+            continue
+        found = seen.word(piece, tool)
+        if found is None and any(48 <= code <= 57 for code in piece):
+            number = value_forms.number(piece)
+            found = None if number is None else seen.number(number, tool)
+            if found is None:
+                return None
+        source = source or found
+    return source or "derived"
+
+
+def _source_of_prose(text: str, tool: str, seen: Seen) -> Origin:
+    """Look for the ids and the larger numbers of a long text."""
+    source: Source | None = None
+    for part in value_forms.parts(text)[:_MAX_IN_PROSE]:
+        spelled = part.decode("utf-8", "replace")
+        if _ID_SHAPE.fullmatch(spelled) is None:
+            continue
+        found = seen.word(part, tool) or _source_of_pieces(part, tool, seen)
+        if found is None:
+            return None
+        source = source or found
+    return source or "free"
+
+
+def _source_of_name(value: Value, text: str, tool: str, seen: Seen) -> Origin:
+    """Look for a name; other words without digits an agent may choose freely."""
+    pieces = [piece for part in value_forms.parts(text) for piece in value_forms.pieces(part)]
+    for piece in pieces:
+        if len(piece) >= 3 and (source := seen.word(piece, tool)) is not None:
+            return source
+    return None if pieces and (_PERSON_NAME.search(value.name) or "@" in text) else "free"

@@ -1,0 +1,341 @@
+"""`grounded_arguments` finds values that an agent cannot have from what it had seen."""
+
+import pytest
+from msgspec.structs import replace
+
+from tests.score.support import judge, not_evaluated, scored, sides, tool_call, trajectory, user
+from toolgauge.evaluators.grounded_arguments import GroundedArguments
+from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json
+from toolgauge.model.left_out import LeftOut, token_hash
+from toolgauge.model.observations import CallError, ToolDefinition
+from toolgauge.model.outcomes import NotEvaluated, Scored
+from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.testing.evaluators import check_evaluator
+
+WRITES = ("pay", "book", "cancel_order")
+
+
+def asked(text: str, arguments: Json, *, name: str = "pay", role: str = "user") -> Trajectory:
+    """One call after one message."""
+    message = Message(role="system" if role == "system" else "user", text=text, turn=0)
+    messages = (message,) if role == "user" else (message, user("go on", 0))
+    return trajectory(tool_call(name, arguments), messages=messages, writing_tools=WRITES)
+
+
+def after(result: Content, arguments: Json, *calls: ToolCall) -> Trajectory:
+    """A call that changes state after one that returned something."""
+    reading = tool_call("get_order", {"full": True}, result=result)
+    return trajectory(reading, *calls, tool_call("pay", arguments), messages=(user("go on", 0),), writing_tools=WRITES)
+
+
+def is_found(judged: Trajectory) -> bool:
+    return scored(GroundedArguments(), judged).value == 1.0
+
+
+def test_an_id_that_the_user_named_is_grounded():
+    outcome = scored(GroundedArguments(), asked("Cancel order A-17, please.", {"order_id": "A-17"}))
+    assert outcome.value == 1.0
+    assert outcome.explanation == "what `pay` was called with had been seen before"
+    assert outcome.parts == {"values": 1, "not_found": 0, "from_user": 1}
+
+
+def test_an_invented_id_is_named_with_its_path():
+    judged = asked("Cancel order A-17.", {"order_id": "A-17", "parts": [{"part_id": "A-17"}, {"part_id": "P-9"}]})
+    outcome = scored(GroundedArguments(), judged)
+    assert outcome.value == pytest.approx(2 / 3)
+    assert outcome.explanation == ("`pay` was called with values that had not been seen before: `parts[1].part_id`")
+    (difference,) = outcome.differences
+    assert difference.where == "pay: parts[1].part_id"
+    assert sides(difference) == ("<absent>", "P-9")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("order a-17.", "A-17"),
+        ("order:A-17,", "A-17"),
+        ("order A 17", "A-17"),
+        ("order A17", "A-17"),
+        ("order A-17", "A17"),
+        ("the #W7181492", "#W7181492"),
+        ("the order W7181492", "#W7181492"),
+        ("my card ending in 7334, the credit card", "credit_card_7334"),
+        ("it\u2019s \u201cA-17\u201d", "A-17"),
+    ],
+)
+def test_an_id_may_be_written_in_other_ways(text: str, value: str):
+    assert is_found(asked(text, {"order_id": value}))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("order A-17", "A-1"),
+        ("order A-17", "A-171"),
+        ("order W7181492", "W718149"),
+        ("order 7181492", "W7181493"),
+        ("cards 1 and 2", "card_12"),
+        ("12 people, 9 nights", "A-17"),
+    ],
+)
+def test_a_part_of_an_id_is_another_id(text: str, value: str):
+    assert not is_found(asked(text, {"order_id": value}))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("It costs $1,200.50 in all.", 1200.5),
+        ("It costs 1200.50", "1200.5"),
+        ("It costs 1200.5", "$1,200.50"),
+        ("we are twelve", 12),
+        ("a budget of 5k", 5000),
+        ("100 for the room, 37 for breakfast", 137),
+        ("500 less 299", 201),
+        ("two tickets for 150", 300),
+        ("15 percent", 0.15),
+    ],
+)
+def test_numbers_are_found_however_they_are_written_and_may_be_computed(text: str, value: Json):
+    assert is_found(asked(text, {"amount": value}))
+
+
+def test_a_number_that_cannot_be_computed_is_not_found():
+    assert not is_found(asked("It costs $1,200.50 in all.", {"amount": 777}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "on May 16",
+        "on May 16th, 2024",
+        "16 May 2024",
+        "the 16th of May",
+        "5/16/2024",
+        "16.5.",
+        "2024-05-16T10:00",
+        "May 14-16",
+    ],
+)
+def test_a_day_is_found_in_any_notation(text: str):
+    assert is_found(asked(text, {"date": "2024-05-16"}))
+
+
+@pytest.mark.parametrize("text", ["on May 26", "in May 2024", "16 people", "on May 16, 2023", "2024-06-16"])
+def test_another_day_is_not_found(text: str):
+    assert not is_found(asked(text, {"date": "2024-05-16"}))
+
+
+@pytest.mark.parametrize("text", ["tomorrow", "next week", "from May 13 for 3 nights", "on Friday"])
+def test_days_that_the_user_names_by_their_distance_may_be_worked_out(text: str):
+    assert is_found(asked(text, {"date": "2024-05-16"}))
+
+
+@pytest.mark.parametrize("text", ["call (555) 123-4567", "+1 555 123 4567", "555.123.4567"])
+def test_telephone_numbers_are_found_by_their_digits(text: str):
+    assert is_found(asked(text, {"phone": "+15551234567"}))
+    assert not is_found(asked(text, {"phone": "+15551234568"}))
+
+
+def test_names_and_addresses_are_found_by_their_parts():
+    text = "I am Anna Moore, 901 Pine Lane, Suite 360, anna.moore@example.com"
+    arguments: Json = {
+        "first_name": "Anna",
+        "last_name": "Moore",
+        "street": "901 Pine Ln",
+        "email": "anna.moore@example.com",
+    }
+    assert scored(GroundedArguments(), asked(text, arguments)).parts == {"values": 4, "not_found": 0, "from_user": 4}
+    assert not is_found(asked(text, {"last_name": "Miller"}))
+    assert not is_found(asked(text, {"street": "902 Pine Lane"}))
+
+
+def test_long_text_is_looked_at_for_its_ids_only():
+    text = (
+        "The customer of order {} has written that the parcel arrived broken and that they want to have 20 back at once"
+    )
+    judged = asked("Refund order W7181492", {"order_id": "W7181492", "note": text.format("W7181492")})
+    assert scored(GroundedArguments(), judged).parts["values"] == 2
+    assert not is_found(asked("Refund order W7181492", {"note": text.format("W7181493")}))
+
+
+def test_what_any_conversation_has_is_not_looked_for():
+    free: Json = {"a": True, "b": None, "c": "", "d": 3, "e": "USD", "f": "10:30", "g": "urgent", "h": [], "i": {}}
+    assert not_evaluated(GroundedArguments(), asked("hello", free)) == "no_calls"
+
+
+@pytest.mark.parametrize(
+    "result", [Recorded({"orders": ["A-17"]}), Recorded("order A-17\nis here"), Unparsed("A-17 {")]
+)
+def test_results_of_earlier_calls_have_been_seen(result: Content):
+    assert scored(GroundedArguments(), after(result, {"order_id": "A-17"})).parts["from_result"] == 1
+
+
+def test_errors_of_earlier_calls_have_been_seen():
+    failed = tool_call("book", {}, error=CallError(kind="tool_error", message="use order A-17"))
+    assert is_found(after(Recorded("none"), {"order_id": "A-17"}, failed))
+
+
+def test_calls_of_one_model_output_do_not_see_each_others_results():
+    first = tool_call("get_order", {}, result=Recorded({"order_id": "A-17"}), turn=0)
+    second = tool_call("pay", {"order_id": "A-17"}, turn=0)
+    judged = trajectory(first, second, messages=(user("go on", 0),), writing_tools=WRITES)
+    assert not is_found(judged)
+
+
+def test_a_result_that_came_later_had_not_been_seen():
+    late = replace(tool_call("get_order", {}, result=Recorded("A-17")), result_turn=2)
+    judged = trajectory(late, tool_call("pay", {"order_id": "A-17"}), messages=(user("go", 0),), writing_tools=WRITES)
+    assert not is_found(judged)
+
+
+def test_what_the_agent_wrote_grounds_nothing():
+    claimed = Message(role="assistant", text="Your order is A-17.", turn=0)
+    repeated = tool_call("pay", {"order_id": "A-17"}, result=Recorded("done"))
+    judged = trajectory(repeated, repeated, messages=(user("go on", 0), claimed), writing_tools=WRITES)
+    assert [outcome.value for outcome in judge(GroundedArguments(), judged) if isinstance(outcome, Scored)] == [0, 0]
+
+
+def test_messages_that_came_later_had_not_been_seen():
+    judged = trajectory(
+        tool_call("pay", {"order_id": "A-17"}), messages=(user("go on", 0), user("it is A-17", 1)), writing_tools=WRITES
+    )
+    assert not is_found(judged)
+
+
+def test_system_prompt_schema_and_configuration_have_been_seen():
+    assert is_found(asked("Refunds go to account ACC-1001.", {"account_id": "ACC-1001"}, role="system"))
+    judged = asked("go on", {"account_id": "ACC-1001", "mode_id": "std_01"})
+    assert not is_found(judged)
+    tool = ToolDefinition(
+        name="pay",
+        parameters={"properties": {"mode_id": {"enum": ["std_01", "std_02"]}, "account_id": {"default": "ACC-1001"}}},
+    )
+    assert is_found(replace(judged, tools_offered=(tool,)))
+    known = GroundedArguments(known=("ACC-1001 and std_01",))
+    assert scored(known, judged).parts == {"values": 2, "not_found": 0, "from_known": 2}
+
+
+def test_schemas_of_other_tools_do_not_count():
+    other = ToolDefinition(name="book", parameters={"properties": {"account_id": {"default": "ACC-1001"}}})
+    assert not is_found(replace(asked("go on", {"account_id": "ACC-1001"}), tools_offered=(other,)))
+
+
+def test_calls_that_only_read_are_judged_by_their_ids():
+    arguments: Json = {"order_id": "A-18", "date": "2024-05-16", "city": "Berlin", "query": "W7181499"}
+    judged = asked("Where is order A-17?", arguments, name="get_order")
+    assert scored(GroundedArguments(), judged).parts == {"values": 1, "not_found": 1}
+    assert scored(GroundedArguments(reading="all"), judged).parts["values"] == 2
+    assert not_evaluated(GroundedArguments(reading="none"), judged) == "no_calls"
+
+
+@pytest.mark.parametrize("exempt", ["order_id", "pay.*", "pay.lines.order_id", "*_id"])
+def test_arguments_can_be_exempt(exempt: str):
+    judged = asked("go on", {"lines": [{"order_id": "A-18"}]})
+    assert not is_found(judged)
+    assert not_evaluated(GroundedArguments(exempt=(exempt,)), judged) == "no_calls"
+
+
+def test_a_call_that_failed_is_judged_where_it_left_what_was_looked_up():
+    failed = CallError(kind="tool_error", message="not allowed")
+    looked_up = tool_call("get_order", {"order_id": "A-17"}, result=Recorded("open"))
+    wrong = tool_call("cancel_order", {"order_id": "A-18", "payment_id": "card_1"}, error=failed)
+    judged = trajectory(looked_up, wrong, messages=(user("my order A-17", 0),), writing_tools=WRITES)
+    (first, second) = judge(GroundedArguments(), judged)
+    assert isinstance(first, Scored)
+    assert isinstance(second, Scored)
+    assert (first.value, second.value) == (1.0, 0.0)
+    assert second.parts == {"values": 1, "not_found": 1}
+    alone = trajectory(wrong, messages=(user("my order A-17", 0),), writing_tools=WRITES)
+    assert not_evaluated(GroundedArguments(), alone) == "no_calls"
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        (NOT_RECORDED, "results_not_recorded"),
+        (NotRecorded("redacted"), "redacted"),
+        (Unparsed("A-1", "truncated"), "truncated"),
+    ],
+)
+def test_a_value_may_be_in_a_result_that_was_not_kept(result: Content, reason: str):
+    outcomes = judge(GroundedArguments(), after(result, {"order_id": "A-17"}))
+    assert [outcome.reason for outcome in outcomes if isinstance(outcome, NotEvaluated)] == [reason]
+    assert "get_order" in str(outcomes)
+
+
+def test_a_value_that_was_found_needs_no_other_result():
+    judged = after(NOT_RECORDED, {"order_id": "A-17"})
+    assert is_found(replace(judged, messages=(user("order A-17", 0),)))
+
+
+def test_without_any_text_of_a_user_nothing_is_missing():
+    judged = trajectory(tool_call("pay", {"order_id": "A-17"}), writing_tools=WRITES)
+    assert not_evaluated(GroundedArguments(), judged) == "no_content"
+
+
+def test_one_trace_of_a_conversation_is_no_evidence_of_what_was_never_seen():
+    judged = replace(asked("Yes, do it.", {"order_id": "A-17"}), conversation_id="c-1")
+    assert not_evaluated(GroundedArguments(), judged) == "no_content"
+    assert not is_found(replace(judged, scope="conversation"))
+
+
+def test_calls_of_other_agents_may_have_returned_it():
+    judged = after(Recorded("A-17"), {"order_id": "A-17"})
+    assert not_evaluated(GroundedArguments(), replace(judged, calls=judged.calls[1:])) == "no_content"
+
+
+def test_ids_of_texts_that_were_cut_are_found_and_others_stay_open():
+    hashed = token_hash("a-17").to_bytes(8, "big")
+    left_out = LeftOut(hashes=hashed, texts=1, is_complete=False)
+    assert is_found(replace(asked("go on", {"order_id": "A-17"}), left_out=left_out))
+    assert (
+        not_evaluated(GroundedArguments(), replace(asked("go on", {"order_id": "B-2"}), left_out=left_out))
+        == "truncated"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (NOT_RECORDED, "arguments_not_recorded"),
+        (NotRecorded("redacted"), "redacted"),
+        (Unparsed('{"order_id": '), "unparsable"),
+        (Unparsed('{"order_id": ', "truncated"), "truncated"),
+    ],
+)
+def test_arguments_that_cannot_be_read_are_not_judged(arguments: Content, reason: str):
+    judged = trajectory(tool_call("pay", arguments=arguments), messages=(user("A-17", 0),), writing_tools=WRITES)
+    assert not_evaluated(GroundedArguments(), judged) == reason
+
+
+def test_large_and_deep_arguments_are_judged_in_part():
+    deep: Json = "A-18"
+    for _ in range(5000):
+        deep = [deep]
+    assert not is_found(asked("A-17", {"order_id": deep}))
+    many = scored(GroundedArguments(), asked("A-17", {"ids": [f"X-{number}" for number in range(3000)]}))
+    assert many.parts["values"] == 1000
+    assert len(many.differences) == 20
+    assert many.explanation.endswith("; the first 1000 values were looked at")
+
+
+def test_a_result_that_is_too_deep_to_read_is_not_taken_for_empty():
+    deep: Json = "A-18"
+    for _ in range(5000):
+        deep = [deep]
+    outcomes = judge(GroundedArguments(), after(Recorded(deep), {"order_id": "A-17"}))
+    assert [outcome.reason for outcome in outcomes if isinstance(outcome, NotEvaluated)] == ["truncated"]
+
+
+def test_it_keeps_the_contract_of_evaluators():
+    check_evaluator(
+        GroundedArguments(),
+        [
+            asked(
+                "order A-17", {"order_id": "A-18", "amount": 1e400, "name": "\ud800", "n": 10**30, "x": float("nan")}
+            ),
+            after(Recorded({"a": "\ud800", "b": 10**400}), {"order_id": "A-17"}),
+        ],
+    )

@@ -359,7 +359,7 @@ def narrowed_to_agent(registered: Registered, trajectory: Trajectory) -> Traject
     if registered.agent is None or registered.criterion.evaluator.level != "call":
         return trajectory
     agent = registered.agent
-    calls = tuple(call for call in trajectory.calls if agent.match(_agent_of(call, trajectory)))
+    calls = tuple(call for call in trajectory.calls if agent.match(agent_of(call, trajectory)))
     return replace(trajectory, calls=calls)
 
 
@@ -367,7 +367,8 @@ def _has_agent(agent: Globs, trajectory: Trajectory) -> bool:
     return any(agent.match(name) for name in trajectory.agents)
 
 
-def _agent_of(call: ToolCall, trajectory: Trajectory) -> str:
+def agent_of(call: ToolCall, trajectory: Trajectory) -> str:
+    """Return the agent that made the call; empty where that is not known."""
     if call.agent is not None:
         return call.agent
     if call.agent_path:

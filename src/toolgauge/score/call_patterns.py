@@ -1,0 +1,292 @@
+"""Patterns of calls: which tools, of which agents, with which arguments.
+
+People write a pattern as the name of a tool or a glob, as a list of them, or in full:
+
+    tool: "refund_*"
+    agent: billing
+    arguments:
+      amount: {at_least: 100}
+      country: [DE, AT]                    # one of these; texts may be globs
+      reason: {matches: "(?i).*fraud.*"}   # RE2, the whole text
+      items[*].sku: "X-*"                  # a path into an argument
+
+All of it must hold. Whether it does is not always to be seen: arguments may not have been recorded. So a match has three
+values, and what a rule makes of the third is its own decision.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from functools import cached_property
+from typing import Annotated, TypeAlias, TypeVar, cast
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.outcomes import NotEvaluated
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.criterion import agent_of
+from toolgauge.score.equality import same
+from toolgauge.score.patterns import Globs, Pattern
+from toolgauge.score.places import read_path, values_at
+from toolgauge.score.selection import readable_arguments, shown, unseen_arguments
+
+_MAX_ENTRIES = 1000
+_MAX_TEXT = 10_000
+_MAX_NAME = 80
+# What is read as a number where a bound is given: models write some numbers as text.
+_NUMBER = re.compile(r"\s{0,9}([+-]?[0-9]{1,30}(?:\.[0-9]{1,30})?)\s{0,9}")
+
+_Text: TypeAlias = Annotated[str, Field(max_length=_MAX_TEXT)]
+_Scalar: TypeAlias = bool | int | float | _Text | None
+_Bound: TypeAlias = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+_T = TypeVar("_T")
+
+
+def not_empty(written: tuple[_T, ...]) -> tuple[_T, ...]:
+    """Return a list that holds something; raise ValueError for any other."""
+    if not written:
+        raise ValueError("is empty")
+    return written
+
+
+class Match(IntEnum):
+    """Whether something holds: `min` is "and", `max` is "or"."""
+
+    NO = 0
+    UNSEEN = 1
+    YES = 2
+
+    @property
+    def negated(self) -> "Match":
+        """Whether it does not hold."""
+        return _NEGATED[self]
+
+
+_NEGATED = (Match.YES, Match.UNSEEN, Match.NO)
+
+
+def _as_tuple(written: object) -> object:
+    return (written,) if isinstance(written, str) else written
+
+
+def _compiled_globs(globs: tuple[str, ...]) -> Globs:
+    try:
+        return Globs(globs)
+    except ConfigError as error:
+        raise ValueError(f"has a glob that is too long ({error.message[:100]})") from error
+
+
+class ValueCondition(BaseModel):
+    """What an argument's value must be; all that is given must hold. A bare value or a list stands for `one_of`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # Texts are globs; numbers and truth values are compared as such.
+    one_of: Annotated[tuple[_Scalar, ...], Field(max_length=_MAX_ENTRIES), AfterValidator(not_empty)] | None = None
+    none_of: Annotated[tuple[_Scalar, ...], Field(max_length=_MAX_ENTRIES), AfterValidator(not_empty)] | None = None
+    # Of numbers, and of texts that are one.
+    at_least: _Bound | None = None
+    above: _Bound | None = None
+    at_most: _Bound | None = None
+    below: _Bound | None = None
+    # RE2 over the whole text.
+    matches: _Text | None = None
+    # Whether there has to be a value at all; `null` is one.
+    present: bool | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spelled_out(cls, written: object) -> object:
+        if written is None or isinstance(written, bool | int | float | str):
+            return {"one_of": (written,)}
+        # Whatever the list holds is for the field to check.
+        return {"one_of": cast("object", written)} if isinstance(written, list | tuple) else written
+
+    @model_validator(mode="after")
+    def _can_be_met(self) -> "ValueCondition":
+        if not self.model_fields_set:
+            raise ValueError("holds no condition")
+        if self.present is False and len(self.model_fields_set) > 1:
+            raise ValueError("has `present: false`, which goes with no other condition")
+        # Compiled here, so that a wrong pattern is an error at once.
+        self._tests  # noqa: B018 (it compiles)
+        return self
+
+    @cached_property
+    def _tests(self) -> tuple[Callable[[Json], bool], ...]:
+        tests: list[Callable[[Json], bool]] = []
+        if self.one_of is not None:
+            tests.append(_Among(self.one_of).holds)
+        if self.none_of is not None:
+            among = _Among(self.none_of)
+            tests.append(lambda value: not among.holds(value))
+        if any(bound is not None for bound in (self.at_least, self.above, self.at_most, self.below)):
+            tests.append(self._is_within)
+        if self.matches is not None:
+            tests.append(_Whole(self.matches).holds)
+        return tuple(tests)
+
+    def _is_within(self, value: Json) -> bool:
+        number = _number(value)
+        return (
+            number is not None
+            and (self.at_least is None or number >= self.at_least)
+            and (self.above is None or number > self.above)
+            and (self.at_most is None or number <= self.at_most)
+            and (self.below is None or number < self.below)
+        )
+
+    def holds(self, value: Json) -> bool:
+        """Return whether a value that is there meets all of it."""
+        return self.present is not False and all(test(value) for test in self._tests)
+
+
+class _Among:
+    """Several values, texts as globs."""
+
+    __slots__ = ("_globs", "_others")
+
+    def __init__(self, values: tuple[_Scalar, ...]) -> None:
+        self._globs = _compiled_globs(tuple(value for value in values if isinstance(value, str)))
+        self._others = tuple(value for value in values if not isinstance(value, str))
+
+    def holds(self, value: Json) -> bool:
+        if isinstance(value, str):
+            return self._globs.match(value)
+        return any(same(value, other) for other in self._others)
+
+
+class _Whole:
+    """An RE2 pattern for whole texts."""
+
+    __slots__ = ("_pattern",)
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = regular_expression(pattern)
+
+    def holds(self, value: Json) -> bool:
+        return isinstance(value, str) and self._pattern.matches(value)
+
+
+def regular_expression(text: str) -> Pattern:
+    """Compile an RE2 pattern; raise ValueError where it is none."""
+    try:
+        return Pattern(text)
+    except ConfigError as error:
+        raise ValueError(f"holds `{text[:60]}`, which is no regular expression ({error.hint})") from error
+
+
+def _number(value: Json) -> int | float | None:
+    if isinstance(value, str):
+        # Longer texts are no numbers that anybody set a bound for.
+        match = _NUMBER.fullmatch(value) if len(value) <= _MAX_NAME else None
+        if match is None:
+            return None
+        return float(match[1]) if "." in match[1] else int(match[1])
+    return None if isinstance(value, bool) or not isinstance(value, int | float) else value
+
+
+class _Place:
+    """A path into arguments, and what the values there must be."""
+
+    __slots__ = ("condition", "path", "steps")
+
+    def __init__(self, path: str, condition: ValueCondition) -> None:
+        self.path = path
+        self.condition = condition
+        self.steps = read_path(path)
+        if self.steps[0].key is None and self.steps[0].keys is None:
+            raise ValueError(f"has the path `{path[:60]}`; a path begins with an argument: `items[*].sku`")
+
+    def holds_somewhere(self, arguments: JsonObject) -> bool:
+        """Return whether any value at the path meets the condition; with `present: false`, whether there is none."""
+        if self.condition.present is False:
+            return not values_at(arguments, self.steps)
+        return any(map(self.condition.holds, values_at(arguments, self.steps)))
+
+    def holds_everywhere(self, arguments: JsonObject) -> bool:
+        """Return whether all values at the path meet it, and there is one."""
+        if not self.holds_somewhere(arguments):
+            return False
+        return all(map(self.condition.holds, values_at(arguments, self.steps)))
+
+
+class CallPattern(BaseModel):
+    """Which calls are meant."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tool: Annotated[tuple[_Text, ...], Field(max_length=_MAX_ENTRIES), AfterValidator(not_empty)] = ("*",)
+    agent: Annotated[tuple[_Text, ...], Field(max_length=_MAX_ENTRIES), AfterValidator(not_empty)] | None = None
+    arguments: Annotated[Mapping[str, ValueCondition], Field(max_length=_MAX_ENTRIES)] = Field(
+        default_factory=dict[str, ValueCondition]
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spelled_out(cls, written: object) -> object:
+        # Whatever the list holds is for the field to check.
+        return {"tool": cast("object", written)} if isinstance(written, str | list | tuple) else written
+
+    @field_validator("tool", "agent", mode="before")
+    @classmethod
+    def _one_or_more(cls, written: object) -> object:
+        return _as_tuple(written)
+
+    @model_validator(mode="after")
+    def _compiles(self) -> "CallPattern":
+        self._compiled  # noqa: B018 (it compiles)
+        return self
+
+    @cached_property
+    def _compiled(self) -> tuple[Globs, Globs | None, tuple[_Place, ...]]:
+        return (
+            _compiled_globs(self.tool),
+            None if self.agent is None else _compiled_globs(self.agent),
+            tuple(_Place(path, condition) for path, condition in self.arguments.items()),
+        )
+
+    def is_for(self, call: ToolCall, trajectory: Trajectory) -> bool:
+        """Return whether tool and agent are those of the call."""
+        return self.is_for_agent(call, trajectory) and self._compiled[0].match(call.name)
+
+    def is_for_agent(self, call: ToolCall, trajectory: Trajectory) -> bool:
+        """Return whether the agent of the call is meant."""
+        agents = self._compiled[1]
+        return agents is None or agents.match(agent_of(call, trajectory))
+
+    def match(self, call: ToolCall, trajectory: Trajectory) -> Match:
+        """Return whether the call is meant; of several values at a path one that meets its condition is enough."""
+        if not self.is_for(call, trajectory):
+            return Match.NO
+        places = self._compiled[2]
+        if not places:
+            return Match.YES
+        arguments = readable_arguments(call)
+        if arguments is None:
+            return Match.UNSEEN
+        return Match.YES if all(place.holds_somewhere(arguments) for place in places) else Match.NO
+
+    def unmet(self, call: ToolCall) -> tuple[str, ...] | None:
+        """Return the paths at which a value does not meet its condition, or none is; `None` where that is not to be seen."""
+        places = self._compiled[2]
+        arguments = readable_arguments(call) if places else {}
+        if arguments is None:
+            return None
+        return tuple(place.path for place in places if not place.holds_everywhere(arguments))
+
+    def __str__(self) -> str:
+        """Name the tools for an explanation."""
+        return " or ".join(map(shown, self.tool[:3])) + (" or others" if len(self.tool) > 3 else "")
+
+
+def unseen(call: ToolCall) -> NotEvaluated:
+    """Return the outcome of a call whose arguments a pattern asks for and which cannot be read."""
+    missing = unseen_arguments(call)
+    if missing is not None:
+        return missing
+    return NotEvaluated(reason="unparsable", explanation=f"the arguments of {shown(call.name)} are not an object")

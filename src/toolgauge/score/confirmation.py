@@ -1,0 +1,141 @@
+"""Whether the user could have agreed to a call: the agent had named it, and then the user spoke.
+
+That is a sign of form, not of meaning, and it is read in favour of the agent. A message names a call when it holds all
+words of one of its argument values (texts, and numbers of two digits or more). Where the agent named none of them, a word
+of the tool's name will do, unless the message that the user wrote last is the first to name one: then the call came of
+the request itself. Only what was there before the call counts.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from msgspec import Struct
+
+from toolgauge.model.outcomes import NotEvaluated
+from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.score.patterns import Pattern
+from toolgauge.score.seen import leaves, written
+from toolgauge.score.selection import readable_arguments
+
+_WORD = re.compile(r"\w+")
+_NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SHORTEST_VALUE = 2
+_SHORTEST_NAME = 3
+_MAX_VALUES = 200
+_MAX_WORDS = 50
+_MAX_NAME = 256
+
+_NO_USER = NotEvaluated(reason="no_content", explanation="no message of the user was recorded")
+_NO_REPLY = NotEvaluated(
+    reason="no_content",
+    explanation="the agent named the call, and a reply that repeats the one before is recorded once",
+)
+_OTHER_TRACES = NotEvaluated(
+    reason="incomplete", explanation="the agent may have asked in another trace of the conversation"
+)
+_CUT = NotEvaluated(reason="truncated", explanation="texts were cut, in which the agent may have named the call")
+
+
+class Confirmation(Struct, frozen=True):
+    """Whether a call was confirmed; with the reason why that is not to be seen, where it is not."""
+
+    given: bool
+    unseen: NotEvaluated | None = None
+
+
+_GIVEN = Confirmation(given=True)
+_MISSING = Confirmation(given=False)
+
+
+class Dialogue:
+    """The messages of user and agent, with an index of the first message of each that holds a word."""
+
+    __slots__ = ("_agent", "_agent_words", "_doubt", "_turns", "_user", "_user_words")
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        spoken = [message for message in trajectory.messages if message.role != "system"]
+        self._turns = [message.turn for message in spoken]
+        self._user = [(place, message.text) for place, message in enumerate(spoken) if message.role == "user"]
+        self._agent = [place for place, message in enumerate(spoken) if message.role == "assistant"]
+        self._user_words = _first_places(spoken, "user")
+        self._agent_words = _first_places(spoken, "assistant")
+        self._doubt = _doubt(trajectory)
+
+    def answers(self, agreeing: Pattern | None) -> tuple[int, ...]:
+        """Return the places of the user's messages that agree; without a pattern, of all of them."""
+        return tuple(place for place, text in self._user if agreeing is None or agreeing.matches(text))
+
+    def confirmation(self, call: ToolCall, answers: Sequence[int]) -> Confirmation:
+        """Return whether one of the answers came after the agent named the call, and before the call."""
+        if not self._user:
+            return Confirmation(given=False, unseen=_NO_USER)
+        known = bisect_left(self._turns, call.turn + 1)
+        values = list(islice(_values(call), _MAX_VALUES))
+        asked = _first_named(values, self._agent_words)
+        last = self._last_of_user(known)
+        if (asked is None or asked > last) and not self._is_request(values, last):
+            named = _first_named([[word] for word in _name_words(call.name)], self._agent_words)
+            asked = min((place for place in (asked, named) if place is not None), default=None)
+        if asked is None or asked >= known:
+            return Confirmation(given=False, unseen=self._doubt) if self._doubt is not None else _MISSING
+        place = bisect_left(answers, asked)
+        if place < len(answers) and answers[place] < known:
+            return _GIVEN
+        return _MISSING if asked < last else Confirmation(given=False, unseen=_NO_REPLY)
+
+    def _last_of_user(self, known: int) -> int:
+        """Return the place of what the user wrote last; before all others where that is nothing."""
+        place = bisect_left(self._user, (known, ""))
+        return self._user[place - 1][0] if place else -1
+
+    def _is_request(self, values: Sequence[Sequence[str]], last: int) -> bool:
+        """Return whether a value was named for the first time after the agent's last message before the user's."""
+        before = bisect_left(self._agent, last)
+        since = self._agent[before - 1] if before else -1
+        return any(since < place <= last for place in _places(values, self._user_words))
+
+
+def _first_places(spoken: Sequence[Message], role: str) -> dict[str, int]:
+    first: dict[str, int] = {}
+    for place, message in enumerate(spoken):
+        if message.role == role:
+            for word in _words(message.text):
+                first.setdefault(word, place)
+    return first
+
+
+def _doubt(trajectory: Trajectory) -> NotEvaluated | None:
+    """Return why the agent may have named a call where it is not seen to have done so."""
+    if trajectory.left_out.texts:
+        return _CUT
+    return _OTHER_TRACES if trajectory.scope == "trace" and trajectory.conversation_id is not None else None
+
+
+def _first_named(values: Iterable[Sequence[str]], first: dict[str, int]) -> int | None:
+    return min(_places(values, first), default=None)
+
+
+def _places(values: Iterable[Sequence[str]], first: dict[str, int]) -> Iterator[int]:
+    """Yield for each value of which all words occur the place by which they all did."""
+    for words in values:
+        places = [first.get(word, -1) for word in words]
+        if min(places) >= 0:
+            yield max(places)
+
+
+def _values(call: ToolCall) -> Iterator[list[str]]:
+    """Yield the words of each argument value that can be looked for."""
+    for leaf in leaves(readable_arguments(call) or {}):
+        words = list(islice(_words(written(leaf)), _MAX_WORDS))
+        if any(len(word) >= _SHORTEST_VALUE for word in words):
+            yield words
+
+
+def _name_words(name: str) -> Iterator[str]:
+    return (word.casefold() for word in _NAME_WORD.findall(name[:_MAX_NAME]) if len(word) >= _SHORTEST_NAME)
+
+
+def _words(text: str) -> Iterator[str]:
+    return (match[0] for match in _WORD.finditer(text.casefold()))

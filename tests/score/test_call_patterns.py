@@ -1,0 +1,199 @@
+"""Patterns of calls: names, agents, conditions on arguments, and what cannot be seen."""
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from tests.score.support import tool_call, trajectory
+from toolgauge.model.content import NOT_RECORDED, NotRecorded, Unparsed
+from toolgauge.model.json import Json
+from toolgauge.model.trajectory import ToolCall
+from toolgauge.score.call_patterns import CallPattern, Match, unseen
+
+
+class Holder(BaseModel):
+    pattern: CallPattern
+
+
+def pattern(written: object) -> CallPattern:
+    return Holder.model_validate({"pattern": written}).pattern
+
+
+def match(written: object, call: ToolCall, agents: tuple[str, ...] = ("clerk",)) -> Match:
+    return pattern(written).match(call, trajectory(call, agents=agents))
+
+
+def refuses(written: object) -> str:
+    with pytest.raises(ValidationError) as caught:
+        pattern(written)
+    return str(caught.value)
+
+
+def holds(condition: object, value: Json) -> bool:
+    return match({"arguments": {"a": condition}}, tool_call("t", {"a": value})) is Match.YES
+
+
+@pytest.mark.parametrize(
+    "written", ["refund_*", ["find", "refund_all"], {"tool": "refund_???"}, {"tool": ["r*", "x"]}, {}]
+)
+def test_tools_are_names_and_globs(written: object):
+    assert match(written, tool_call("refund_all")) is Match.YES
+
+
+@pytest.mark.parametrize("written", ["refund", ["find", "pay"], {"tool": "Refund_*"}])
+def test_names_are_compared_as_wholes(written: object):
+    assert match(written, tool_call("refund_all")) is Match.NO
+
+
+def test_agents_are_those_of_the_call_or_the_only_one():
+    billing = {"agent": ["bill*", "x"]}
+    assert match(billing, tool_call("refund", agent="billing")) is Match.YES
+    assert match(billing, tool_call("refund", agent="clerk"), ("billing", "clerk")) is Match.NO
+    assert match(billing, tool_call("refund"), ("billing",)) is Match.YES
+    assert match(billing, tool_call("refund"), ("billing", "clerk")) is Match.NO
+
+
+@pytest.mark.parametrize(
+    ("condition", "value"),
+    [
+        ("D?", "DE"),
+        (["DE", "A*"], "AT"),
+        (5, 5.0),
+        ([1, True], True),
+        (None, None),
+        ([None], None),
+        ({"at_least": 100}, 100),
+        ({"at_least": 100}, 10**40),
+        ({"above": 1, "at_most": 2.5}, 2.5),
+        ({"below": 0}, -0.5),
+        ({"at_least": 100}, " 250.75 "),
+        ({"matches": "(?i)fraud.*"}, "Fraud,\nagain"),
+        ({"none_of": ["DE", "AT"]}, "US"),
+        ({"none_of": ["DE"]}, None),
+        ({"present": True}, None),
+        ({"one_of": ["a*"], "none_of": ["ab"]}, "ac"),
+    ],
+)
+def test_a_value_meets_its_condition(condition: object, value: Json):
+    assert holds(condition, value)
+
+
+@pytest.mark.parametrize(
+    ("condition", "value"),
+    [
+        ("DE", "DEU"),
+        (1, True),
+        (True, 1),
+        ("5", 5),
+        (None, False),
+        ({"at_least": 100}, 99.99),
+        ({"at_least": 0}, True),
+        ({"at_least": 0}, float("nan")),
+        ({"at_least": 0}, "1e5"),
+        ({"at_least": 0}, "9" * 1000),
+        ({"at_least": 0}, [5]),
+        ({"above": 1}, 1),
+        ({"below": 1}, 1),
+        ({"matches": "fraud"}, "no fraud"),
+        ({"matches": "[0-9]+"}, 12),
+        ({"none_of": ["D*"]}, "DE"),
+        ({"present": False}, None),
+        ({"one_of": ["a*"], "none_of": ["ab"]}, "ab"),
+        ("*", {"a": 1}),
+    ],
+)
+def test_any_other_value_does_not(condition: object, value: Json):
+    assert not holds(condition, value)
+
+
+def test_an_argument_that_is_missing_meets_only_its_absence():
+    call = tool_call("t", {"b": 1})
+    for condition in ("*", {"none_of": ["x"]}, {"present": True}, None):
+        assert match({"arguments": {"a": condition}}, call) is Match.NO
+    assert match({"arguments": {"a": {"present": False}}}, call) is Match.YES
+    assert match({"arguments": {"b": 1, "a": {"present": False}}}, call) is Match.YES
+
+
+@pytest.mark.parametrize(
+    "path", ["items[*].sku", "items[1].sku", "items[*].*", "it*[*].s?u", '["items"][1]["sku"]', "*[*].sku"]
+)
+def test_a_path_leads_into_arguments(path: str):
+    call = tool_call("t", {"items": [{"sku": "A-1"}, {"sku": "X-2", "b": 1}], "other": "X-9"})
+    assert match({"arguments": {path: "X-*"}}, call) is Match.YES
+    assert match({"arguments": {path: "Y-*"}}, call) is Match.NO
+
+
+def test_a_path_past_the_end_or_through_a_single_value_leads_nowhere():
+    call = tool_call("t", {"items": ["X-1"], "name": "X-1"})
+    for path in ("items[1]", "items[7].sku", "name.sku", "name[*]", "items.sku"):
+        assert match({"arguments": {path: "*"}}, call) is Match.NO
+
+
+def test_a_name_with_a_dot_is_written_in_brackets():
+    call = tool_call("t", {"a.b": 1})
+    assert match({"arguments": {'["a.b"]': 1}}, call) is Match.YES
+    assert match({"arguments": {"a.b": 1}}, call) is Match.NO
+
+
+def test_arguments_that_cannot_be_read_leave_the_match_open():
+    asked = {"tool": "refund", "arguments": {"amount": 1}}
+    for content, reason in (
+        (NOT_RECORDED, "arguments_not_recorded"),
+        (NotRecorded("redacted"), "redacted"),
+        (Unparsed("{", "truncated"), "truncated"),
+        (Unparsed("{"), "unparsable"),
+    ):
+        call = tool_call("refund", arguments=content)
+        assert match(asked, call) is Match.UNSEEN
+        assert unseen(call).reason == reason
+        assert match("refund", call) is Match.YES
+        assert match({**asked, "tool": "pay"}, call) is Match.NO
+
+
+def test_arguments_that_are_no_object_leave_the_match_open():
+    assert match({"arguments": {"a": 1}}, tool_call("t", [1])) is Match.UNSEEN
+    assert match({"arguments": {"a": {"present": False}}}, tool_call("t", None)) is Match.YES
+
+
+def test_paths_that_are_not_met_are_named():
+    rule = pattern({"tool": "t", "arguments": {"items[*].sku": "X-*", "country": ["DE"], "n": {"at_least": 1}}})
+    call = tool_call("t", {"items": [{"sku": "X-1"}, {"sku": "Y-1"}], "country": "DE"})
+    assert rule.unmet(call) == ("items[*].sku", "n")
+    assert rule.unmet(tool_call("t", arguments=NOT_RECORDED)) is None
+    assert pattern("t").unmet(tool_call("t", arguments=NOT_RECORDED)) == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "complaint"),
+    [
+        ({"tools": "x"}, "tools"),
+        ([], "is empty"),
+        ({"tool": 5}, "tool"),
+        ({"arguments": {"a..b": 1}}, "cannot be read from"),
+        ({"arguments": {"[0]": 1}}, "begins with an argument"),
+        ({"arguments": {"a" * 501: 1}}, "1 to 500 characters"),
+        ({"arguments": {"a": {}}}, "holds no condition"),
+        ({"arguments": {"a": []}}, "is empty"),
+        ({"arguments": {"a": [[1]]}}, "one_of"),
+        ({"arguments": {"a": {"at_leest": 1}}}, "at_leest"),
+        ({"arguments": {"a": {"at_least": "1"}}}, "at_least"),
+        ({"arguments": {"a": {"at_least": True}}}, "at_least"),
+        ({"arguments": {"a": {"at_least": float("nan")}}}, "at_least"),
+        ({"arguments": {"a": {"matches": "(?=x)"}}}, "no regular expression"),
+        ({"arguments": {"a": {"matches": "(" * 5000}}}, "no regular expression"),
+        ({"arguments": {"a": {"present": False, "at_least": 1}}}, "no other condition"),
+        ({"arguments": {"a": "x" * 10_001}}, "at most 10000 characters"),
+    ],
+)
+def test_a_pattern_that_means_nothing_is_refused(written: object, complaint: str):
+    assert complaint in refuses(written)
+
+
+def test_hostile_patterns_and_values_end():
+    deep: Json = "X"
+    for _ in range(100_000):
+        deep = {"a": deep}
+    wide: Json = {f"k{number}": "a" * 50 for number in range(20_000)}
+    call = tool_call("t", {"deep": deep, "wide": wide, "text": "a" * 1_000_000})
+    assert match({"arguments": {"text": {"matches": "(a+)+b"}}}, call) is Match.NO
+    assert match({"arguments": {"wide.*": "*a*a*a*a*b"}}, call) is Match.NO
+    assert match({"arguments": {"deep" + ".*" * 200: "X"}}, call) is Match.NO

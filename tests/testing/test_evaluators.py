@@ -18,8 +18,19 @@ NO_CALLS = NotEvaluated(reason="no_calls", explanation="no call")
 
 
 # What evaluators cannot do without.
-REQUIRED: dict[str, dict[str, str]] = {
+REQUIRED: dict[str, dict[str, object]] = {
+    "order_rules": {
+        "rules": [
+            {"before": "refund_order", "call": {"tool": "find_order", "arguments": {"order_id": "*"}}},
+            {"after": "find_order", "call": "refund_order"},
+            {"never_before": "refund_order", "call": "cancel_order"},
+            {"never": {"tool": "*", "arguments": {"amount": {"at_least": 100}}}},
+            {"at_most": 2, "call": "find_order"},
+            {"requires_confirmation": "refund_order"},
+        ]
+    },
     "output_judge": {"rubric": "It answers."},
+    "policy": {"forbid": ["cancel_*", {"tool": "*", "arguments": {"order_id": {"matches": ".*secret.*"}}}]},
     "strands.tool_called": {"tool_name": "find_order"},
     "strands.trajectory_judge": {"rubric": "It makes sense."},
     "trajectory_judge": {"rubric": "It makes sense."},

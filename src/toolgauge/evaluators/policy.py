@@ -1,0 +1,123 @@
+"""`policy`: may this agent call this tool with these arguments? Needs no reference."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, ClassVar
+
+from pydantic import AfterValidator, Field, model_validator
+
+from toolgauge.model.expected import Expected
+from toolgauge.model.outcomes import Difference, Level, Outcome, Scored
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.call_patterns import CallPattern, Match, not_empty, unseen
+from toolgauge.score.selection import CallSelection, nothing_to_judge, shown
+
+_MAX_RULES = 1000
+_MAX_NAME = 80
+_SHOWN_PATHS = 5
+
+
+class PolicyRule(CallPattern):
+    """Calls that are forbidden, or allowed."""
+
+    name: Annotated[str, Field(min_length=1, max_length=_MAX_NAME)] | None = None
+
+
+_Rules = Annotated[tuple[PolicyRule, ...], Field(max_length=_MAX_RULES), AfterValidator(not_empty)]
+
+
+class Policy(CallSelection):
+    """0 for a call that a rule of `forbid` means, or none of `allow_only`; else 1.
+
+    A rule of `allow_only` with an `agent` binds only the calls of that agent. Calls that were requested and never
+    executed, rejected ones among them, are judged like all others: the model wanted them.
+    """
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "call"
+    needs_content: ClassVar[bool] = False
+    binary: ClassVar[bool] = True
+
+    forbid: _Rules | None = None
+    allow_only: _Rules | None = None
+
+    @model_validator(mode="after")
+    def _has_rules(self) -> "Policy":
+        if self.forbid is None and self.allow_only is None:
+            raise ValueError("needs `forbid` or `allow_only`")
+        return self
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+        """Yield one outcome a call."""
+        calls = self.calls(trajectory)
+        if not calls:
+            yield None, nothing_to_judge(trajectory)
+        allowed = self._usual
+        for call in calls:
+            outcome = self._refusal(call, trajectory)
+            yield call, outcome or allowed.get(call.name) or allowed.keep(call.name, _allowed(call))
+
+    def _refusal(self, call: ToolCall, trajectory: Trajectory) -> Outcome | None:
+        """Return the outcome of a call that is not allowed, or of which that is not to be seen."""
+        is_seen = True
+        for number, rule in enumerate(self.forbid or (), 1):
+            match = rule.match(call, trajectory)
+            if match is Match.YES:
+                return _forbidden(call, number, rule)
+            is_seen = is_seen and match is Match.NO
+        bound = [rule for rule in self.allow_only or () if rule.is_for_agent(call, trajectory)]
+        unmet = [rule.unmet(call) for rule in bound if rule.is_for(call, trajectory)]
+        if not bound or () in unmet:
+            return None if is_seen else unseen(call)
+        if None in unmet:
+            return unseen(call)
+        return _outside(call, next((paths for paths in unmet if paths is not None), ()))
+
+
+def _allowed(call: ToolCall) -> Outcome:
+    return Scored(value=1.0, explanation=f"no rule forbids {shown(call.name)}")
+
+
+def _forbidden(call: ToolCall, number: int, rule: PolicyRule) -> Outcome:
+    paths = tuple(rule.arguments)
+    with_paths = f" with such a value of {_listed(paths)}" if paths else ""
+    return Scored(
+        value=0.0,
+        explanation=f"{_title(number, rule)} forbids {shown(call.name)}{with_paths}{_unexecuted(call)}",
+        differences=_differences(call, paths, "forbid"),
+    )
+
+
+def _outside(call: ToolCall, paths: tuple[str, ...]) -> Outcome:
+    """Return the outcome of a call that no rule allows; `paths` are those that the first rule for its tool stopped at."""
+    because = f" with such a value of {_listed(paths)}, or without one" if paths else ""
+    return Scored(
+        value=0.0,
+        explanation=f"`allow_only` does not allow {shown(call.name)}{because}{_unexecuted(call)}",
+        differences=_differences(call, paths, "allow_only"),
+    )
+
+
+def _title(number: int, rule: PolicyRule) -> str:
+    return f"rule {number} of `forbid`" + ("" if rule.name is None else f" ({shown(rule.name)})")
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = ", ..." if len(paths) > _SHOWN_PATHS else ""
+    return ", ".join(map(shown, paths[:_SHOWN_PATHS])) + more
+
+
+def _unexecuted(call: ToolCall) -> str:
+    match call.state:
+        case "executed":
+            return ""
+        case "rejected":
+            return "; it was rejected"
+        case "requested_only":
+            return "; it was requested, and no execution was seen"
+
+
+def _differences(call: ToolCall, paths: Sequence[str], rule: str) -> tuple[Difference, ...]:
+    """Point at the values at the paths; without paths at the call."""
+    places = [f"{call.name}.{path}" for path in paths[:_SHOWN_PATHS]] or [call.name]
+    return tuple(Difference(where=place, rule=rule) for place in places)

@@ -1,0 +1,298 @@
+"""Rules about the order of calls: each kind, what counts as done, and what cannot be judged."""
+
+import pytest
+from msgspec.structs import replace
+from pydantic import ValidationError
+
+from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory, user
+from toolgauge.evaluators.order_rules import OrderRules
+from toolgauge.model.content import NOT_RECORDED
+from toolgauge.model.left_out import LeftOut
+from toolgauge.model.observations import CallError
+from toolgauge.model.outcomes import NotEvaluated, Scored
+from toolgauge.model.trajectory import ClosedBecause, Message, ToolCall, Trajectory
+
+VERIFIED_FIRST = {"before": "refund*", "call": "verify"}
+RECEIPT_AFTER = {"after": "book", "call": "send_receipt"}
+CLOSED_LAST = {"never_before": "refund", "call": "close"}
+CONFIRMED = {"requires_confirmation": "cancel*"}
+LARGE = {"tool": "refund", "arguments": {"amount": {"at_least": 100}}}
+
+
+def rules(*written: object, **parameters: object) -> OrderRules:
+    return OrderRules.model_validate({"rules": written, **parameters})
+
+
+def failed(name: str) -> ToolCall:
+    return tool_call(name, error=CallError(kind="", message=""))
+
+
+def names(*calls: str | ToolCall) -> Trajectory:
+    return trajectory(*(tool_call(call) if isinstance(call, str) else call for call in calls))
+
+
+def value(rule: object, judged: Trajectory, **parameters: object) -> float | str:
+    """The value of the only outcome, or the reason why it has none."""
+    (outcome,) = judge(rules(rule, **parameters), judged)
+    return outcome.value if isinstance(outcome, Scored) else getattr(outcome, "reason", "error")
+
+
+@pytest.mark.parametrize(
+    ("rule", "calls", "expected"),
+    [
+        (VERIFIED_FIRST, ["verify", "refund"], 1.0),
+        (VERIFIED_FIRST, ["refund", "verify"], 0.0),
+        (VERIFIED_FIRST, ["refund"], 0.0),
+        (VERIFIED_FIRST, ["verify", "refund", "refund_all"], 1.0),
+        (VERIFIED_FIRST, ["verify"], "nothing_expected"),
+        (VERIFIED_FIRST, ["find"], "nothing_expected"),
+        (RECEIPT_AFTER, ["book", "find", "send_receipt"], 1.0),
+        (RECEIPT_AFTER, ["send_receipt", "book"], 0.0),
+        (RECEIPT_AFTER, ["book", "send_receipt", "book"], 0.0),
+        (RECEIPT_AFTER, ["book", "book", "send_receipt"], 1.0),
+        (RECEIPT_AFTER, ["send_receipt"], "nothing_expected"),
+        (CLOSED_LAST, ["refund", "close"], 1.0),
+        (CLOSED_LAST, ["close", "refund"], 0.0),
+        (CLOSED_LAST, ["refund"], 1.0),
+        (CLOSED_LAST, ["close"], "nothing_expected"),
+        ({"never": "drop_*"}, ["find"], 1.0),
+        ({"never": "drop_*"}, ["find", "drop_table"], 0.0),
+        ({"at_most": 2, "call": "refund*"}, ["refund", "refund_all"], 1.0),
+        ({"at_most": 2, "call": "refund*"}, ["refund", "find", "refund_all", "refund"], 0.0),
+        ({"at_most": 2, "call": "refund*"}, ["find"], 1.0),
+    ],
+)
+def test_a_rule_holds_or_does_not(rule: object, calls: list[str], expected: float | str):
+    assert value(rule, names(*calls)) == expected
+
+
+def test_patterns_look_at_arguments():
+    rule = {"before": LARGE, "call": {"tool": "verify", "arguments": {"level": "full"}}}
+    small, large = tool_call("refund", {"amount": 5}), tool_call("refund", {"amount": 500})
+    weak, full = tool_call("verify", {"level": "weak"}), tool_call("verify", {"level": "full"})
+    assert value(rule, trajectory(small)) == "nothing_expected"
+    assert value(rule, trajectory(weak, large)) == 0.0
+    assert value(rule, trajectory(weak, full, small, large)) == 1.0
+
+
+def test_calls_of_one_turn_have_no_order():
+    together = trajectory(tool_call("verify", turn=0), tool_call("refund", turn=0))
+    assert value(VERIFIED_FIRST, together) == 0.0
+    assert value(RECEIPT_AFTER, trajectory(tool_call("book", turn=0), tool_call("send_receipt", turn=0))) == 0.0
+    assert value(CLOSED_LAST, trajectory(tool_call("close", turn=0), tool_call("refund", turn=0))) == 1.0
+
+
+def test_what_must_have_been_done_must_have_worked():
+    assert value(VERIFIED_FIRST, names(failed("verify"), "refund")) == 0.0
+    assert value(VERIFIED_FIRST, names(failed("verify"), "verify", "refund")) == 1.0
+    assert value(RECEIPT_AFTER, names("book", failed("send_receipt"))) == 0.0
+    assert value(RECEIPT_AFTER, names(failed("book"))) == "nothing_expected"
+    assert value(VERIFIED_FIRST, names(tool_call("verify", state="requested_only"), "refund")) == 1.0
+
+
+def test_what_must_not_be_done_counts_when_it_was_tried():
+    assert value({"never": "drop"}, names(failed("drop"))) == 0.0
+    assert value({"never": "drop"}, names(tool_call("drop", state="rejected"))) == 0.0
+    assert value({"at_most": 1, "call": "pay"}, names(failed("pay"), "pay")) == 0.0
+    assert value(VERIFIED_FIRST, names(failed("refund"))) == 0.0
+    assert value(CLOSED_LAST, names(failed("close"), failed("refund"))) == 0.0
+
+
+def test_failed_calls_may_be_ignored():
+    assert value({"never": "drop"}, names(failed("drop"), "find"), failed_calls="ignore") == 1.0
+    assert value({"at_most": 1, "call": "pay"}, names(failed("pay"), "pay"), failed_calls="ignore") == 1.0
+    assert value({"never": "drop"}, names(failed("drop")), failed_calls="ignore") == "no_calls"
+
+
+def test_a_call_that_both_sides_mean_is_not_bound():
+    assert value({"before": "*", "call": "login"}, names("login", "find")) == 1.0
+    assert value({"before": "*", "call": "login"}, names(failed("login"), "login", "find")) == 1.0
+    assert value({"before": "*", "call": "login"}, names("find", "login")) == 0.0
+    assert value({"after": "write_*", "call": "write_log"}, names("write_file", "write_log")) == 1.0
+
+
+def test_the_score_is_the_share_of_rules_with_something_to_judge():
+    outcome = scored(
+        rules(VERIFIED_FIRST, RECEIPT_AFTER, {"never": "drop"}, {"never": "pay", "name": "no payments"}),
+        names("refund", "pay", "pay"),
+    )
+    assert outcome.value == pytest.approx(1 / 3)
+    assert outcome.parts == {
+        "applied": 3,
+        "violated": 2,
+        "before_applied": 1,
+        "before_violated": 1,
+        "never_applied": 2,
+        "never_violated": 1,
+    }
+    assert outcome.explanation == (
+        "1 of 3 rules hold; rule 1: `refund` (call 0) without `verify` before it; "
+        "rule 4 `no payments`: `pay` (call 1) must never be called, and 1 more"
+    )
+    assert [(difference.where, difference.rule) for difference in outcome.differences] == [
+        ("call 0: refund, rule 1: without `verify` before it", "before"),
+        ("call 1: pay, rule 4 `no payments`: must never be called", "never"),
+        ("call 2: pay, rule 4 `no payments`: must never be called", "never"),
+    ]
+
+
+def test_the_calls_beyond_the_limit_are_named():
+    outcome = scored(rules({"at_most": 1, "call": ["pay", "refund"]}), names("pay", "find", "refund", "pay"))
+    assert outcome.explanation == "0 of 1 rules hold; rule 1: `refund` (call 2) beyond 1, and 1 more"
+
+
+def test_a_run_without_calls_is_not_judged():
+    assert value({"never": "drop"}, trajectory()) == "no_calls"
+
+
+def test_arguments_that_were_not_recorded_leave_a_rule_open():
+    unseen = tool_call("refund", arguments=NOT_RECORDED)
+    large = tool_call("refund", {"amount": 500})
+    assert value({"never": LARGE}, trajectory(unseen)) == "arguments_not_recorded"
+    assert value({"never": LARGE}, trajectory(unseen, large)) == 0.0
+    assert value({"at_most": 1, "call": LARGE}, trajectory(unseen)) == 1.0
+    assert value({"at_most": 1, "call": LARGE}, trajectory(large, unseen)) == "arguments_not_recorded"
+    assert value({"before": "close", "call": LARGE}, trajectory(unseen, tool_call("close"))) == "arguments_not_recorded"
+    assert value({"before": "close", "call": LARGE}, trajectory(unseen, large, tool_call("close"))) == 1.0
+    assert value({"before": LARGE, "call": "verify"}, trajectory(tool_call("verify"), unseen)) == "nothing_expected"
+    assert value({"before": LARGE, "call": "verify"}, trajectory(unseen)) == "arguments_not_recorded"
+
+
+def test_a_broken_rule_counts_although_another_cannot_be_judged():
+    outcome = scored(
+        rules({"never": LARGE}, {"never": "drop"}), names(tool_call("refund", arguments=NOT_RECORDED), "drop")
+    )
+    assert outcome.value == 0.0
+    assert outcome.explanation.endswith("; 1 more could not be judged")
+
+
+def test_a_run_does_not_pass_while_a_rule_cannot_be_judged():
+    (outcome,) = judge(rules({"never": "drop"}, {"never": LARGE}), names(tool_call("refund", arguments=NOT_RECORDED)))
+    assert outcome == NotEvaluated(
+        reason="arguments_not_recorded", explanation="rule 2: the arguments of `refund` were not recorded"
+    )
+
+
+def test_hidden_calls_leave_open_what_they_could_change():
+    hidden = replace(names("refund", "pay"), hidden_turns=1)
+    assert value(VERIFIED_FIRST, hidden) == "no_content"
+    assert value({"never": "drop"}, hidden) == "no_content"
+    assert value({"never": "pay"}, hidden) == 0.0
+    assert value({"after": "pay", "call": "send_receipt"}, hidden) == "no_content"
+
+
+@pytest.mark.parametrize("because", ["max_open", "max_open_bytes", "memory", "shutdown", "max_duration", "open_idle"])
+def test_what_must_follow_may_still_come_where_the_end_was_not_seen(because: ClosedBecause):
+    assert value(RECEIPT_AFTER, replace(names("book"), closed_because=because)) == "incomplete"
+    assert value(RECEIPT_AFTER, replace(names("book", "send_receipt"), closed_because=because)) == 1.0
+    assert value(VERIFIED_FIRST, replace(names("refund"), closed_because=because)) == 0.0
+
+
+def agent(text: str, turn: int) -> Message:
+    return Message(role="assistant", text=text, turn=turn)
+
+
+def talk(*messages: Message, call: ToolCall | None = None, conversation_id: str | None = None) -> Trajectory:
+    """A call of `cancel_booking` after one call that reads."""
+    cancel = tool_call("cancel_booking", {"booking_id": "X-17", "nights": 3}) if call is None else call
+    return trajectory(tool_call("find"), cancel, messages=messages, conversation_id=conversation_id)
+
+
+REQUEST = user("Cancel my booking X-17, please.", 0)
+QUESTION = agent("I will cancel booking x-17. Shall I?", 1)
+
+
+def test_the_user_has_to_speak_after_the_agent_named_the_call():
+    assert value(CONFIRMED, talk(REQUEST, QUESTION, user("Yes", 1))) == 1.0
+    assert value(CONFIRMED, talk(REQUEST)) == 0.0
+    assert value(CONFIRMED, talk(agent("Hello! How can I help?", 0), REQUEST)) == 0.0
+
+
+def test_what_comes_after_the_call_does_not_count():
+    assert value(CONFIRMED, talk(REQUEST, agent("Done: X-17 is cancelled.", 2), user("Thanks", 2))) == 0.0
+
+
+def test_the_agent_may_have_named_the_call_some_messages_ago():
+    between = (user("Yes. Is breakfast included?", 1), agent("It is.", 1), user("Fine", 1))
+    assert value(CONFIRMED, talk(REQUEST, QUESTION, *between)) == 1.0
+
+
+def test_the_tool_may_be_named_instead_of_values():
+    asked = agent("Shall I cancel the stay in Rome?", 1)
+    assert value(CONFIRMED, talk(user("Rome is off.", 0), asked, user("Yes", 1))) == 1.0
+
+
+def test_a_value_that_the_user_has_just_given_was_not_confirmed():
+    asked = agent("I can cancel that. What is the number of the booking?", 1)
+    assert value(CONFIRMED, talk(user("Cancel it.", 0), asked, user("X-17", 1))) == 0.0
+
+
+def test_the_answer_may_have_to_match_a_pattern():
+    rule = {**CONFIRMED, "yes": r"(?is).*\b(yes|sure)\b.*"}
+    assert value(rule, talk(REQUEST, QUESTION, user("Well,\nyes please", 1))) == 1.0
+    assert value(rule, talk(REQUEST, QUESTION, user("No, wait", 1))) == 0.0
+    assert value(rule, talk(user("Yes? Cancel X-17.", 0), QUESTION, user("No", 1))) == 0.0
+
+
+def test_an_answer_that_repeats_the_one_before_is_not_recorded_again():
+    assert value(CONFIRMED, talk(user("Yes", 0), QUESTION)) == "no_content"
+
+
+def test_without_messages_of_the_user_nothing_is_judged():
+    assert value(CONFIRMED, talk()) == "no_content"
+    assert value(CONFIRMED, talk(QUESTION)) == "no_content"
+
+
+def test_the_agent_may_have_asked_in_another_trace():
+    alone = talk(user("Yes, X-17", 0), conversation_id="c1")
+    assert value(CONFIRMED, alone) == "incomplete"
+    assert value(CONFIRMED, replace(alone, scope="conversation")) == 0.0
+
+
+def test_the_agent_may_have_asked_in_what_was_cut():
+    assert value(CONFIRMED, replace(talk(REQUEST), left_out=LeftOut(texts=1))) == "truncated"
+
+
+def test_a_call_without_values_is_named_by_its_tool():
+    bare = tool_call("cancel_all")
+    assert value(CONFIRMED, talk(REQUEST, agent("Shall I cancel everything?", 1), user("Yes", 1), call=bare)) == 1.0
+    assert value(CONFIRMED, talk(REQUEST, agent("Is it the one in Rome?", 1), user("Yes", 1), call=bare)) == 0.0
+
+
+def test_a_rule_about_messages_has_them_read():
+    assert not rules({"never": "x"}).needs_content
+    assert rules({"never": "x"}, CONFIRMED).needs_content
+
+
+def test_huge_names_are_cut_and_lists_bounded():
+    long = "x" * 10_000
+    outcome = scored(rules({"never": "*"}, *[{"never": "x*"}] * 9), names(*[long] * 60))
+    assert len(outcome.explanation) < 2000
+    assert len(outcome.differences) == 50
+
+
+@pytest.mark.parametrize(
+    ("rule", "complaint"),
+    [
+        ({}, "exactly one of"),
+        ("never", "exactly one of"),
+        ({"call": "x"}, "exactly one of"),
+        ({"never": "x", "at_most": 1}, "exactly one of"),
+        ({"before": "x"}, "call"),
+        ({"never": "x", "call": "y"}, "call"),
+        ({"at_most": 0, "call": "x"}, "at_most"),
+        ({"requires_confirmation": "x", "yes": "("}, "no regular expression"),
+    ],
+)
+def test_a_rule_that_means_nothing_is_refused(rule: object, complaint: str):
+    with pytest.raises(ValidationError, match=complaint):
+        rules(rule)
+
+
+def test_without_rules_there_is_nothing_to_do():
+    with pytest.raises(ValidationError, match="is empty"):
+        rules()
+
+
+def test_a_run_of_hidden_calls_alone_is_not_judged():
+    assert not_evaluated(rules({"never": "x"}), replace(trajectory(), hidden_turns=3)) == "no_content"

@@ -1,0 +1,142 @@
+"""Policies: what is forbidden, what alone is allowed, and what cannot be judged."""
+
+import pytest
+from msgspec.structs import replace
+from pydantic import ValidationError
+
+from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
+from toolgauge.evaluators.policy import Policy
+from toolgauge.model.content import NOT_RECORDED
+from toolgauge.model.observations import CallError
+from toolgauge.model.outcomes import Scored
+from toolgauge.model.trajectory import CallState, ToolCall
+
+
+def policy(**parameters: object) -> Policy:
+    return Policy.model_validate(parameters)
+
+
+def values(evaluator: Policy, *calls: ToolCall, agents: tuple[str, ...] = ("clerk",)) -> list[float | str]:
+    """The value of each call's outcome, or the reason why it has none."""
+    outcomes = judge(evaluator, trajectory(*calls, agents=agents))
+    return [
+        outcome.value if isinstance(outcome, Scored) else getattr(outcome, "reason", "error") for outcome in outcomes
+    ]
+
+
+def test_each_call_is_judged():
+    assert values(policy(forbid=["drop_*"]), tool_call("find"), tool_call("drop_table")) == [1.0, 0.0]
+
+
+def test_argument_values_are_forbidden():
+    evaluator = policy(forbid=[{"tool": "refund", "arguments": {"amount": {"above": 100}, "country": ["DE", "A?"]}}])
+    calls = (
+        tool_call("refund", {"amount": 500, "country": "AT"}),
+        tool_call("refund", {"amount": "500", "country": "AT"}),
+        tool_call("refund", {"amount": 500, "country": "US"}),
+        tool_call("refund", {"amount": 50, "country": "AT"}),
+        tool_call("pay", {"amount": 500, "country": "AT"}),
+    )
+    assert values(evaluator, *calls) == [0.0, 0.0, 1.0, 1.0, 1.0]
+
+
+def test_only_what_is_named_is_allowed():
+    evaluator = policy(allow_only=["find_*", {"tool": "refund", "arguments": {"amount": {"at_most": 100}}}])
+    calls = (
+        tool_call("find_order"),
+        tool_call("refund", {"amount": 100}),
+        tool_call("refund", {"amount": 101}),
+        tool_call("refund"),
+        tool_call("pay"),
+    )
+    assert values(evaluator, *calls) == [1.0, 1.0, 0.0, 0.0, 0.0]
+
+
+def test_each_item_has_to_be_allowed_and_one_is_enough_to_be_forbidden():
+    mixed = tool_call("order", {"items": [{"sku": "A-1"}, {"sku": "X-1"}]})
+    assert values(policy(allow_only=[{"tool": "order", "arguments": {"items[*].sku": "A-*"}}]), mixed) == [0.0]
+    assert values(policy(forbid=[{"tool": "order", "arguments": {"items[*].sku": "X-*"}}]), mixed) == [0.0]
+
+
+def test_rules_for_an_agent_bind_no_other():
+    evaluator = policy(
+        forbid=[{"tool": "pay", "agent": "sales*"}], allow_only=[{"agent": "reader", "tool": ["find_*", "get_*"]}]
+    )
+    calls = (
+        tool_call("pay", agent="sales-eu"),
+        tool_call("pay", agent="billing"),
+        tool_call("pay", agent="reader"),
+        tool_call("get_order", agent="reader"),
+    )
+    assert values(evaluator, *calls, agents=("sales-eu", "billing", "reader")) == [0.0, 1.0, 0.0, 1.0]
+
+
+def test_forbidden_and_allowed_is_forbidden():
+    assert values(policy(forbid=["*_all"], allow_only=["delete_*"]), tool_call("delete_all")) == [0.0]
+
+
+@pytest.mark.parametrize("state", ["executed", "requested_only", "rejected"])
+def test_the_attempt_counts(state: CallState):
+    assert values(policy(forbid=["pay"]), tool_call("pay", state=state)) == [0.0]
+
+
+def test_failed_calls_may_be_ignored():
+    evaluator = policy(forbid=["pay"], failed_calls="ignore")
+    failed = tool_call("pay", error=CallError(kind="", message=""))
+    assert values(evaluator, failed, tool_call("find")) == [1.0]
+
+
+def test_only_the_tools_that_count_are_judged():
+    assert values(policy(forbid=["*"], tools=["pay*"]), tool_call("find"), tool_call("pay_all")) == [0.0]
+
+
+def test_what_cannot_be_seen_is_not_judged():
+    hidden = tool_call("refund", arguments=NOT_RECORDED)
+    costly = {"tool": "refund", "arguments": {"amount": {"above": 100}}}
+    assert values(policy(forbid=[costly]), hidden) == ["arguments_not_recorded"]
+    assert values(policy(allow_only=[costly]), hidden) == ["arguments_not_recorded"]
+    assert values(policy(forbid=[costly, "refund"]), hidden) == [0.0]
+    assert values(policy(forbid=[costly], allow_only=["find"]), hidden) == [0.0]
+    assert values(policy(allow_only=[costly, "refund"]), hidden) == [1.0]
+    assert values(policy(forbid=[costly], allow_only=["refund"]), hidden) == ["arguments_not_recorded"]
+
+
+def test_a_run_without_calls_is_not_judged():
+    assert not_evaluated(policy(forbid=["pay"]), trajectory()) == "no_calls"
+
+
+def test_the_explanation_names_rule_and_paths_and_no_value():
+    evaluator = policy(
+        forbid=["drop_*", {"name": "big refunds", "tool": "refund", "arguments": {"amount": {"above": 100}}}]
+    )
+    outcome = scored(evaluator, trajectory(tool_call("refund", {"amount": 99887}, state="rejected")))
+    assert outcome.explanation == (
+        "rule 2 of `forbid` (`big refunds`) forbids `refund` with such a value of `amount`; it was rejected"
+    )
+    assert [(difference.where, difference.rule) for difference in outcome.differences] == [("refund.amount", "forbid")]
+
+
+def test_the_explanation_names_what_is_not_allowed():
+    evaluator = policy(
+        allow_only=["find", {"tool": "refund", "arguments": {"amount": {"at_most": 100}, "currency": "EUR"}}]
+    )
+    first, second = judge(
+        evaluator, trajectory(tool_call("refund", {"amount": 99887, "currency": "EUR"}), tool_call("pay"))
+    )
+    assert isinstance(first, Scored)
+    assert first.explanation == "`allow_only` does not allow `refund` with such a value of `amount`, or without one"
+    assert isinstance(second, Scored)
+    assert second.explanation == "`allow_only` does not allow `pay`"
+
+
+def test_calls_that_were_made_and_not_recorded_are_the_reason_for_no_score():
+    hidden = replace(trajectory(), hidden_turns=2)
+    assert not_evaluated(policy(forbid=["pay"]), hidden) == "no_content"
+
+
+@pytest.mark.parametrize(
+    "parameters", [{}, {"forbid": []}, {"allow_only": []}, {"forbid": "pay"}, {"forbid": [{"to": "x"}]}]
+)
+def test_a_policy_without_rules_is_refused(parameters: dict[str, object]):
+    with pytest.raises(ValidationError):
+        policy(**parameters)

@@ -19,6 +19,7 @@ NO_CALLS = NotEvaluated(reason="no_calls", explanation="no call")
 
 # What evaluators cannot do without.
 REQUIRED: dict[str, dict[str, object]] = {
+    "data_flow": {"rules": {"refund_order.order_id": {"from": {"tool": "find_order"}}}},
     "order_rules": {
         "rules": [
             {"before": "refund_order", "call": {"tool": "find_order", "arguments": {"order_id": "*"}}},

@@ -1,8 +1,9 @@
 """What one process costs under load, beside a bare relay and a bare decode-and-encode forwarder, in one run.
 
     python tests/bench/throughput.py [--duration 15] [--rounds 3] [--genai-share 0.5] [--batch 512] [--json FILE]
+                                     [--contenders three toolgauge]
 
-Each contender gets the same load (4 connections, requests of 512 spans of about 1 KB) in turn, round by round, and
+`three` is toolgauge with only those default criteria that look neither at messages nor at results. Each contender gets the same load (4 connections, requests of 512 spans of about 1 KB) in turn, round by round, and
 sends it on to a fresh counting destination. Prints CPU seconds of the contender per million spans, its peak memory,
 and what arrived; ratios are between medians of the same run. Everything stays on loopback.
 """
@@ -22,15 +23,19 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+from toolgauge.config.model import Defaults
+
 TOOLS = Path(__file__).parent / "tools"
-CONTENDERS = ("relay", "forward", "toolgauge")
+CONTENDERS = ("relay", "forward", "three", "toolgauge")
+# Default criteria that need neither messages nor results.
+THREE = ("tool_success", "known_tool", "tool_use")
 
 
 def main() -> None:
     arguments = parse_arguments()
-    rounds: dict[str, list[dict[str, float]]] = {name: [] for name in CONTENDERS}
+    rounds: dict[str, list[dict[str, float]]] = {name: [] for name in arguments.contenders}
     for number in range(arguments.rounds):
-        for name in CONTENDERS:
+        for name in arguments.contenders:
             measured = measure(name, arguments)
             rounds[name].append(measured)
             print(f"round {number + 1} {name:10s} {json.dumps(measured)}", file=sys.stderr, flush=True)
@@ -49,6 +54,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--dialect", default="genai")
     parser.add_argument("--rate", type=float, default=0, help="spans per second; 0 = as fast as it is acknowledged")
     parser.add_argument("--settle", type=float, default=12, help="seconds after the load, for what is open")
+    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=CONTENDERS)
     parser.add_argument("--json", help="write all figures to this file")
     return parser.parse_args()
 
@@ -109,7 +115,7 @@ def running_sink(folder: Path) -> Generator[dict[str, int]]:
 def running(name: str, sink: dict[str, int]) -> Generator[tuple[subprocess.Popen[bytes], int]]:
     port = free_port()
     destination = f"127.0.0.1:{sink['grpc']}"
-    if name == "toolgauge":
+    if name in ("three", "toolgauge"):
         command = [sys.executable, "-m", "toolgauge", "serve"]
         settings = {
             "receivers.otlp.protocols.grpc.endpoint": f"127.0.0.1:{port}",
@@ -118,6 +124,9 @@ def running(name: str, sink: dict[str, int]) -> Generator[tuple[subprocess.Popen
             "exporters.prometheus.endpoint": f"127.0.0.1:{free_port()}",
             "admin.endpoint": f"127.0.0.1:{free_port()}",
         }
+        if name == "three":
+            others = Defaults.model_fields.keys() - {"enabled", "scope", *THREE}
+            settings |= {f"defaults.{criterion}": "false" for criterion in others}
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
     else:
@@ -156,8 +165,9 @@ def report(rounds: dict[str, list[dict[str, float]]]) -> None:
         peak = max(one["rss_peak_mib"] for one in runs)
         rate = statistics.median(one["spans_per_s"] for one in runs)
         print(f"{name:10s} {cost[name]:7.2f} CPU s per million spans  {rate:9.0f} spans/s  peak {peak:6.0f} MiB")
-    for floor in ("relay", "forward"):
-        print(f"toolgauge / {floor}: {cost['toolgauge'] / cost[floor]:.2f}")
+    for other in cost:
+        if other != "toolgauge" and "toolgauge" in cost:
+            print(f"toolgauge / {other}: {cost['toolgauge'] / cost[other]:.2f}")
 
 
 if __name__ == "__main__":

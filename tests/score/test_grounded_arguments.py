@@ -95,6 +95,8 @@ def test_a_part_of_an_id_is_another_id(text: str, value: str):
         ("500 less 299", 201),
         ("two tickets for 150", 300),
         ("15 percent", 0.15),
+        ("at 298K and 1.5kg", 298),
+        ("at 298K and 1.5kg", 1.5),
     ],
 )
 def test_numbers_are_found_however_they_are_written_and_may_be_computed(text: str, value: Json):
@@ -215,6 +217,24 @@ def test_system_prompt_schema_and_configuration_have_been_seen():
     assert is_found(replace(judged, tools_offered=(tool,)))
     known = GroundedArguments(known=("ACC-1001 and std_01",))
     assert scored(known, judged).parts == {"values": 2, "not_found": 0, "from_known": 2}
+
+
+@pytest.mark.parametrize(
+    ("description", "is_shown"),
+    [
+        ("The order, such as '#W0000123'.", False),
+        ("The order, e.g. A-17 or #W0000123", False),
+        ("The order (for example: #W0000123).", False),
+        ("Orders begin with #, examples: ['A-17', '#W0000123']", False),
+        ("The order. Test orders go to #W0000123.", True),
+    ],
+)
+def test_an_id_that_a_schema_gives_as_an_example_grounds_nothing(description: str, is_shown: bool):  # noqa: FBT001 (a parameter of the test)
+    judged = asked("cancel it", {"order_id": "#W0000123"})
+    described = ToolDefinition(name="pay", description=description)
+    assert is_found(replace(judged, tools_offered=(described,))) == is_shown
+    inside = ToolDefinition(name="pay", parameters={"properties": {"order_id": {"description": description}}})
+    assert is_found(replace(judged, tools_offered=(inside,))) == is_shown
 
 
 def test_schemas_of_other_tools_do_not_count():

@@ -4,6 +4,7 @@ Arrives: a trajectory, and its calls one after the other. Leaves: where a value 
 could first be known, and its words are taken apart at most once: the cost is linear in the text, however many calls there are.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
@@ -30,6 +31,11 @@ _MAX_TERMS = 1024
 _MAX_FACTOR = 9
 _LARGEST_TERM = 1e7
 _LONGEST_PHONE_SUFFIX = 9
+# Ids that a schema gives as examples are nobody's: "the reservation, such as ZFA04Y".
+_EXAMPLES = re.compile(
+    rb"\b(such as|e\.?g\.?|examples?|for instance|like)"
+    rb"(?:[\s:,'\"`(\[\\]{1,8}(?:(?:or|and)[\s'\"`\\]{1,4})?(?=[\w#-]{0,64}[a-z])(?=[\w#-]{0,64}\d)[\w#-]{1,64}){1,10}"
+)
 
 
 class Texts:
@@ -231,8 +237,8 @@ class Seen:
             known = self._schemas[name] = Texts()
             tool = self._tools.get(name)
             if tool is not None:
-                known.add(value_forms.folded(tool.description or ""))
-                known.add(folded_json(tool.parameters) or b"")
+                known.add(_EXAMPLES.sub(rb"\1", value_forms.folded(tool.description or "")))
+                known.add(_EXAMPLES.sub(rb"\1", folded_json(tool.parameters) or b""))
         return known
 
     def _sources(self, name: str) -> Iterator[tuple[Source, Texts]]:

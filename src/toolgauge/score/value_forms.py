@@ -25,6 +25,8 @@ _MARKS = (
 _JOINTS = (re.compile(rb"[,:/@+]"), re.compile(rb"[-.,:/@+]"))
 _RUNS = re.compile(rb"\d+|\D+")
 _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
+# A number and its unit: `298k`, `10kg`, `1.5l`.
+_MEASURED = re.compile(rb"(\d[\d,]{0,11}(?:\.\d{1,6})?)[a-z]{1,4}")
 # Longer ones are ids.
 _MAX_NUMBER = 15
 _LONGEST_WORD = 512
@@ -170,6 +172,9 @@ def numbers(found: Iterable[bytes]) -> Iterator[float]:
             value = number(one)
             if value is not None:
                 yield value
+            measured = _MEASURED.fullmatch(one)
+            if measured is not None:
+                yield float(measured[1].replace(b",", b""))
 
 
 def days(content: bytes) -> Iterator[Day]:

@@ -239,14 +239,15 @@ def test_a_dead_destination_under_load_costs_bounded_memory_and_senders_are_told
     with serving(tmp_path, onward, "hold.max_bytes=8MiB", "assemble.max_open_bytes=16MiB") as toolgauge:
         before = toolgauge.memory_mib()
         command = [sys.executable, str(LOADGEN), "--endpoint", f"127.0.0.1:{toolgauge.grpc_port}"]
-        command += ["--duration", "3", "--batch", "128", "--settle", "0"]
+        command += ["--requests", "300", "--batch", "128", "--settle", "0"]
         subprocess.run(command, capture_output=True, check=False, timeout=120)
         books = toolgauge.assert_books_balance()
         assert books["refused"] > 0
         assert books["held"] + books["queued"] + books["refused"] + books["dropped"] == books["received"]
         assert toolgauge.memory_mib() - before < 120
         (body,) = recorded("pydantic-ai", "tool_error")
-        assert post(toolgauge.http_port, body)[0] == 503
+        # Where a large request has no room, a few small ones may have some.
+        until(lambda: post(toolgauge.http_port, body)[0] == 503, "a small request to be refused")
         assert "Traceback" not in toolgauge.said()
         # There is nothing to wait for.
         toolgauge.signal(signal.SIGKILL)

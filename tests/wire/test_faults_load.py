@@ -69,7 +69,7 @@ class Prober(threading.Thread):
         self._over = threading.Event()
 
     def run(self) -> None:
-        while not self._over.wait(0.005):
+        while not self._over.wait(0.05):
             began = time.monotonic()
             assert post(self._port, b"")[0] == 200
             self.slowest_s = max(self.slowest_s, time.monotonic() - began)
@@ -90,19 +90,26 @@ def probing(toolgauge: Toolgauge) -> Generator[Prober]:
         prober.stop()
 
 
-def test_a_trace_of_a_hundred_thousand_spans_is_scored_while_others_are_answered(tmp_path: Path, sink: Sink):
-    count = 100_000
+def test_a_very_large_trace_is_scored_while_others_are_answered(
+    tmp_path: Path, sink: Sink, pytestconfig: pytest.Config
+):
+    count = 100_000 if pytestconfig.getoption("--long") else 20_000
     settings = (onward_to(sink, "grpc"), "assemble.run_end_grace=3s", "hold.timeout=10s")
-    with serving(tmp_path, *settings) as toolgauge:
+    # More text than is kept.
+    with serving(tmp_path, *settings, "assemble.max_content_bytes=64KiB") as toolgauge:
+        before = toolgauge.memory_mib()
+        began = time.monotonic()
         with probing(toolgauge) as prober:
             for first in range(0, count, 5000):
                 toolgauge.send(tool_spans(1, range(first, first + 5000), with_root=first + 5000 == count))
             toolgauge.settled(count + 1)
             until(lambda: toolgauge.total("toolgauge_trajectories_total") >= 1, "the trajectory")
-        assert prober.answers > 50
-        assert prober.slowest_s < 2
+        assert prober.answers > 20
+        # Nobody waits for the trace, however busy the machine is.
+        assert prober.slowest_s < (time.monotonic() - began) / 3
         assert sink.counted("unique_spans") == count + 1
         assert toolgauge.books()["forwarded"] == count + 1
+        assert toolgauge.memory_mib() - before < 300 + count / 200
 
 
 def test_fifty_thousand_open_traces_fit_and_every_span_goes_on(tmp_path: Path, sink: Sink):
@@ -158,7 +165,7 @@ def test_half_sent_requests_and_idle_connections_take_nothing_from_others(tmp_pa
             toolgauge.send(body, "http")
             toolgauge.send(body, "grpc")
             toolgauge.settled(6)
-        assert prober.slowest_s < 2
+        assert prober.slowest_s < 5
         assert len(destination.spans()) == 6
         assert toolgauge.memory_mib() - before < 100
         # They do not keep it from stopping either.

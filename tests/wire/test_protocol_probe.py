@@ -24,6 +24,8 @@ def _is_up(port: int) -> bool:
 def _probe(toolgauge: Toolgauge, folder: Path, admin_port: int) -> list[str]:
     words = ["--http", f"127.0.0.1:{toolgauge.http_port}", "--grpc", f"127.0.0.1:{toolgauge.grpc_port}"]
     words += ["--admin", f"127.0.0.1:{admin_port}", "--pid", str(toolgauge.pid), "--slow-limit", "30"]
+    # Two megabytes: large requests are read beside others from one on.
+    words += ["--large", "10000"]
     for port in (toolgauge.http_port, toolgauge.grpc_port):
         words += ["--bind-port", str(port)]
     probe = Process([sys.executable, str(TOOLS / "otlp_probe.py"), *words], folder / "probe.log")

@@ -5,6 +5,7 @@ ToolgaugeError            what a person sees as `error: ...`, with an optional `
  RecordingError           a recorded file cannot be read: exit code 1
  StartError               a port is taken, a certificate unreadable: exit code 1
 DecodeError               bytes that are not what they should be; answered, never shown as a crash
+SchemaError               the JSON Schema of a tool cannot be checked against; becomes an outcome
 JudgeCallError            a call to a judge's provider failed; becomes an outcome
 StateError                the state file cannot be read or written while we run; counted
 """
@@ -33,6 +34,10 @@ class StartError(ToolgaugeError):
 
 class DecodeError(Exception):
     """Bytes that cannot be decoded."""
+
+
+class SchemaError(Exception):
+    """The JSON Schema of a tool cannot be checked against; the text names a place in it, and holds no value."""
 
 
 class StateError(Exception):

@@ -1,0 +1,192 @@
+"""`arguments_schema`: do the arguments keep to the JSON Schema of the tool on offer? Needs no reference."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import ClassVar, TypeAlias
+
+from toolgauge.model.content import Unparsed
+from toolgauge.model.errors import SchemaError
+from toolgauge.model.expected import Expected
+from toolgauge.model.json import JsonObject
+from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.recognize.values import is_too_large
+from toolgauge.score.compare import path
+from toolgauge.score.selection import CallSelection, nothing_to_judge, readable_arguments, shown, unseen_arguments
+from toolgauge.score.tool_schemas import ToolSchema, ToolSchemas, UnknownArguments
+from toolgauge.score.violations import MAX_VIOLATIONS, Kind, Steps, Violation, valid_share
+
+# About half a second for all calls of a trajectory that do not plainly fit.
+_STEPS = 300_000
+_MAX_SHOWN = 5
+_MAX_DIFFERENCES = 20
+_WORDS: Mapping[Kind, str] = {
+    "unknown_arguments": "is not an argument of the tool",
+    "missing_required": "is missing",
+    "wrong_type": "has the wrong type",
+    "enum": "is not among the allowed values",
+    "range": "is out of range",
+    "other": "breaks the rule",
+}
+
+# What stands for the schema of a call that has none, and that of one that cannot be used.
+_Schema: TypeAlias = ToolSchema | NotEvaluated
+
+
+class ArgumentsSchema(CallSelection):
+    """The share of a call's arguments that are valid against the JSON Schema of its tool; 1 exactly when all are."""
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "call"
+    needs_content: ClassVar[bool] = False
+
+    # What an argument that the schema does not name is, where the schema leaves open whether there may be others.
+    unknown_arguments: UnknownArguments = "fail"
+
+    @cached_property
+    def _schemas(self) -> ToolSchemas:
+        return ToolSchemas(self.unknown_arguments)
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+        """Yield one outcome a call."""
+        calls = self.calls(trajectory)
+        if not calls:
+            yield None, nothing_to_judge(trajectory)
+            return
+        definitions, steps, usual = _Definitions(trajectory), Steps(_STEPS), self._usual
+        schemas: dict[tuple[str, SpanRef | None], _Schema] = {}
+        for call in calls:
+            key = call.name, call.run
+            schema = schemas.get(key)
+            if schema is None:
+                schema = schemas[key] = self._schema(definitions.of(call), call.name)
+            arguments = readable_arguments(call)
+            if arguments is None:
+                yield call, unseen_arguments(call) or _unreadable(call)
+            elif isinstance(schema, NotEvaluated):
+                yield call, schema
+            elif schema.fits_plainly(arguments):
+                yield call, usual.get(call.name) or usual.keep(call.name, _valid(call.name))
+            else:
+                yield call, _outcome(call.name, arguments, schema, steps)
+
+    def _schema(self, definition: ToolDefinition | NotEvaluated, name: str) -> _Schema:
+        if isinstance(definition, NotEvaluated):
+            return definition
+        if definition.parameters is None:
+            return NotEvaluated(reason="no_schema", explanation=f"{shown(name)} was on offer without a schema")
+        try:
+            return self._schemas.of(definition.parameters)
+        except SchemaError as error:
+            return _unusable(name, error)
+
+
+class _Definitions:
+    """Looks up the tools of a trajectory: first in the offer of the run that made the call, then in that of the whole."""
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self._offers = {run.span: _by_name(run.tools_offered) for run in trajectory.runs if run.tools_offered}
+        self._offered = _by_name(trajectory.tools_offered or ())
+        self._has_offer = trajectory.tools_offered is not None
+
+    def of(self, call: ToolCall) -> ToolDefinition | NotEvaluated:
+        """Return the definition of the called tool, one with a schema where there is any."""
+        own = self._offers.get(call.run, {}).get(call.name) if call.run is not None else None
+        found = [own, self._offered.get(call.name)]
+        for definition in found:
+            if definition is not None and definition.parameters is not None:
+                return definition
+        for definition in found:
+            if definition is not None:
+                return definition
+        if self._has_offer:
+            explanation = f"{shown(call.name)} was not among the tools on offer"
+            return NotEvaluated(reason="no_schema", explanation=explanation)
+        return NotEvaluated(reason="no_tool_offer", explanation="the tools on offer were not recorded")
+
+
+def _by_name(tools: Sequence[ToolDefinition]) -> Mapping[str, ToolDefinition]:
+    return {tool.name: tool for tool in reversed(tools)}
+
+
+def _valid(name: str) -> Scored:
+    return Scored(value=1.0, explanation=f"the arguments of {shown(name)} keep to its schema")
+
+
+def _unusable(name: str, error: SchemaError) -> NotEvaluated:
+    explanation = f"the schema of {shown(name)} cannot be used: {shown(str(error))[1:-1]}"
+    return NotEvaluated(reason="no_schema", explanation=explanation)
+
+
+def _unreadable(call: ToolCall) -> Outcome:
+    """Judge arguments that are no object: broken JSON is the model's, everything else the producer's."""
+    name = shown(call.name)
+    text = call.arguments.text if isinstance(call.arguments, Unparsed) else ""
+    if is_too_large(text):
+        return NotEvaluated(reason="unparsable", explanation=f"the arguments of {name} are too large to read")
+    if not text.lstrip().startswith("{"):
+        kind = "are a list" if text.lstrip().startswith("[") else "were recorded as text"
+        return NotEvaluated(reason="unparsable", explanation=f"the arguments of {name} {kind}, not as a JSON object")
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        problem = f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos}"
+    except (ValueError, RecursionError):
+        problem = "nested too deeply"
+    else:
+        return NotEvaluated(reason="unparsable", explanation=f"the arguments of {name} are too large to read")
+    difference = Difference(where=f"{call.name} arguments", rule="unparsable", actual=Side(value=text))
+    explanation = f"the arguments of {name} are no valid JSON: {problem}"
+    return Scored(value=0.0, explanation=explanation, differences=(difference,))
+
+
+def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps) -> Outcome:
+    try:
+        found = list(islice(schema.violations(arguments, steps), MAX_VIOLATIONS))
+    except SchemaError as error:
+        return _unusable(name, error)
+    unchecked = _unchecked(schema.skipped_patterns)
+    if not found:
+        return Scored(value=1.0, explanation=f"the arguments of {shown(name)} keep to its schema{unchecked}")
+    parts: Mapping[str, float] = Counter(violation.kind for violation in found)
+    places = [_complaint(violation) for violation in found[:_MAX_SHOWN]]
+    more = f"; {len(found) - _MAX_SHOWN} more" if len(found) > _MAX_SHOWN else ""
+    return Scored(
+        value=valid_share(arguments, found) if len(found) < MAX_VIOLATIONS else 0.0,
+        explanation=f"the arguments of {shown(name)} break its schema: {'; '.join(places)}{more}{unchecked}",
+        parts=parts,
+        differences=tuple(_difference(name, violation) for violation in found[:_MAX_DIFFERENCES]),
+    )
+
+
+def _unchecked(patterns: int) -> str:
+    if not patterns:
+        return ""
+    return f"; {patterns} pattern{'s' if patterns > 1 else ''} could not be checked"
+
+
+def _complaint(violation: Violation) -> str:
+    rule = f" `{violation.rule}`" if violation.kind == "other" and violation.rule != "None" else ""
+    return f"{shown(_where('', violation))} {_WORDS[violation.kind]}{rule}"
+
+
+def _where(start: str, violation: Violation) -> str:
+    where = start
+    for step in violation.path:
+        where = f"{where}[{step}]" if isinstance(step, int) else path(where, step)
+    return where or "the whole"
+
+
+def _difference(name: str, violation: Violation) -> Difference:
+    return Difference(
+        where=_where(f"{name}:", violation),
+        rule=violation.rule,
+        expected=None if violation.allowed is None else Side(value=violation.allowed),
+        actual=None if violation.is_missing else Side(value=violation.actual),
+    )

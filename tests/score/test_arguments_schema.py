@@ -1,0 +1,347 @@
+"""`arguments_schema` compares the arguments of calls with the schema of the tool on offer."""
+
+from collections.abc import Mapping
+
+import pytest
+from msgspec.structs import replace
+
+from tests.score.support import TRACE, judge, not_evaluated, scored, sides, tool_call, trajectory
+from toolgauge.evaluators.arguments_schema import ArgumentsSchema
+from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Unparsed
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.outcomes import Difference, NotEvaluated, Scored
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import Run, ToolCall, Trajectory
+from toolgauge.testing.evaluators import check_evaluator
+
+REFUND: JsonObject = {
+    "type": "object",
+    "properties": {
+        "order_id": {"type": "string"},
+        "amount": {"type": "number", "minimum": 1},
+        "reason": {"type": "string", "enum": ["damaged", "late"]},
+    },
+    "required": ["order_id", "amount"],
+}
+OUTER, INNER = SpanRef(TRACE, "00000000000000aa"), SpanRef(TRACE, "00000000000000bb")
+
+
+def offering(schema: JsonObject | None, *calls: ToolCall, name: str = "refund") -> Trajectory:
+    return replace(trajectory(*calls), tools_offered=(ToolDefinition(name=name, parameters=schema),))
+
+
+def refund(arguments: Json, schema: JsonObject | None = REFUND) -> Trajectory:
+    return offering(schema, tool_call("refund", arguments))
+
+
+def outcome(arguments: Json, schema: JsonObject = REFUND) -> Scored:
+    return scored(ArgumentsSchema(), refund(arguments, schema))
+
+
+def properties(**schemas: Json) -> JsonObject:
+    return {"type": "object", "properties": schemas}
+
+
+def test_it_keeps_the_contract_of_evaluators():
+    check_evaluator(ArgumentsSchema(), (refund({"order_id": "A"}), refund({"order_id": 1, "amount": 2, "x": [1]})))
+
+
+def test_valid_arguments_score_1():
+    found = outcome({"order_id": "A-17", "amount": 20, "reason": "late"})
+    assert (found.value, found.explanation, found.parts) == (1.0, "the arguments of `refund` keep to its schema", {})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value", "part", "complaint"),
+    [
+        ({"order_id": "A", "amount": "20"}, 0.5, "wrong_type", "`amount` has the wrong type"),
+        ({"order_id": "A", "amount": True}, 0.5, "wrong_type", "`amount` has the wrong type"),
+        ({"order_id": "A", "amount": None}, 0.5, "wrong_type", "`amount` has the wrong type"),
+        ({"order_id": "A"}, 0.5, "missing_required", "`amount` is missing"),
+        ({"order_id": "A", "amount": 0}, 0.5, "range", "`amount` is out of range"),
+        ({"order_id": "A", "amount": 1, "note": "x"}, 2 / 3, "unknown_arguments", "`note` is not an argument"),
+        ({"order_id": "A", "amount": 1, "reason": "x"}, 2 / 3, "enum", "`reason` is not among the allowed values"),
+    ],
+)
+def test_each_way_of_being_wrong_is_a_part(arguments: JsonObject, value: float, part: str, complaint: str):
+    found = outcome(arguments)
+    assert found.value == pytest.approx(value)
+    assert found.parts == {part: 1}
+    assert found.explanation.startswith(f"the arguments of `refund` break its schema: {complaint}")
+
+
+def test_without_any_argument_all_that_is_required_is_missing():
+    assert outcome({}).value == 0.0
+
+
+def test_a_whole_number_may_be_written_as_a_float():
+    assert outcome({"count": 2.0}, properties(count={"type": "integer"})).value == 1.0
+    assert outcome({"count": 2.5}, properties(count={"type": "integer"})).value == 0.0
+
+
+def test_a_null_for_an_argument_that_is_not_required_is_one_that_was_left_out():
+    assert outcome({"order_id": "A", "amount": 1, "reason": None}).value == 1.0
+
+
+def test_values_stand_in_differences_and_nowhere_else():
+    found = outcome({"order_id": "A", "amount": "secret", "reason": "hidden"})
+    assert "secret" not in found.explanation
+    assert "hidden" not in found.explanation
+    amount, reason = found.differences
+    assert (amount.where, amount.rule, sides(amount)) == ("refund: amount", "type", ("number", "secret"))
+    assert (reason.where, reason.rule, sides(reason)) == ("refund: reason", "enum", (["damaged", "late"], "hidden"))
+
+
+def test_places_inside_of_lists_and_objects_are_named():
+    passenger: Json = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["name"]}
+    schema = properties(passengers={"type": "array", "items": passenger})
+    found = outcome({"passengers": [{"name": "Ann", "age": 4}, {"age": "four"}]}, schema)
+    assert found.explanation == (
+        "the arguments of `refund` break its schema: `passengers[1].age` has the wrong type; "
+        "`passengers[1].name` is missing"
+    )
+    assert found.value == 0.5  # of `Ann`, 4, "four" and the name that is missing
+
+
+def test_the_first_few_places_are_named_and_the_rest_counted():
+    found = outcome({f"n{number}": "x" for number in range(7)}, {"additionalProperties": {"type": "integer"}})
+    assert found.explanation.endswith("`n4` has the wrong type; 2 more")
+    assert found.parts == {"wrong_type": 7}
+
+
+def test_a_wrong_object_is_wrong_with_all_its_leaves():
+    found = outcome({"to": {"street": "S", "zip": "1"}, "note": "x"}, properties(to={"type": "string"}, note={}))
+    assert found.value == pytest.approx(1 / 3)
+
+
+B: JsonObject = {"properties": {"b": {}}}
+NAMING: list[tuple[JsonObject, float]] = [
+    ({"properties": {"a": {}}}, 0.5),
+    ({"properties": {"a": {}}, "additionalProperties": False}, 0.5),
+    ({"properties": {"a": {}}, "additionalProperties": True}, 1.0),
+    ({"properties": {"a": {}}, "additionalProperties": {"type": "integer"}}, 0.5),
+    ({"properties": {"a": {}}, "patternProperties": {"^b$": {}}}, 1.0),
+    ({"properties": {}}, 0.0),
+    ({"type": "object"}, 1.0),
+    ({}, 1.0),
+    ({"allOf": [{"properties": {"a": {}}}, {"$ref": "#/$defs/B"}], "$defs": {"B": B}}, 1.0),
+]
+
+
+@pytest.mark.parametrize(("schema", "value"), NAMING)
+def test_an_argument_without_a_place_in_the_schema_is_invented(schema: JsonObject, value: float):
+    assert outcome({"a": 1, "b": "x"}, schema).value == value
+
+
+def test_unknown_arguments_can_be_allowed_where_the_schema_does_not_forbid_them():
+    lenient = ArgumentsSchema(unknown_arguments="allow")
+    assert scored(lenient, refund({"a": 1, "b": 2}, {"properties": {"a": {}}})).value == 1.0
+    closed: JsonObject = {"properties": {"a": {}}, "additionalProperties": False}
+    assert scored(lenient, refund({"a": 1, "b": 2}, closed)).value == 0.5
+
+
+def test_names_inside_of_an_argument_are_as_open_as_the_schema_leaves_them():
+    assert outcome({"a": {"b": 1, "c": 2}}, properties(a=properties(b={}))).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "explanation"),
+    [
+        (
+            Unparsed('{"city": "Tokyo", "unit": '),
+            "the arguments of `refund` are no valid JSON: expecting value at character 26",
+        ),
+        (Unparsed("{'city': Tokyo}"), "the arguments of `refund` are no valid JSON: expecting property name"),
+    ],
+)
+def test_broken_json_scores_0_with_its_reason(arguments: Content, explanation: str):
+    found = scored(ArgumentsSchema(), offering(REFUND, tool_call("refund", arguments=arguments)))
+    assert found.value == 0.0
+    assert found.explanation.startswith(explanation)
+    assert "Tokyo" not in found.explanation
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (NOT_RECORDED, "arguments_not_recorded"),
+        (NotRecorded("redacted"), "redacted"),
+        (Unparsed('{"order_id": "A', "truncated"), "truncated"),
+        (Unparsed("order A-17, please"), "unparsable"),
+        (Unparsed('["A-17"]'), "unparsable"),
+        (Unparsed('{"a": ' + "[" * 100_001 + "]" * 100_001 + "}"), "unparsable"),
+    ],
+)
+def test_what_cannot_be_seen_is_no_score(arguments: Content, reason: str):
+    assert not_evaluated(ArgumentsSchema(), offering(REFUND, tool_call("refund", arguments=arguments))) == reason
+
+
+def test_without_calls_there_is_nothing_to_judge():
+    assert not_evaluated(ArgumentsSchema(), offering(REFUND)) == "no_calls"
+
+
+def test_without_an_offer_there_is_no_schema():
+    assert not_evaluated(ArgumentsSchema(), trajectory(tool_call("refund"))) == "no_tool_offer"
+    assert not_evaluated(ArgumentsSchema(), refund({}, None)) == "no_schema"
+    assert not_evaluated(ArgumentsSchema(), offering(REFUND, tool_call("invented"))) == "no_schema"
+
+
+def run(span: SpanRef, *tools: ToolDefinition) -> Run:
+    return Run(span=span, above=None, agent=None, prompt=None, response=None, tools_offered=tools, start_ns=0, end_ns=9)
+
+
+def test_a_call_is_judged_by_what_its_own_run_had_on_offer():
+    text = ToolDefinition(name="find", parameters=properties(key={"type": "string"}))
+    number = ToolDefinition(name="find", parameters=properties(key={"type": "integer"}))
+    calls = [replace(tool_call("find", {"key": 1}), run=ref) for ref in (OUTER, INNER, None)]
+    both = replace(trajectory(*calls), tools_offered=(text,), runs=(run(OUTER, text), run(INNER, number)))
+    assert [found.value for found in judge(ArgumentsSchema(), both) if isinstance(found, Scored)] == [0.0, 1.0, 0.0]
+
+
+def test_a_run_that_recorded_names_only_is_judged_by_the_schema_that_another_recorded():
+    call = replace(tool_call("refund", {"order_id": 1, "amount": 2}), run=INNER)
+    offer = replace(offering(REFUND, call), runs=(run(INNER, ToolDefinition(name="refund")),))
+    assert scored(ArgumentsSchema(), offer).value == 0.5
+
+
+@pytest.mark.parametrize(
+    ("schema", "explanation"),
+    [
+        ({"type": "objekt"}, "/type names no type that JSON has"),
+        ({"properties": ["a"]}, "/properties is no object"),
+        ({"properties": {"a": {"minimum": "1"}}}, "/properties/a/minimum is no number"),
+        ({"properties": {"a": 5}}, "/properties/a is no schema"),
+        ({"required": "a"}, "/required is no list of names"),
+        ({"anyOf": []}, "/anyOf is no list of schemas"),
+        ({"$ref": "https://example.com/schema.json"}, "/$ref leads out of the schema"),
+        ({"$ref": "file:///etc/passwd"}, "/$ref leads out of the schema"),
+        ({"$ref": "#/$defs/gone"}, "it refers to something that it does not hold"),
+        ({"$ref": "#"}, "it is nested too deeply to check against"),
+        ({"enum": ["x" * 300_000]}, "it is larger than 256 KiB"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_no_score(schema: JsonObject, explanation: str):
+    (found,) = judge(ArgumentsSchema(), refund({"a": 1}, schema))
+    assert isinstance(found, NotEvaluated)
+    assert found.reason == "no_schema"
+    assert found.explanation == f"the schema of `refund` cannot be used: {explanation}"
+
+
+def deep(levels: int) -> JsonObject:
+    schema: JsonObject = {"type": "string"}
+    for _ in range(levels):
+        schema = {"properties": {"a": schema}}
+    return schema
+
+
+def test_a_schema_that_is_nested_too_deeply_is_no_score():
+    assert not_evaluated(ArgumentsSchema(), refund({"a": 1}, deep(5000))) == "no_schema"
+
+
+def test_a_schema_that_doubles_the_work_at_each_level_is_given_up():
+    level: Json = {"anyOf": [{"$ref": "#/$defs/L"}, {"$ref": "#/$defs/L"}]}
+    schema: JsonObject = {
+        "properties": {"a": {"$ref": "#/$defs/L"}},
+        "$defs": {"L": {"type": "object", "properties": {"a": level}, "required": ["b"]}},
+    }
+    arguments: JsonObject = {}
+    for _ in range(30):
+        arguments = {"a": arguments}
+    (found,) = judge(ArgumentsSchema(), refund(arguments, schema))
+    assert isinstance(found, NotEvaluated)
+    assert found.explanation == "the schema of `refund` cannot be used: it takes too long to check against"
+
+
+def test_patterns_take_linear_time_and_those_with_look_around_are_skipped():
+    schema = properties(a={"type": "string", "pattern": "^(a+)+$"}, b={"type": "string", "pattern": "^(?=x)"})
+    found = outcome({"a": "a" * 5000 + "!", "b": "y"}, schema)
+    assert found.explanation == (
+        "the arguments of `refund` break its schema: `a` breaks the rule `pattern`; 1 pattern could not be checked"
+    )
+    assert found.value == 0.5
+
+
+def test_more_violations_than_anyone_reads_make_a_0():
+    numbers: list[Json] = ["x"] * 2000
+    found = outcome({"numbers": numbers, "note": "x"}, properties(numbers={"items": {"type": "integer"}}, note={}))
+    assert (found.value, found.parts, len(found.differences)) == (0.0, {"wrong_type": 1000}, 20)
+
+
+def test_names_from_spans_are_cut_in_explanations():
+    found = outcome({"n" * 5000: 1}, properties(a={}))
+    assert len(found.explanation) < 300
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "fits"),
+    [
+        ({"type": "string", "nullable": True}, None, True),
+        ({"type": ["string", "null"]}, None, True),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, None, True),
+        ({"type": "STRING"}, "x", True),
+        ({"type": "any"}, [1], True),
+        ({"type": "number", "minimum": 1, "exclusiveMinimum": True}, 1, False),
+        ({"type": "number", "minimum": 1, "exclusiveMinimum": False}, 1, True),
+        ({"type": "number", "minimum": None}, 1, True),
+        ({"type": "number", "multipleOf": 0.1}, 0.3, True),
+        ({"items": [{"type": "string"}], "additionalItems": {"type": "integer"}}, ["x", 1], True),
+        ({"items": [{"type": "string"}], "additionalItems": {"type": "integer"}}, ["x", "y"], False),
+        ({"type": "string", "enum": ["a", "b"], "default": "any"}, "any", True),
+        ({"type": "object", "properties": {}, "additionalProperties": False}, {"any": 1}, True),
+        ({"type": "string", "required": True}, "x", True),
+        ({"const": 1}, 1.0, True),
+        ({"const": True}, 1, False),
+        ({"uniqueItems": True}, [{"a": 1}, {"a": 1.0}], False),
+        ({"oneOf": [{"type": "integer"}, {"minimum": 1}]}, 2, False),
+        ({"not": {"type": "null"}}, 1, True),
+        ({"contains": {"type": "null"}}, [1], False),
+        ({"if": {"type": "string"}, "then": {"minLength": 2}}, "x", False),
+        ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, False),
+        ({"patternProperties": {"^n": {"type": "integer"}}, "additionalProperties": False}, {"n1": 1}, True),
+        ({"patternProperties": {"^n": {"type": "integer"}}, "additionalProperties": False}, {"m1": 1}, False),
+        (False, 1, False),
+        (True, 1, True),
+        (None, 1, True),
+    ],
+)
+def test_schemas_are_read_for_what_producers_mean(schema: Json, value: Json, fits: bool):  # noqa: FBT001 (the value under test)
+    assert (outcome({"a": value}, {"properties": {"a": schema}, "required": ["a"]}).value == 1.0) is fits
+
+
+def test_of_several_alternatives_the_closest_is_named():
+    card: Json = {"properties": {"kind": {"const": "card"}, "number": {"type": "string"}}, "required": ["number"]}
+    cash: Json = {"properties": {"kind": {"const": "cash"}, "coins": {"type": "integer"}}, "required": ["coins"]}
+    found = outcome({"pay": {"kind": "card", "number": 7}}, properties(pay={"oneOf": [cash, card]}))
+    assert found.parts == {"wrong_type": 1}
+    assert found.differences == (
+        Difference(
+            where="refund: pay.number",
+            rule="type",
+            expected=found.differences[0].expected,
+            actual=found.differences[0].actual,
+        ),
+    )
+
+
+def test_a_value_of_no_alternative_type_is_told_all_of_them():
+    found = outcome({"a": []}, properties(a={"anyOf": [{"type": "string"}, {"type": "integer"}]}))
+    assert [sides(difference) for difference in found.differences] == [(["string", "integer"], [])]
+
+
+def test_a_recursive_schema_is_followed_as_deep_as_the_value():
+    tree: Json = {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}, "name": {"type": "string"}}}
+    schema: JsonObject = {"properties": {"root": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}}
+    found = outcome({"root": {"left": {"left": {"name": 5}}}}, schema)
+    assert found.explanation.endswith("`root.left.left.name` has the wrong type")
+
+
+def test_two_tools_with_one_schema_are_named_each():
+    both: Mapping[str, Json] = {"a": {"type": "string"}}
+    offer = tuple(ToolDefinition(name=name, parameters=properties(**both)) for name in ("find", "seek"))
+    calls = (tool_call("find", {"a": "x"}), tool_call("seek", {"a": "x"}))
+    found = judge(ArgumentsSchema(), replace(trajectory(*calls), tools_offered=offer))
+    assert [each.explanation for each in found if isinstance(each, Scored)] == [
+        "the arguments of `find` keep to its schema",
+        "the arguments of `seek` keep to its schema",
+    ]

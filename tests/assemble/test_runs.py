@@ -2,11 +2,23 @@
 
 from typing import Literal
 
-from tests.assemble.support import TRACE, agent, args, executed, joined, model, only_call, reading, span_id
+from tests.assemble.support import (
+    TRACE,
+    agent,
+    answered,
+    args,
+    executed,
+    joined,
+    model,
+    only_call,
+    reading,
+    requested,
+    span_id,
+)
 from toolgauge.assemble.join import GatheredTrace, join
-from toolgauge.model.observations import MessageSeen, ToolDefinition, ToolsOffered
+from toolgauge.model.observations import CallAnswered, MessageSeen, ToolDefinition, ToolsOffered
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import Run
+from toolgauge.model.trajectory import Run, Trajectory
 
 SEARCH = ToolDefinition(name="search")
 REFUND = ToolDefinition(name="refund")
@@ -126,3 +138,32 @@ def test_a_trace_that_was_gathered_twice_tells_the_runs_of_both_times_once_each(
     trajectory = join(gathered, scope="conversation", closed_because="conversation_idle")
     assert trajectory is not None
     assert [run.span for run in trajectory.runs] == [ref("run"), ref("again")]
+
+
+def asking(*inputs: tuple[MessageSeen | CallAnswered, ...]) -> Trajectory:
+    """One model call after the other, each with what its input held."""
+    return joined(
+        reading("run", agent("a"), MessageSeen(role="user", text="newest of all", follows=True), start=0, end=900),
+        *(
+            reading(
+                f"ask{number}", model(), *given, requested("f", id=f"c{number}"), parent="run", start=10 * number + 1
+            )
+            for number, given in enumerate(inputs)
+        ),
+    )
+
+
+FIRST, LATER = MessageSeen(role="user", text="first"), MessageSeen(role="user", text="later", follows=True)
+
+
+def test_a_first_input_without_earlier_messages_is_the_beginning_where_inputs_repeat_them():
+    assert asking((FIRST,), (FIRST, answered("c0")), (LATER, answered("c0"))).has_beginning is True
+
+
+def test_a_first_input_with_earlier_messages_is_none():
+    assert asking((LATER,), (LATER, answered("c0"))).has_beginning is False
+
+
+def test_inputs_that_hold_only_what_is_new_do_not_show_where_they_begin():
+    assert asking((FIRST,), (answered("c0"),)).has_beginning is None
+    assert asking((answered("c0"),)).has_beginning is None

@@ -130,22 +130,23 @@ def flagged_runs(
     return counted
 
 
-def words(trajectory: Trajectory) -> list[object]:
-    """What was decided about each call, without the explanation."""
-    return [
-        (None if call is None else call.order, outcome.reason if isinstance(outcome, NotEvaluated) else outcome)
+def results(trajectory: Trajectory) -> dict[int | None, str | float]:
+    """The value of each judged call, or the reason why it has none, by its order."""
+    return {
+        None if call is None else call.order: outcome.reason if isinstance(outcome, NotEvaluated) else outcome.value
         for call, outcome in outcomes(trajectory)
-    ]
+        if isinstance(outcome, NotEvaluated | Scored)
+    }
 
 
 def agreement(one: Sequence[Trajectory], other: Sequence[Trajectory]) -> float:
     """The share of results that two recordings of the same runs agree on."""
-    others = {trajectory.conversation_id: Counter(map(str, words(trajectory))) for trajectory in other}
+    others = {trajectory.conversation_id: results(trajectory) for trajectory in other}
     same = total = 0
     for trajectory in one:
-        mine, theirs = Counter(map(str, words(trajectory))), others.get(trajectory.conversation_id, Counter[str]())
-        same += (mine & theirs).total()
-        total += (mine | theirs).total()
+        mine, theirs = results(trajectory), others.get(trajectory.conversation_id, {})
+        same += len(mine.items() & theirs.items())
+        total += len(mine.keys() | theirs.keys())
     return same / total if total else 1.0
 
 
@@ -229,7 +230,8 @@ def main() -> None:
                 f"{dialect}: {found} of {len(plants)} planted ids flagged ({found / max(1, len(plants)):.1%}), calls that failed: {failed}"
             )
     print(f"tau: {agreement(*recorded.values()):.2%} of results alike in both dialects")
-    print(f"single traces: {dict(summary(trajectories(recordings / 'tau' / 'genai', 'trace')))}")
+    for folder in ("tau", "tau-content-full"):
+        print(f"single traces of {folder}: {dict(summary(trajectories(recordings / folder / 'genai', 'trace')))}")
     for folder in ("tau-content-none", "tau-content-full", "bfcl"):
         both = [trajectories(recordings / folder / dialect, "conversation") for dialect in DIALECTS]
         print(f"{folder}: {dict(summary(both[0]))}, {agreement(*both):.2%} alike in both dialects")

@@ -413,7 +413,7 @@ def test_history_is_read_for_answers_and_the_newest_user_text():
         MessageSeen(role="system", text="Be brief."),
         CallAnswered(call_id="c1", result=Recorded("done")),
         CallAnswered(call_id="c2", result=Recorded("")),
-        MessageSeen(role="user", text="Second\nand third?"),
+        MessageSeen(role="user", text="Second\nand third?", follows=True),
     ]
 
 

@@ -75,7 +75,7 @@ def test_the_newest_user_text_may_be_far_back_and_may_be_new():
     reader.received(history(1), OWNER)
     assert reader.received(history(2), OWNER)[-1] == MessageSeen(role="user", text="Where is my order?")
     asked = history(2)[:-1] + ', {"role": "user", "content": "And now?"}]'
-    assert reader.received(asked, OWNER)[-1] == MessageSeen(role="user", text="And now?")
+    assert reader.received(asked, OWNER)[-1] == MessageSeen(role="user", text="And now?", follows=True)
 
 
 def test_what_has_no_owner_is_not_remembered():

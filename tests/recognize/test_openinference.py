@@ -343,7 +343,7 @@ def test_texts_are_the_system_prompt_the_newest_user_text_and_the_models():
     )
     assert found == [
         MessageSeen(role="system", text="Be brief."),
-        MessageSeen(role="user", text="Second\npart"),
+        MessageSeen(role="user", text="Second\npart", follows=True),
         MessageSeen(role="assistant", text="Done."),
     ]
 

@@ -321,7 +321,7 @@ def test_tenth_index_comes_after_the_second():
     attributes["llm.request.functions.9.name"] = "f9"
     found = observations(Traceloop(), span(attributes))
     assert [one.name for one in found if isinstance(one, CallRequested)] == ["f0", "f2", "f10"]
-    assert MessageSeen(role="user", text="text 10") in found
+    assert MessageSeen(role="user", text="text 10", follows=True) in found
     assert ToolsOffered(tools=(ToolDefinition(name="f9"), ToolDefinition(name="f10"))) in found
 
 

@@ -10,7 +10,7 @@ from toolgauge.model.json import Json
 from toolgauge.model.left_out import LeftOut, token_hash
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Scored
-from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.model.trajectory import Message, ToolCall, Trajectory, TrajectoryScope
 from toolgauge.testing.evaluators import check_evaluator
 
 WRITES = ("pay", "book", "cancel_order")
@@ -299,6 +299,18 @@ def test_one_trace_of_a_conversation_is_no_evidence_of_what_was_never_seen():
     judged = replace(asked("Yes, do it.", {"order_id": "A-17"}), conversation_id="c-1")
     assert not_evaluated(GroundedArguments(), judged) == "no_content"
     assert not is_found(replace(judged, scope="conversation"))
+
+
+def test_a_trace_that_begins_with_its_conversation_is_judged_by_itself():
+    judged = replace(asked("Yes, do it.", {"order_id": "A-17"}), conversation_id="c-1", has_beginning=True)
+    assert not is_found(judged)
+
+
+@pytest.mark.parametrize("scope", ["trace", "conversation"])
+def test_what_begins_in_the_middle_of_a_conversation_is_no_evidence_either(scope: TrajectoryScope):
+    judged = replace(asked("Yes, do it.", {"order_id": "A-17"}), scope=scope, has_beginning=False)
+    assert not_evaluated(GroundedArguments(), judged) == "no_content"
+    assert is_found(replace(judged, messages=(user("order A-17", 0),)))
 
 
 def test_calls_of_other_agents_may_have_returned_it():

@@ -14,7 +14,7 @@ from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.calls import Surroundings, in_turns, tool_calls
 from toolgauge.assemble.cutting import merged
 from toolgauge.assemble.executions import executed_calls
-from toolgauge.assemble.messages import messages_of, runs_of
+from toolgauge.assemble.messages import has_beginning, messages_of, runs_of
 from toolgauge.assemble.node import Node, NodeIndex, order, take_apart
 from toolgauge.assemble.pairing import Pair, asked, pair
 from toolgauge.assemble.requests import requested_calls
@@ -124,6 +124,7 @@ def _trajectory(
         end_ns=end_ns,
         left_out=merged([trace.left_out for trace in traces]),
         hidden_turns=sum([trace.hidden_turns for trace in planted]),
+        has_beginning=has_beginning(index.speaking),
         runs=tuple(joined.runs),
     )
 

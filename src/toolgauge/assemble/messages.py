@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.assemble.node import Node, NodeIndex
-from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.observations import MessageSeen, ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Message, Run
 
@@ -40,6 +40,22 @@ def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Mess
         messages += [Message(role, text, turn) for text in distinct if text not in before]
         newest[role] = texts if len(texts) == 1 else frozenset(texts)
     return tuple(messages)
+
+
+def has_beginning(speaking: Sequence[Node]) -> bool | None:
+    """Return whether the first model call had no earlier messages of the user; `None` where inputs do not repeat them."""
+    asked = [node for node in speaking if node.model_call is not None and _user_message(node) is not None]
+    first = _user_message(asked[0]) if asked else None
+    if first is None:
+        return None
+    if first.follows:
+        return False
+    # A model that is given answers to its calls has no need of the user's text, unless the input is all there is.
+    return True if any(node.answers for node in asked) else None
+
+
+def _user_message(node: Node) -> MessageSeen | None:
+    return next((seen for seen in node.messages if seen.role == "user"), None)
 
 
 def _see(nodes: Iterable[Node], by_run: dict[tuple[str, tuple[str, ...]], _Newest], sights: list[_Sight]) -> None:

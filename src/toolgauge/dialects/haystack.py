@@ -191,11 +191,10 @@ def _received(messages: Json) -> Iterator[Observation]:
 
 def _user_text(messages: Json) -> Iterator[MessageSeen]:
     """Read the newest text of the user."""
-    for item in reversed(as_list(messages)):
-        message = as_object(item)
-        if _role(message) == "user" and (text := _text(message)):
-            yield MessageSeen(role="user", text=text)
-            return
+    texts = [_text(message) for message in map(as_object, as_list(messages)) if _role(message) == "user"]
+    written = [text for text in texts if text]
+    if written:
+        yield MessageSeen(role="user", text=written[-1], follows=len(written) > 1)
 
 
 def _written(replies: Json) -> Iterator[Observation]:

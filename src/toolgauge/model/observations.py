@@ -92,10 +92,14 @@ class ToolsOffered(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MessageSeen(Struct, frozen=True, kw_only=True, gc=False):
-    """Text that the model saw or wrote. Dialects report the system prompt and the newest user text, no history."""
+    """Text that the model saw or wrote. Dialects report the system prompt and the newest user text, no history.
+
+    `follows` where the same input holds an earlier message of the user.
+    """
 
     role: Literal["system", "user", "assistant"]
     text: str
+    follows: bool = False
 
 
 class ConversationSeen(Struct, frozen=True, kw_only=True, gc=False):

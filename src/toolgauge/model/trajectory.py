@@ -120,6 +120,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     left_out: LeftOut = NOTHING_LEFT_OUT
     # Model calls that asked for tools, where neither the calls nor any tool span was recorded.
     hidden_turns: int = 0
+    # Whether the first model call had no earlier messages of the user; `None` where inputs do not repeat them.
+    has_beginning: bool | None = None
     # Agent runs in order of time.
     runs: tuple[Run, ...] = ()
     # When its first span arrived.

@@ -183,9 +183,11 @@ def instructions_and_answers(messages: list[Message]) -> list[Observation]:
 
 def newest_user_text(messages: list[Message]) -> list[MessageSeen]:
     """Read the newest text of the user. Some producers give answers to calls the role `user`; those have no text."""
-    for message in reversed(messages):
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
         if message.role == "user" and (text := message.text):
-            return [MessageSeen(role="user", text=text)]
+            follows = any(earlier.role == "user" for earlier in messages[:place])
+            return [MessageSeen(role="user", text=text, follows=follows)]
     return []
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, Value
@@ -291,11 +292,14 @@ class HistoryReader:
         """Read the messages `items`, with which the text ends, after what came before; keep all if there is room."""
         messages = messages_of(items, "user")
         recorded = conventions.instructions_and_answers(messages)
+        user = conventions.newest_user_text(messages)
+        if user and before.user and not user[0].follows:
+            user = [replace(user[0], follows=True)]
         known = _Known(
             text[:-1].rstrip(_JSON_SPACES),
             before.count + len(items),
             [*before.recorded, *recorded] if recorded else before.recorded,
-            conventions.newest_user_text(messages) or before.user,
+            user or before.user,
             before.kept + _texts(text[len(before.begun) :]) + _kept(recorded),
         )
         self._forget(owner)

@@ -297,12 +297,14 @@ def texts(messages: Messages) -> Iterator[MessageSeen]:
 def _newest(
     messages: list[Message], roles: tuple[str, ...], role: Literal["system", "user", "assistant"]
 ) -> Iterator[MessageSeen]:
-    for message in reversed(messages):
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
         # Anthropic writes a tool's answer as a user's message.
         if message.role in roles and "tool_call_id" not in message.fields:
             text = _text(message)
             if text:
-                yield MessageSeen(role=role, text=text.removeprefix(_TASK_PREFIX))
+                follows = role == "user" and any(earlier.role in roles for earlier in messages[:place])
+                yield MessageSeen(role=role, text=text.removeprefix(_TASK_PREFIX), follows=follows)
                 return
 
 

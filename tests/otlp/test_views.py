@@ -274,6 +274,11 @@ def test_repeated_resource_and_scope_are_the_same_objects():
     assert first.scope is second.scope
 
 
+@pytest.mark.parametrize("number", [0, 1, 127, 128, 16_383, 16_384, 2**28, 2**63 - 1, -1, -(2**63)])
+def test_whole_numbers_of_all_sizes_are_read(number: int):
+    assert value(AnyValue(int_value=number).SerializeToString()) == number
+
+
 def test_short_cuts_agree_with_the_message_class_on_all_recorded_values():
     for raw in stock.recorded_spans():
         for entry in trace_pb2.Span.FromString(raw).attributes:

@@ -167,7 +167,8 @@ def test_arguments_that_the_model_wrote_wrongly_stay_text():
 def test_a_producer_without_content_yields_model_calls_alone():
     readings = recorded(GenAI(), "openai-v2/content_off.otlp.pb")
 
-    asked, done = (ModelCall(stopped_for_tools=True),), (ModelCall(),)
+    asked = (ModelCall(stopped_for_tools=True, input_tokens=42, output_tokens=7),)
+    done = (ModelCall(input_tokens=42, output_tokens=7),)
     assert [reading.observations for reading in readings] == [asked, asked, asked, done]
 
 

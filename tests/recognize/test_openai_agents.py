@@ -50,7 +50,7 @@ def test_calls_are_read_from_reprs_and_a_handoff_from_its_span():
         AgentRun(agent="triage"),
         AgentRun(agent="weather_agent"),
     }
-    assert set(seen(readings, ModelCall)) == {ModelCall(agent=None)}
+    assert set(seen(readings, ModelCall)) == {ModelCall(input_tokens=42, output_tokens=7)}
     assert {(one.role, one.text) for one in seen(readings, MessageSeen) if isinstance(one, MessageSeen)} == {
         ("user", "Weather in Lima?"),
         ("assistant", "18.25 C"),

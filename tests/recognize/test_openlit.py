@@ -72,7 +72,7 @@ def test_log_records_repeat_the_model_call_with_structured_values():
     (first, *_) = recorded(OpenLit(), "openlit-langgraph/single.01.logs.otlp.pb")
     assert first.is_log
     assert first.dialect == "openlit"
-    assert seen([first], ModelCall) == [ModelCall(stopped_for_tools=True)]
+    assert seen([first], ModelCall) == [ModelCall(stopped_for_tools=True, input_tokens=50, output_tokens=10)]
     assert seen([first], CallRequested) == [
         CallRequested(
             position=0,

@@ -19,6 +19,7 @@ from toolgauge.assemble.node import Node, NodeIndex, order, take_apart
 from toolgauge.assemble.pairing import Pair, asked, pair
 from toolgauge.assemble.requests import requested_calls
 from toolgauge.assemble.states import Offers
+from toolgauge.assemble.token_sums import tokens_of
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import Reading, ToolDefinition
@@ -126,6 +127,7 @@ def _trajectory(
         hidden_turns=sum([trace.hidden_turns for trace in planted]),
         has_beginning=has_beginning(index.speaking),
         runs=tuple(joined.runs),
+        tokens=tokens_of([trace.index.nodes for trace in planted]),
     )
 
 

@@ -6,6 +6,8 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Execution, Node, Request
 from toolgauge.assemble.requests import RequestIndex
@@ -39,7 +41,7 @@ class Folding:
         node = self._node
         node.agent_run = node.agent_run or log.agent_run
         if log.model_call is not None:
-            node.model_call = log.model_call if log.model_call.stopped_for_tools else node.model_call or log.model_call
+            node.model_call = one_model_call(node.model_call, log.model_call)
             node.is_primary = True
         if log.conversation is not None:
             known = node.conversation
@@ -248,13 +250,23 @@ def _observed(reading: Reading) -> Node:
         elif type(seen) is CallAnswered:
             node.answers.append(seen)
         elif type(seen) is ModelCall:
-            node.model_call = seen if seen.stopped_for_tools else node.model_call or seen
+            node.model_call = one_model_call(node.model_call, seen)
             node.is_primary = True
         elif type(seen) is ToolsOffered:
             node.offers.append(seen)
         elif type(seen) is AgentRun:
             node.agent_run = node.agent_run or seen
     return node
+
+
+def one_model_call(known: ModelCall | None, seen: ModelCall) -> ModelCall:
+    """Return one view of a model call of two: the first that shows that it asked for tools, with the tokens of either."""
+    if known is None:
+        return seen
+    kept, other = (seen, known) if seen.stopped_for_tools else (known, seen)
+    if kept.input_tokens is not None or kept.output_tokens is not None:
+        return kept
+    return replace(kept, input_tokens=other.input_tokens, output_tokens=other.output_tokens)
 
 
 def _execution(node: Node, seen: CallExecuted, *, from_log: bool) -> Execution:

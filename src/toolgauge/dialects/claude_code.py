@@ -22,6 +22,7 @@ from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.messages import read_messages
+from toolgauge.recognize.token_counts import token_count
 
 _SCOPE = "com.anthropic.claude_code"
 _TYPE = "span.type"
@@ -29,6 +30,8 @@ _TOOL_USE = ("tool_use_id", "gen_ai.tool.call.id")
 _SUBAGENT = "agent_id"
 _SOURCE = "query_source"
 _OUTPUT_EVENT = "tool.output"
+_INPUT_TOKENS = ("input_tokens", "cache_read_tokens", "cache_creation_tokens")
+_OUTPUT_TOKENS = "output_tokens"
 _RESULTS = ("tool_output", "output", "result", "content")
 _INPUTS = ("tool_input", "input")
 
@@ -90,13 +93,21 @@ def _read_span(span: Span) -> Iterator[Observation]:
         case "llm_request":
             # Only of a subagent the source is its name.
             agent = values.as_str(attributes.get(_SOURCE)) if _SUBAGENT in attributes else None
-            yield ModelCall(agent=agent)
+            yield _model_call(attributes, agent)
         case "tool":
             yield from _tool(span)
         case "tool.execution":
             yield from _execution(span)
         case _:
             return
+
+
+def _model_call(attributes: Mapping[str, Value], agent: str | None) -> ModelCall:
+    """Read a model call; what was in the provider's cache is not in the input."""
+    read = [token_count(attributes.get(key)) for key in _INPUT_TOKENS]
+    known = [count for count in read if count is not None]
+    output = token_count(attributes.get(_OUTPUT_TOKENS))
+    return ModelCall(agent=agent, input_tokens=sum(known) if known else None, output_tokens=output)
 
 
 def _tool(span: Span) -> Iterator[CallExecuted]:

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import AgentRun, CallError, ConversationSeen, ModelCall, Observation
+from toolgauge.model.observations import AgentRun, CallError, ConversationSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.messages import Message
+from toolgauge.recognize.token_counts import model_call
 from toolgauge.recognize.values import as_list, as_object, as_str
 
 _SCOPE = "gcp.vertex.agent"
@@ -92,7 +93,7 @@ class GoogleAdk:
         if operation == conventions.EXECUTE:
             yield from _executed(span)
         elif operation is None and (span.name == _CALL_LLM or _REQUEST in span.attributes):
-            yield ModelCall()
+            yield model_call(span.attributes)
             yield from self._request(_opened(span.attributes.get(_REQUEST)))
             yield from _response(_opened(span.attributes.get(_RESPONSE)))
         elif operation is None and span.name.startswith(_AGENT_RUN):

@@ -24,10 +24,12 @@ from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import langchain, values
 from toolgauge.recognize.langchain import OTHER_ERROR, as_requested, is_control_flow, node_answers, tool_answer
 from toolgauge.recognize.messages import DefinitionReader
+from toolgauge.recognize.token_counts import counted_text
 
 TYPE = "langfuse.observation.type"
 INPUT = "langfuse.observation.input"
 OUTPUT = "langfuse.observation.output"
+USAGE = "langfuse.observation.usage_details"
 LEVEL = "langfuse.observation.level"
 STATUS_MESSAGE = "langfuse.observation.status_message"
 # The server takes all of these; the first is what the SDKs write.
@@ -81,7 +83,8 @@ class Langfuse:
 
     def _generation(self, span: Span) -> Iterator[Observation]:
         agent = _agent(span)
-        yield ModelCall(agent=agent)
+        sent, received = counted_text(span.attributes.get(USAGE))
+        yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
         given, tools = _given(_decoded(span.attributes.get(INPUT)))
         if tools and (offered := self._definitions.read(tools)):
             yield ToolsOffered(tools=offered)

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import CallError, CallExecuted, ConversationSeen, ModelCall, Observation
+from toolgauge.model.observations import CallError, CallExecuted, ConversationSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, langchain, provider_messages, values
 from toolgauge.recognize.conventions import call_id
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.langchain import OTHER_ERROR, Answer, as_requested, is_control_flow, node_answers, tool_answer
+from toolgauge.recognize.token_counts import model_call
 
 KIND = "langsmith.span.kind"
 NAME = "langsmith.trace.name"
@@ -71,7 +72,7 @@ class LangSmith:
 
     def _model(self, span: Span) -> Iterator[Observation]:
         agent = _agent(span)
-        yield ModelCall(agent=agent)
+        yield model_call(span.attributes, agent)
         given = _decoded(span.attributes.get(PROMPT))
         yield from self._conventions.offered(span.attributes.get(conventions.DEFINITIONS) or _tools(given))
         yield from langchain.received(provider_messages.given(given))

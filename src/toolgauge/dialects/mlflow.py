@@ -28,10 +28,12 @@ from toolgauge.recognize.conventions import EXECUTE, OPERATION, RESULT, executed
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.langchain import OTHER_ERROR, Answer, as_requested, is_control_flow, node_answers, tool_answer
 from toolgauge.recognize.messages import DefinitionReader
+from toolgauge.recognize.token_counts import counted_text
 from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, plain, result
 
 TYPE = "mlflow.spanType"
 TOOLS = "mlflow.chat.tools"
+USAGE = "mlflow.chat.tokenUsage"
 METADATA = "metadata"
 SESSIONS = ("session.id", "mlflow.trace.session")
 # Haystack's components are typed as tools when nothing better fits.
@@ -127,7 +129,8 @@ class MLflow:
 
     def _model(self, span: Span, metadata: JsonObject) -> Iterator[Observation]:
         agent = langchain.agent_name(metadata)
-        yield ModelCall(agent=agent)
+        sent, received = counted_text(span.attributes.get(USAGE))
+        yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
         given = _decoded(span.attributes.get(_INPUTS))
         offered = self._definitions.read(span.attributes.get(TOOLS))
         if not offered:

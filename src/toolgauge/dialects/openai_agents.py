@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import AgentRun, CallExecuted, ModelCall, Observation
+from toolgauge.model.observations import AgentRun, CallExecuted, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.literals import CLASS, parse_repr
 from toolgauge.recognize.messages import Message, read_messages
+from toolgauge.recognize.token_counts import model_call
 
 _SCOPE = "opentelemetry.instrumentation.openai_agents"
 # Traceloop's tracer has the same name; it sets none of these.
@@ -71,7 +72,7 @@ class OpenAIAgents:
             yield from conventions.newest_user_text(read_messages(attributes.get(conventions.INPUT), "user"))
             yield from conventions.written_text(_written(attributes.get(conventions.OUTPUT)))
         elif operation in conventions.MODEL_OPERATIONS:
-            yield ModelCall()
+            yield model_call(attributes)
             yield from conventions.system(attributes.get(conventions.SYSTEM))
             yield from conventions.received(read_messages(attributes.get(conventions.INPUT), "user"))
             yield from conventions.written(_written(attributes.get(conventions.OUTPUT)), None)

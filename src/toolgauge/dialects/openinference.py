@@ -13,7 +13,6 @@ from toolgauge.model.observations import (
     CallExecuted,
     ConversationSeen,
     MessageSeen,
-    ModelCall,
     Observation,
     ToolsOffered,
 )
@@ -49,6 +48,7 @@ from toolgauge.recognize.openinference_tools import (
     is_synthesized,
     made_by_itself,
 )
+from toolgauge.recognize.token_counts import OPENINFERENCE, model_call
 from toolgauge.recognize.values import as_object, as_str, content
 
 KIND = "openinference.span.kind"
@@ -208,7 +208,7 @@ def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observatio
     elif source == "google_genai" and (made := list(made_by_itself(recorded))):
         yield from made
     else:
-        yield ModelCall(agent=agent)
+        yield model_call(span.attributes, agent, keys=OPENINFERENCE)
         found = requests(messages.output)
         found = with_raw_output(found, recorded) if source == "langchain" else with_response(found, recorded)
         yield from observed(found, agent)

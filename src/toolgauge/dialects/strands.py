@@ -16,7 +16,6 @@ from toolgauge.model.observations import (
     CallAnswered,
     CallError,
     MessageSeen,
-    ModelCall,
     Observation,
     ToolDefinition,
     ToolsOffered,
@@ -27,6 +26,7 @@ from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.messages import Message, read_messages
 from toolgauge.recognize.strands_blocks import message, opened
+from toolgauge.recognize.token_counts import model_call
 
 _SCOPE = "strands."
 _SYSTEMS = ("gen_ai.system", "gen_ai.provider.name")
@@ -92,7 +92,7 @@ class Strands:
 
     def _model_call(self, span: Span) -> Iterator[Observation]:
         agent = values.as_str(span.attributes.get(conventions.AGENT))
-        yield ModelCall(agent=agent)
+        yield model_call(span.attributes, agent)
         yield from self._offered(span.attributes)
         yield from _messages(span, agent)
 

@@ -13,13 +13,14 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import AgentRun, CallAnswered, CallExecuted, ConversationSeen, ModelCall, Observation
+from toolgauge.model.observations import AgentRun, CallAnswered, CallExecuted, ConversationSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.langchain import agent_run, as_requested, message_answer, message_fields, rejected
 from toolgauge.recognize.messages import Message, read_messages
+from toolgauge.recognize.token_counts import model_call
 from toolgauge.recognize.traceloop_tools import (
     ASSOCIATION,
     ENTITY_INPUT,
@@ -162,7 +163,7 @@ class Traceloop:
             yield from _with_item_ids(attributes.get(conventions.INPUT), seen)
             return
         agent = values.as_str(attributes.get(conventions.AGENT)) or values.as_str(attributes.get(LANGCHAIN_AGENT))
-        yield ModelCall(agent=agent)
+        yield model_call(attributes, agent)
         exchange = _read_exchange(attributes)
         yield from self._conventions.offered(exchange.functions or attributes.get(conventions.DEFINITIONS))
         yield from conventions.received(exchange.received)

@@ -17,7 +17,6 @@ from toolgauge.model.observations import (
     CallRequested,
     ConversationSeen,
     MessageSeen,
-    ModelCall,
     Observation,
 )
 from toolgauge.model.ports import Grounds
@@ -25,6 +24,7 @@ from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import ConventionsReader
 from toolgauge.recognize.messages import Message
+from toolgauge.recognize.token_counts import CONVENTIONS, model_call
 
 _SCOPE = "gen_ai"
 _OPERATION = "ai.operationId"
@@ -43,6 +43,11 @@ _CALLS = ("ai.response.toolCalls", "ai.result.toolCalls")
 _ARGUMENTS = ("ai.toolCall.args", "ai.toolCall.input")
 _RESULTS = ("ai.toolCall.result", "ai.toolCall.output")
 
+# The second is what older versions write.
+_TOKENS = (
+    ("ai.usage.inputTokens", "ai.usage.promptTokens", *CONVENTIONS[0]),
+    ("ai.usage.outputTokens", "ai.usage.completionTokens", *CONVENTIONS[1]),
+)
 _TOOL_CALL = "ai.toolCall"
 _RUNS = ("ai.generateText", "ai.streamText")
 _MODEL_CALLS = (".doGenerate", ".doStream")
@@ -110,7 +115,7 @@ class Vercel:
 
     def _model_call(self, attributes: Mapping[str, Value]) -> Iterator[Observation]:
         agent = values.as_str(attributes.get(_FUNCTION))
-        yield ModelCall(agent=agent)
+        yield model_call(attributes, agent, keys=_TOKENS)
         yield from self._conventions.offered(attributes.get(_PROMPT_TOOLS))
         yield from _received(attributes.get(_PROMPT_MESSAGES))
         yield from _calls_requested(_first(attributes, _CALLS), agent)

@@ -88,6 +88,14 @@ class Run(Struct, frozen=True, kw_only=True, gc=False):
     is_agent: bool = True
 
 
+class Tokens(Struct, frozen=True, kw_only=True, gc=False):
+    """The tokens of all model calls that recorded them. `unmeasured` are the model calls that did not, or not both sides."""
+
+    input: int
+    output: int
+    unmeasured: int = 0
+
+
 class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     """A closed trajectory. For scope `conversation`, `trace_id` is the trace of the last turn.
 
@@ -127,6 +135,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     # When its first span arrived.
     opened_ns: int = 0
     resource: Mapping[str, str] = {}
+    # `None` when no model call recorded any.
+    tokens: Tokens | None = None
 
     @property
     def has_agent_run(self) -> bool:

@@ -47,7 +47,7 @@ from toolgauge.otlp.messages import (
     parse,
 )
 
-_TEXT, _ARRAY = 0x0A, 0x2A
+_TEXT, _ARRAY, _WHOLE = 0x0A, 0x2A, 0x18
 _TEXT_OR_BYTES = bytes((_TEXT, 0x3A))
 # Tag of `ArrayValue.values`.
 _ELEMENT = 0x0A
@@ -91,6 +91,11 @@ def value(raw: bytes) -> Value:
         return [raw[6:].decode("utf-8", "replace")]
     if not raw:
         return None
+    # Counts of tokens, two on every model span: parsed as messages, they make half agent traces 5 % dearer to read.
+    if size == 3 and raw[0] == _WHOLE and raw[2] < 0x80 <= raw[1]:
+        return raw[1] & 0x7F | raw[2] << 7
+    if size == 2 and raw[0] == _WHOLE and raw[1] < 0x80:
+        return raw[1]
     if size > _LARGEST_NESTED and raw[0] not in _TEXT_OR_BYTES:
         raise DecodeError("the value is too large")
     if raw[0] not in _TEXT_OR_BYTES:

@@ -33,6 +33,7 @@ from toolgauge.recognize.messages import (
     messages_of,
     read_messages,
 )
+from toolgauge.recognize.token_counts import counted_text, model_call
 
 # Whose inputs follow on each other: the conversation or the trace, `None` when not known, and the agent.
 Owner: TypeAlias = tuple[str | None, str | None]
@@ -62,6 +63,7 @@ RAW_SPAN = "raw_gen_ai_request"
 _PROVIDER = "llm."
 _CHOICES = ".choices"
 _MESSAGES = ".messages"
+_USAGE = ".usage"
 _TOOLS = ".tools"
 _FLAT_NAME = "gen_ai.completion.{}.function_call.name"
 _FLAT_ARGUMENTS = "gen_ai.completion.{}.function_call.arguments"
@@ -117,7 +119,7 @@ class ConventionsReader:
         elif written is None and span.events:
             return None
         agent = values.as_str(attributes.get(conventions.AGENT))
-        seen.append(ModelCall(agent=agent, stopped_for_tools=conventions.stopped_for_tools(attributes)))
+        seen.append(model_call(attributes, agent, stopped_for_tools=conventions.stopped_for_tools(attributes)))
         seen += self.offered(attributes.get(conventions.DEFINITIONS))
         if written is not None:
             seen += conventions.written(read_messages(written, "assistant"), agent, with_text=False)
@@ -127,7 +129,7 @@ class ConventionsReader:
     def model_call(self, attributes: Mapping[str, Value], whose: str | None = None) -> list[Observation]:
         """Read a model call with what it was given and what it wrote."""
         agent = values.as_str(attributes.get(conventions.AGENT))
-        call = ModelCall(agent=agent, stopped_for_tools=conventions.stopped_for_tools(attributes))
+        call = model_call(attributes, agent, stopped_for_tools=conventions.stopped_for_tools(attributes))
         return [call, *self._content(attributes, agent, whose)]
 
     def offered(self, value: Value) -> Iterable[ToolsOffered]:
@@ -364,7 +366,8 @@ def raw_request(span: Span) -> Iterator[Observation]:
     read = values.content(span.attributes.get(key)) if key is not None else None
     choices = values.as_list(read.value) if isinstance(read, Recorded) else []
     if key is not None and choices:
-        yield ModelCall()
+        sent, received = counted_text(span.attributes.get(key.removesuffix(_CHOICES) + _USAGE))
+        yield ModelCall(input_tokens=sent, output_tokens=received)
         # The conventions' messages on the span of the request have lost the ids of answers.
         given = span.attributes.get(key.removesuffix(_CHOICES) + _MESSAGES)
         yield from conventions.received(read_messages(given, "user"))

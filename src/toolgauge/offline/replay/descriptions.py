@@ -7,7 +7,7 @@ from itertools import islice
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored, outcome_word
-from toolgauge.model.trajectory import CallState, ToolCall, Trajectory
+from toolgauge.model.trajectory import CallState, Tokens, ToolCall, Trajectory
 from toolgauge.offline.terminal import PLAIN, Style, printable, shortened
 
 _LONG_NAME_LENGTH = 200
@@ -23,8 +23,15 @@ def trajectory_object(trajectory: Trajectory) -> JsonObject:
         "closed_because": trajectory.closed_because,
         "start_ns": trajectory.start_ns,
         "tools_offered": None if trajectory.tools_offered is None else [tool.name for tool in trajectory.tools_offered],
+        "tokens": _tokens_object(trajectory.tokens),
         "tool_calls": [_call_object(call) for call in trajectory.calls],
     }
+
+
+def _tokens_object(tokens: Tokens | None) -> Json:
+    if tokens is None:
+        return None
+    return {"input": tokens.input, "output": tokens.output, "unmeasured": tokens.unmeasured}
 
 
 def _call_object(call: ToolCall) -> JsonObject:

@@ -1,0 +1,108 @@
+"""The tokens of a trajectory: those of each model call once."""
+
+from tests.assemble.support import agent, executed, joined, log, model, reading
+from toolgauge.model.observations import ModelCall
+from toolgauge.model.trajectory import Tokens
+
+
+def call(input_tokens: int | None, output_tokens: int | None) -> ModelCall:
+    return ModelCall(input_tokens=input_tokens, output_tokens=output_tokens)
+
+
+def test_the_tokens_of_all_model_calls_are_added():
+    trajectory = joined(
+        reading("run", agent("shop"), end=9),
+        reading("m1", call(10, 5), parent="run", start=1),
+        reading("m2", call(20, 6), parent="run", start=2),
+    )
+    assert trajectory.tokens == Tokens(input=30, output=11)
+
+
+def test_those_of_several_traces_are_added():
+    first = reading("m1", call(10, 5), trace="0" * 31 + "1")
+    second = reading("m2", call(20, 6), trace="0" * 31 + "2", start=5)
+    assert joined(first, second).tokens == Tokens(input=30, output=11)
+
+
+def test_without_any_that_were_recorded_they_are_not_known():
+    assert joined(reading("run", agent("shop")), reading("m", model(), parent="run")).tokens is None
+    assert joined(reading("run", agent("shop"))).tokens is None
+
+
+def test_model_calls_without_tokens_or_with_one_side_alone_are_counted():
+    trajectory = joined(
+        reading("m1", call(10, 5)), reading("m2", model(), start=2), reading("m3", call(7, None), start=4)
+    )
+    assert trajectory.tokens == Tokens(input=17, output=5, unmeasured=2)
+
+
+def test_a_span_around_model_calls_repeats_their_sum():
+    trajectory = joined(
+        reading("all", call(30, 11), end=9),
+        reading("m1", call(10, 5), parent="all", start=1),
+        reading("m2", call(20, 6), parent="all", start=3),
+    )
+    assert trajectory.tokens == Tokens(input=30, output=11)
+
+
+def test_a_span_within_a_model_call_without_tokens_is_the_same_call():
+    trajectory = joined(
+        reading("a", call(10, 5), end=9),
+        reading("b", model(), parent="a", start=1, end=8),
+        reading("c", model(), parent="b", start=2, end=7),
+    )
+    assert trajectory.tokens == Tokens(input=10, output=5)
+
+
+def test_of_spans_without_tokens_one_a_call_is_counted():
+    trajectory = joined(
+        reading("a", model(), end=5), reading("b", model(), parent="a", end=4), reading("c", call(1, 1), start=6)
+    )
+    assert trajectory.tokens == Tokens(input=1, output=1, unmeasured=1)
+
+
+def test_a_model_call_of_an_agent_that_a_tool_runs_is_another_call():
+    trajectory = joined(
+        reading("outer", call(10, 5), end=9),
+        reading("tool", executed("ask_expert"), parent="outer", start=1, end=8),
+        reading("run", agent("expert"), parent="tool", start=2, end=7),
+        reading("inner", call(20, 6), parent="run", start=3),
+    )
+    assert trajectory.tokens == Tokens(input=30, output=11)
+
+
+def test_two_instrumentations_side_by_side_show_one_call():
+    trajectory = joined(
+        reading("run", agent("shop"), end=20),
+        reading("a1", call(10, 5), parent="run", start=1, end=5, scope="first"),
+        reading("b1", call(10, 5), parent="run", start=2, end=4, scope="second"),
+        reading("a2", call(10, 5), parent="run", start=6, end=9, scope="first"),
+        reading("b2", call(10, 5), parent="run", start=7, end=8, scope="second"),
+    )
+    assert trajectory.tokens == Tokens(input=20, output=10)
+
+
+def test_parallel_calls_of_one_instrumentation_are_as_many():
+    trajectory = joined(
+        reading("a", call(10, 5), end=9, scope="first"),
+        reading("b", call(10, 5), end=9, scope="first"),
+        reading("c", call(3, 1), start=10, scope="second"),
+    )
+    assert trajectory.tokens == Tokens(input=23, output=11)
+
+
+def test_a_log_record_of_the_span_fills_in_what_the_span_lacks_and_repeats_the_rest():
+    assert joined(reading("m", model()), log("m", call(10, 5))).tokens == Tokens(input=10, output=5)
+    asked = ModelCall(stopped_for_tools=True, input_tokens=10, output_tokens=5)
+    assert joined(reading("m", call(10, 5)), log("m", asked)).tokens == Tokens(input=10, output=5)
+    assert joined(reading("m", call(10, 5)), log("m", ModelCall(stopped_for_tools=True))).tokens == Tokens(
+        input=10, output=5
+    )
+
+
+def test_a_long_chain_of_model_spans_is_one_call():
+    chain = [
+        reading(f"{number}", call(1, 1), parent=str(number - 1) if number else None, start=number, end=5000 - number)
+        for number in range(2000)
+    ]
+    assert joined(*chain).tokens == Tokens(input=1, output=1)

@@ -135,10 +135,10 @@ def test_messages_come_once_with_the_turn_that_could_know_them():
     )
     assert trajectory.messages == (
         Message(role="user", text="hi", turn=0),
-        Message(role="system", text="be kind", turn=0),
-        Message(role="assistant", text="on it", turn=2),
-        Message(role="user", text="and?", turn=2),
-        Message(role="assistant", text="bye", turn=2),
+        Message(role="system", text="be kind", turn=0, time_ns=1_000_000),
+        Message(role="assistant", text="on it", turn=2, time_ns=12_000_000),
+        Message(role="user", text="and?", turn=2, time_ns=20_000_000),
+        Message(role="assistant", text="bye", turn=2, time_ns=22_000_000),
     )
 
 

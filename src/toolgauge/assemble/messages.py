@@ -37,7 +37,7 @@ def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Mess
             continue
         turn = bisect_left(turns_ns, time_ns)
         distinct = dict.fromkeys(texts) if len(texts) > 1 else texts
-        messages += [Message(role, text, turn) for text in distinct if text not in before]
+        messages += [Message(role, text, turn, time_ns) for text in distinct if text not in before]
         newest[role] = texts if len(texts) == 1 else frozenset(texts)
     return tuple(messages)
 

@@ -1,7 +1,7 @@
 """`tool_success`: did the call do its work? Needs no reference."""
 
-from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from msgspec.structs import replace
@@ -11,7 +11,8 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.selection import CallSelection, has_failed, nothing_to_judge, shown
+from toolgauge.score.recoveries import made_good
+from toolgauge.score.selection import CallSelection, nothing_to_judge, shown
 
 
 class ToolSuccess(CallSelection):
@@ -36,8 +37,8 @@ class ToolSuccess(CallSelection):
         calls = self.calls(trajectory)
         if not calls:
             yield None, nothing_to_judge(trajectory)
-        recovered = _recovered(calls) if self.retries == "ignore" else {}
-        recoveries = Counter(recovered.values())
+        recovered = made_good(calls) if self.retries == "ignore" else {}
+        recoveries = Counter([success.order for success in recovered.values()])
         # Of most calls the same is to be said: one object a tool costs less to make, check and write.
         succeeded = self._usual
         for call in calls:
@@ -49,26 +50,6 @@ class ToolSuccess(CallSelection):
                 yield call, succeeded.get(call.name) or succeeded.keep(call.name, _outcome(call))
             else:
                 yield call, _outcome(call)
-
-
-def _recovered(calls: Sequence[ToolCall]) -> dict[int, int]:
-    """Map each failed call that was made good to the first success after it, both by their order."""
-    recovered: dict[int, int] = {}
-    failed: dict[tuple[str | None, str], deque[ToolCall]] = {}
-    for call in calls:
-        key = call.agent, call.name
-        if has_failed(call):
-            failed.setdefault(key, deque()).append(call)
-        elif key in failed and _has_succeeded(call):
-            # Calls of one turn were asked for together: none of them is a retry of another.
-            open_failures = failed[key]
-            while open_failures and open_failures[0].turn < call.turn:
-                recovered[open_failures.popleft().order] = call.order
-    return recovered
-
-
-def _has_succeeded(call: ToolCall) -> bool:
-    return call.state == "executed" or not isinstance(call.result, NotRecorded)
 
 
 def _recovery(call: ToolCall, failures: int) -> Outcome:

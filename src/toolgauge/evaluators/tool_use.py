@@ -7,10 +7,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.selection import CallSelection, hidden_calls
-
-# Closed for want of room or time, the run may have called tools later.
-_CUT_SHORT = frozenset(("max_duration", "max_open", "max_open_bytes", "memory", "shutdown"))
+from toolgauge.score.selection import CUT_SHORT, CallSelection, hidden_calls
 
 # The same objects for all runs: outcomes that are known need no check, and are written once.
 _CALLED = Scored(value=1.0, explanation="the run called a tool")
@@ -43,4 +40,4 @@ class ToolUse(CallSelection):
             return _CALLED
         if trajectory.hidden_turns:
             return _ASKED if self.tools is None and self.failed_calls == "count" else hidden_calls(trajectory)
-        return _HALF_SEEN if trajectory.closed_because in _CUT_SHORT else _NOT_CALLED
+        return _HALF_SEEN if trajectory.closed_because in CUT_SHORT else _NOT_CALLED

@@ -66,6 +66,8 @@ class Message(Struct, frozen=True, gc=False):
     role: Literal["system", "user", "assistant"]
     text: str
     turn: int
+    # When a model read it, or had written it; 0 when not known.
+    time_ns: int = 0
 
 
 class Run(Struct, frozen=True, kw_only=True, gc=False):

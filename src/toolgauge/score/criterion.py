@@ -214,8 +214,13 @@ def _reads_by_name(name: str) -> bool:
 
 
 def _is_neutral_by_name(name: str) -> bool:
+    return _words(name) in NEUTRAL_NAMES or hands_over(name)
+
+
+def hands_over(name: str) -> bool:
+    """Return whether the name of a tool shows that it hands over to somebody else."""
     words = _words(name)
-    return words in NEUTRAL_NAMES or any(words[: len(beginning)] == beginning for beginning in NEUTRAL_BEGINNINGS)
+    return any(words[: len(beginning)] == beginning for beginning in NEUTRAL_BEGINNINGS)
 
 
 def _words(name: str) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.model.trajectory import ClosedBecause, Message, ToolCall, Trajectory
 from toolgauge.score.align import Item
 from toolgauge.score.equality import Identities
 from toolgauge.score.patterns import Globs
@@ -27,6 +27,9 @@ from toolgauge.score.patterns import Globs
 # Names and globs; those that change state; `None` is all of them.
 Tools: TypeAlias = tuple[str, ...] | Literal["writes"] | None
 FailedCalls: TypeAlias = Literal["count", "ignore"]
+
+# Closed for want of room or time: what the agent did later was not seen.
+CUT_SHORT: frozenset[ClosedBecause] = frozenset(("max_duration", "max_open", "max_open_bytes", "memory", "shutdown"))
 
 _SHOWN_LENGTH = 80
 _MAX_VERDICTS = 256

@@ -1,0 +1,191 @@
+"""`error_handling`: what became of a failed call? Needs no reference.
+
+Only where a call failed is anything looked at, and messages only where no call made the failure good. What cannot be known
+for certain is not evaluated: an answer that hides a failure is found where its words are known.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate, islice
+from typing import ClassVar, Literal, TypeAlias
+
+from toolgauge.model.expected import Expected
+from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Scored
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.score.admissions import admits_failure, is_english
+from toolgauge.score.criterion import hands_over
+from toolgauge.score.equality import canonical, tagged
+from toolgauge.score.recoveries import has_succeeded, made_good
+from toolgauge.score.seen import leaves
+from toolgauge.score.selection import CUT_SHORT, CallSelection, has_failed, nothing_to_judge, readable_arguments, shown
+
+Handling: TypeAlias = Literal["fixed", "retried", "other_way", "gave_up", "ignored"]
+_VALUES: dict[Handling, float] = {"fixed": 1.0, "retried": 1.0, "other_way": 1.0, "gave_up": 0.5, "ignored": 0.0}
+
+_NO_FAILURE = NotEvaluated(reason="no_calls", explanation="no call failed")
+# Shorter texts and numbers are the same by chance.
+_SHORTEST_TEXT = 3
+_SMALLEST_NUMBER = 100
+# So many values of a call are looked at.
+_MAX_VALUES = 200
+
+
+class ErrorHandling(CallSelection):
+    """What became of each failed call: 1 when it was made good or another way was found, 1/2 when the agent gave up.
+
+    - `fixed` (1): the same agent called the same tool again with other arguments in a later turn, and it worked;
+    - `retried` (1): so it did with the same arguments, or with arguments that were not recorded;
+    - `other_way` (1): later another tool worked that got one of the same values (one that changes state, where the failed
+      one does), it was handed over, or an answer admits the failure and the user wrote again;
+    - `gave_up` (1/2): the answer after it admits that something did not work;
+    - `ignored` (0): a call that would have changed something was never made good, and the answer admits nothing.
+
+    Whether an answer admits a failure is known of English texts only. Otherwise, and for failed calls that change nothing,
+    the outcome is not evaluated. Parts: one of the five is 1, the others are 0.
+    """
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "call"
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
+        """Yield one outcome for each failed call."""
+        calls = self.calls(trajectory)
+        failed = [call for call in calls if has_failed(call)]
+        if not failed:
+            yield None, _NO_FAILURE if calls else nothing_to_judge(trajectory)
+            return
+        successes = made_good(trajectory.calls)
+        later = _Later(trajectory)
+        for call in failed:
+            success = successes.get(call.order)
+            yield call, later.outcome(call) if success is None else _made_good(call, success)
+
+
+def _made_good(call: ToolCall, success: ToolCall) -> Scored:
+    before, after = readable_arguments(call), readable_arguments(success)
+    is_fixed = before is not None and after is not None and canonical(before) != canonical(after)
+    how = "with other arguments" if is_fixed else "when it was called again"
+    return _scored("fixed" if is_fixed else "retried", call, f"and worked {how} in call {success.order + 1}")
+
+
+class _Later:
+    """What came after failed calls of one trajectory that no call of the same tool made good."""
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self._trajectory = trajectory
+
+    def outcome(self, call: ToolCall) -> Outcome:
+        """Decide what became of a call."""
+        other = self._other_way(call)
+        if other is not None:
+            how = "it was handed over with" if hands_over(other.name) else "another way was found with"
+            return _scored("other_way", call, f"and {how} {shown(other.name)} in call {other.order + 1}")
+        return self._answers.outcome(call, changes_state=self._changes_state(call))
+
+    def _changes_state(self, call: ToolCall) -> bool:
+        return call.name in self._trajectory.writing_tools
+
+    @cached_property
+    def _answers(self) -> "_Answers":
+        return _Answers(self._trajectory)
+
+    def _other_way(self, call: ToolCall) -> ToolCall | None:
+        """Return the last call that took the place of a failed one."""
+        handed_over = self._last_hand_over
+        if handed_over is not None and handed_over.turn > call.turn:
+            return handed_over
+        writing = self._changes_state(call)
+        for value in _values(call):
+            other = self._last_with.get((value, True)) or (None if writing else self._last_with.get((value, False)))
+            if other is not None and other.turn > call.turn and other.name != call.name:
+                return other
+        return None
+
+    @cached_property
+    def _last_hand_over(self) -> ToolCall | None:
+        calls = reversed(self._trajectory.calls)
+        return next((call for call in calls if hands_over(call.name) and has_succeeded(call)), None)
+
+    @cached_property
+    def _last_with(self) -> dict[tuple[Hashable, bool], ToolCall]:
+        """The last success that got a value, by the value and by whether it changes state."""
+        successes = (call for call in self._trajectory.calls if has_succeeded(call))
+        return {(value, self._changes_state(call)): call for call in successes for value in _values(call)}
+
+
+def _values(call: ToolCall) -> Iterator[Hashable]:
+    """Yield the values in a call's arguments that are not the same in other calls by chance."""
+    for value in islice(leaves(readable_arguments(call) or {}), _MAX_VALUES):
+        is_text = isinstance(value, str) and len(value) >= _SHORTEST_TEXT
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= _SMALLEST_NUMBER
+        if is_text or is_number:
+            yield tuple(tagged(value))
+
+
+class _Answers:
+    """The answers of the agent, and where the user wrote again."""
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self._trajectory = trajectory
+        messages = [message for message in trajectory.messages if message.role != "system"]
+        # Of messages without times it is known at least which turns of calls came before.
+        self._has_times = all(message.time_ns for message in messages)
+        self._places = [message.time_ns if self._has_times else message.turn for message in messages]
+        # For each place how many answers there are before it, how many admit a failure, and how many may do so.
+        self._answers = _counted([_is_answer(message) for message in messages])
+        self._admitting = _counted([_is_answer(message) and admits_failure(message.text) for message in messages])
+        self._unknown = _counted([_is_answer(message) and not is_english(message.text) for message in messages])
+        # What an agent asks another one looks like a message of the user.
+        is_alone = len(trajectory.agents) <= 1 and all(run.above is None for run in trajectory.runs)
+        self._users = [number for number, message in enumerate(messages) if message.role == "user" and is_alone]
+
+    def outcome(self, call: ToolCall, *, changes_state: bool) -> Outcome:
+        """Decide by the answers between a failed call and the next message of the user."""
+        start = self._after(call)
+        following = bisect_left(self._users, start)
+        is_answered = following < len(self._users)
+        end = self._users[following] if is_answered else len(self._places)
+        if self._admitting[end] > self._admitting[start]:
+            if is_answered:
+                return _scored("other_way", call, "the answer admits it, and the user wrote again")
+            return _scored("gave_up", call, "and the answer admits it")
+        if not is_answered and not self._is_final(end):
+            return self._unanswered(call)
+        if not changes_state:
+            return _unknown(call, "no_reference", "whether the answer needed it is not known")
+        if self._unknown[end] > self._unknown[start] or self._answers[end] == self._answers[start]:
+            return _unknown(call, "unparsable", "whether the answer after it admits that cannot be read from its words")
+        return _scored("ignored", call, "was never made good, and the answer admits nothing")
+
+    def _after(self, call: ToolCall) -> int:
+        """Return how many messages there are before, and with, a call."""
+        return bisect_right(self._places, call.end_ns if self._has_times else call.turn)
+
+    def _is_final(self, end: int) -> bool:
+        """Return whether the agent answered after its last call, and the run was not cut short then."""
+        last = self._after(self._trajectory.calls[-1])
+        return self._answers[end] > self._answers[last] and self._trajectory.closed_because not in CUT_SHORT
+
+    def _unanswered(self, call: ToolCall) -> NotEvaluated:
+        if not self._answers[-1]:
+            return _unknown(call, "no_content", "no answer of the agent was recorded")
+        return _unknown(call, "incomplete", "no answer at the end was seen")
+
+
+def _is_answer(message: Message) -> bool:
+    return message.role == "assistant"
+
+
+def _unknown(call: ToolCall, reason: Reason, what: str) -> NotEvaluated:
+    return NotEvaluated(reason=reason, explanation=f"{shown(call.name)} failed; {what}")
+
+
+def _counted(flags: Sequence[bool]) -> list[int]:
+    return [*accumulate(flags, initial=0)]
+
+
+def _scored(handling: Handling, call: ToolCall, what: str) -> Scored:
+    parts = {name: float(name == handling) for name in _VALUES}
+    return Scored(value=_VALUES[handling], explanation=f"{shown(call.name)} failed, {what}", parts=parts)

@@ -1,0 +1,207 @@
+"""`error_handling` finds out what became of failed calls, and says so only where that was seen."""
+
+import pytest
+from msgspec.structs import replace
+
+from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory, user
+from toolgauge.evaluators.error_handling import ErrorHandling
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded
+from toolgauge.model.observations import CallError
+from toolgauge.model.outcomes import NotEvaluated, Scored
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import ClosedBecause, Message, Run, ToolCall
+from toolgauge.testing.evaluators import check_evaluator
+
+FAILED = CallError(kind="PaymentError", message="card declined")
+HANDLING = ErrorHandling()
+SUCCESS = "Your refund has been issued, and you will have it in 3 days."
+REGRET = "I am sorry, the refund could not be issued."
+
+
+def pay(card: str = "a", *, turn: int | None = None, arguments: Content | None = None) -> ToolCall:
+    return tool_call("pay", {"card": card}, arguments=arguments, error=FAILED, turn=turn)
+
+
+def answer(text: str, turn: int) -> Message:
+    return Message(role="assistant", text=text, turn=turn)
+
+
+def handling(*calls: ToolCall, messages: tuple[Message, ...] = (), writes: bool = True) -> str:
+    """What became of the first failed call: the class with its value, or why it has none."""
+    judged = trajectory(*calls, messages=messages, writing_tools=[call.name for call in calls] if writes else ())
+    outcome = judge(HANDLING, judged)[0]
+    if isinstance(outcome, NotEvaluated):
+        return outcome.reason
+    assert isinstance(outcome, Scored)
+    (name,) = [name for name, share in outcome.parts.items() if share == 1.0]
+    return f"{name} {outcome.value}"
+
+
+def test_without_a_failed_call_there_is_nothing_to_judge():
+    assert judge(HANDLING, trajectory(tool_call("pay"))) == [
+        NotEvaluated(reason="no_calls", explanation="no call failed")
+    ]
+    assert not_evaluated(HANDLING, trajectory()) == "no_calls"
+    assert not_evaluated(HANDLING, replace(trajectory(), hidden_turns=1)) == "no_content"
+
+
+def test_a_call_that_worked_with_other_arguments_was_fixed():
+    outcome = scored(HANDLING, trajectory(pay("a"), tool_call("find"), tool_call("pay", {"card": "b"})))
+    assert (outcome.value, outcome.explanation) == (1.0, "`pay` failed, and worked with other arguments in call 3")
+    assert outcome.parts == {"fixed": 1, "retried": 0, "other_way": 0, "gave_up": 0, "ignored": 0}
+
+
+def test_a_call_that_worked_unchanged_was_retried():
+    outcome = scored(HANDLING, trajectory(pay("a"), tool_call("pay", {"card": "a"})))
+    assert (outcome.value, outcome.explanation) == (1.0, "`pay` failed, and worked when it was called again in call 2")
+    assert outcome.parts["retried"] == 1
+    assert handling(pay(arguments=NOT_RECORDED), tool_call("pay")) == "retried 1.0"
+
+
+def test_each_failed_call_has_an_outcome_and_no_other_call():
+    outcomes = judge(HANDLING, trajectory(tool_call("find"), pay("a"), pay("b"), tool_call("pay", {"card": "c"})))
+    assert [outcome.value for outcome in outcomes if isinstance(outcome, Scored)] == [1.0, 1.0]
+
+
+def test_a_rejected_call_is_a_failed_one():
+    assert handling(tool_call("pay", state="rejected"), tool_call("pay", {"card": "b"})) == "fixed 1.0"
+
+
+def test_another_tool_that_changes_state_and_got_the_same_value_is_another_way():
+    failed = tool_call("change_flight", {"booking": "XK42", "bags": 1}, error=FAILED)
+    cancelled = tool_call("cancel_booking", {"id": ["XK42"]})
+    outcome = scored(HANDLING, trajectory(failed, cancelled, writing_tools=["change_flight", "cancel_booking"]))
+    assert (outcome.value, outcome.parts["other_way"]) == (1.0, 1.0)
+    assert outcome.explanation == "`change_flight` failed, and another way was found with `cancel_booking` in call 2"
+
+
+def test_reading_is_no_other_way_to_change_something():
+    failed = tool_call("change_flight", {"booking": "XK42"}, error=FAILED)
+    found = tool_call("get_booking", {"id": "XK42"})
+    judged = trajectory(failed, found, messages=(answer(SUCCESS, 2),), writing_tools=["change_flight"])
+    assert scored(HANDLING, judged).parts["ignored"] == 1
+    assert scored(HANDLING, replace(judged, writing_tools=frozenset())).parts["other_way"] == 1
+
+
+@pytest.mark.parametrize("value", [True, 7, "ok", None])
+def test_values_that_are_the_same_by_chance_show_no_other_way(value: bool | int | str | None):  # noqa: FBT001 (a table)
+    failed = tool_call("change_flight", {"a": value}, error=FAILED)
+    assert handling(failed, tool_call("cancel", {"b": value}), messages=(answer(SUCCESS, 2),)) == "ignored 0.0"
+
+
+@pytest.mark.parametrize("name", ["transfer_to_human_agents", "handoff_to_sales", "mcp__desk__escalateCase"])
+def test_handing_over_is_another_way(name: str):
+    outcome = scored(HANDLING, trajectory(pay(), tool_call(name), messages=(answer(SUCCESS, 2),)))
+    assert outcome.explanation == f"`pay` failed, and it was handed over with `{name}` in call 2"
+
+
+def test_what_was_asked_for_in_the_same_turn_is_no_other_way():
+    together = (pay("a-1", turn=0), tool_call("charge", {"card": "a-1"}, turn=0), tool_call("escalate", turn=0))
+    assert handling(*together, messages=(answer(SUCCESS, 1),)) == "ignored 0.0"
+
+
+def test_a_user_who_was_told_and_answered_is_another_way():
+    messages = (user("pay it", 0), answer(REGRET, 1), user("then leave it", 1), answer("Bye!", 1))
+    assert handling(pay(), messages=messages) == "other_way 1.0"
+
+
+def test_an_answer_that_admits_the_failure_gave_up():
+    outcome = scored(HANDLING, trajectory(pay(), messages=(answer(REGRET, 1),), writing_tools=["pay"]))
+    assert (outcome.value, outcome.explanation) == (0.5, "`pay` failed, and the answer admits it")
+    assert handling(pay(), messages=(answer("We couldn\u2019t reach the bank.", 1),)) == "gave_up 0.5"
+
+
+def test_an_answer_as_if_it_had_worked_ignored_the_failure():
+    outcome = scored(HANDLING, trajectory(pay(), messages=(answer(SUCCESS, 1),), writing_tools=["pay"]))
+    assert outcome.value == 0.0
+    assert outcome.explanation == "`pay` failed, was never made good, and the answer admits nothing"
+
+
+def test_only_what_was_said_before_the_user_spoke_again_counts():
+    messages = (answer(SUCCESS, 1), user("thanks", 1), answer(REGRET, 1))
+    assert handling(pay(), messages=messages) == "ignored 0.0"
+
+
+def test_a_failed_call_that_changes_nothing_may_not_have_been_needed():
+    assert handling(pay(), messages=(answer(SUCCESS, 1),), writes=False) == "no_reference"
+    assert handling(pay(), messages=(answer(REGRET, 1),), writes=False) == "gave_up 0.5"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ihre Erstattung wurde veranlasst, und Sie erhalten sie in 3 Tagen.",
+        "Su reembolso ha sido emitido y lo recibirá en 3 días.",
+        "Votre remboursement a été émis, et vous le recevrez dans 3 jours.",
+        "U krijgt het geld binnen 3 dagen, het is terugbetaald.",
+        "Pengene er betalt tilbage, og du vil have dem om 3 dage.",
+        "返金が完了しました。3日以内に届きます。",
+        "ok",
+        "",
+    ],
+)
+def test_answers_in_other_languages_are_never_a_failure(text: str):
+    assert handling(pay(), messages=(answer(text, 1),)) == "unparsable"
+
+
+def test_without_messages_nothing_is_known():
+    assert handling(pay()) == "no_content"
+    assert handling(pay(), messages=(user("pay it", 0),)) == "no_content"
+
+
+def test_without_an_answer_at_the_end_nothing_is_known():
+    assert handling(pay(), messages=(answer(SUCCESS, 0),)) == "incomplete"
+    assert (
+        handling(pay(), tool_call("find"), messages=(answer("I have been looking for the card.", 1),)) == "incomplete"
+    )
+
+
+@pytest.mark.parametrize("because", ["max_duration", "memory", "shutdown"])
+def test_a_run_that_was_cut_short_ignored_nothing(because: ClosedBecause):
+    judged = trajectory(pay(), messages=(answer(SUCCESS, 1),), writing_tools=["pay"])
+    assert not_evaluated(HANDLING, replace(judged, closed_because=because)) == "incomplete"
+
+
+def test_what_was_said_with_the_call_is_no_answer_to_its_failure():
+    failed = replace(pay(), start_ns=10, end_ns=20)
+    said = Message(role="assistant", text=SUCCESS, turn=1, time_ns=9)
+    judged = trajectory(failed, messages=(said,), writing_tools=["pay"])
+    assert not_evaluated(HANDLING, judged) == "incomplete"
+    late = Message(role="assistant", text=SUCCESS, turn=1, time_ns=21)
+    assert scored(HANDLING, replace(judged, messages=(said, late))).value == 0.0
+
+
+def test_what_one_agent_asks_another_is_no_message_of_the_user():
+    messages = (answer(SUCCESS, 1), user("find the card", 1), answer(REGRET, 1))
+    judged = trajectory(pay(), messages=messages, writing_tools=["pay"])
+    assert scored(HANDLING, judged).parts["ignored"] == 1
+    assert scored(HANDLING, replace(judged, agents=("clerk", "cook"))).parts["gave_up"] == 1
+    outer, inner = SpanRef("a" * 32, "1"), SpanRef("a" * 32, "2")
+    run = Run(span=outer, above=None, agent=None, prompt=None, response=None, tools_offered=None, start_ns=0, end_ns=9)
+    nested = replace(judged, runs=(run, replace(run, span=inner, above=outer)))
+    assert scored(HANDLING, nested).parts["gave_up"] == 1
+
+
+def test_only_the_tools_that_count_are_judged():
+    calls = (pay(), tool_call("find", error=FAILED), tool_call("find"))
+    assert len(judge(ErrorHandling(tools=("fi*",)), trajectory(*calls))) == 1
+    assert not_evaluated(ErrorHandling(failed_calls="ignore"), trajectory(*calls)) == "no_calls"
+
+
+def test_thousands_of_failures_and_answers_are_judged():
+    failures: list[ToolCall] = [pay(f"card-{number}") for number in range(3_000)]
+    messages = tuple(answer(SUCCESS, turn) for turn in range(1, 3_001))
+    outcomes = judge(HANDLING, trajectory(*failures, messages=messages, writing_tools=["pay"]))
+    assert {outcome.value for outcome in outcomes if isinstance(outcome, Scored)} == {0.0}
+    assert len(outcomes) == 3_000
+
+
+def test_the_contract_is_kept_with_a_failure_of_every_kind():
+    failed = tool_call("pay", {"card": "zq7-secret-value"}, error=CallError(kind="E", message="zq7-secret-value"))
+    messages = (answer("zq7-secret-value", 1),)
+    runs = [
+        trajectory(failed, writing_tools=["pay"], messages=messages),
+        trajectory(failed, tool_call("charge", {"card": "zq7-secret-value"}), messages=messages),
+        trajectory(failed, tool_call("pay", result=Recorded("zq7-secret-value"))),
+    ]
+    check_evaluator(HANDLING, runs)

@@ -22,7 +22,9 @@ _MARKS = (
     "\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2010\u2011\u2012\u2013\u2014\u2022\u2026\u2192\u00b7\u00bf\u00a1"
     "\u3001\u3002\uff0c\uff1a\uff1b\uff08\uff09\u300c\u300d\u00a0\u20ac\u00a3\u00a5"
 )
-_JOINTS = (re.compile(rb"[,:/@+]"), re.compile(rb"[-.,:/@+]"))
+_AT_JOINTS, _AT_ALL_JOINTS = (
+    bytes(32 if code in joints else code for code in range(256)) for joints in (b",:/@+", _SOFT)
+)
 _RUNS = re.compile(rb"\d+|\D+")
 _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
 # A number and its unit: `298k`, `10kg`, `1.5l`.
@@ -112,22 +114,18 @@ def folded(text: str) -> bytes:
     # Most texts have nothing else that is not ASCII.
     if text.isascii():
         return text.lower().encode()
-    return unicodedata.normalize("NFKC", text).casefold().encode("utf-8", "replace")
+    # Asking takes a tenth of what normalizing does, and most texts are normal.
+    if not unicodedata.is_normalized("NFKC", text):
+        text = unicodedata.normalize("NFKC", text)
+    return text.casefold().encode("utf-8", "replace")
 
 
 def words(content: bytes) -> set[bytes]:
     """Return the distinct words of folded text: as they are joined, and taken apart."""
-    found: set[bytes] = set()
-    for raw in set(content.translate(_TABLE).split()):
-        word = raw.strip(_SOFT)
-        if not word or len(word) > _LONGEST_WORD:
-            continue
-        found.add(word)
-        if not word.isalnum():
-            for joint in _JOINTS:
-                found.update(joint.split(word))
-    found.discard(b"")
-    return found
+    # All of a text at once: word by word it takes four times as long.
+    stripped = {raw.strip(_SOFT) for raw in set(content.translate(_TABLE).split())}
+    joined = b" ".join([word for word in stripped if len(word) <= _LONGEST_WORD])
+    return {*joined.split(), *joined.translate(_AT_JOINTS).split(), *joined.translate(_AT_ALL_JOINTS).split()}
 
 
 def word(text: str) -> bytes | None:

@@ -207,10 +207,11 @@ def test_a_full_queue_sends_senders_away_and_takes_them_again_later(tmp_path: Pa
 
 
 def test_no_score_is_lost_while_the_destination_is_away_and_spans_fill_its_queue(tmp_path: Path, sink: Sink):
-    with serving(tmp_path, to_grpc(sink.ports["grpc"])) as toolgauge:
+    onward = to_grpc(sink.ports["grpc"], "queue: {max_bytes: 4MiB}")
+    with serving(tmp_path, onward, "hold.max_bytes=2MiB") as toolgauge:
         sink.tell("/down")
         command = [sys.executable, str(LOADGEN), "--endpoint", f"127.0.0.1:{toolgauge.grpc_port}"]
-        command += ["--requests", "150", "--settle", "0"]
+        command += ["--requests", "40", "--settle", "0"]
         sent = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
         assert toolgauge.books()["refused"] > 0
         until(lambda: toolgauge.total("toolgauge_traces_open") == 0, "all trajectories to be closed")

@@ -190,10 +190,11 @@ def test_a_long_outage_under_load_stays_within_memory_and_ends_by_itself(tmp_pat
 
 
 def test_memory_that_is_short_is_told_with_the_time_to_come_back(tmp_path: Path, sink: Sink):
-    # Less than the process itself needs, and something to wait for: it stays short.
+    # Less than the process itself needs, and something to wait for: it stays short. That is not to be our own metrics.
     sink.tell("/down")
     (body,) = recorded("pydantic-ai", "tool_error")
-    with serving(tmp_path, onward_to(sink, "http"), "memory.limit=32MiB", "annotate=off") as toolgauge:
+    onward = onward_to(sink, "http", "signals: [traces]")
+    with serving(tmp_path, onward, "memory.limit=32MiB", "annotate=off") as toolgauge:
         until(lambda: post(toolgauge.http_port, body)[0] == 200, "one request to be taken")
         until(lambda: post(toolgauge.http_port, body)[0] == 503, "the next one to be refused")
         headers = {"Content-Type": "application/x-protobuf"}

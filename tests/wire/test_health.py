@@ -57,7 +57,9 @@ def test_a_destination_that_wants_another_token_is_a_permanent_error_of_the_sign
 def test_memory_that_is_short_is_told_and_passes(tmp_path: Path, sink: Sink):
     sink.tell("/down")
     (body,) = recorded("pydantic-ai", "tool_error")
-    with serving(tmp_path, to_http(sink.ports["http"]), "memory.limit=32MiB", "annotate=off") as toolgauge:
+    # Our own metrics would wait for the destination, too, and perhaps before the request.
+    onward = to_http(sink.ports["http"], "signals: [traces]")
+    with serving(tmp_path, onward, "memory.limit=32MiB", "annotate=off") as toolgauge:
         port = admin_port(toolgauge)
         toolgauge.send(body, "http")
         told = "memory is short (`memory.limit`): requests are refused with a retryable status"

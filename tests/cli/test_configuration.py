@@ -147,3 +147,13 @@ def test_receivers_and_exporters_are_described_for_those_who_run_them():
     described = [entry["description"] for kind in ("receivers", "exporters") for entry in listed[kind]]
     assert described
     assert [text for text in described if "`" in text or text.count(".") != 1] == []
+
+
+def test_registered_tools_are_checked(tmp_path: Path):
+    (tmp_path / "good.json").write_text('[{"name": "find"}]')
+    (tmp_path / "bad.json").write_text('[{"title": "find"}]')
+    ended = run("validate", "--set", "tools.definitions=[good.json]", cwd=tmp_path)
+    assert (ended.code, ended.out.endswith("; 1 registered tools\n")) == (0, True)
+    ended = run("validate", "--set", "tools.definitions=[bad.json]", cwd=tmp_path)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"error: {tmp_path}/bad.json: `[0]` has no `name`\n"

@@ -24,7 +24,7 @@ exporters:
   prometheus: {endpoint: "localhost:9464"}
 criteria: []
 defaults: {enabled: true, scope: trace, tool_success: true, known_tool: true, tool_use: true}
-tools: {read_only: null, writes: null, neutral: null}
+tools: {definitions: [], read_only: null, writes: null, neutral: null}
 assemble:
   run_end_grace: 6s
   idle_timeout: 30s

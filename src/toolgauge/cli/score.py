@@ -1,6 +1,7 @@
 """`toolgauge score`: offline cases, scored by the evaluators that score live traffic."""
 
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import click
 
-from toolgauge.cli.main import EXIT_CODES
+from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import terminal_style
+from toolgauge.config.load import load
+from toolgauge.config.tool_definitions import load_tool_definitions
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Errored, outcome_word
 from toolgauge.offline.cases.case import Case, Unreadable, check_files, lines, parse
@@ -21,21 +24,24 @@ from toolgauge.offline.terminal import Style, printable
 
 @click.command("score", epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, metavar="CASES...")
+@configuration_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a case and line.")
-def command(files: tuple[str, ...], *, as_json: bool) -> int:
+def command(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...], *, as_json: bool) -> int:
     """Score offline cases and print the results.
 
     CASES is a file with one JSON object a line, as it is or compressed by gzip or xz; `-` is standard input. A case has
     an `id`, the name of an `evaluator`, its parameters as `config`, and what was `expected` and what was done (`actual`)
     in any of the documented shapes; `pass_at` (default 1.0) is the least score that passes, `verdicts` are the answers
-    of a scripted judge.
+    of a scripted judge. Of a configuration only the tools that it registers (`tools.definitions`) count: they stand in
+    where a case does not have the tools on offer.
 
     The exit code is 1 when a case scores below its `pass_at`, when its evaluation ends in an error, when a line
     cannot be read, and when there is no case at all. A case that could not be judged (`not_evaluated`) does not fail.
     Cases with the same `id` are all scored, with a warning, as only their order tells their results apart.
     """
     check_files(files)
-    cases = Cases()
+    config = load([Path(path) for path in config_paths], overrides, os.environ)
+    cases = Cases(registered_tools=load_tool_definitions(config))
     words: Counter[str] = Counter()
     places: dict[str, str] = {}
     style = terminal_style()

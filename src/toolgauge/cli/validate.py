@@ -16,21 +16,24 @@ from toolgauge.cli.main import EXIT_CODES, configuration_options
     help="Exit with 1 where a certificate, key, authority or token file cannot be used on this machine.",
 )
 def command(config_paths: Sequence[str], overrides: Sequence[str], *, strict: bool) -> None:
-    """Check the configuration, the criteria and their references, and open no port.
+    """Check the configuration, the criteria, their references and the registered tools, and open no port.
 
     Everything is read exactly as `toolgauge serve` reads it. Problems are reported together, each with file and line:
     keys and values that are wrong, and once there are none, evaluators and references that are. Certificates, keys and
     tokens may be on another machine: where they cannot be used, that is a warning.
     """
+    from toolgauge.config.tool_definitions import load_tool_definitions
     from toolgauge.service.criteria_factory import load_configuration, unusable_files
 
     config, criteria = load_configuration(config_paths, overrides)
+    tools = load_tool_definitions(config)
     unusable = tuple(unusable_files(config))
     for error in unusable:
         click.echo(f"warning: {error.message}", err=True)
         if error.hint is not None:
             click.echo(f"hint: {error.hint}", err=True)
     names = ", ".join(criterion.name for criterion in criteria)
-    click.echo(f"the configuration is valid; {len(criteria)} criteria: {names or 'none'}")
+    registered = f"; {len(tools)} registered tools" if tools else ""
+    click.echo(f"the configuration is valid; {len(criteria)} criteria: {names or 'none'}{registered}")
     if strict and unusable:
         sys.exit(1)

@@ -88,6 +88,12 @@ def _prepared(root: Node) -> object:
     files = root.child("criteria_files")
     if files is not None and isinstance(files.value, list):
         prepared["criteria_files"] = tuple(_absolute(node) for node in files.value)
+    tools = root.child("tools")
+    definitions = tools.child("definitions") if tools is not None else None
+    if tools is not None and definitions is not None and isinstance(definitions.value, list):
+        of_tools = plain(tools)
+        absolute = tuple(_absolute(node) for node in definitions.value)
+        prepared["tools"] = {**of_tools, "definitions": absolute} if isinstance(of_tools, dict) else of_tools
     return prepared
 
 

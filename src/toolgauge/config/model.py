@@ -96,8 +96,9 @@ class Defaults(Section):
 
 
 class Tools(Section):
-    """Globs of tool names; null leaves the decision to the words of a tool's name."""
+    """Globs of tool names; null leaves the decision to the words of a tool's name. `definitions` are globs of files."""
 
+    definitions: tuple[str, ...] = ()
     read_only: tuple[str, ...] | None = None
     writes: tuple[str, ...] | None = None
     neutral: tuple[str, ...] | None = None

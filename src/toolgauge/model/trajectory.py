@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from toolgauge.model.content import Content
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
@@ -98,6 +98,14 @@ class Tokens(Struct, frozen=True, kw_only=True, gc=False):
     unmeasured: int = 0
 
 
+_NO_TOOLS: Mapping[str, ToolDefinition] = {}
+
+
+def _no_tools() -> Mapping[str, ToolDefinition]:
+    """Return one object for all: few trajectories have registered tools."""
+    return _NO_TOOLS
+
+
 class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     """A closed trajectory. For scope `conversation`, `trace_id` is the trace of the last turn.
 
@@ -139,6 +147,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     resource: Mapping[str, str] = {}
     # `None` when no model call recorded any.
     tokens: Tokens | None = None
+    # Tools that the configuration registers, by name, for what the traffic does not show; filled in by the scorer.
+    registered_tools: Mapping[str, ToolDefinition] = field(default_factory=_no_tools)
 
     @property
     def has_agent_run(self) -> bool:

@@ -4,7 +4,7 @@ What an evaluator raises becomes `Errored`, and what it yields is checked before
 by the deadline of whoever runs the scorer; after three timeouts in a row its criterion is off for that service for a while.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Answers, Inquiry, Judged, JudgeEvaluator
+from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Reason, Result, Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.records import SpanRef
@@ -78,8 +79,12 @@ class Scorer:
         deadline: Deadline = no_deadline,
         on_switched_off: OnSwitchedOff = _ignore,
         on_unmatched: OnUnmatched | None = None,
+        registered_tools: Mapping[str, ToolDefinition] | None = None,
     ) -> None:
-        """`deadline` cuts evaluators off, `on_switched_off` and `on_unmatched` log criteria that score nothing, and why."""
+        """`registered_tools` are those of the configuration, by name.
+
+        `deadline` cuts evaluators off, `on_switched_off` and `on_unmatched` log criteria that score nothing, and why.
+        """
         registered = tuple(map(register, criteria))
         self._scoring = tuple(one for one in registered if one.evaluator is not None)
         self._asking = tuple(one for one in registered if one.judge is not None)
@@ -90,6 +95,7 @@ class Scorer:
         self._timeouts = _Timeouts()
         self._expected_values = ExpectedValues()
         self._recent_offers = RecentOffers()
+        self._registered_tools = registered_tools
         self.unmatched = UnmatchedCriteria(registered, on_unmatched)
         self.wanted: frozenset[str] = frozenset(key for criterion in criteria for key in attribute_keys(criterion))
         self.wants_content = any(_looks_at_content(one) for one in registered)
@@ -98,6 +104,8 @@ class Scorer:
     def score(self, trajectory: Trajectory, now_ns: int) -> tuple[Result, ...]:
         """Return all results, in the order of the criteria and of the calls."""
         trajectory = with_writing_tools(trajectory, (), self._kinds)
+        if self._registered_tools:
+            trajectory = replace(trajectory, registered_tools=self._registered_tools)
         self.unmatched.see(trajectory)
         conversation = Conversation(trajectory, self._expected_values)
         completed = self._recent_offers.completed(trajectory)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from toolgauge import plugins
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.config.model import Config
+from toolgauge.config.tool_definitions import load_tool_definitions
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
 from toolgauge.judge.disabled import DisabledJudges
@@ -154,7 +155,12 @@ def _scorer(
         )
 
     return Scorer(
-        criteria, tool_kinds(config), deadline=deadline, on_switched_off=switched_off, on_unmatched=on_unmatched
+        criteria,
+        tool_kinds(config),
+        deadline=deadline,
+        on_switched_off=switched_off,
+        on_unmatched=on_unmatched,
+        registered_tools=load_tool_definitions(config),
     )
 
 

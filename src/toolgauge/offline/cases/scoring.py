@@ -7,15 +7,18 @@ questions of evaluators that ask a judge are answered by the verdicts in the cas
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias, cast
+
+from msgspec.structs import replace
 
 from toolgauge.judge.inquiry import scripted
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import JudgeEvaluator, Question
+from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.offline import CaseEvaluator
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Result, Scored, outcome_word
 from toolgauge.model.ports import Evaluation, Evaluator
@@ -93,8 +96,9 @@ class CaseResult:
 class Cases:
     """Scores cases one after the other; evaluators with the same parameters are made once."""
 
-    def __init__(self, judge: Judge = scripted) -> None:
+    def __init__(self, judge: Judge = scripted, registered_tools: Mapping[str, ToolDefinition] | None = None) -> None:
         self._judge = judge
+        self._registered_tools = registered_tools
         self._evaluators: dict[tuple[str, str], Evaluator | JudgeEvaluator] = {}
         self._written: dict[tuple[str, str, float], _WrittenCaseEvaluator] = {}
 
@@ -131,7 +135,10 @@ class Cases:
         )  # its version and level are its own
 
     def _on_trajectory(self, case: Case, evaluator: Evaluator) -> CaseResult:
-        results = _score(case, evaluator, trajectory_of(case.actual), expected_of(case.expected))
+        trajectory = trajectory_of(case.actual)
+        if self._registered_tools:
+            trajectory = replace(trajectory, registered_tools=self._registered_tools)
+        results = _score(case, evaluator, trajectory, expected_of(case.expected))
         if evaluator.level == "trajectory":
             outcome = results[-1].outcome
             original = evaluator.original(outcome) if isinstance(evaluator, ScriptedEvaluator) else {}

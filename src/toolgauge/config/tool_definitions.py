@@ -1,0 +1,155 @@
+"""Tools that the configuration registers (`tools.definitions`), for traffic that does not record what was on offer.
+
+A file holds what is at hand: a list of tools as OpenAI, Anthropic or MCP have it (with `tools` or a JSON-RPC answer around it),
+or an OpenAPI 3 document, each in JSON or YAML. A tool that is registered twice is an error: whichever won, calls of the other
+would be judged by the wrong schema.
+"""
+
+import glob
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from toolgauge.config.model import Config
+from toolgauge.config.nodes import Node, PathStep, Place, nearest, plain, spelled, written
+from toolgauge.config.openapi import openapi_tools
+from toolgauge.config.parse import parse_yaml, read_file
+from toolgauge.config.problems import Problem, config_error
+from toolgauge.model.errors import ConfigError, SchemaError
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.observations import ToolDefinition
+from toolgauge.score.schema_reader import SchemaReader
+
+_LARGEST_FILE = 16 * 2**20
+_MAX_TOOLS = 10_000
+_SCHEMAS = ("parameters", "input_schema", "inputSchema")
+
+
+def load_tool_definitions(config: Config) -> Mapping[str, ToolDefinition]:
+    """Read the registered tools by their names. Raises ConfigError with every problem found."""
+    reader = _Reader()
+    for pattern in config.tools.definitions:
+        for name in _files(pattern):
+            reader.read(Path(name))
+    if reader.problems:
+        raise config_error(reader.problems)
+    return reader.tools
+
+
+def _files(pattern: str) -> list[str]:
+    # Not `Path.glob`: it takes no absolute pattern.
+    found = sorted(name for name in glob.glob(pattern, recursive=True) if not Path(name).is_dir())  # noqa: PTH207
+    if not found:
+        raise ConfigError(
+            f"no file of tool definitions matches `{pattern}`",
+            hint="`tools.definitions` are relative to the file they are written in",
+        )
+    return found
+
+
+class _Reader:
+    """Reads file after file; `problems` are those of all of them."""
+
+    def __init__(self) -> None:
+        self.tools: dict[str, ToolDefinition] = {}
+        self.problems: list[Problem] = []
+        self._first: dict[str, str] = {}
+        self._read: set[Path] = set()
+
+    def read(self, path: Path) -> None:
+        """Add the tools of a file; one that several globs match is read once."""
+        if path in self._read:
+            return
+        self._read.add(path)
+        try:
+            root = _parsed(path)
+            for steps, tool in _tools(plain(root)):
+                self._add(root, steps, tool)
+        except ConfigError as error:
+            # The YAML parser names the line itself.
+            place, _, message = error.message.partition(": ")
+            is_placed = place.startswith(f"{path}:")
+            problem = (Place(place), message) if is_placed else (Place(str(path)), error.message)
+            self.problems.append(Problem(*problem, error.hint))
+        except RecursionError:
+            self.problems.append(Problem(Place(str(path)), "the values are nested too deeply"))
+
+    def _add(self, root: Node, steps: Sequence[PathStep], tool: ToolDefinition) -> None:
+        place = nearest(root, steps).place
+        where = f"`{spelled(steps)}`" if steps else "the file"
+        at = str(place) if place.line is not None else f"{place}, {where}"
+        first = self._first.setdefault(tool.name, at)
+        if first != at:
+            self.problems.append(Problem(place, f"{where}: tool `{tool.name[:80]}` is given twice, first at {first}"))
+        problem = _schema_problem(tool.parameters)
+        if problem is not None:
+            self.problems.append(Problem(place, f"{where}: the schema of tool `{tool.name[:80]}` {problem}"))
+        self.tools[tool.name] = tool
+        if len(self.tools) > _MAX_TOOLS:
+            raise ConfigError(f"more than {_MAX_TOOLS} tools are registered")
+
+
+def _schema_problem(schema: JsonObject | None) -> str | None:
+    try:
+        if schema is not None:
+            SchemaReader(schema)
+    except SchemaError as error:
+        return f"cannot be used: {error}"
+    except RecursionError:
+        return "is nested too deeply"
+    return None
+
+
+def _parsed(path: Path) -> Node:
+    text = read_file(path)
+    if len(text) > _LARGEST_FILE:
+        raise ConfigError(f"is larger than {_LARGEST_FILE // 2**20} MiB")
+    if path.suffix.lower() in (".yaml", ".yml"):
+        # Dollar signs are part of schemas, and nothing of the environment belongs in them.
+        return parse_yaml(text, str(path), None)
+    try:
+        return written(msgspec.json.decode(text.removeprefix(b"\xef\xbb\xbf")), Place(str(path)))
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise ConfigError(f"not valid JSON: {error}", hint="a file in YAML ends in `.yaml`") from error
+
+
+def _tools(document: Json) -> Iterator[tuple[tuple[PathStep, ...], ToolDefinition]]:
+    """Yield the tools of a file with where they stand. Raises `ConfigError`, also for a file that holds none."""
+    if isinstance(document, dict) and ("openapi" in document or "swagger" in document):
+        yield from openapi_tools(document)
+        return
+    steps, listed = _list_of_tools(document)
+    if not isinstance(listed, list):
+        raise ConfigError(
+            "holds no tools",
+            hint="it must be a list of tools, an object with `tools`, an answer to MCP's `tools/list`, or OpenAPI 3",
+        )
+    for number, tool in enumerate(listed):
+        at = (*steps, number)
+        yield at, _tool(tool, spelled(at))
+
+
+def _list_of_tools(document: Json) -> tuple[tuple[PathStep, ...], Json]:
+    if not isinstance(document, dict):
+        return (), document
+    result = document.get("result")
+    if isinstance(result, dict) and "jsonrpc" in document:
+        return ("result", "tools"), result.get("tools")
+    return ("tools",), document.get("tools")
+
+
+def _tool(tool: Json, where: str) -> ToolDefinition:
+    if not isinstance(tool, dict):
+        raise ConfigError(f"`{where}` is no tool")
+    function = tool.get("function")
+    of_tool = function if isinstance(function, dict) else tool
+    name, description = of_tool.get("name"), of_tool.get("description")
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f"`{where}` has no `name`")
+    schema = next((of_tool[key] for key in _SCHEMAS if of_tool.get(key) is not None), None)
+    if schema is not None and not isinstance(schema, dict):
+        raise ConfigError(f"`{where}` has a schema that is no object")
+    return ToolDefinition(
+        name=name, description=description if isinstance(description, str) else None, parameters=schema
+    )

@@ -1,0 +1,217 @@
+"""`tools.definitions` registers tools from files in the forms that people have them in."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from toolgauge.config.load import load, shown
+from toolgauge.config.tool_definitions import load_tool_definitions
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.observations import ToolDefinition
+
+SCHEMA: JsonObject = {"type": "object", "properties": {"order": {"type": "string"}}}
+
+
+def registered(folder: Path, *globs: str) -> Mapping[str, ToolDefinition]:
+    """Register the files of the folder, from a configuration that lies in it."""
+    (folder / "toolgauge.yaml").write_text(json.dumps({"tools": {"definitions": list(globs) or ["tools*"]}}))
+    return load_tool_definitions(load((folder / "toolgauge.yaml",), (), {}))
+
+
+def of_file(folder: Path, content: Json | str, name: str = "tools.json") -> Mapping[str, ToolDefinition]:
+    (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+    return registered(folder)
+
+
+def problem(folder: Path, content: Json | str, name: str = "tools.json") -> str:
+    with pytest.raises(ConfigError) as raised:
+        of_file(folder, content, name)
+    return raised.value.message.replace(str(folder), "")
+
+
+OPENAI: Json = [{"type": "function", "function": {"name": "refund", "description": "Pay", "parameters": SCHEMA}}]
+FLAT: Json = [{"type": "function", "name": "refund", "description": "Pay", "parameters": SCHEMA, "strict": True}]
+ANTHROPIC: Json = [{"name": "refund", "description": "Pay", "input_schema": SCHEMA}]
+MCP: Json = {"tools": [{"name": "refund", "description": "Pay", "inputSchema": SCHEMA}]}
+ANSWER: Json = {"jsonrpc": "2.0", "id": 1, "result": MCP}
+
+
+@pytest.mark.parametrize("content", [OPENAI, FLAT, ANTHROPIC, MCP, ANSWER])
+def test_lists_of_tools_are_read_as_their_makers_write_them(content: Json, tmp_path: Path):
+    assert of_file(tmp_path, content) == {"refund": ToolDefinition(name="refund", description="Pay", parameters=SCHEMA)}
+
+
+def test_a_tool_may_have_neither_description_nor_schema(tmp_path: Path):
+    assert of_file(tmp_path, [{"name": "refund"}]) == {"refund": ToolDefinition(name="refund")}
+
+
+def test_yaml_is_read_and_its_dollar_signs_stay(tmp_path: Path):
+    text = 'tools:\n- name: find\n  parameters:\n    properties: {key: {pattern: "^$$|^${env:HOME}$"}}\n'
+    found = of_file(tmp_path, text, "tools.yaml")["find"].parameters
+    assert found == {"properties": {"key": {"pattern": "^$$|^${env:HOME}$"}}}
+
+
+def test_globs_are_relative_to_the_file_they_stand_in(tmp_path: Path):
+    (tmp_path / "mcp").mkdir()
+    (tmp_path / "mcp" / "a.json").write_text(json.dumps([{"name": "a"}]))
+    (tmp_path / "mcp" / "b.json").write_text(json.dumps([{"name": "b"}]))
+    assert list(registered(tmp_path, "mcp/*.json", "mcp/b.json")) == ["a", "b"]
+
+
+def test_print_config_writes_globs_that_can_be_read_from_anywhere(tmp_path: Path):
+    (tmp_path / "toolgauge.yaml").write_text("tools: {definitions: [mcp/*.json], read_only: [get_*]}")
+    text = shown(load((tmp_path / "toolgauge.yaml",), (), {}))
+    assert f"tools:\n  definitions:\n  - {tmp_path}/mcp/*.json\n  read_only:\n  - get_*\n" in text
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "/tools.json: not valid JSON: Input data was truncated"),
+        ({"a": 1}, "/tools.json: holds no tools"),
+        ({"tools": {}}, "/tools.json: holds no tools"),
+        ("1", "/tools.json: holds no tools"),
+        ([1], "/tools.json: `[0]` is no tool"),
+        ({"tools": [{"name": "a"}, {"title": "b"}]}, "/tools.json: `tools[1]` has no `name`"),
+        ([{"name": "a", "parameters": "none"}], "/tools.json: `[0]` has a schema that is no object"),
+        (
+            [{"name": "a", "parameters": {"properties": {"b": {"type": "str"}}}}],
+            "/tools.json: `[0]`: the schema of tool `a` cannot be used: /properties/b/type names no type that JSON has",
+        ),
+        (
+            [{"name": "a", "parameters": {"$ref": "http://example.com/a.json"}}],
+            "/tools.json: `[0]`: the schema of tool `a` cannot be used: /$ref leads out of the schema",
+        ),
+        ({"swagger": "2.0", "paths": {}}, "/tools.json: is no OpenAPI 3 document"),
+        (
+            [{"name": "a"}, {"name": "a"}],
+            "/tools.json: `[1]`: tool `a` is given twice, first at /tools.json, `[0]`",
+        ),
+        ("[" * 100_000, "/tools.json: the values are nested too deeply"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(content: Json | str, message: str, tmp_path: Path):
+    assert problem(tmp_path, content) == message
+
+
+def test_problems_in_yaml_have_their_line(tmp_path: Path):
+    text = "tools:\n- name: a\n- name: b\n- name: a\n"
+    assert problem(tmp_path, text, "tools.yaml") == (
+        "/tools.yaml:4: `tools[2]`: tool `a` is given twice, first at /tools.yaml:2"
+    )
+
+
+def test_broken_yaml_is_named_with_its_line(tmp_path: Path):
+    assert problem(tmp_path, "tools:\n- [\n", "tools.yaml").startswith("/tools.yaml:3: not valid YAML")
+
+
+def test_all_problems_of_all_files_are_listed(tmp_path: Path):
+    (tmp_path / "tools1.json").write_text("{}")
+    (tmp_path / "tools2.json").write_text('[{"name": ""}]')
+    with pytest.raises(ConfigError, match="2 problems in the configuration"):
+        registered(tmp_path)
+
+
+def test_a_glob_without_a_file_is_an_error(tmp_path: Path):
+    with pytest.raises(ConfigError, match="no file of tool definitions matches"):
+        registered(tmp_path, "gone/*.json")
+
+
+ORDERS: JsonObject = {
+    "openapi": "3.0.3",
+    "paths": {
+        "/orders/{id}": {
+            "parameters": [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}],
+            "get": {
+                "operationId": "orders.get",
+                "summary": "Look up an order",
+                "parameters": [
+                    {"name": "fields", "in": "query", "schema": {"type": "array", "items": {"type": "string"}}},
+                    {"$ref": "#/components/parameters/Trace"},
+                    {"name": "Authorization", "in": "header", "schema": {"type": "string"}},
+                    {"name": "cookie", "in": "cookie", "schema": {"type": "string"}},
+                ],
+            },
+            "put": {
+                "requestBody": {
+                    "required": True,
+                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Order"}}},
+                },
+            },
+        },
+        "/upload": {
+            "post": {
+                "operationId": "upload",
+                "requestBody": {"content": {"text/plain": {"schema": {"type": "string"}}}},
+            }
+        },
+    },
+    "components": {
+        "parameters": {"Trace": {"name": "X-Trace", "in": "header", "required": True, "schema": {"type": "string"}}},
+        "schemas": {
+            "Base": {"type": "object", "properties": {"id": {"type": "integer", "readOnly": True}}, "required": ["id"]},
+            "Line": {"type": "object", "properties": {"of": {"$ref": "#/components/schemas/Line"}}},
+            "Order": {
+                "allOf": [
+                    {"$ref": "#/components/schemas/Base"},
+                    {
+                        "properties": {"lines": {"type": "array", "items": {"$ref": "#/components/schemas/Line"}}},
+                        "required": ["lines"],
+                    },
+                ]
+            },
+        },
+    },
+}
+
+
+def test_an_operation_of_openapi_becomes_a_tool_with_flat_arguments(tmp_path: Path):
+    tools = of_file(tmp_path, ORDERS)
+    assert list(tools) == ["orders_get", "put_orders_id", "upload"]
+    assert tools["orders_get"] == ToolDefinition(
+        name="orders_get",
+        description="Look up an order",
+        parameters={
+            "type": "object",
+            "properties": {
+                "id": {"type": "string"},
+                "fields": {"type": "array", "items": {"type": "string"}},
+                "X-Trace": {"type": "string"},
+            },
+            "required": ["id", "X-Trace"],
+        },
+    )
+
+
+def test_a_body_stands_beside_the_parameters_and_those_of_its_names_are_marked(tmp_path: Path):
+    assert of_file(tmp_path, ORDERS)["put_orders_id"].parameters == {
+        "type": "object",
+        "properties": {
+            "id__path": {"type": "string"},
+            "id": {"type": "integer", "readOnly": True},
+            "lines": {"type": "array", "items": {"$ref": "#/$defs/Line"}},
+        },
+        "required": ["id__path", "lines"],
+        "$defs": {"Line": {"type": "object", "properties": {"of": {"$ref": "#/$defs/Line"}}}},
+    }
+
+
+def test_a_body_that_is_no_object_is_one_argument(tmp_path: Path):
+    assert of_file(tmp_path, ORDERS)["upload"].parameters == {
+        "type": "object",
+        "properties": {"body": {"type": "string"}},
+        "required": [],
+    }
+
+
+def test_a_reference_to_nothing_is_a_problem(tmp_path: Path):
+    document: Json = {
+        "openapi": "3.1.0",
+        "paths": {
+            "/a": {"get": {"parameters": [{"name": "b", "in": "query", "schema": {"$ref": "#/components/schemas/B"}}]}}
+        },
+    }
+    assert problem(tmp_path, document) == "/tools.json: refers to `#/components/schemas/B`, which it does not hold"

@@ -1,9 +1,11 @@
 """`known_tool` finds invented tools."""
 
 import pytest
+from msgspec.structs import replace
 
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.known_tool import KnownTool
+from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Scored
 
 
@@ -37,6 +39,17 @@ def test_an_empty_offer_is_known_to_be_empty():
 
 def test_without_a_recorded_offer_nothing_can_be_told():
     assert not_evaluated(KnownTool(), trajectory(tool_call("search"))) == "no_tool_offer"
+
+
+def test_registered_tools_stand_in_where_no_offer_was_recorded():
+    registered = {"search": ToolDefinition(name="search")}
+    unrecorded = replace(trajectory(tool_call("search"), tool_call("serch")), registered_tools=registered)
+    assert [outcome.explanation for outcome in judge(KnownTool(), unrecorded) if isinstance(outcome, Scored)] == [
+        "`search` was on offer (as registered)",
+        "`serch` was not among the 1 tools on offer (as registered); the closest on offer is `search`",
+    ]
+    recorded = replace(trajectory(tool_call("search"), offered=["pay"]), registered_tools=registered)
+    assert scored(KnownTool(), recorded).value == 0.0
 
 
 def test_without_calls_there_is_nothing_to_judge():

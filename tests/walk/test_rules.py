@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import ClassVar
 
 from pydantic import BaseModel
 
 from tests.walk.support import Walk
 from toolgauge.config.load import load
+from toolgauge.evaluators.known_tool import KnownTool
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, Scored
 from toolgauge.model.ports import Evaluation
@@ -58,6 +60,21 @@ def test_what_closes_later_is_scored_by_the_other_rules():
     walk.send_folder("pydantic-ai", "one_call")
     walk.wait(60)
     assert results(walk) == {("early", "pass", ""): 1, ("late", "pass", ""): 1}
+
+
+def test_other_registered_tools_hold_for_what_closes_later(tmp_path: Path):
+    tools = tmp_path / "tools.json"
+    known = Criterion(name="known", evaluator_name="known_tool", evaluator=KnownTool(), revision="r")
+    tools.write_text('[{"name": "another"}]')
+    walk = Walk(f"tools.definitions=[{tools}]", criteria=[known])
+    walk.send_folder("openai-agents", "retry")
+    walk.wait(60)
+    assert {key[1:] for key in results(walk)} == {("fail", "")}
+    tools.write_text('[{"name": "get_weather"}]')
+    adopt(walk, known, tools__definitions=f"[{tools}]")
+    walk.send_folder("openai-agents", "one_call")
+    walk.wait(60)
+    assert {key[1:] for key in results(walk)} == {("fail", ""), ("pass", "")}
 
 
 def test_attributes_that_were_not_asked_for_are_read_from_then_on():

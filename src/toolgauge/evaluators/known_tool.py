@@ -1,20 +1,22 @@
 """`known_tool`: was the called tool on offer, or did the model invent it? Needs no reference."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.trajectory import OfferSource, Trajectory
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.recent_offers import REGISTERED, REMARKS
 from toolgauge.score.selection import CallSelection, nothing_to_judge, shown
 
 # Names this long are not names; the hint looks no further.
 _COMPARED_LENGTH = 128
 _COMPARED_NAMES = 1000
 _CLOSE_ENOUGH = 0.5
+_Names: TypeAlias = Mapping[str, object] | None
 
 
 class KnownTool(CallSelection):
@@ -32,38 +34,32 @@ class KnownTool(CallSelection):
             yield None, nothing_to_judge(trajectory)
             return
         offered = trajectory.tools_offered
-        names = None if offered is None else {tool.name: None for tool in offered}
-        source = trajectory.offer_from
+        names: _Names = None if offered is None else {tool.name: None for tool in offered}
+        remark = REMARKS[trajectory.offer_from]
+        if names is None and trajectory.registered_tools:
+            names, remark = trajectory.registered_tools, REGISTERED
         # The explanation of an offer from elsewhere differs.
-        on_offer = self._usual if source == "trace" else None
+        on_offer = None if remark else self._usual
         others: dict[str, Outcome] = {}
         for call in calls:
             name = call.name
             if on_offer is not None and names is not None and name in names:
-                yield call, on_offer.get(name) or on_offer.keep(name, _outcome(name, names, source))
+                yield call, on_offer.get(name) or on_offer.keep(name, _outcome(name, names, remark))
                 continue
             verdict = others.get(name)
             if verdict is None:
-                verdict = others[name] = _outcome(name, names, source)
+                verdict = others[name] = _outcome(name, names, remark)
             yield call, verdict
 
 
-_SOURCES: Mapping[OfferSource, str] = {
-    "trace": "",
-    "conversation": " (as last recorded in this conversation)",
-    "service": " (as last recorded for this service)",
-}
-
-
-def _outcome(name: str, offered: Mapping[str, None] | None, source: OfferSource) -> Outcome:
+def _outcome(name: str, offered: _Names, remark: str) -> Outcome:
     if offered is None:
         return NotEvaluated(reason="no_tool_offer", explanation="the tools on offer were not recorded")
-    where = _SOURCES[source]
     if name in offered:
-        return Scored(value=1.0, explanation=f"{shown(name)} was on offer{where}")
+        return Scored(value=1.0, explanation=f"{shown(name)} was on offer{remark}")
     closest = _closest(name, tuple(offered))
     hint = f"; the closest on offer is {shown(closest)}" if closest is not None else ""
-    return Scored(value=0.0, explanation=f"{shown(name)} was not among the {len(offered)} tools on offer{where}{hint}")
+    return Scored(value=0.0, explanation=f"{shown(name)} was not among the {len(offered)} tools on offer{remark}{hint}")
 
 
 def _closest(name: str, offered: Sequence[str]) -> str | None:

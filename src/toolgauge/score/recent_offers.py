@@ -6,7 +6,7 @@ the trajectories, so that an older one that closes late replaces nothing. Bounde
 forgotten, nothing stands in.
 """
 
-from collections.abc import Hashable, MutableMapping
+from collections.abc import Hashable, Mapping, MutableMapping
 from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -15,9 +15,17 @@ from msgspec.structs import replace
 from toolgauge.model.json import Json
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import VERSION
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.model.trajectory import OfferSource, Trajectory
 from toolgauge.settings import HOUR
 
+# What explanations add about an offer from elsewhere.
+REMARKS: Mapping[OfferSource, str] = {
+    "trace": "",
+    "conversation": " (as last recorded in this conversation)",
+    "service": " (as last recorded for this service)",
+}
+# What they add where registered tools stand in.
+REGISTERED = " (as registered)"
 _MAX_CONVERSATIONS = 5_000
 _MAX_SERVICES = 500
 _MAX_AGENTS = 8

@@ -142,3 +142,16 @@ def test_progress_of_compressed_cases_ends_with_the_file(tmp_path: Path):
     packed.write_bytes(gzip.compress(content))
     for file in (plain, packed):
         assert sum(line.read for line in lines([str(file)])) == file.stat().st_size
+
+
+def test_registered_tools_count_where_a_case_has_no_offer(tmp_path: Path):
+    (tmp_path / "tools.json").write_text(
+        '[{"name": "find", "parameters": {"properties": {"key": {"type": "string"}}}}]'
+    )
+    called = {"calls": [{"name": "find", "args": {"key": 1}}]}
+    case: dict[str, object] = {"id": "a", "evaluator": "arguments_schema", "expected": {}, "actual": called}
+    assert score(tmp_path, case).out.startswith("not_evaluated no_tool_offer")
+    ended = score(tmp_path, case, options=("--set", "tools.definitions=[tools.json]", "--json"))
+    assert json.loads(ended.out)["details"]["calls"][0]["explanation"] == (
+        "the arguments of `find` break its schema (as registered): `key` has the wrong type"
+    )

@@ -205,6 +205,26 @@ def test_a_run_that_recorded_names_only_is_judged_by_the_schema_that_another_rec
     assert scored(ArgumentsSchema(), offer).value == 0.5
 
 
+def test_registered_tools_stand_in_where_no_schema_was_recorded():
+    registered = {"refund": ToolDefinition(name="refund", parameters=REFUND)}
+    calls = (tool_call("refund", {"order_id": "A", "amount": 1}), tool_call("refund", {}), tool_call("other"))
+    found = judge(ArgumentsSchema(), replace(trajectory(*calls), registered_tools=registered))
+    assert [getattr(outcome, "explanation", "") for outcome in found] == [
+        "the arguments of `refund` keep to its schema (as registered)",
+        "the arguments of `refund` break its schema (as registered): `order_id` is missing; `amount` is missing",
+        "`other` was not among the tools registered",
+    ]
+    bare = replace(offering(None, *calls[:2]), registered_tools=registered)
+    assert [outcome.value for outcome in judge(ArgumentsSchema(), bare) if isinstance(outcome, Scored)] == [1.0, 0.0]
+
+
+def test_an_offer_that_stands_in_is_named():
+    offer = replace(refund({"order_id": "A", "amount": 1}), offer_from="conversation")
+    assert scored(ArgumentsSchema(), offer).explanation == (
+        "the arguments of `refund` keep to its schema (as last recorded in this conversation)"
+    )
+
+
 @pytest.mark.parametrize(
     ("schema", "explanation"),
     [

@@ -18,6 +18,7 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.recognize.values import is_too_large
 from toolgauge.score.compare import path
+from toolgauge.score.recent_offers import REGISTERED, REMARKS
 from toolgauge.score.selection import CallSelection, nothing_to_judge, readable_arguments, shown, unseen_arguments
 from toolgauge.score.tool_schemas import ToolSchema, ToolSchemas, UnknownArguments
 from toolgauge.score.violations import MAX_VIOLATIONS, Kind, Steps, Violation, valid_share
@@ -60,21 +61,23 @@ class ArgumentsSchema(CallSelection):
             yield None, nothing_to_judge(trajectory)
             return
         definitions, steps, usual = _Definitions(trajectory), Steps(_STEPS), self._usual
-        schemas: dict[tuple[str, SpanRef | None], _Schema] = {}
+        schemas: dict[tuple[str, SpanRef | None], tuple[_Schema, str]] = {}
         for call in calls:
             key = call.name, call.run
-            schema = schemas.get(key)
-            if schema is None:
-                schema = schemas[key] = self._schema(definitions.of(call), call.name)
+            found = schemas.get(key)
+            if found is None:
+                definition, remark = definitions.of(call)
+                found = schemas[key] = self._schema(definition, call.name), remark
+            schema, remark = found
             arguments = readable_arguments(call)
             if arguments is None:
                 yield call, unseen_arguments(call) or _unreadable(call)
             elif isinstance(schema, NotEvaluated):
                 yield call, schema
-            elif schema.fits_plainly(arguments):
-                yield call, usual.get(call.name) or usual.keep(call.name, _valid(call.name))
+            elif remark or not schema.fits_plainly(arguments):
+                yield call, _outcome(call.name, arguments, schema, steps, remark)
             else:
-                yield call, _outcome(call.name, arguments, schema, steps)
+                yield call, usual.get(call.name) or usual.keep(call.name, _valid(call.name))
 
     def _schema(self, definition: ToolDefinition | NotEvaluated, name: str) -> _Schema:
         if isinstance(definition, NotEvaluated):
@@ -88,35 +91,42 @@ class ArgumentsSchema(CallSelection):
 
 
 class _Definitions:
-    """Looks up the tools of a trajectory: first in the offer of the run that made the call, then in that of the whole."""
+    """Looks up the tools of a trajectory: in the offer of the run that made the call, in that of the whole, among those registered."""
 
     def __init__(self, trajectory: Trajectory) -> None:
         self._offers = {run.span: _by_name(run.tools_offered) for run in trajectory.runs if run.tools_offered}
         self._offered = _by_name(trajectory.tools_offered or ())
         self._has_offer = trajectory.tools_offered is not None
+        self._remark = REMARKS[trajectory.offer_from]
+        self._registered = trajectory.registered_tools
 
-    def of(self, call: ToolCall) -> ToolDefinition | NotEvaluated:
-        """Return the definition of the called tool, one with a schema where there is any."""
+    def of(self, call: ToolCall) -> tuple[ToolDefinition | NotEvaluated, str]:
+        """Return the definition of the called tool, one with a schema where there is any, and a remark about its origin."""
         own = self._offers.get(call.run, {}).get(call.name) if call.run is not None else None
-        found = [own, self._offered.get(call.name)]
-        for definition in found:
-            if definition is not None and definition.parameters is not None:
-                return definition
-        for definition in found:
-            if definition is not None:
-                return definition
-        if self._has_offer:
-            explanation = f"{shown(call.name)} was not among the tools on offer"
-            return NotEvaluated(reason="no_schema", explanation=explanation)
-        return NotEvaluated(reason="no_tool_offer", explanation="the tools on offer were not recorded")
+        found = [
+            (definition, remark)
+            for definition, remark in (
+                (own, ""),
+                (self._offered.get(call.name), self._remark),
+                (self._registered.get(call.name), REGISTERED),
+            )
+            if definition is not None
+        ]
+        if found:
+            # The first that has a schema, else the first.
+            return min(found, key=lambda each: each[0].parameters is None)
+        if not self._has_offer and not self._registered:
+            return NotEvaluated(reason="no_tool_offer", explanation="the tools on offer were not recorded"), ""
+        where = "on offer" if self._has_offer else "registered"
+        return NotEvaluated(reason="no_schema", explanation=f"{shown(call.name)} was not among the tools {where}"), ""
 
 
 def _by_name(tools: Sequence[ToolDefinition]) -> Mapping[str, ToolDefinition]:
     return {tool.name: tool for tool in reversed(tools)}
 
 
-def _valid(name: str) -> Scored:
-    return Scored(value=1.0, explanation=f"the arguments of {shown(name)} keep to its schema")
+def _valid(name: str, remarks: str = "") -> Scored:
+    return Scored(value=1.0, explanation=f"the arguments of {shown(name)} keep to its schema{remarks}")
 
 
 def _unusable(name: str, error: SchemaError) -> NotEvaluated:
@@ -146,20 +156,22 @@ def _unreadable(call: ToolCall) -> Outcome:
     return Scored(value=0.0, explanation=explanation, differences=(difference,))
 
 
-def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps) -> Outcome:
+def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps, remark: str) -> Outcome:
+    if schema.fits_plainly(arguments):
+        return _valid(name, remark)
     try:
         found = list(islice(schema.violations(arguments, steps), MAX_VIOLATIONS))
     except SchemaError as error:
         return _unusable(name, error)
     unchecked = _unchecked(schema.skipped_patterns)
     if not found:
-        return Scored(value=1.0, explanation=f"the arguments of {shown(name)} keep to its schema{unchecked}")
+        return _valid(name, remark + unchecked)
     parts: Mapping[str, float] = Counter(violation.kind for violation in found)
     places = [_complaint(violation) for violation in found[:_MAX_SHOWN]]
     more = f"; {len(found) - _MAX_SHOWN} more" if len(found) > _MAX_SHOWN else ""
     return Scored(
         value=valid_share(arguments, found) if len(found) < MAX_VIOLATIONS else 0.0,
-        explanation=f"the arguments of {shown(name)} break its schema: {'; '.join(places)}{more}{unchecked}",
+        explanation=f"the arguments of {shown(name)} break its schema{remark}: {'; '.join(places)}{more}{unchecked}",
         parts=parts,
         differences=tuple(_difference(name, violation) for violation in found[:_MAX_DIFFERENCES]),
     )

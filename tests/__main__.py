@@ -2,7 +2,8 @@
 
 Makes an environment of its own (`.venv-test`) from the pinned file in `deploy/`, then runs format check, lint,
 import contracts, types and tests beside each other and shows their output in this order. Words after the command go to
-pytest (`python3 tests -k align`); `python3 tests --long` also runs what takes long.
+pytest (`python3 tests -k align`); `python3 tests --long` also runs what takes long, and `python3 tests --prepare` makes the
+environment alone.
 """
 
 import hashlib
@@ -23,6 +24,8 @@ def main() -> int:
     """Prepare the environment and run the checks; the exit code is 1 when any of them failed."""
     os.chdir(ROOT)
     prepare()
+    if sys.argv[1:] == ["--prepare"]:
+        return 0
     started = {name: start(command) for name, command in checks(sys.argv[1:]).items()}
     failed = [name for name, check in started.items() if not passes(name, check)]
     if failed:

@@ -5,7 +5,7 @@ could first be known, and its words are taken apart at most once: the cost is li
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -91,6 +91,8 @@ class Texts:
         """Return whether a word stands in the texts."""
         if word in self._words:
             return True
+        if not self._chunks:
+            return False
         joints = _joints_around(word)
         is_sure = True
         for content in reversed(self._chunks):
@@ -184,6 +186,13 @@ class Seen:
 
     def __init__(self, trajectory: Trajectory, known: Sequence[str] = ()) -> None:
         self.user, self.system, self.results, self.known = Texts(), Texts(), Texts(), Texts()
+        # What a user named is the user's; system prompts are long, and seldom the source.
+        self._sources: tuple[tuple[Source, Texts], ...] = (
+            ("user", self.user),
+            ("known", self.known),
+            ("result", self.results),
+            ("system", self.system),
+        )
         self._trajectory = trajectory
         # The next to be seen come last.
         self._messages = sorted((one for one in trajectory.messages if one.role != "assistant"), key=_turn)[::-1]
@@ -258,22 +267,17 @@ class Seen:
                 known.add(_EXAMPLES.sub(rb"\1", folded_json(tool.parameters) or b""))
         return known
 
-    def _sources(self, name: str) -> Iterator[tuple[Source, Texts]]:
-        yield "user", self.user
-        yield "known", self.known
-        yield "system", self.system
-        yield "result", self.results
-        yield "schema", self.schema(name)
-
     def word(self, word: bytes, tool: str) -> Source | None:
         """Return where a word had been seen, the tool's own schema included."""
-        source = self._found.get(word)
-        if source is None:
-            source = self._first(tool, lambda texts: texts.has(word))
-            # Another tool has another schema.
-            if source is not None and source != "schema":
+        known = self._found.get(word)
+        if known is not None:
+            return known
+        for source, texts in self._sources:
+            if texts.has(word):
                 self._found[word] = source
-        return source
+                return source
+        # Another tool has another schema.
+        return "schema" if self.schema(tool).has(word) else None
 
     def number(self, value: float, tool: str) -> Source | None:
         """Return where a number had been seen, however it was written."""
@@ -311,10 +315,10 @@ class Seen:
         return self._first(tool, lambda texts: texts.names_phone(digits))
 
     def _first(self, tool: str, holds: Callable[[Texts], bool]) -> Source | None:
-        for source, texts in self._sources(tool):
+        for source, texts in self._sources:
             if holds(texts):
                 return source
-        return None
+        return "schema" if holds(self.schema(tool)) else None
 
 
 def _is_computed(value: float, terms: set[float]) -> bool:

@@ -199,15 +199,22 @@ def test_with_hidden_calls_nothing_is_known_of_what_was_not_found():
     assert not_evaluated(FROM_ORDER, hidden) == "no_content"
 
 
-def test_without_a_source_in_one_trace_of_a_conversation_nothing_is_known():
+def test_what_earlier_turns_may_have_had_is_not_known():
     part = trajectory(refund("A-17"), conversation_id="c-1")
-    whole = trajectory(refund("A-17"), conversation_id="c-1", scope="conversation")
-    (outcome,) = judge(FROM_ORDER, part)
-    assert outcome == NotEvaluated(
-        reason="incomplete",
-        explanation="no result of `get_order` at `order.id` is in this trace; `scope: conversation` looks at earlier ones too",
+    assert judge(FROM_ORDER, part) == [
+        NotEvaluated(
+            reason="incomplete",
+            explanation="earlier turns may have had results of `get_order` at `order.id`; "
+            "`scope: conversation` looks at all traces",
+        )
+    ]
+    assert (
+        not_evaluated(FROM_ORDER, replace(trajectory(get_order(ORDER), refund("B")), has_beginning=False))
+        == "incomplete"
     )
-    assert scored(FROM_ORDER, whole).value == 0.0
+    assert scored(FROM_ORDER, replace(part, has_beginning=True)).value == 0.0
+    assert scored(FROM_ORDER, trajectory(refund("A-17"), conversation_id="c-1", scope="conversation")).value == 0.0
+    assert scored(FROM_ORDER, trajectory(get_order(ORDER), refund("A-17"), conversation_id="c-1")).value == 1.0
 
 
 def test_calls_of_other_agents_that_are_left_out_may_have_been_the_source():

@@ -100,7 +100,7 @@ class FromResults:
         if not strangers:
             return None
         results = sum(trail.results(call.turn) for trail in self._trails)
-        unseen = self._unseen(call, results)
+        unseen = self._unseen(call)
         if unseen is not None:
             return unseen
         absent = [value for value in strangers if not any(trail.may_hold(value, call.turn) for trail in self._trails)]
@@ -112,19 +112,21 @@ class FromResults:
             note = f"comes from nowhere: no result of {self._names} was seen before the call"
         return self._subject.broken(call, "from", absent, note)
 
-    def _unseen(self, call: ToolCall, results: int) -> NotEvaluated | None:
+    def _unseen(self, call: ToolCall) -> NotEvaluated | None:
         """Return why the values may have been in a result all the same."""
         for trail in self._trails:
             if (gap := trail.gap(call.turn)) is not None:
                 return gap
-        if self._trajectory.hidden_turns:
-            return hidden_calls(self._trajectory)
+        trajectory = self._trajectory
+        if trajectory.hidden_turns:
+            return hidden_calls(trajectory)
+        is_part = trajectory.scope == "trace" and trajectory.conversation_id is not None
         if self._left_out_before is not None and call.order >= self._left_out_before:
             explanation = "earlier calls are of agents that the criterion does not look at"
             return NotEvaluated(reason="incomplete", explanation=explanation)
-        if not results and self._trajectory.scope == "trace" and self._trajectory.conversation_id is not None:
+        if trajectory.has_beginning is False or (is_part and not trajectory.has_beginning):
             explanation = (
-                f"no result of {self._names} is in this trace; `scope: conversation` looks at earlier ones too"
+                f"earlier turns may have had results of {self._names}; `scope: conversation` looks at all traces"
             )
             return NotEvaluated(reason="incomplete", explanation=explanation)
         return None

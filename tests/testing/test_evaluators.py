@@ -19,6 +19,7 @@ NO_CALLS = NotEvaluated(reason="no_calls", explanation="no call")
 
 # What evaluators cannot do without.
 REQUIRED: dict[str, dict[str, object]] = {
+    "budget": {"calls": 3, "errors": 0, "duration": "1s", "tokens": 100, "per_tool": {"find_*": {"calls": 1}}},
     "data_flow": {"rules": {"refund_order.order_id": {"from": {"tool": "find_order"}}}},
     "order_rules": {
         "rules": [

@@ -20,7 +20,7 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamState, StreamStatus
 from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.settings import MINUTE
-from toolgauge.watch.budget import Budget
+from toolgauge.watch.alarm_budget import Budget
 from toolgauge.watch.detector import Detector
 from toolgauge.watch.settings import WatchSettings
 from toolgauge.watch.stream import WatchedStream

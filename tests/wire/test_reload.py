@@ -330,6 +330,18 @@ def test_what_waits_for_a_start_is_named_and_the_log_changes_at_once(tmp_path: P
         assert quiet == ""
 
 
+def test_registered_tools_are_read_again(tmp_path: Path):
+    tools = tmp_path / "tools.json"
+    tools.write_text('[{"name": "find"}]')
+    config: dict[str, Json] = {"tools": {"definitions": ["tools.json"]}}
+    with running(tmp_path, config) as toolgauge:
+        tools.write_text('[{"name": "seek"}]')
+        assert "the configuration was reloaded: registered tools have changed" in toolgauge.reload(config)
+        assert "the configuration was reloaded: nothing has changed" in toolgauge.reload(config)
+        tools.write_text("[]]")
+        assert "tools.json: not valid JSON" in toolgauge.reload(config, "refused")
+
+
 def test_two_at_once_end_with_the_last_configuration(tmp_path: Path):
     with running(tmp_path, {}) as toolgauge:
         toolgauge.write({"criteria": [success("first")]})

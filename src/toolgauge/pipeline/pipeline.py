@@ -6,7 +6,7 @@ handed on even when reading them failed.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -18,7 +18,7 @@ from toolgauge.export.results import Annotations
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.judging import Answers, Judging
-from toolgauge.model.observations import UnreadSpan
+from toolgauge.model.observations import ToolDefinition, UnreadSpan
 from toolgauge.model.outcomes import Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
@@ -340,6 +340,11 @@ class Pipeline:
     def wanted(self) -> frozenset[str]:
         """Attributes that the criteria ask for."""
         return self._scorer.wanted
+
+    @property
+    def registered_tools(self) -> Mapping[str, ToolDefinition]:
+        """The tools that the configuration registers."""
+        return self._scorer.registered_tools
 
     def adopt(self, rules: Rules) -> None:
         """Go on by other rules: what closes from here on is scored by them."""

@@ -95,7 +95,7 @@ class Scorer:
         self._timeouts = _Timeouts()
         self._expected_values = ExpectedValues()
         self._recent_offers = RecentOffers()
-        self._registered_tools = registered_tools
+        self.registered_tools: Mapping[str, ToolDefinition] = registered_tools or {}
         self.unmatched = UnmatchedCriteria(registered, on_unmatched)
         self.wanted: frozenset[str] = frozenset(key for criterion in criteria for key in attribute_keys(criterion))
         self.wants_content = any(_looks_at_content(one) for one in registered)
@@ -104,8 +104,8 @@ class Scorer:
     def score(self, trajectory: Trajectory, now_ns: int) -> tuple[Result, ...]:
         """Return all results, in the order of the criteria and of the calls."""
         trajectory = with_writing_tools(trajectory, (), self._kinds)
-        if self._registered_tools:
-            trajectory = replace(trajectory, registered_tools=self._registered_tools)
+        if self.registered_tools:
+            trajectory = replace(trajectory, registered_tools=self.registered_tools)
         self.unmatched.see(trajectory)
         conversation = Conversation(trajectory, self._expected_values)
         completed = self._recent_offers.completed(trajectory)

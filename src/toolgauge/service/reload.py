@@ -47,6 +47,7 @@ class _Loaded:
     criteria: tuple[Criterion, ...]
     rules: Rules
     client: Client | None
+    changed_tools: tuple[str, ...]
 
 
 class Reloader:
@@ -141,12 +142,23 @@ class Reloader:
         wanted = config.judge if asks_judge(criteria) else None
         changed = (config.judge, config.redact) != (self._config.judge, self._config.redact)
         opens = wanted is not None and (changed or not service.judges.has_judges)
-        return _Loaded(config, criteria, rules, open_client(wanted) if wanted is not None and opens else None)
+        has_other_tools = rules.scorer.registered_tools != service.pipeline.registered_tools
+        return _Loaded(
+            config,
+            criteria,
+            rules,
+            open_client(wanted) if wanted is not None and opens else None,
+            ("registered tools have changed",) if has_other_tools else (),
+        )
 
     async def _apply(self, loaded: _Loaded) -> Outcome:
         config, before = loaded.config, self._config
         kept: dict[str, str] = {}
-        changes = (*changed_keys(before, config), *_changed_criteria(self._criteria, loaded.criteria))
+        changes = (
+            *changed_keys(before, config),
+            *loaded.changed_tools,
+            *_changed_criteria(self._criteria, loaded.criteria),
+        )
         receivers = await self._exchange_receivers(config, kept)
         exporters = await self._exchange_destinations(config, kept)
         await self._exchange_judges(loaded)

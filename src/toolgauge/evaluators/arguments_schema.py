@@ -7,6 +7,8 @@ from functools import cached_property
 from itertools import islice
 from typing import ClassVar, TypeAlias
 
+from msgspec import Struct
+
 from toolgauge.model.content import Unparsed
 from toolgauge.model.errors import SchemaError
 from toolgauge.model.expected import Expected
@@ -23,7 +25,7 @@ from toolgauge.score.selection import CallSelection, nothing_to_judge, readable_
 from toolgauge.score.tool_schemas import ToolSchema, ToolSchemas, UnknownArguments
 from toolgauge.score.violations import MAX_VIOLATIONS, Kind, Steps, Violation, valid_share
 
-# About half a second for all calls of a trajectory that do not plainly fit.
+# Less than a second for all calls of a trajectory that do not plainly fit.
 _STEPS = 300_000
 _MAX_SHOWN = 5
 _MAX_DIFFERENCES = 20
@@ -60,24 +62,29 @@ class ArgumentsSchema(CallSelection):
         if not calls:
             yield None, nothing_to_judge(trajectory)
             return
-        definitions, steps, usual = _Definitions(trajectory), Steps(_STEPS), self._usual
-        schemas: dict[tuple[str, SpanRef | None], tuple[_Schema, str]] = {}
+        definitions, steps = _Definitions(trajectory), Steps(_STEPS)
+        checks: dict[tuple[str, SpanRef | None], _Check] = {}
         for call in calls:
             key = call.name, call.run
-            found = schemas.get(key)
-            if found is None:
-                definition, remark = definitions.of(call)
-                found = schemas[key] = self._schema(definition, call.name), remark
-            schema, remark = found
+            check = checks.get(key)
+            if check is None:
+                check = checks[key] = self._check(call, definitions)
+            schema, valid = check.schema, check.valid
             arguments = readable_arguments(call)
             if arguments is None:
                 yield call, unseen_arguments(call) or _unreadable(call)
             elif isinstance(schema, NotEvaluated):
                 yield call, schema
-            elif remark or not schema.fits_plainly(arguments):
-                yield call, _outcome(call.name, arguments, schema, steps, remark)
+            elif schema.fits_plainly(arguments):
+                yield call, valid
             else:
-                yield call, usual.get(call.name) or usual.keep(call.name, _valid(call.name))
+                yield call, _outcome(call.name, arguments, schema, steps, check.remark)
+
+    def _check(self, call: ToolCall, definitions: "_Definitions") -> "_Check":
+        definition, remark = definitions.of(call)
+        name = call.name
+        usual = None if remark else self._usual.get(name) or self._usual.keep(name, _valid(name))
+        return _Check(self._schema(definition, name), usual or _valid(name, remark), remark)
 
     def _schema(self, definition: ToolDefinition | NotEvaluated, name: str) -> _Schema:
         if isinstance(definition, NotEvaluated):
@@ -88,6 +95,14 @@ class ArgumentsSchema(CallSelection):
             return self._schemas.of(definition.parameters)
         except SchemaError as error:
             return _unusable(name, error)
+
+
+class _Check(Struct, frozen=True):
+    """What the calls of one tool in one run are checked against, and the outcome of those that are valid."""
+
+    schema: _Schema
+    valid: Outcome
+    remark: str
 
 
 class _Definitions:
@@ -157,8 +172,6 @@ def _unreadable(call: ToolCall) -> Outcome:
 
 
 def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps, remark: str) -> Outcome:
-    if schema.fits_plainly(arguments):
-        return _valid(name, remark)
     try:
         found = list(islice(schema.violations(arguments, steps), MAX_VIOLATIONS))
     except SchemaError as error:

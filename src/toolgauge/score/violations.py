@@ -305,7 +305,7 @@ def _contains(validator: _Validator, value: object, instance: Json, schema: Prep
 def _any_of(validator: _Validator, value: object, instance: Json, _schema: Prepared) -> Iterator[ValidationError]:
     failures: list[list[ValidationError]] = []
     for alternative in cast("Sequence[Prepared]", value):
-        errors = list(validator.descend(instance, alternative))
+        errors = _errors(validator, alternative, instance)
         if not errors:
             return
         failures.append(errors)
@@ -313,12 +313,20 @@ def _any_of(validator: _Validator, value: object, instance: Json, _schema: Prepa
 
 
 def _one_of(validator: _Validator, value: object, instance: Json, _schema: Prepared) -> Iterator[ValidationError]:
-    found = [list(validator.descend(instance, alternative)) for alternative in cast("Sequence[Prepared]", value)]
+    found = [_errors(validator, alternative, instance) for alternative in cast("Sequence[Prepared]", value)]
     matching = sum(not errors for errors in found)
     if matching > 1:
         yield ValidationError("")
     elif not matching:
         yield from _closest(found)
+
+
+def _errors(validator: _Validator, alternative: Prepared, instance: Json) -> list[ValidationError]:
+    errors: list[ValidationError] = []
+    for error in validator.descend(instance, alternative):
+        validator.format_checker.take(_STEPS_PER_VIOLATION)
+        errors.append(error)
+    return errors
 
 
 def _closest(failures: Sequence[Sequence[ValidationError]]) -> Iterator[ValidationError]:

@@ -217,7 +217,10 @@ class Seen:
         messages, results = self._messages, self._results
         while messages and messages[-1].turn <= call.turn:
             message = messages.pop()
-            (self.user if message.role == "user" else self.system).add(value_forms.folded(message.text))
+            if message.role == "user":
+                self.user.add(value_forms.folded(message.text))
+            else:
+                self.system.add(value_forms.folded_instructions(message.text))
         while results and _result_turn(results[-1]) <= call.turn:
             self._take(results.pop())
         prompt = None if call.run is None else self._prompts.pop(call.run, None)

@@ -95,7 +95,9 @@ def test_a_service_receives_from_and_exports_to_folders(tmp_path: Path):
         f'exporters.folder={{path: "{tmp_path / "out"}"}}',
         env={"PYTHONPATH": str(installed.folder)},
     ) as toolgauge:
-        (tmp_path / "in" / "one.otlp.pb").write_bytes(recording.read_bytes())
+        # Whole at once: what is half written would be taken in as it is.
+        (tmp_path / "one.otlp.pb").write_bytes(recording.read_bytes())
+        (tmp_path / "one.otlp.pb").rename(tmp_path / "in" / "one.otlp.pb")
         until(lambda: toolgauge.books()["forwarded"] > 0, "spans to be exported")
         until(lambda: not list((tmp_path / "in").iterdir()), "the file to be taken in")
         toolgauge.assert_books_balance()

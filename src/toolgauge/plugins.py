@@ -14,6 +14,7 @@ from toolgauge.model.ports import Dialect
 DIALECTS = "toolgauge.dialects"
 EVALUATORS = "toolgauge.evaluators"
 JUDGES = "toolgauge.judges"
+EXPRESSIONS = "toolgauge.expressions"
 RECEIVERS = "toolgauge.receivers"
 EXPORTERS = "toolgauge.exporters"
 

@@ -7,7 +7,7 @@ from tests.score.support import tool_call, trajectory
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.trajectory import ToolCall
-from toolgauge.score.call_patterns import CallPattern, Match, unseen
+from toolgauge.score.call_patterns import CallPattern, Match, Sight
 
 
 class Holder(BaseModel):
@@ -19,7 +19,11 @@ def pattern(written: object) -> CallPattern:
 
 
 def match(written: object, call: ToolCall, agents: tuple[str, ...] = ("clerk",)) -> Match:
-    return pattern(written).match(call, trajectory(call, agents=agents))
+    return sight(written, call, agents).match
+
+
+def sight(written: object, call: ToolCall, agents: tuple[str, ...] = ("clerk",)) -> Sight:
+    return pattern(written).sight(call, trajectory(call, agents=agents))
 
 
 def refuses(written: object) -> str:
@@ -143,8 +147,8 @@ def test_arguments_that_cannot_be_read_leave_the_match_open():
         (Unparsed("{"), "unparsable"),
     ):
         call = tool_call("refund", arguments=content)
-        assert match(asked, call) is Match.UNSEEN
-        assert unseen(call).reason == reason
+        assert sight(asked, call).match is Match.UNSEEN
+        assert getattr(sight(asked, call).doubt, "reason", None) == reason
         assert match("refund", call) is Match.YES
         assert match({**asked, "tool": "pay"}, call) is Match.NO
 
@@ -157,9 +161,9 @@ def test_arguments_that_are_no_object_leave_the_match_open():
 def test_paths_that_are_not_met_are_named():
     rule = pattern({"tool": "t", "arguments": {"items[*].sku": "X-*", "country": ["DE"], "n": {"at_least": 1}}})
     call = tool_call("t", {"items": [{"sku": "X-1"}, {"sku": "Y-1"}], "country": "DE"})
-    assert rule.unmet(call) == ("items[*].sku", "n")
-    assert rule.unmet(tool_call("t", arguments=NOT_RECORDED)) is None
-    assert pattern("t").unmet(tool_call("t", arguments=NOT_RECORDED)) == ()
+    assert sight(rule, call).unmet == ("n",)
+    assert rule.admission(call, trajectory(call)).unmet == ("items[*].sku", "n")
+    assert rule.conditions == ("items[*].sku", "country", "n")
 
 
 @pytest.mark.parametrize(

@@ -110,9 +110,7 @@ def test_the_explanation_names_rule_and_paths_and_no_value():
         forbid=["drop_*", {"name": "big refunds", "tool": "refund", "arguments": {"amount": {"above": 100}}}]
     )
     outcome = scored(evaluator, trajectory(tool_call("refund", {"amount": 99887}, state="rejected")))
-    assert outcome.explanation == (
-        "rule 2 of `forbid` (`big refunds`) forbids `refund` with such a value of `amount`; it was rejected"
-    )
+    assert outcome.explanation == ("rule 2 of `forbid` (`big refunds`) forbids `refund` by `amount`; it was rejected")
     assert [(difference.where, difference.rule) for difference in outcome.differences] == [("refund.amount", "forbid")]
 
 
@@ -124,7 +122,7 @@ def test_the_explanation_names_what_is_not_allowed():
         evaluator, trajectory(tool_call("refund", {"amount": 99887, "currency": "EUR"}), tool_call("pay"))
     )
     assert isinstance(first, Scored)
-    assert first.explanation == "`allow_only` does not allow `refund` with such a value of `amount`, or without one"
+    assert first.explanation == "`allow_only` does not allow `refund`: `amount` not met"
     assert isinstance(second, Scored)
     assert second.explanation == "`allow_only` does not allow `pay`"
 

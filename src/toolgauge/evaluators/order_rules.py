@@ -5,16 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
-from typing import Annotated, ClassVar, TypeAlias, cast
+from typing import Annotated, ClassVar, TypeAlias
 
 from msgspec import Struct
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator
 
 from toolgauge.model.expected import Expected
-from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored
+from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.call_patterns import CallPattern, Match, not_empty, regular_expression, unseen
+from toolgauge.score.call_patterns import CallPattern, Match, not_empty, regular_expression
 from toolgauge.score.confirmation import Dialogue
 from toolgauge.score.patterns import Pattern
 from toolgauge.score.selection import FailedCalls, has_failed, hidden_calls, nothing_to_judge, shown
@@ -28,6 +28,10 @@ _MAX_NAME = 80
 _MAX_TEXT = 10_000
 _DESCRIBED = 5
 _MAX_DIFFERENCES = 50
+
+
+# Why a rule cannot be judged.
+Doubt: TypeAlias = NotEvaluated | Errored
 
 
 class Breach(Struct, frozen=True):
@@ -46,15 +50,14 @@ class Ledger:
         self.trajectory = trajectory
         self.judged = 0
         self.breaches: list[Breach] = []
-        self.doubt: NotEvaluated | None = None
-        self._unseen: NotEvaluated | None = None
+        self.doubt: Doubt | None = None
+        self._unseen: Doubt | None = None
 
     def match(self, pattern: CallPattern, call: ToolCall) -> Match:
         """Match a call; keep the reason why that cannot be seen, should it matter."""
-        match = pattern.match(call, self.trajectory)
-        if match is Match.UNSEEN and self._unseen is None:
-            self._unseen = unseen(call)
-        return match
+        sight = pattern.sight(call, self.trajectory)
+        self._unseen = self._unseen or sight.doubt
+        return sight.match
 
     def judge(self, call: ToolCall, *, bound: Match, meets: Match, how: str) -> None:
         """Enter a call that the rule binds, and whether it meets the rule."""
@@ -74,6 +77,11 @@ class _Rule(BaseModel):
     is_certain: ClassVar[bool] = True
 
     name: Annotated[str, Field(min_length=1, max_length=_MAX_NAME)] | None = None
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of the trace that its patterns ask for."""
+        return tuple(key for _, pattern in self if isinstance(pattern, CallPattern) for key in pattern.attributes)
 
     @abstractmethod
     def review(self, turns: Sequence[Sequence[ToolCall]], ledger: Ledger, dialogue: Dialogue | None) -> None:
@@ -281,6 +289,11 @@ class OrderRules(BaseModel):
         """Whether messages have to be read."""
         return any(isinstance(rule, RequiresConfirmation) for rule in self.rules)
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of the trace that the rules ask for."""
+        return tuple(dict.fromkeys(key for rule in self.rules for key in rule.attributes))
+
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome for the trajectory."""
         yield None, self._outcome(trajectory)
@@ -306,7 +319,7 @@ class Verdict(Struct, frozen=True):
     rule: _Rule
     applied: bool
     breaches: tuple[Breach, ...]
-    doubt: NotEvaluated | None
+    doubt: Doubt | None
 
     @property
     def title(self) -> str:
@@ -318,6 +331,16 @@ class Verdict(Struct, frozen=True):
         call, more = self.breaches[0].call, len(self.breaches) - 1
         others = f", and {more} more" if more else ""
         return f"{self.title}: {shown(call.name)} (call {call.order}) {self.breaches[0].how}{others}"
+
+    def titled_doubt(self) -> Iterator[Doubt]:
+        """Yield why it cannot be judged, with its name."""
+        match self.doubt:
+            case None:
+                return
+            case NotEvaluated(reason=reason, explanation=explanation):
+                yield NotEvaluated(reason=reason, explanation=f"{self.title}: {explanation}")
+            case Errored(error_type=error_type, message=message):
+                yield Errored(error_type=error_type, message=f"{self.title}: {message}")
 
     def differences(self) -> Iterator[Difference]:
         """Yield what differs, call by call."""
@@ -335,7 +358,8 @@ def _verdict(
 ) -> Verdict:
     ledger = Ledger(trajectory)
     rule.review(turns, ledger, dialogue)
-    breaches, doubt = tuple(ledger.breaches), ledger.doubt
+    breaches: tuple[Breach, ...] = tuple(ledger.breaches)
+    doubt = ledger.doubt
     if breaches and isinstance(rule, After) and trajectory.closed_because in _CUT_SHORT:
         breaches, doubt = (), _UNFINISHED
     if trajectory.hidden_turns:
@@ -347,19 +371,18 @@ def _verdict(
 def _joined(verdicts: Sequence[Verdict]) -> Outcome:
     applied = [verdict for verdict in verdicts if verdict.applied]
     violated = [verdict for verdict in applied if verdict.breaches]
-    doubted = [verdict for verdict in verdicts if verdict.doubt is not None]
-    if not violated and doubted:
+    doubts = [doubt for verdict in verdicts for doubt in verdict.titled_doubt()]
+    if not violated and doubts:
         # Without it, a run whose calls were not seen would pass.
-        doubt = cast("NotEvaluated", doubted[0].doubt)  # filtered above
-        return NotEvaluated(reason=doubt.reason, explanation=f"{doubted[0].title}: {doubt.explanation}")
+        return doubts[0]
     if not applied:
         return _NOTHING
     held = len(applied) - len(violated)
     notes = [f"{held} of {len(applied)} rules hold", *(verdict.note() for verdict in violated[:_DESCRIBED])]
     if len(violated) > _DESCRIBED:
         notes.append(f"{len(violated) - _DESCRIBED} more rules are broken")
-    if doubted:
-        notes.append(f"{len(doubted)} more could not be judged")
+    if doubts:
+        notes.append(f"{len(doubts)} more could not be judged")
     differences = [difference for verdict in violated for difference in verdict.differences()]
     return Scored(
         value=held / len(applied),

@@ -9,7 +9,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Difference, Level, Outcome, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.call_patterns import CallPattern, Match, not_empty, unseen
+from toolgauge.score.call_patterns import CallPattern, Match, not_empty
 from toolgauge.score.selection import CallSelection, nothing_to_judge, shown
 
 _MAX_RULES = 1000
@@ -41,6 +41,12 @@ class Policy(CallSelection):
     forbid: _Rules | None = None
     allow_only: _Rules | None = None
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of the trace that the rules ask for."""
+        rules = (*(self.forbid or ()), *(self.allow_only or ()))
+        return tuple(dict.fromkeys(key for rule in rules for key in rule.attributes))
+
     @model_validator(mode="after")
     def _has_rules(self) -> "Policy":
         if self.forbid is None and self.allow_only is None:
@@ -59,19 +65,20 @@ class Policy(CallSelection):
 
     def _refusal(self, call: ToolCall, trajectory: Trajectory) -> Outcome | None:
         """Return the outcome of a call that is not allowed, or of which that is not to be seen."""
-        is_seen = True
+        doubt: Outcome | None = None
         for number, rule in enumerate(self.forbid or (), 1):
-            match = rule.match(call, trajectory)
-            if match is Match.YES:
+            sight = rule.sight(call, trajectory)
+            if sight.match is Match.YES:
                 return _forbidden(call, number, rule)
-            is_seen = is_seen and match is Match.NO
-        bound = [rule for rule in self.allow_only or () if rule.is_for_agent(call, trajectory)]
-        unmet = [rule.unmet(call) for rule in bound if rule.is_for(call, trajectory)]
-        if not bound or () in unmet:
-            return None if is_seen else unseen(call)
-        if None in unmet:
-            return unseen(call)
-        return _outside(call, next((paths for paths in unmet if paths is not None), ()))
+            doubt = doubt or sight.doubt
+        bound = [rule for rule in self.allow_only or () if rule.binds(call, trajectory)]
+        admissions = [rule.admission(call, trajectory) for rule in bound]
+        match = max((admission.match for admission in admissions), default=Match.YES)
+        if match is Match.NO:
+            return _outside(call, next((admission.unmet for admission in admissions if admission.unmet), ()))
+        if match is Match.UNSEEN:
+            doubt = doubt or next(admission.doubt for admission in admissions if admission.doubt is not None)
+        return doubt
 
 
 def _allowed(call: ToolCall) -> Outcome:
@@ -79,22 +86,21 @@ def _allowed(call: ToolCall) -> Outcome:
 
 
 def _forbidden(call: ToolCall, number: int, rule: PolicyRule) -> Outcome:
-    paths = tuple(rule.arguments)
-    with_paths = f" with such a value of {_listed(paths)}" if paths else ""
+    because = f" by {_listed(rule.conditions)}" if rule.conditions else ""
     return Scored(
         value=0.0,
-        explanation=f"{_title(number, rule)} forbids {shown(call.name)}{with_paths}{_unexecuted(call)}",
-        differences=_differences(call, paths, "forbid"),
+        explanation=f"{_title(number, rule)} forbids {shown(call.name)}{because}{_unexecuted(call)}",
+        differences=_differences(call, tuple(rule.arguments), "forbid"),
     )
 
 
-def _outside(call: ToolCall, paths: tuple[str, ...]) -> Outcome:
-    """Return the outcome of a call that no rule allows; `paths` are those that the first rule for its tool stopped at."""
-    because = f" with such a value of {_listed(paths)}, or without one" if paths else ""
+def _outside(call: ToolCall, unmet: tuple[str, ...]) -> Outcome:
+    """Return the outcome of a call that no rule allows; `unmet` is what the first rule for its tool asks for."""
+    because = f": {_listed(unmet)} not met" if unmet else ""
     return Scored(
         value=0.0,
         explanation=f"`allow_only` does not allow {shown(call.name)}{because}{_unexecuted(call)}",
-        differences=_differences(call, paths, "allow_only"),
+        differences=_differences(call, unmet, "allow_only"),
     )
 
 

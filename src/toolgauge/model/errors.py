@@ -7,6 +7,7 @@ ToolgaugeError            what a person sees as `error: ...`, with an optional `
 DecodeError               bytes that are not what they should be; answered, never shown as a crash
 SchemaError               the JSON Schema of a tool cannot be checked against; becomes an outcome
 JudgeCallError            a call to a judge's provider failed; becomes an outcome
+ExpressionError           an expression gives no answer for a call; becomes an outcome
 StateError                the state file cannot be read or written while we run; counted
 """
 
@@ -42,6 +43,10 @@ class SchemaError(Exception):
 
 class StateError(Exception):
     """The state file cannot be read or written."""
+
+
+class ExpressionError(Exception):
+    """An expression could not be evaluated. The text holds no value of what it was evaluated for."""
 
 
 class JudgeCallError(Exception):

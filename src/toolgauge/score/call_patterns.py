@@ -9,6 +9,7 @@ People write a pattern as the name of a tool or a glob, as a list of them, or in
       country: [DE, AT]                    # one of these; texts may be globs
       reason: {matches: "(?i).*fraud.*"}   # RE2, the whole text
       items[*].sku: "X-*"                  # a path into an argument
+    expression: arguments.amount > arguments.paid
 
 All of it must hold. Whether it does is not always to be seen: arguments may not have been recorded. So a match has three
 values, and what a rule makes of the third is its own decision.
@@ -20,14 +21,16 @@ from enum import IntEnum
 from functools import cached_property
 from typing import Annotated, TypeAlias, TypeVar, cast
 
+from msgspec import Struct
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from toolgauge.model.errors import ConfigError
+from toolgauge.model.errors import ConfigError, ExpressionError
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.outcomes import NotEvaluated
+from toolgauge.model.outcomes import Errored, NotEvaluated
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import agent_of
 from toolgauge.score.equality import same
+from toolgauge.score.expressions import CallExpression
 from toolgauge.score.patterns import Globs, Pattern
 from toolgauge.score.places import read_path, values_at
 from toolgauge.score.selection import readable_arguments, shown, unseen_arguments
@@ -35,14 +38,13 @@ from toolgauge.score.selection import readable_arguments, shown, unseen_argument
 _MAX_ENTRIES = 1000
 _MAX_TEXT = 10_000
 _MAX_NAME = 80
+_MAX_EXPRESSION = 1000
 # What is read as a number where a bound is given: models write some numbers as text.
 _NUMBER = re.compile(r"\s{0,9}([+-]?[0-9]{1,30}(?:\.[0-9]{1,30})?)\s{0,9}")
 
 _Text: TypeAlias = Annotated[str, Field(max_length=_MAX_TEXT)]
 _Scalar: TypeAlias = bool | int | float | _Text | None
 _Bound: TypeAlias = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-
-
 _T = TypeVar("_T")
 
 
@@ -67,10 +69,6 @@ class Match(IntEnum):
 
 
 _NEGATED = (Match.YES, Match.UNSEEN, Match.NO)
-
-
-def _as_tuple(written: object) -> object:
-    return (written,) if isinstance(written, str) else written
 
 
 def _compiled_globs(globs: tuple[str, ...]) -> Globs:
@@ -215,6 +213,19 @@ class _Place:
         return all(map(self.condition.holds, values_at(arguments, self.steps)))
 
 
+class Sight(Struct, frozen=True):
+    """Whether a call is meant, which conditions it does not meet, and why that is not to be seen."""
+
+    match: Match
+    unmet: tuple[str, ...] = ()
+    doubt: NotEvaluated | Errored | None = None
+
+
+_MEANT = Sight(Match.YES)
+_NOT_MEANT = Sight(Match.NO)
+_EXPRESSION = "expression"
+
+
 class CallPattern(BaseModel):
     """Which calls are meant."""
 
@@ -225,6 +236,8 @@ class CallPattern(BaseModel):
     arguments: Annotated[Mapping[str, ValueCondition], Field(max_length=_MAX_ENTRIES)] = Field(
         default_factory=dict[str, ValueCondition]
     )
+    # In CEL.
+    expression: Annotated[str, Field(min_length=1, max_length=_MAX_EXPRESSION)] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -235,7 +248,7 @@ class CallPattern(BaseModel):
     @field_validator("tool", "agent", mode="before")
     @classmethod
     def _one_or_more(cls, written: object) -> object:
-        return _as_tuple(written)
+        return (written,) if isinstance(written, str) else written
 
     @model_validator(mode="after")
     def _compiles(self) -> "CallPattern":
@@ -243,49 +256,68 @@ class CallPattern(BaseModel):
         return self
 
     @cached_property
-    def _compiled(self) -> tuple[Globs, Globs | None, tuple[_Place, ...]]:
-        return (
-            _compiled_globs(self.tool),
-            None if self.agent is None else _compiled_globs(self.agent),
-            tuple(_Place(path, condition) for path, condition in self.arguments.items()),
+    def _compiled(self) -> "_Compiled":
+        return _Compiled(
+            tool=_compiled_globs(self.tool),
+            agent=None if self.agent is None else _compiled_globs(self.agent),
+            places=tuple(_Place(path, condition) for path, condition in self.arguments.items()),
+            expression=None if self.expression is None else CallExpression(self.expression),
         )
 
-    def is_for(self, call: ToolCall, trajectory: Trajectory) -> bool:
-        """Return whether tool and agent are those of the call."""
-        return self.is_for_agent(call, trajectory) and self._compiled[0].match(call.name)
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The paths of the arguments that it looks at, and `expression` where it has one."""
+        return (*self.arguments, *(() if self.expression is None else (_EXPRESSION,)))
 
-    def is_for_agent(self, call: ToolCall, trajectory: Trajectory) -> bool:
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of the trace that the expression asks for."""
+        return () if self._compiled.expression is None else self._compiled.expression.attributes
+
+    def binds(self, call: ToolCall, trajectory: Trajectory) -> bool:
         """Return whether the agent of the call is meant."""
-        agents = self._compiled[1]
+        agents = self._compiled.agent
         return agents is None or agents.match(agent_of(call, trajectory))
 
-    def match(self, call: ToolCall, trajectory: Trajectory) -> Match:
+    def sight(self, call: ToolCall, trajectory: Trajectory) -> Sight:
         """Return whether the call is meant; of several values at a path one that meets its condition is enough."""
-        if not self.is_for(call, trajectory):
-            return Match.NO
-        places = self._compiled[2]
-        if not places:
-            return Match.YES
+        return self._look(call, trajectory, _Place.holds_somewhere)
+
+    def admission(self, call: ToolCall, trajectory: Trajectory) -> Sight:
+        """Return whether the call is meant; all values at a path have to meet its condition, and there has to be one."""
+        return self._look(call, trajectory, _Place.holds_everywhere)
+
+    def _look(self, call: ToolCall, trajectory: Trajectory, holds: Callable[["_Place", JsonObject], bool]) -> Sight:
+        places, expression = self._compiled.places, self._compiled.expression
+        if not self._compiled.tool.match(call.name) or not self.binds(call, trajectory):
+            return _NOT_MEANT
         arguments = readable_arguments(call)
         if arguments is None:
-            return Match.UNSEEN
-        return Match.YES if all(place.holds_somewhere(arguments) for place in places) else Match.NO
-
-    def unmet(self, call: ToolCall) -> tuple[str, ...] | None:
-        """Return the paths at which a value does not meet its condition, or none is; `None` where that is not to be seen."""
-        places = self._compiled[2]
-        arguments = readable_arguments(call) if places else {}
-        if arguments is None:
-            return None
-        return tuple(place.path for place in places if not place.holds_everywhere(arguments))
+            if places or (expression is not None and expression.needs_arguments):
+                return Sight(Match.UNSEEN, doubt=_unseen(call))
+            arguments = {}
+        unmet = tuple(place.path for place in places if not holds(place, arguments))
+        if unmet:
+            return Sight(Match.NO, unmet)
+        try:
+            met = expression is None or expression.holds(call, arguments, trajectory)
+        except ExpressionError as error:
+            return Sight(Match.UNSEEN, doubt=Errored(error_type="expression_error", message=str(error)))
+        return _MEANT if met else Sight(Match.NO, (_EXPRESSION,))
 
     def __str__(self) -> str:
         """Name the tools for an explanation."""
         return " or ".join(map(shown, self.tool[:3])) + (" or others" if len(self.tool) > 3 else "")
 
 
-def unseen(call: ToolCall) -> NotEvaluated:
-    """Return the outcome of a call whose arguments a pattern asks for and which cannot be read."""
+class _Compiled(Struct, frozen=True, kw_only=True):
+    tool: Globs
+    agent: Globs | None
+    places: tuple[_Place, ...]
+    expression: CallExpression | None
+
+
+def _unseen(call: ToolCall) -> NotEvaluated:
     missing = unseen_arguments(call)
     if missing is not None:
         return missing

@@ -1,0 +1,197 @@
+"""Expressions in CEL: what they see, what they answer, and that nothing about them is unbounded."""
+
+from copy import deepcopy
+
+import pytest
+
+from tests.score.support import judge, tool_call, trajectory
+from toolgauge.evaluators.order_rules import OrderRules
+from toolgauge.evaluators.policy import Policy
+from toolgauge.model.content import NOT_RECORDED
+from toolgauge.model.errors import ExpressionError
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.observations import CallError
+from toolgauge.model.outcomes import Errored, Outcome, Scored
+from toolgauge.model.trajectory import ToolCall
+from toolgauge.score import expressions
+from toolgauge.score.criterion import Criterion, attribute_keys
+from toolgauge.score.expressions import CallExpression
+from toolgauge.testing.evaluators import check_evaluator
+
+pytest.importorskip("cel_expr_python", reason="the extra `cel` is not installed")
+
+ARGUMENTS: JsonObject = {"amount": 150, "share": 0.5, "note": None, "ids": ["A-1", "B-2"], "to": {"country": "DE"}}
+
+
+def answer(text: str, arguments: JsonObject | None = None, call: ToolCall | None = None) -> bool:
+    given = ARGUMENTS if arguments is None else arguments
+    judged = trajectory(
+        tool_call("find"),
+        call or tool_call("refund_order", given, agent="billing"),
+        attributes={"user.id": "u1", "tier": 3},
+    )
+    return CallExpression(text).holds(judged.calls[1], given, judged)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "arguments.amount > 100 && call.tool.startsWith('refund')",
+        "arguments.amount > 100.5",
+        "arguments.share < 1",
+        "arguments.note == null",
+        "has(arguments.to) && arguments.to.country in ['DE', 'AT']",
+        "!has(arguments.other)",
+        "'amount' in arguments",
+        "arguments.ids.exists(id, id.matches('B-[0-9]'))",
+        "arguments.ids.all(id, size(id) == 3)",
+        "arguments.all(name, name != 'other')",
+        "call.agent == 'billing' && call.order == 1 && call.turn == 1 && !call.failed && call.state == 'executed'",
+        "attributes['user.id'] == 'u1' && attributes.tier >= 3",
+        "'tier' in attributes && !('other' in attributes)",
+        "arguments.other > 1 || true",
+    ],
+)
+def test_an_expression_sees_arguments_call_and_attributes(text: str):
+    assert answer(text)
+
+
+def test_an_expression_sees_a_failure():
+    failed = tool_call("pay", error=CallError(kind="", message=""))
+    assert answer("call.failed", call=failed)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("arguments.other > 1", "it asks for a key that is not there"),
+        ("arguments.ids > 1", "it has an operator or function that does not take such values"),
+        ("arguments.amount", "it gives neither true nor false"),
+        ("arguments.ids[7] == ''", "it has an operator or function that does not take such values"),
+        ("arguments.to.country.matches('(?=x)')", "it cannot be evaluated"),
+    ],
+)
+def test_an_expression_without_an_answer_is_an_error_without_values(text: str, complaint: str):
+    with pytest.raises(ExpressionError) as caught:
+        answer(text)
+    assert str(caught.value) == complaint
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("1 +", "Syntax error"),
+        ("amount > 1", "undeclared reference to 'amount'"),
+        ("__import__('os').system('true')", "undeclared reference"),
+        ("1 + 1", "gives a value of type"),
+        ("(" * 100 + "true" + ")" * 100, "recursion limit"),
+        ("!!(!!!!!!(!!!!(((((!!(!!(!!!!((" * 5 + "1", "recursion limit"),
+        ("arguments.a.all(x, (arguments.s + arguments.s + arguments.s).size() > x)", "more than 1 of `+`"),
+        ("arguments.a.all(x, arguments.b.all(y, arguments.s.matches('a+')))", "has `matches()` beside several"),
+    ],
+)
+def test_what_is_no_expression_or_could_take_too_long_is_refused(text: str, complaint: str):
+    with pytest.raises(ValueError, match="is no expression") as caught:
+        CallExpression(text)
+    assert complaint in str(caught.value)
+
+
+def test_signs_in_literals_and_comments_do_not_count():
+    text = r"""arguments.ids.exists(i, i == "+1+1" || i == 'a\'+b' || i == 'x') // + + +"""
+    assert not answer(text)
+
+
+def test_more_than_an_expression_can_take_is_an_error():
+    deep: Json = 1
+    for _ in range(100_000):
+        deep = {"a": deep}
+    wide: Json = list(range(1000))
+    values: tuple[Json, ...] = (deep, wide, "a" * 10_000, {"b" * 10_000: 1})
+    for value in values:
+        with pytest.raises(ExpressionError, match="more than 300 values, 5000 characters or 20 levels"):
+            answer("has(arguments.x)", {"x": value})
+
+
+def test_arguments_that_an_expression_does_not_name_may_be_of_any_size():
+    huge: JsonObject = {"amount": 1, "body": "a" * 1_000_000}
+    assert answer("arguments.amount == 1 && 'amount' in arguments", huge)
+    with pytest.raises(ExpressionError):
+        answer("size(arguments) == 2", huge)
+
+
+def test_steps_are_bounded():
+    with pytest.raises(ExpressionError, match="more than 10,000 steps"):
+        answer("arguments.l.all(x, arguments.l.all(y, true))", {"l": list(range(250))})
+
+
+def test_numbers_and_texts_that_cel_does_not_have_become_the_nearest():
+    assert answer("arguments.large > 100.0 && arguments.largest > 1.0", {"large": 2**70, "largest": 10**400})
+    assert answer("arguments.text == 'a?'", {"text": "a\ud800"})
+
+
+def policy(**parameters: object) -> Policy:
+    return Policy.model_validate(parameters)
+
+
+def first(evaluator: Policy, *calls: ToolCall) -> Outcome:
+    return judge(evaluator, trajectory(*calls))[0]
+
+
+def test_a_pattern_may_have_an_expression():
+    forbidding = policy(forbid=[{"tool": "refund*", "expression": "arguments.amount > arguments.paid"}])
+    outcomes = [first(forbidding, tool_call("refund", {"amount": amount, "paid": 100})) for amount in (100, 101)]
+    assert [outcome.value for outcome in outcomes if isinstance(outcome, Scored)] == [1.0, 0.0]
+    assert isinstance(outcomes[1], Scored)
+    assert outcomes[1].explanation == "rule 1 of `forbid` forbids `refund` by `expression`"
+    allowing = policy(allow_only=[{"tool": "refund", "expression": "arguments.amount <= 100"}])
+    refused = first(allowing, tool_call("refund", {"amount": 101}))
+    assert isinstance(refused, Scored)
+    assert refused.explanation == "`allow_only` does not allow `refund`: `expression` not met"
+
+
+def test_an_expression_that_fails_is_an_error_unless_another_rule_decides():
+    failing = {"tool": "refund", "expression": "arguments.paid < 1"}
+    call = tool_call("refund", {"amount": 1})
+    expected = Errored(error_type="expression_error", message="it asks for a key that is not there")
+    assert first(policy(forbid=[failing]), call) == expected
+    assert first(policy(allow_only=[failing]), call) == expected
+    assert isinstance(first(policy(forbid=[failing, "refund"]), call), Scored)
+    assert isinstance(first(policy(forbid=[failing]), tool_call("pay")), Scored)
+    (outcome,) = judge(OrderRules.model_validate({"rules": [{"never": "x"}, {"never": failing}]}), trajectory(call))
+    assert outcome == Errored(error_type="expression_error", message="rule 2: it asks for a key that is not there")
+
+
+def test_arguments_that_were_not_recorded_matter_only_where_the_expression_names_them():
+    hidden = tool_call("refund", arguments=NOT_RECORDED)
+    asked = first(policy(forbid=[{"expression": "has(arguments.amount)"}]), hidden)
+    assert getattr(asked, "reason", None) == "arguments_not_recorded"
+    free = first(policy(forbid=[{"expression": "call.order > 5"}]), hidden)
+    assert isinstance(free, Scored)
+
+
+def test_the_attributes_that_expressions_name_are_asked_for():
+    text = "attributes['user.id'] == 'u' && 'tier' in attributes && attributes.region != 'x' && size(attributes) > 0"
+    assert CallExpression(text).attributes == ("user.id", "tier", "region")
+    rules = OrderRules.model_validate({"rules": [{"before": {"expression": text}, "call": "x"}]})
+    criterion = Criterion(name="c", evaluator_name="order_rules", evaluator=rules, revision="r")
+    assert list(attribute_keys(criterion)) == ["user.id", "tier", "region"]
+    assert policy(allow_only=[{"expression": "attributes.tier > 1"}]).attributes == ("tier",)
+
+
+def test_evaluators_with_expressions_keep_their_contract():
+    text = "has(arguments.order_id) && arguments.order_id.matches('.*') && attributes.x == 1"
+    check_evaluator(policy(forbid=[{"expression": text}]))
+    check_evaluator(OrderRules.model_validate({"rules": [{"never": {"expression": text}}]}))
+    assert deepcopy(policy(forbid=[{"expression": text}])) == policy(forbid=[{"expression": text}])
+
+
+def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(expressions, "_EXTRA", "not_installed_anywhere")
+    with pytest.raises(ValueError, match=r"needs the extra `toolgauge\[cel\]`.*`pip install 'toolgauge\[cel\]'`"):
+        policy(forbid=[{"expression": "true"}])
+    assert policy(forbid=["x"]).forbid is not None
+
+
+def test_an_expression_has_a_longest_length():
+    with pytest.raises(ValueError, match="at most 1000 characters"):
+        policy(forbid=[{"expression": "true" + " " * 1000}])

@@ -85,6 +85,10 @@ def test_print_config_writes_globs_that_can_be_read_from_anywhere(tmp_path: Path
             [{"name": "a", "parameters": {"$ref": "http://example.com/a.json"}}],
             "/tools.json: `[0]`: the schema of tool `a` cannot be used: /$ref leads out of the schema",
         ),
+        (
+            [{"name": "a", "parameters": {"description": "x" * 300_000}}],
+            "/tools.json: `[0]`: the schema of tool `a` cannot be used: it is larger than 256 KiB",
+        ),
         ({"swagger": "2.0", "paths": {}}, "/tools.json: is no OpenAPI 3 document"),
         (
             [{"name": "a"}, {"name": "a"}],

@@ -19,7 +19,7 @@ from toolgauge.config.problems import Problem, config_error
 from toolgauge.model.errors import ConfigError, SchemaError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.score.schema_reader import SchemaReader
+from toolgauge.score.tool_schemas import ToolSchemas
 
 _LARGEST_FILE = 16 * 2**20
 _MAX_TOOLS = 10_000
@@ -93,11 +93,9 @@ class _Reader:
 def _schema_problem(schema: JsonObject | None) -> str | None:
     try:
         if schema is not None:
-            SchemaReader(schema)
+            ToolSchemas("fail").of(schema)
     except SchemaError as error:
         return f"cannot be used: {error}"
-    except RecursionError:
-        return "is nested too deeply"
     return None
 
 

@@ -140,7 +140,7 @@ def test_what_cannot_be_evaluated_is_found_by_trying():
     needs = Requirements()
     assert {"tool_call_args"} <= set(needs.of("arguments"))
     assert "tool_success" not in needs.of("arguments")
-    assert needs.of("tool_definitions") == ("known_tool",)
+    assert needs.of("tool_definitions") == ("arguments_schema", "known_tool")
     assert needs.of("conversation_id") == ()
     assert needs.shown_less("conversation_id") == ()
     assert {"known_tool", "tool_call_args", "tool_call_f1", "tool_success"} <= set(needs.of("calls"))

@@ -183,6 +183,8 @@ def test_what_was_seen_counts_even_where_another_result_was_not():
         ("by Ann\n Lee", "Ann Lee", 1.0),
         ("mail ann.lee@example.com!", "ann.lee@example.com", 1.0),
         ("mail joann.lee@example.com!", "ann.lee@example.com", 0.0),
+        ("so " + "one two three " * 9, "one two three " * 9, 1.0),
+        ("so " + "one two three " * 9, "two one three " * 9, 0.0),
     ],
 )
 def test_in_a_text_a_value_stands_between_other_words(text: str, value: Json, score: float):

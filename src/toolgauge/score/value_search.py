@@ -23,8 +23,8 @@ SearchRule: TypeAlias = Exact | Casefold | DateTime | Numeric
 
 # Words, numbers with points or commas inside, and single signs.
 _TOKEN = re.compile(r"\d++(?:[.,]\d++){0,4}+(?!\w)|\w++|[^\w\s]")
-# Longer values are not looked for in prose.
-_MAX_TOKENS = 32
+# Of a longer value so many decide in prose: each length takes a walk over the text.
+_MAX_TOKENS = 12
 _ROUNDING = 1e-14
 
 
@@ -55,8 +55,8 @@ class ValueSearch:
         self._missing = len(self._found)
 
     def _add_phrase(self, text: str, key: Hashable) -> None:
-        phrase = tuple(islice(self._tokens(text), _MAX_TOKENS + 1))
-        if 0 < len(phrase) <= _MAX_TOKENS:
+        phrase = tuple(islice(self._tokens(text), _MAX_TOKENS))
+        if phrase:
             self._phrases.setdefault(len(phrase), {}).setdefault(phrase, []).append(key)
 
     def first(self, value: Leaf) -> int | None:
@@ -65,10 +65,13 @@ class ValueSearch:
 
     def look_among(self, values: Iterable[Leaf], mark: int) -> None:
         """Look at the single values of a place."""
+        found = self._found
         for value in values:
             if not self._missing:
                 return
-            self._note(self._key(value), mark)
+            key = self._key(value)
+            if key in found and found[key] is None:
+                self._note(key, mark)
             if self._numbers and self._has_tolerance(value):
                 self._note_near(value, mark)
 
@@ -112,12 +115,12 @@ class ValueSearch:
         )
 
     def _key(self, value: Leaf) -> Hashable:
-        if isinstance(value, str):
-            if isinstance(self._rule, Casefold):
-                return ("text", fold_key(value))
-            if isinstance(self._rule, DateTime):
-                return moment(value, zone=self._rule.zone) or ("text", value)
-        return tuple(tagged(value))
+        if not isinstance(value, str):
+            return tuple(tagged(value))
+        if isinstance(self._rule, Casefold):
+            return fold_key(value)
+        point = moment(value, zone=self._rule.zone) if isinstance(self._rule, DateTime) else None
+        return value if point is None else point
 
     def _tokens(self, text: str) -> Iterator[str]:
         if isinstance(self._rule, Casefold):

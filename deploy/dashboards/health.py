@@ -159,13 +159,18 @@ _SCORING = Row(
         ),
         _lines(
             "Evaluations that gave no score",
-            "Errors are faults of the evaluation; `not_evaluated` had nothing to judge, for a reason.",
+            "Errors are faults of the evaluation; `not_evaluated` had nothing to judge, for a reason: what producers did not "
+            "record of tool calls is shown by what is missing.",
             "short",
             Query(
                 expr=_rate(
                     "toolgauge_evaluations_total", "toolgauge_outcome", 'toolgauge_outcome=~"error|not_evaluated"'
                 ),
                 legend="{{toolgauge_outcome}}",
+            ),
+            Query(
+                expr=_rate("toolgauge_tool_calls_unobserved_total", "toolgauge_not_evaluated_reason"),
+                legend="calls: {{toolgauge_not_evaluated_reason}}",
             ),
             width=6,
         ),

@@ -25,8 +25,9 @@ from tests.export.scorecards import (
 from toolgauge.export import results
 from toolgauge.export.results import EmitSettings
 from toolgauge.export.settings import MetricsSettings
+from toolgauge.model.content import Recorded
 from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, Labels, MetricRegistry
-from toolgauge.model.observations import CallError
+from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Errored, NotEvaluated
 
 CALL_STREAM = ("support", "", "", "refund-agent", "issue_refund", "refund-arguments", "9f86d081884c", "call", "")
@@ -150,6 +151,49 @@ def test_a_conversation_does_not_count_its_calls_a_second_time():
     counter.record(scorecard(of=conversation))
     assert sum(counts(registry, "toolgauge.tool_calls").values()) == 1
     assert counts(registry, "toolgauge.trajectories") == {("run_ended",): 1, ("conversation_idle",): 1}
+
+
+UNOBSERVED = "toolgauge.tool_calls.unobserved"
+
+
+def test_what_was_not_recorded_of_calls_is_counted_by_reason_and_begins_at_0():
+    registry = MetricRegistry()
+    tools = (ToolDefinition(name="pay", parameters={}), ToolDefinition(name="find"))
+    unseen = call("pay")
+    asked = replace(call("find"), arguments=Recorded({}), state="requested_only")
+    emitter(registry=registry).record(scorecard(of=replace(trajectory(unseen, unseen, asked), tools_offered=tools)))
+    who = ("support", "", "", "refund-agent")
+    missing = {"arguments_not_recorded": 2, "results_not_recorded": 1, "no_schema": 1}
+    others = ("redacted", "truncated", "unparsable", "no_tool_offer", "no_content")
+    assert counter_of(registry, UNOBSERVED).cells == {
+        **{(*who, reason): count for reason, count in missing.items()},
+        **{(*who, reason): 0 for reason in others},
+    }
+
+
+def test_calls_that_were_made_and_not_recorded_are_counted_under_the_first_agent():
+    registry = MetricRegistry()
+    emitter(registry=registry).record(scorecard(of=replace(trajectory(), hidden_turns=3)))
+    assert counts(registry, UNOBSERVED) == {("support", "", "", "triage", "no_content"): 3}
+    of_conversation = replace(trajectory(), hidden_turns=3, scope="conversation")
+    emitter(registry=(other := MetricRegistry())).record(scorecard(of=of_conversation))
+    assert counts(other, UNOBSERVED) == {}
+
+
+def test_an_agent_that_gives_up_its_place_is_no_longer_counted_as_unobserved():
+    traffic = Traffic(MetricsSettings(max_agents=1))
+    traffic.call(agent="old")
+    assert {labels[3] for labels in counter_of(traffic.registry, UNOBSERVED).cells} == {"old"}
+    traffic.call(agent="new", minute=60)
+    assert {labels[3] for labels in counter_of(traffic.registry, UNOBSERVED).cells} == {"new"}
+
+
+def test_an_agent_is_counted_as_unobserved_as_long_as_one_of_its_tools_is():
+    traffic = Traffic(MetricsSettings(max_tools=2))
+    traffic.call("old")
+    traffic.call("busy", minute=50)
+    traffic.call("late", minute=60)
+    assert counts(traffic.registry, UNOBSERVED)["shop", "", "", "a", "no_tool_offer"] == 3
 
 
 def test_tools_over_the_cap_become_other_and_are_counted():

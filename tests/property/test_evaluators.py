@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.score.support import expect, expected, judge, tool_call, trajectory
+from toolgauge.evaluators.coverage import Coverage
 from toolgauge.evaluators.error_handling import ErrorHandling
 from toolgauge.evaluators.known_tool import KnownTool
 from toolgauge.evaluators.repeated_calls import RepeatedCalls
@@ -63,6 +64,7 @@ EVALUATORS: list[Evaluator] = [
     ToolSuccess(),
     ToolSuccess(failed_calls="ignore"),
     ToolSuccess(retries="ignore"),
+    Coverage(),
     ErrorHandling(),
     RepeatedCalls(),
     RepeatedCalls(retries=0, failed_calls="ignore"),

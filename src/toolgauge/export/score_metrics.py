@@ -31,6 +31,7 @@ from toolgauge.model.metrics import MAX_LABEL, Exemplar, Labels, MetricRegistry,
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Scorecard, Scored, outcome_word
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory
+from toolgauge.model.unobserved import UNOBSERVED, Observed
 
 _ENFORCE = "toolgauge.enforce"
 _STATE = "toolgauge.state"
@@ -88,6 +89,12 @@ class ScoreMetrics:
             "Tool calls of traces, by what became of them.",
             (*who_labels, _STATE, ERROR_TYPE),
         )
+        self._unobserved = registry.counter(
+            "toolgauge.tool_calls.unobserved",
+            "{call}",
+            "Tool calls of traces that were not fully recorded, by what is missing; one call may lack several things.",
+            (SERVICE, *self._keys, AGENT, REASON),
+        )
         self._who, self._stream = len(who_labels), len(stream_labels)
         self._caps = LabelCaps(settings, registry, self._drop)
         # The same few tools are called and judged by the same criteria all day long. Without it: 4 % of all CPU.
@@ -113,10 +120,18 @@ class ScoreMetrics:
     def _drop(self, gone: Collection[LabelSet]) -> None:
         """Drop the cells of label sets that were given up."""
         whose = {found.who for found in gone if not found.rule}
-        calls = self._tool_calls
-        calls.drop([labels for labels in calls.cells if labels[: self._who] in whose] if whose else ())
+        if whose:
+            self._drop_calls(whose)
         self._drop_streams({(*found.who, *found.rule) for found in gone if found.rule})
         self._known_calls = BoundedCache()
+
+    def _drop_calls(self, whose: Collection[Labels]) -> None:
+        calls, unobserved = self._tool_calls, self._unobserved
+        calls.drop([labels for labels in calls.cells if labels[: self._who] in whose])
+        # An agent is counted as long as any of its tools is.
+        left = {labels[: self._who - 1] for labels in calls.cells}
+        gone = {who[:-1] for who in whose} - left
+        unobserved.drop([labels for labels in unobserved.cells if labels[:-1] in gone])
 
     def _drop_streams(self, streams: Collection[Labels]) -> None:
         if streams:
@@ -131,11 +146,14 @@ class ScoreMetrics:
         # A conversation's calls have been counted with their traces.
         if trajectory.scope == "trace" and trajectory.calls:
             self._count_calls(trajectory, now_ns)
+        if trajectory.scope == "trace" and trajectory.hidden_turns:
+            self._count_hidden_calls(trajectory, now_ns)
 
     def _count_calls(self, trajectory: Trajectory, now_ns: int) -> None:
         producer, known = self._producer(trajectory), self._known_calls
         # As the counter's `add` does; this is done of every call.
-        counted = self._tool_calls.cells
+        counted, unobserved = self._tool_calls.cells, self._unobserved.cells
+        missing = Observed(trajectory).missing
         for call in trajectory.calls:
             error_type = "" if call.error is None else call.error.kind or OTHER_ERROR
             key = (producer, call.agent, call.name, call.state, error_type)
@@ -144,9 +162,20 @@ class ScoreMetrics:
                 series, known = self._call_series(key, trajectory, now_ns), self._known_calls
             series.label_set.used_ns = now_ns
             counted[series.counted] += 1
+            for reason in missing(call):
+                unobserved[*series.counted[: self._who - 1], reason] += 1
             if error_type:
                 exemplar = Exemplar(1.0, now_ns, call.span.trace_id, call.span.span_id)
                 self._tool_calls.exemplars[series.counted] = exemplar
+
+    def _count_hidden_calls(self, trajectory: Trajectory, now_ns: int) -> None:
+        agent = trajectory.agents[0] if trajectory.agents else None
+        who, _ = self._caps.find(*self._whose(trajectory), agent, None, rule=(), now_ns=now_ns)
+        self._begin_unobserved(who)
+        self._unobserved.add(trajectory.hidden_turns, (*who[:-1], "no_content"))
+
+    def _begin_unobserved(self, who: Labels) -> None:
+        self._unobserved.begin(*((*who[:-1], reason) for reason in UNOBSERVED))
 
     def _call_series(self, called: _Called, trajectory: Trajectory, now_ns: int) -> _Series:
         _, agent, tool, state, error = called
@@ -154,6 +183,7 @@ class ScoreMetrics:
         who, label_set = self._caps.find(*self._whose(trajectory), agent, tool, rule=(), now_ns=now_ns)
         states = ((state, "") for state in get_args(CallState))
         self._tool_calls.begin(*((*who, *end) for end in (*states, ("executed", OTHER_ERROR), (state, error_type))))
+        self._begin_unobserved(who)
         series = _Series((*who, state, error_type), (), label_set or LabelSet(who, (), now_ns))
         if label_set is not None and not has_capped(who) and error_type == fit_label(error):
             self._known_calls.keep(called, series, _size_bytes((agent, tool, error)))

@@ -247,6 +247,8 @@ def test_the_agent_may_have_asked_in_another_trace():
     alone = talk(user("Yes, X-17", 0), conversation_id="c1")
     assert value(CONFIRMED, alone) == "incomplete"
     assert value(CONFIRMED, replace(alone, scope="conversation")) == 0.0
+    assert value(CONFIRMED, replace(alone, has_beginning=True)) == 0.0
+    assert value(CONFIRMED, replace(talk(user("Yes, X-17", 0)), has_beginning=False)) == "incomplete"
 
 
 def test_the_agent_may_have_asked_in_what_was_cut():

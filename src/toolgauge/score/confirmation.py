@@ -110,7 +110,9 @@ def _doubt(trajectory: Trajectory) -> NotEvaluated | None:
     """Return why the agent may have named a call where it is not seen to have done so."""
     if trajectory.left_out.texts:
         return _CUT
-    return _OTHER_TRACES if trajectory.scope == "trace" and trajectory.conversation_id is not None else None
+    if trajectory.has_beginning is None:
+        return _OTHER_TRACES if trajectory.scope == "trace" and trajectory.conversation_id is not None else None
+    return None if trajectory.has_beginning else _OTHER_TRACES
 
 
 def _first_named(values: Iterable[Sequence[str]], first: dict[str, int]) -> int | None:

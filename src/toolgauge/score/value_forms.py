@@ -26,8 +26,7 @@ _MARKS = (
 _AT_JOINTS, _AT_ALL_JOINTS = (
     bytes(32 if code in joints else code for code in range(256)) for joints in (b",:/@+", _SOFT)
 )
-# What follows a letter may be an accent of it.
-_NOT_ASCII = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]+")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _RUNS = re.compile(rb"\d+|\D+")
 _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
 # A number and its unit: `298k`, `10kg`, `1.5l`.
@@ -121,6 +120,9 @@ def folded(text: str) -> bytes:
     # Normalizing all of a long prompt for one superscript takes ten times as long.
     if not unicodedata.is_normalized("NFKC", text):
         text = _NOT_ASCII.sub(_normalized, text)
+        # An accent may belong to the letter before it.
+        if not text.isascii() and not unicodedata.is_normalized("NFKC", text):
+            text = unicodedata.normalize("NFKC", text)
     return text.casefold().encode("utf-8", "replace")
 
 

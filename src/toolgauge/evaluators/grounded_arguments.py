@@ -62,7 +62,7 @@ class GroundedArguments(CallSelection):
         return Globs(self.exempt)
 
     @cached_property
-    def _exempt_known(self) -> dict[tuple[str, ...], bool]:
+    def _exempt_known(self) -> dict[tuple[str, tuple[str | int, ...]], bool]:
         return {}
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
@@ -102,10 +102,11 @@ class GroundedArguments(CallSelection):
 
     def _is_exempt(self, tool: str, value: Value) -> bool:
         # The same few tools are called all day long. Without it: a quarter more.
-        key = (tool, *(step for step in value.steps if isinstance(step, str)))
+        key = (tool, value.steps)
         known = self._exempt_known.get(key)
         if known is None:
-            known = self._exempt_globs.match(value.name) or self._exempt_globs.match(".".join(key))
+            path = ".".join([tool, *(step for step in value.steps if isinstance(step, str))])
+            known = self._exempt_globs.match(value.name) or self._exempt_globs.match(path)
             if len(self._exempt_known) >= _MAX_KNOWN:
                 self._exempt_known.clear()
             self._exempt_known[key] = known
@@ -122,11 +123,12 @@ def _judged(call: ToolCall, values: Sequence[Value], seen: Seen) -> Outcome | No
     for value in values:
         source = origin(value, call.name, seen)
         if source is None:
+            # What comes of the others changes nothing then.
+            if seen.gap is not None:
+                return seen.gap
             missing.append(value)
         elif source != "free":
             found[source] = found.get(source, 0) + 1
-    if missing and seen.gap is not None:
-        return seen.gap
     checked = sum(found.values()) + len(missing)
     if not checked:
         return None

@@ -6,6 +6,7 @@ could first be known, and its words are taken apart at most once: the cost is li
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -30,10 +31,16 @@ _COMMON_JOINTS = frozenset(b",:/@+")
 _NO_JOINTS: frozenset[int] = frozenset()
 _WORD = frozenset(code for code in range(256) if code >= 128 or chr(code).isalnum() or code == 95)
 # Sums are looked for among the newest numbers.
-_MAX_TERMS = 1024
+_MAX_TERMS = 512
 _MAX_FACTOR = 9
+_UNITS = (12, 24, 30, 60, 100, 1000, 3600, 0.01, 0.001)
 _LARGEST_TERM = 1e7
-_LONGEST_PHONE_SUFFIX = 9
+_LARGEST_COMPUTED = 1e12
+_SCALE = 1000
+# Searches that no index makes cheap.
+_MAX_COMPUTED = 500
+_MAX_PHRASES = 500
+_PHONE_SUFFIX = 9
 # Ids that a schema gives as examples are nobody's: "the reservation, such as ZFA04Y".
 _EXAMPLES = re.compile(
     rb"\b(such as|e\.?g\.?|examples?|for instance|like)"
@@ -89,6 +96,13 @@ class Texts:
 
     def has(self, word: bytes) -> bool:
         """Return whether a word stands in the texts."""
+        found = self.search(word)
+        return word in self.words if found is None else found
+
+    def search(self, word: bytes) -> bool | None:
+        """Return whether a word stands in the texts; `None` where only an index can show it."""
+        if self._searched > _SEARCHES * self._size:
+            self._index()
         if word in self._words:
             return True
         if not self._chunks:
@@ -100,10 +114,9 @@ class Texts:
             stands = _stands_alone(word, content, joints)
             if stands:
                 return True
-            is_sure = is_sure and stands is not None
-        if is_sure and self._searched <= _SEARCHES * self._size:
-            return False
-        return word in self.words
+            # Other letters are folded for the index only.
+            is_sure = is_sure and stands is not None and content.isascii()
+        return False if is_sure else None
 
     @property
     def words(self) -> set[bytes]:
@@ -129,10 +142,7 @@ class Texts:
     def names_phone(self, digits: bytes) -> bool:
         """Return whether the texts hold a telephone number, with or without the code of its country."""
         self._read_on()
-        if digits in self._phones:
-            return True
-        end = digits[-_LONGEST_PHONE_SUFFIX:]
-        return len(digits) > len(end) and any(one.endswith(end) for one in self._phones)
+        return digits[-_PHONE_SUFFIX:] in self._phones
 
     def has_phrase(self, phrase: bytes) -> bool:
         """Return whether the words of a phrase stand side by side."""
@@ -147,10 +157,10 @@ class Texts:
         self._size = self._searched = 0
 
     def _read_on(self) -> None:
-        for content in self._texts[self._read :]:
+        for content in map(value_forms.plain, self._texts[self._read :]):
             for year, month, day in value_forms.days(content):
                 self._days.setdefault((month, day), set()).add(year)
-            self._phones.update(value_forms.phone_numbers(content))
+            self._phones.update(digits[-_PHONE_SUFFIX:] for digits in value_forms.phone_numbers(content))
             self.has_relative_day = self.has_relative_day or value_forms.names_relative_day(content)
         self._read = len(self._texts)
 
@@ -201,6 +211,7 @@ class Seen:
         self._tools = {tool.name: tool for tool in trajectory.tools_offered or ()}
         self._schemas: dict[str, Texts] = {}
         self._found: dict[bytes, Source] = {}
+        self._computed = self._phrases = 0
         self._gap = _gap(trajectory)
         for text in known:
             self.known.add(value_forms.folded(text))
@@ -220,7 +231,7 @@ class Seen:
             if message.role == "user":
                 self.user.add(value_forms.folded(message.text))
             else:
-                self.system.add(value_forms.folded_instructions(message.text))
+                self.system.add(value_forms.folded(message.text))
         while results and _result_turn(results[-1]) <= call.turn:
             self._take(results.pop())
         prompt = None if call.run is None else self._prompts.pop(call.run, None)
@@ -272,14 +283,21 @@ class Seen:
 
     def word(self, word: bytes, tool: str) -> Source | None:
         """Return where a word had been seen, the tool's own schema included."""
-        known = self._found.get(word)
-        if known is not None:
-            return known
-        for source, texts in self._sources:
-            if texts.has(word):
-                self._found[word] = source
-                return source
-        # Another tool has another schema.
+        source = self._found.get(word)
+        if source is not None:
+            return source
+        unsure: list[tuple[Source, Texts]] = []
+        for name, texts in self._sources:
+            found = texts.search(word)
+            if found:
+                self._found[word] = name
+                return name
+            if found is None:
+                unsure.append((name, texts))
+        for name, texts in unsure:
+            if word in texts.words:
+                self._found[word] = name
+                return name
         return "schema" if self.schema(tool).has(word) else None
 
     def number(self, value: float, tool: str) -> Source | None:
@@ -288,17 +306,29 @@ class Seen:
 
     def is_computed(self, value: float) -> bool:
         """Return whether a number is a sum, a difference, a multiple or a percentage of numbers that had been seen."""
-        terms = self._terms()
-        return any(_is_computed(value / factor, terms) for factor in range(1, _MAX_FACTOR + 1)) or any(
-            round(value * factor, 6) in terms for factor in (100, 0.01)
-        )
+        self._computed += 1
+        if self._computed > _MAX_COMPUTED or not abs(value) < _LARGEST_COMPUTED:
+            return self._computed > _MAX_COMPUTED
+        terms, wanted = self._terms(), round(value * _SCALE)
+        if any(round(value / unit * _SCALE) in terms for unit in _UNITS):
+            return True
+        if not terms.isdisjoint({wanted + term for term in terms}):
+            return True
+        shares = [wanted // factor for factor in range(1, _MAX_FACTOR + 1) if wanted % factor == 0]
+        return any(share in terms or not terms.isdisjoint({share - term for term in terms}) for share in shares)
 
-    def _terms(self) -> set[float]:
-        terms: set[float] = set()
-        for texts in (self.results, self.user, self.system, self.known):
-            newest = [one for one in texts.numbers if abs(one) < _LARGEST_TERM][-_MAX_TERMS:]
-            terms.update(round(one, 6) for one in newest)
+    def _terms(self) -> set[int]:
+        """Return the numbers that others may be computed of, in thousandths, which are added without a rest."""
+        terms: set[int] = set()
+        for _, texts in self._sources:
+            newest = islice(reversed(texts.numbers), _MAX_TERMS)
+            terms.update(round(one * _SCALE) for one in newest if 0 < abs(one) < _LARGEST_TERM)
         return terms
+
+    def phrase(self, phrase: bytes) -> bool:
+        """Return whether the user wrote words side by side."""
+        self._phrases += 1
+        return self._phrases <= _MAX_PHRASES and self.user.has_phrase(phrase)
 
     def day(self, days: Iterable[Day], tool: str) -> Source | None:
         """Return where a day, or one right beside it, had been named."""
@@ -324,15 +354,6 @@ class Seen:
         return "schema" if holds(self.schema(tool)) else None
 
 
-def _is_computed(value: float, terms: set[float]) -> bool:
-    value = round(value, 6)
-    return (
-        value in terms
-        or not terms.isdisjoint(round(value - term, 6) for term in terms)
-        or not terms.isdisjoint(round(value + term, 6) for term in terms)
-    )
-
-
 def _turn(message: Message) -> int:
     return message.turn
 
@@ -349,7 +370,7 @@ def folded_json(value: Json) -> bytes | None:
         raw = msgspec.json.encode(value)
     except (RecursionError, UnicodeEncodeError):
         return None
-    content = raw.lower() if raw.isascii() else value_forms.folded(raw.decode())
+    content = raw.lower()
     # What is escaped would become part of the word behind it.
     return content.replace(b"\\n", b"  ").replace(b"\\t", b"  ").replace(b"\\r", b"  ") if b"\\" in content else content
 

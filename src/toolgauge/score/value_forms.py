@@ -8,7 +8,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
-from functools import lru_cache
 from typing import TypeAlias
 
 # A day as it is written: the year where there is one, month, day.
@@ -19,14 +18,17 @@ _SOFT = b"-.,:/@+"
 _KEPT = frozenset(b"_" + _SOFT)
 _TABLE = bytes(code if code >= 128 or chr(code).isalnum() or code in _KEPT else 32 for code in range(256))
 # Typographic marks, most of which are more than one byte long.
-_MARKS = (
-    "\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2010\u2011\u2012\u2013\u2014\u2022\u2026\u2192\u00b7\u00bf\u00a1"
-    "\u3001\u3002\uff0c\uff1a\uff1b\uff08\uff09\u300c\u300d\u00a0\u20ac\u00a3\u00a5"
+_MARKS = dict.fromkeys(
+    map(
+        ord,
+        "\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2010\u2011\u2012\u2013\u2014\u2022\u2026\u2192\u00b7\u00bf\u00a1"
+        "\u3001\u3002\uff0c\uff1a\uff1b\uff08\uff09\u300c\u300d\u00a0\u20ac\u00a3\u00a5",
+    ),
+    " ",
 )
 _AT_JOINTS, _AT_ALL_JOINTS = (
     bytes(32 if code in joints else code for code in range(256)) for joints in (b",:/@+", _SOFT)
 )
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _RUNS = re.compile(rb"\d+|\D+")
 _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
 # A number and its unit: `298k`, `10kg`, `1.5l`.
@@ -34,7 +36,6 @@ _MEASURED = re.compile(rb"(\d[\d,]{0,11}(?:\.\d{1,6})?)[a-z]{1,4}")
 # Longer ones are ids.
 _MAX_NUMBER = 15
 _LONGEST_WORD = 512
-_LONGEST_KNOWN = 65_536
 _PHONE = re.compile(rb"\+?\d(?:[ ().-]{0,3}\d){6,14}")
 
 _MONTHS = {
@@ -110,52 +111,40 @@ _SCALES = {b"k": 1000.0, b"m": 1_000_000.0}
 
 
 def folded(text: str) -> bytes:
-    """Fold case, width and typographic marks."""
-    if not text.isascii():
-        for mark in _MARKS:
-            text = text.replace(mark, " ")
-    # Most texts have nothing else that is not ASCII.
-    if text.isascii():
-        return text.lower().encode()
-    # Normalizing all of a long prompt for one superscript takes ten times as long.
-    if not unicodedata.is_normalized("NFKC", text):
-        text = _NOT_ASCII.sub(_normalized, text)
-        # An accent may belong to the letter before it.
-        if not text.isascii() and not unicodedata.is_normalized("NFKC", text):
-            text = unicodedata.normalize("NFKC", text)
-    return text.casefold().encode("utf-8", "replace")
+    """Fold the case of plain letters; `words` and `plain` fold the rest, which takes long and is rarely asked for."""
+    return text.encode("utf-8", "replace").lower()
 
 
-def _normalized(match: re.Match[str]) -> str:
-    return unicodedata.normalize("NFKC", match[0])
-
-
-# Recorded runs have 10 KB of instructions: without it, grounding takes twice as long.
-_folded_before = lru_cache(maxsize=64)(folded)
-
-
-def folded_instructions(text: str) -> bytes:
-    """Fold the instructions of an agent, which are the same in all of its conversations."""
-    return _folded_before(text) if len(text) <= _LONGEST_KNOWN else folded(text)
+def plain(content: bytes) -> bytes:
+    """Fold case, width and typographic marks of all letters."""
+    if content.isascii():
+        return content
+    text = content.decode("utf-8", "replace").translate(_MARKS)
+    return unicodedata.normalize("NFKC", text).casefold().encode("utf-8", "replace")
 
 
 def words(content: bytes) -> set[bytes]:
     """Return the distinct words of folded text: as they are joined, and taken apart."""
+    raw = set(content.translate(_TABLE).split())
+    if not content.isascii():
+        special = [one for one in raw if not one.isascii()]
+        raw.difference_update(special)
+        raw.update(plain(b" ".join(special)).translate(_TABLE).split())
     # All of a text at once: word by word it takes four times as long.
-    stripped = {raw.strip(_SOFT) for raw in set(content.translate(_TABLE).split())}
+    stripped = {one.strip(_SOFT) for one in raw}
     joined = b" ".join([word for word in stripped if len(word) <= _LONGEST_WORD])
     return {*joined.split(), *joined.translate(_AT_JOINTS).split(), *joined.translate(_AT_ALL_JOINTS).split()}
 
 
 def word(text: str) -> bytes | None:
     """Return the text as one word; `None` when it is not one."""
-    parts = folded(text).translate(_TABLE).split()
+    parts = plain(folded(text)).translate(_TABLE).split()
     return (parts[0].strip(_SOFT) or None) if len(parts) == 1 else None
 
 
 def parts(text: str) -> list[bytes]:
     """Return the words of a value in order, each as it is joined."""
-    stripped = (part.strip(_SOFT) for part in folded(text).translate(_TABLE).split())
+    stripped = (part.strip(_SOFT) for part in plain(folded(text)).translate(_TABLE).split())
     return [part for part in stripped if part]
 
 

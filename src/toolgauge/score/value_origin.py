@@ -5,6 +5,7 @@ ids only. What any conversation has (small numbers, true and false, codes of thr
 """
 
 import re
+from functools import lru_cache
 from itertools import islice
 from typing import Literal, TypeAlias
 
@@ -35,8 +36,8 @@ _PHONE_NAME = re.compile(r"phone|mobile|(?:^|_)(?:tel|fax|cell)(?:_|$)|whatsapp|
 _PERSON_NAME = re.compile(
     r"^(?:first|last|middle|full|given|family|sur|user|customer|passenger|guest|patient|recipient)_?name$", re.I
 )
-# One word of letters and digits with at least three digits: an order, a booking, a parcel.
-_ID_SHAPE = re.compile(r"#?(?=[\w#-]*[A-Za-z])(?=(?:[\w#-]*\d){3})[\w#-]{6,64}")
+_ID_FORM = re.compile(r"#?[\w#-]+")
+_SHORTEST_ID, _LONGEST_ID, _FEWEST_ID_DIGITS = 6, 64, 3
 _TIME_SHAPE = re.compile(
     r"\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?\s*(?:[AaPp][Mm]|Z|[+-]\d{2}:?\d{2})?|\d{1,2}\s*[AaPp]\.?[Mm]\.?"
 )
@@ -63,26 +64,46 @@ def values_of(arguments: Json) -> list[Value]:
     """Return the single values, the first of them where there are very many; null, true, false and "" hold nothing."""
     found: list[Value] = []
     stack: list[tuple[tuple[str | int, ...], str, Json]] = [((), "", arguments)]
-    while stack and len(found) < MAX_VALUES:
+    while stack:
         steps, name, node = stack.pop()
         if isinstance(node, dict):
-            inner = list(islice(node.items(), MAX_VALUES))
-            stack += [((*steps[-_MAX_DEPTH:], key), key, member) for key, member in reversed(inner)]
+            members = node.items() if len(node) <= MAX_VALUES else islice(node.items(), MAX_VALUES)
+            inner = [((*steps[-_MAX_DEPTH:], key), key, member) for key, member in members]
         elif isinstance(node, list):
-            stack += [
-                ((*steps[-_MAX_DEPTH:], place), name, node[place]) for place in range(min(len(node), MAX_VALUES))[::-1]
-            ]
-        elif node and not isinstance(node, bool):
-            found.append(Value(steps, name, node))
+            inner = [((*steps[-_MAX_DEPTH:], place), name, member) for place, member in enumerate(node[:MAX_VALUES])]
+        else:
+            inner = [(steps, name, node)]
+        for entry in inner:
+            member = entry[2]
+            if isinstance(member, dict | list):
+                stack.append(entry)
+            elif member and member is not True:
+                found.append(Value(entry[0], entry[1], member))
+        if len(found) >= MAX_VALUES:
+            return found[:MAX_VALUES]
     return found
 
 
 def is_id(value: Value) -> bool:
     """Return whether a value is an id: by the name of its argument, or by its form."""
     content = value.content
-    if _ID_NAME.search(value.name[-_LONGEST_ARGUMENT:]) is not None:
-        return not isinstance(content, float) and (not isinstance(content, str) or len(content) <= _LONGEST_NAME)
-    return isinstance(content, str) and len(content) <= _LONGEST_NAME and _ID_SHAPE.fullmatch(content) is not None
+    if isinstance(content, str):
+        return len(content) <= _LONGEST_NAME and (_names_id(value.name[-_LONGEST_ARGUMENT:]) or _is_id_by_form(content))
+    return isinstance(content, int) and _names_id(value.name[-_LONGEST_ARGUMENT:])
+
+
+# The same few arguments come all day long. Without it: a tenth more for the evaluator.
+@lru_cache(maxsize=1024)
+def _names_id(name: str) -> bool:
+    return _ID_NAME.search(name) is not None
+
+
+def _is_id_by_form(text: str) -> bool:
+    """Return whether a text is one word of letters and at least three digits: an order, a booking, a parcel."""
+    if not _SHORTEST_ID <= len(text) <= _LONGEST_ID or _ID_FORM.fullmatch(text) is None:
+        return False
+    digits = sum(map(str.isdigit, text))
+    return digits >= _FEWEST_ID_DIGITS and any(map(str.isalpha, text))
 
 
 def origin(value: Value, tool: str, seen: Seen) -> Origin:
@@ -117,28 +138,35 @@ def _digits(content: float) -> bytes | None:
 
 
 def _source_of_text(value: Value, text: str, tool: str, seen: Seen) -> Origin:
-    has_digit = any(map(str.isdigit, text[:_LONGEST_NAME]))
-    if len(text) <= _LONGEST_CODE and not has_digit:
+    if len(text) <= _LONGEST_CODE and not any(map(str.isdigit, text)):
         return "free"
     if len(text) > _LONGEST_NAME or text.count(" ") >= _MOST_WORDS:
         return _source_of_prose(text, tool, seen)
+    if not (is_id(value) or any(map(str.isdigit, text)) or "@" in text or _PERSON_NAME.search(value.name)):
+        # Other words an agent may choose freely.
+        return "free"
     joined = value_forms.word(text)
     if joined is not None and (source := seen.word(joined, tool)) is not None:
         return source
+    return _source_of_form(value, text, tool, seen)
+
+
+def _source_of_form(value: Value, text: str, tool: str, seen: Seen) -> Origin:
+    """Look for a text that does not stand anywhere as it is."""
     if is_id(value):
         return _source_of_id(text, tool, seen)
     if _PHONE_NAME.search(value.name[:_LONGEST_ARGUMENT]):
         return _source_of_phone(text, tool, seen)
-    if _TIME_SHAPE.fullmatch(text):
-        return "free"
     if days := tuple(value_forms.days(value_forms.folded(text))):
         return seen.day(days, tool)
+    if _TIME_SHAPE.fullmatch(text):
+        return "free"
     if _NUMBER_SHAPE.fullmatch(text):
         number = value_forms.number(value_forms.folded(text).strip(b"$ %\xe2\x82\xac\xc2\xa3"))
         return "free" if number is None or abs(number) < 10 else _source_of_number(number, tool, seen, may_compute=True)
-    if has_digit:
+    if any(map(str.isdigit, text)):
         return _source_of_parts(text, tool, seen)
-    return _source_of_name(value, text, tool, seen)
+    return _source_of_name(text, tool, seen)
 
 
 def _source_of_id(text: str, tool: str, seen: Seen) -> Source | None:
@@ -150,7 +178,7 @@ def _source_of_id(text: str, tool: str, seen: Seen) -> Source | None:
     for joined in dict.fromkeys(joint.join(some) for some in (pieces, split) for joint in (b"", b"-", b"_")):
         if joined and (source := seen.word(joined, tool)) is not None:
             return source
-    if len(split) > 1 and seen.user.has_phrase(b" ".join(split)):
+    if len(split) > 1 and seen.phrase(b" ".join(split)):
         return "user"
     is_spoken = len(pieces) > 1 and any(len(piece) >= _SPOKEN_DIGITS and piece.isdigit() for piece in pieces)
     return "user" if is_spoken and all(map(seen.user.has, pieces)) else None
@@ -196,7 +224,7 @@ def _source_of_prose(text: str, tool: str, seen: Seen) -> Origin:
     source: Source | None = None
     for part in value_forms.parts(text)[:_MAX_IN_PROSE]:
         spelled = part.decode("utf-8", "replace")
-        if _ID_SHAPE.fullmatch(spelled) is None:
+        if not _is_id_by_form(spelled):
             continue
         found = seen.word(part, tool) or _source_of_pieces(part, tool, seen)
         if found is None:
@@ -205,10 +233,10 @@ def _source_of_prose(text: str, tool: str, seen: Seen) -> Origin:
     return source or "free"
 
 
-def _source_of_name(value: Value, text: str, tool: str, seen: Seen) -> Origin:
-    """Look for a name; other words without digits an agent may choose freely."""
+def _source_of_name(text: str, tool: str, seen: Seen) -> Source | None:
+    """Look for one of the words of a name."""
     pieces = [piece for part in value_forms.parts(text) for piece in value_forms.pieces(part)]
     for piece in pieces:
         if len(piece) >= 3 and (source := seen.word(piece, tool)) is not None:
             return source
-    return None if pieces and (_PERSON_NAME.search(value.name) or "@" in text) else "free"
+    return None if pieces else "derived"

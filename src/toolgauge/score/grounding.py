@@ -208,7 +208,8 @@ class Seen:
         self._messages = sorted((one for one in trajectory.messages if one.role != "assistant"), key=_turn)[::-1]
         self._results = sorted(trajectory.calls, key=_result_turn)[::-1]
         self._prompts = {run.span: run.prompt for run in trajectory.runs if run.prompt}
-        self._tools = {tool.name: tool for tool in trajectory.tools_offered or ()}
+        offered = {tool.name: tool for tool in trajectory.tools_offered or ()}
+        self._tools = {**trajectory.registered_tools, **offered}
         self._schemas: dict[str, Texts] = {}
         self._found: dict[bytes, Source] = {}
         self._computed = self._phrases = 0
@@ -228,10 +229,7 @@ class Seen:
         messages, results = self._messages, self._results
         while messages and messages[-1].turn <= call.turn:
             message = messages.pop()
-            if message.role == "user":
-                self.user.add(value_forms.folded(message.text))
-            else:
-                self.system.add(value_forms.folded(message.text))
+            (self.user if message.role == "user" else self.system).add(value_forms.folded(message.text))
         while results and _result_turn(results[-1]) <= call.turn:
             self._take(results.pop())
         prompt = None if call.run is None else self._prompts.pop(call.run, None)

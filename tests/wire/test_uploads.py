@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 
 from tests.wire.http2 import HalfSender
-from tests.wire.support import TRACES, recorded, serving
+from tests.wire.support import TRACES, recorded, serving, until, until_equal
 
 MIB = 1 << 20
 
@@ -29,11 +29,16 @@ def test_half_sent_bodies_stay_within_the_limit_of_memory(tmp_path: Path):
         # All that they have sent would be 750 MiB.
         assert toolgauge.memory_mib() < 256
         answers: list[bytes] = []
-        for sender in select.select(senders, [], [], 5)[0]:
-            # Who went on sending after the answer may find the connection reset.
-            with contextlib.suppress(ConnectionError):
-                answers.append(sender.recv(1000))
-        assert any(answers)
+
+        def answered() -> bool:
+            for sender in select.select(senders, [], [], 1)[0]:
+                # Who went on sending after the answer may find the connection reset.
+                senders.remove(sender)
+                with contextlib.suppress(ConnectionError):
+                    answers.append(sender.recv(1000))
+            return any(answers)
+
+        until(answered, "an answer to one of them")
         for answer in filter(None, answers):
             assert answer.startswith(b"HTTP/1.1 503")
             assert b"Retry-After: 1\r\n" in answer
@@ -52,13 +57,16 @@ def test_half_sent_messages_stay_within_the_limit_of_memory(tmp_path: Path):
                 for stream in streams:
                     sender.send(stream, b"\0" * MIB)
                     most = max(most, toolgauge.memory_mib())
-            while sender.listen(0.5):
-                pass
-            # They have been told to come back, and what they sent is no longer there.
-            assert sender.ended == set(streams)
+
+            def are_told(sender: HalfSender = sender, streams: list[int] = streams) -> bool:
+                sender.listen(0.5)
+                return sender.ended == set(streams)
+
+            # What they sent is no longer there.
+            until(are_told, "all of them to be told to come back")
         # All that they had to say would be 720 MiB.
         assert most < 256
-        assert toolgauge.total("toolgauge_requests_total") == 12
+        until_equal(lambda: toolgauge.total("toolgauge_requests_total"), 12, "all of them to be counted")
         # Others may be told to come back for a moment, and are taken then.
         toolgauge.send(body)
 

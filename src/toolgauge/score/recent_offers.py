@@ -7,6 +7,7 @@ forgotten, nothing stands in.
 """
 
 from collections.abc import Hashable, Mapping, MutableMapping
+from operator import is_
 from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -97,7 +98,7 @@ class RecentOffers:
         key = (trajectory.service, trajectory.resource.get(VERSION), *[tool.name for tool in tools])
         shared = self._shared.pop(key, None) or _Shared(None, 0)
         # A look at every schema of every trajectory would cost more than judging its calls.
-        if shared.tools is None or any(one is not other for one, other in zip(shared.tools, tools, strict=True)):
+        if shared.tools is None or not all(map(is_, shared.tools, tools)):
             self._size_bytes -= shared.size_bytes
             shared.tools, shared.size_bytes = tools, _weight(tools)
             self._size_bytes += shared.size_bytes

@@ -97,7 +97,7 @@ class GroundedArguments(CallSelection):
         seen.before(call)
         outcome = _judged(call, values, seen)
         if not has_failed(call) and call.name not in trajectory.writing_tools:
-            looked_up.update(value.name for value in values if is_id(value))
+            looked_up.update([value.name for value in values if only_ids or is_id(value)])
         return outcome
 
     def _is_exempt(self, tool: str, value: Value) -> bool:

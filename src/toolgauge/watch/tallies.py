@@ -64,7 +64,7 @@ class OpenConversations:
 
         Without a key the conversation is complete: its trajectory is all there is of it.
         """
-        scores = list(_scores(scorecard.results))
+        scores = _scores(scorecard.results)
         if not scores:
             return None
         trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
@@ -126,11 +126,12 @@ def _cut(name: str | None) -> str | None:
     return fit_label(name) if name else None
 
 
-def _scores(results: Iterable[Result]) -> Iterator[tuple[Result, float]]:
-    for result in results:
-        outcome = result.outcome
-        if result.enforce == "live" and isinstance(outcome, Scored) and 0.0 <= outcome.value <= 1.0:
-            yield result, outcome.value
+def _scores(results: Iterable[Result]) -> list[tuple[Result, float]]:
+    return [
+        (result, outcome.value)
+        for result in results
+        if isinstance(outcome := result.outcome, Scored) and 0.0 <= outcome.value <= 1.0 and result.enforce == "live"
+    ]
 
 
 def _collect(tallies: dict[StreamKey, Tally], trajectory: Trajectory, scores: Iterable[tuple[Result, float]]) -> int:
@@ -138,9 +139,14 @@ def _collect(tallies: dict[StreamKey, Tally], trajectory: Trajectory, scores: It
     left_out = 0
     service, environment = _cut(trajectory.service), _cut(trajectory.resource.get(ENVIRONMENT))
     first_agent, trace_id = _cut(trajectory.agents[0]) if trajectory.agents else None, trajectory.trace_id
+    # Of each call once, by identity: several criteria judge it.
+    names: dict[int, tuple[str | None, str | None]] = {}
     for result, value in scores:
         call = result.call
-        agent, tool = (first_agent, None) if call is None else (_cut(call.agent), _cut(call.name))
+        named = names.get(id(call))
+        if named is None:
+            named = names[id(call)] = (first_agent, None) if call is None else (_cut(call.agent), _cut(call.name))
+        agent, tool = named
         rule = (result.criterion, result.revision, result.level)
         # All tools of an agent are a stream as well, in which each tool has a baseline of its own.
         has_place = _add(tallies, (service, environment, agent, None, *rule), tool or "", value, trace_id)

@@ -107,7 +107,12 @@ def test_the_example_configuration_and_criteria_are_valid():
     assert [criterion.name for criterion in criteria] == [
         "default.tool_success",
         "default.known_tool",
+        "default.arguments_schema",
+        "default.grounded_arguments",
+        "default.repeated_calls",
+        "default.error_handling",
         "default.tool_use",
+        "default.coverage",
         "refund-arguments",
         "nightly-cases",
         "trip-tools",

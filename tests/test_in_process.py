@@ -54,6 +54,14 @@ HAPPENED = {
     ("default.known_tool", "book_hotel"): "pass",
     ("default.tool_success", "get_wether"): "fail",
     ("default.known_tool", "get_wether"): "fail",
+    ("default.arguments_schema", "get_weather"): "pass",
+    ("default.arguments_schema", "book_hotel"): "pass",
+    ("default.repeated_calls", "get_weather"): "pass",
+    ("default.repeated_calls", "book_hotel"): "pass",
+    ("default.repeated_calls", "get_wether"): "pass",
+    # The answer admits that there was no hotel.
+    ("default.error_handling", "book_hotel"): "pass",
+    ("default.error_handling", "get_wether"): "pass",
 }
 
 
@@ -193,15 +201,16 @@ async def test_a_run_is_exported_unchanged_and_followed_by_its_scorecard():
     assert scorecard.instrumentation_scope is not None
     assert scorecard.instrumentation_scope.name == "toolgauge"
     told = [event.attributes or {} for event in scorecard.events]
+    of_all_calls = {**HAPPENED, ("default.arguments_schema", "get_wether"): "not_evaluated"}
     assert {(one["gen_ai.evaluation.name"], one["gen_ai.tool.name"]): one["toolgauge.outcome"] for one in told} == {
-        judged: outcome for judged, outcome in HAPPENED.items() if outcome != "pass"
+        judged: outcome for judged, outcome in of_all_calls.items() if outcome != "pass"
     }
     counts = dict(scorecard.attributes or {})
     assert counts["toolgauge.eval.default.tool_success.calls.passed"] == 1
     assert counts["toolgauge.eval.default.tool_success.calls.failed"] == 2
     tools = {span.context.span_id for span in originals if span.context and span.name.startswith("execute_tool")}
     assert tools <= {link.context.span_id for link in scorecard.links}
-    assert scorecards.told() == HAPPENED
+    assert scorecards.told() == of_all_calls
     provider.shutdown()
 
 
@@ -283,8 +292,8 @@ async def test_without_an_exporter_everything_of_ours_goes_to_the_destination_of
     make_run(provider_with(exporter))
     assert await asyncio.to_thread(exporter.force_flush)
     assert collected.names() == ["toolgauge.scorecard"]
-    # Which tools were on offer was not recorded.
-    assert collected.events() == 1
+    # Which tools were on offer was not recorded: what is known is that the call worked and was no repeat.
+    assert collected.events() == 2
     assert {"toolgauge.evaluation.score", "toolgauge.tool_calls", "toolgauge.spans"} <= collected.metrics()
     await asyncio.to_thread(exporter.shutdown)
     await receiver.stop(1)
@@ -300,7 +309,7 @@ async def test_around_an_exporter_a_configured_destination_gets_what_has_no_prov
     await receiver.stop(1)
     assert len(own(memory.get_finished_spans())) == 1
     assert collected.names() == []
-    assert collected.events() == 1
+    assert collected.events() == 2
     assert "toolgauge.evaluation.score" in collected.metrics()
 
 
@@ -335,7 +344,8 @@ def test_events_and_metrics_leave_through_the_providers_that_are_given():
     logs, meters = LoggerProvider(shutdown_on_exit=False), MeterProvider([reader], shutdown_on_exit=False)
     logs.add_log_record_processor(SimpleLogRecordProcessor(records))
     memory = InMemorySpanExporter()
-    exporter = ToolgaugeSpanExporter(memory, logger_provider=logs, meter_provider=meters)
+    only_success = ("defaults.repeated_calls=false", "defaults.coverage=false")
+    exporter = ToolgaugeSpanExporter(memory, logger_provider=logs, meter_provider=meters, overrides=only_success)
     make_run(provider_with(exporter), failed=True)
     assert exporter.force_flush()
     (event,) = records.get_finished_logs()

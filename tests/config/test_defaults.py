@@ -23,7 +23,17 @@ exporters:
   webhook: null
   prometheus: {endpoint: "localhost:9464"}
 criteria: []
-defaults: {enabled: true, scope: trace, tool_success: true, known_tool: true, tool_use: true}
+defaults:
+  enabled: true
+  scope: trace
+  tool_success: true
+  known_tool: true
+  arguments_schema: true
+  grounded_arguments: true
+  repeated_calls: true
+  error_handling: true
+  tool_use: true
+  coverage: true
 tools: {definitions: [], read_only: null, writes: null, neutral: null}
 assemble:
   run_end_grace: 6s

@@ -38,6 +38,7 @@ from tests.wire.support import (
 )
 from tests.wire.test_producers import (
     HAPPENED,
+    SCORES,
     SPANS,
     assert_metrics_arrive,
     assert_one_scorecard_links_to,
@@ -49,10 +50,7 @@ from tests.wire.test_producers import (
 PASTED = DEPLOY / "collector"
 # While the Collector is not up, toolgauge asks again sooner than it would in production.
 RETRY_SOON = ("exporters.otlp.retry.initial_interval=100ms", "exporters.otlp.retry.max_interval=300ms")
-RIGHT = {
-    "execute_tool get_weather": {"default.tool_success": 1.0, "default.known_tool": 1.0},
-    "execute_tool book_hotel": {"default.tool_success": 0.0, "default.known_tool": 1.0},
-}
+RIGHT = {f"execute_tool {tool}": of_tool for tool, of_tool in SCORES.items()}
 
 
 class Pasted(Toolgauge):

@@ -27,10 +27,21 @@ def error(folder: Path, text: str) -> ConfigError:
 def test_a_written_criterion_comes_behind_the_default_ones(tmp_path: Path):
     found = criteria(tmp_path, "[{name: a, evaluator: tool_call_args, strict: true, expected: [book], pass_at: 0.5}]")
     names = [criterion.name for criterion in found]
-    assert names == ["default.tool_success", "default.known_tool", "default.tool_use", "a"]
-    assert [criterion.pass_at for criterion in found] == [1.0, 1.0, 0.0, 0.5]
-    assert found[3].evaluator == ToolCallArgs(strict=True)
-    assert isinstance(found[3].reference, Inline)
+    assert names == [
+        "default.tool_success",
+        "default.known_tool",
+        "default.arguments_schema",
+        "default.grounded_arguments",
+        "default.repeated_calls",
+        "default.error_handling",
+        "default.tool_use",
+        "default.coverage",
+        "a",
+    ]
+    assert [criterion.pass_at for criterion in found] == [1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.0, 0.0, 0.5]
+    assert found[0].evaluator == ToolSuccess(retries="ignore")
+    assert found[-1].evaluator == ToolCallArgs(strict=True)
+    assert isinstance(found[-1].reference, Inline)
 
 
 def test_defaults_can_be_switched_off(tmp_path: Path):
@@ -63,23 +74,25 @@ def test_the_name_of_a_default_criterion_is_taken(tmp_path: Path):
 
 
 def test_the_revision_follows_what_is_expected_and_not_the_order_of_keys(tmp_path: Path):
-    (one,) = criteria(tmp_path, "[{name: a, evaluator: tool_call_f1, expected: [x]}]")[3:]
-    (same,) = criteria(tmp_path, "[{expected: [x], evaluator: tool_call_f1, name: a, enforce: shadow}]")[3:]
-    (other,) = criteria(tmp_path, "[{name: a, evaluator: tool_call_f1, expected: [y]}]")[3:]
+    (one,) = criteria(tmp_path, "[{name: a, evaluator: tool_call_f1, expected: [x]}]")[-1:]
+    (same,) = criteria(tmp_path, "[{expected: [x], evaluator: tool_call_f1, name: a, enforce: shadow}]")[-1:]
+    (other,) = criteria(tmp_path, "[{name: a, evaluator: tool_call_f1, expected: [y]}]")[-1:]
     assert one.revision == same.revision
     assert one.revision != other.revision
 
 
 def test_each_default_criterion_has_a_switch_of_its_own(tmp_path: Path):
-    found = criteria(tmp_path, "[]", "defaults.known_tool=false")
-    assert [criterion.name for criterion in found] == ["default.tool_success", "default.tool_use"]
+    usual = [criterion.name for criterion in criteria(tmp_path, "[]")]
+    found = [criterion.name for criterion in criteria(tmp_path, "[]", "defaults.known_tool=false")]
+    assert [name for name in usual if name not in found] == ["default.known_tool"]
+    assert [name for name in usual if name in found] == found
 
 
 def test_a_default_criterion_takes_parameters_and_keys_of_a_criterion(tmp_path: Path):
     setting = "defaults.tool_success={failed_calls: ignore, pass_at: 0.5, enforce: shadow}"
     found = criteria(tmp_path, "[]", setting)[0]
     assert (found.pass_at, found.enforce) == (0.5, "shadow")
-    assert found.evaluator == ToolSuccess(failed_calls="ignore")
+    assert found.evaluator == ToolSuccess(failed_calls="ignore", retries="ignore")
     assert found.is_default
 
 

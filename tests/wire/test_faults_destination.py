@@ -49,7 +49,7 @@ def scored(toolgauge: Toolgauge) -> float:
 def _is_event(labels: dict[str, str]) -> bool:
     # What cannot fail is counted and no event.
     is_scored = labels["toolgauge_outcome"] in ("pass", "fail", "error")
-    return is_scored and labels["gen_ai_evaluation_name"] != "default.tool_use"
+    return is_scored and labels["gen_ai_evaluation_name"] not in ("default.tool_use", "default.coverage")
 
 
 def load(toolgauge: Toolgauge, *, seconds: float, rate: int = 1500) -> Load:

@@ -46,10 +46,40 @@ HAPPENED = {
     ("default.known_tool", "book_hotel"): "pass",
     ("default.tool_success", "get_wether"): "fail",
     ("default.known_tool", "get_wether"): "fail",
+    ("default.arguments_schema", "get_weather"): "pass",
+    ("default.arguments_schema", "book_hotel"): "pass",
+    ("default.repeated_calls", "get_weather"): "pass",
+    ("default.repeated_calls", "book_hotel"): "pass",
+    ("default.repeated_calls", "get_wether"): "pass",
+    # The answer admits that there was no hotel.
+    ("default.error_handling", "book_hotel"): "pass",
+    ("default.error_handling", "get_wether"): "pass",
 }
 
-# In the metrics there is also what cannot fail, and is no event.
-COUNTED = {**HAPPENED, ("default.tool_use", ""): "pass"}
+# In the metrics there is also what cannot fail, and what could not be judged: neither is an event.
+COUNTED = {
+    **HAPPENED,
+    ("default.tool_use", ""): "pass",
+    ("default.coverage", ""): "pass",
+    ("default.arguments_schema", "get_wether"): "not_evaluated",
+    ("default.grounded_arguments", ""): "not_evaluated",
+}
+# Of the tools that were executed, as attributes of their spans.
+SCORES = {
+    "get_weather": {
+        "default.tool_success": 1.0,
+        "default.known_tool": 1.0,
+        "default.arguments_schema": 1.0,
+        "default.repeated_calls": 1.0,
+    },
+    "book_hotel": {
+        "default.tool_success": 0.0,
+        "default.known_tool": 1.0,
+        "default.arguments_schema": 1.0,
+        "default.repeated_calls": 1.0,
+        "default.error_handling": 0.5,
+    },
+}
 
 # Four model calls, two executed tools, one run.
 SPANS = 7
@@ -105,10 +135,7 @@ async def test_a_run_of_pydantic_ai_arrives_with_the_scores_of_what_happened(tmp
             await run_pydantic_ai(exporter_to(toolgauge, protocol))
             assert judged(destination) == HAPPENED
             tools = [span for span in destination.spans() if span.name.startswith("execute_tool")]
-            assert {span.name: scores(span) for span in tools} == {
-                "execute_tool get_weather": {"default.tool_success": 1.0, "default.known_tool": 1.0},
-                "execute_tool book_hotel": {"default.tool_success": 0.0, "default.known_tool": 1.0},
-            }
+            assert {span.name.removeprefix("execute_tool "): scores(span) for span in tools} == SCORES
             assert_one_scorecard_links_to(destination, {span.span_id for span in tools})
             assert_metrics_arrive(toolgauge, destination)
             toolgauge.settled(SPANS)
@@ -236,10 +263,7 @@ def test_calls_of_the_openai_client_arrive_with_the_scores_of_what_happened(tmp_
             run_openai(exporter_to(toolgauge, protocol))
             assert judged(destination) == HAPPENED
             tools = [span for span in destination.spans() if span.name in ("get_weather", "book_hotel")]
-            assert {span.name: scores(span) for span in tools} == {
-                "get_weather": {"default.tool_success": 1.0, "default.known_tool": 1.0},
-                "book_hotel": {"default.tool_success": 0.0, "default.known_tool": 1.0},
-            }
+            assert {span.name: scores(span) for span in tools} == SCORES
             assert_one_scorecard_links_to(destination, {span.span_id for span in tools})
             assert_metrics_arrive(toolgauge, destination)
             toolgauge.settled(SPANS)

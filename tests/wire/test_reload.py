@@ -26,11 +26,12 @@ from tests.wire.support import (
     until,
     until_equal,
 )
+from toolgauge.config.criteria import DEFAULT_CRITERIA as DEFAULT_EVALUATORS
 from toolgauge.model.json import Json
 
 # Ports that do not change when a receiver is made anew; the others are picked by the system.
 _ANY = "127.0.0.1:0"
-DEFAULT_CRITERIA = ("default.tool_success", "default.known_tool", "default.tool_use")
+DEFAULT_CRITERIA = tuple(f"default.{evaluator}" for evaluator in DEFAULT_EVALUATORS)
 
 
 class Reloadable(Toolgauge):

@@ -32,12 +32,17 @@ from toolgauge.model.outcomes import Enforce
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.settings import Section
 
-# The default criteria by evaluator, and what differs there from what a criterion sets by itself: a run without a tool
-# call may be right, so that only the mean of many is of interest.
+# The default criteria by evaluator, and what they set. A failure that was made good is no failure of the agent, one repeat
+# may be right, and so is giving up. Of runs without a call, and of how much was recorded, only the mean is of interest.
 DEFAULT_CRITERIA: Mapping[str, JsonObject] = {
-    "tool_success": {},
+    "tool_success": {"retries": "ignore"},
     "known_tool": {},
+    "arguments_schema": {},
+    "grounded_arguments": {},
+    "repeated_calls": {"pass_at": 0.5},
+    "error_handling": {"pass_at": 0.5},
     "tool_use": {"pass_at": 0.0},
+    "coverage": {"pass_at": 0.0},
 }
 
 

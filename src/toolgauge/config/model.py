@@ -92,7 +92,12 @@ class Defaults(Section):
     scope: TrajectoryScope = "trace"
     tool_success: DefaultCriterion = True
     known_tool: DefaultCriterion = True
+    arguments_schema: DefaultCriterion = True
+    grounded_arguments: DefaultCriterion = True
+    repeated_calls: DefaultCriterion = True
+    error_handling: DefaultCriterion = True
     tool_use: DefaultCriterion = True
+    coverage: DefaultCriterion = True
 
 
 class Tools(Section):

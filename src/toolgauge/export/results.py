@@ -257,7 +257,9 @@ class ResultWriter:
         if result.level == "trajectory":
             on_span = elements(SPAN_ATTRIBUTES, _encoded(_trajectory_attributes(result, outcome, explanation)))
             return ResultParts(record=record, on_span=on_span)
-        event = b"" if word == "pass" else elements(EVENT_ATTRIBUTES, attributes)
+        # That there was no call to judge is no event of the trajectory either.
+        is_quiet = word == "pass" or (isinstance(outcome, NotEvaluated) and outcome.reason == "no_calls")
+        event = b"" if is_quiet else elements(EVENT_ATTRIBUTES, attributes)
         return ResultParts(record=record, event=event, counted_as=word)
 
 

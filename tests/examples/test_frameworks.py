@@ -41,7 +41,12 @@ def test_pydantic_ai_in_process():
         assert printed.splitlines()[1:] == [
             "pass: default.tool_success of find_order",
             "pass: default.known_tool of find_order",
+            "pass: default.arguments_schema of find_order",
+            "not_evaluated: default.grounded_arguments of the run",
+            "pass: default.repeated_calls of find_order",
+            "not_evaluated: default.error_handling of the run",
             "pass: default.tool_use of the run",
+            "pass: default.coverage of the run",
             "pass: order-looked-up of the run",
         ]
         assert sorted(span.name for span in destination.spans()) == [

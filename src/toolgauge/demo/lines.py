@@ -18,7 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.export.regression_events import EVENT_NAME as REGRESSION
 from toolgauge.model.delivery import Accepted, Answer, Signal
-from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored, outcome_word
+from toolgauge.model.outcomes import Errored, NotEvaluated, Reason, Result, Scorecard, Scored, outcome_word
 from toolgauge.offline.replay.descriptions import trajectory_lines
 from toolgauge.offline.terminal import printable
 
@@ -85,9 +85,9 @@ def introduction(runs: int, frameworks: int) -> Iterator[str]:
     yield f"{runs} recorded runs of {frameworks} agent frameworks, sent as OTLP (gRPC and HTTP) into a running"
     yield "pipeline. Each is shown when its trajectory closes: the calls, then what the criteria say."
     yield ""
-    yield "Scored by: default.tool_success (did the call work?), default.known_tool (was the tool on offer?) and"
-    yield "default.tool_use (did the agent call any?), which need no reference; and by refund-arguments, weather-lookups"
-    yield "and mail-arguments, which compare with expected calls."
+    yield "The criteria named default.* need no reference: did the call work, was the tool on offer, do the arguments keep"
+    yield "to its schema, had the agent seen their values, does it go in circles, what became of failures, did it call a tool"
+    yield "at all, how much was recorded? refund-arguments, weather-lookups and mail-arguments compare with expected calls."
     yield ""
 
 
@@ -117,14 +117,21 @@ def _by_criterion(results: Iterable[Result]) -> Iterable[tuple[str, list[Result]
 
 
 def _criterion_lines(criterion: str, results: Sequence[Result]) -> Iterator[str]:
-    passed = sum(outcome_word(result.outcome) == "pass" for result in results)
+    passed = [result for result in results if outcome_word(result.outcome) == "pass"]
     if passed and results[0].level == "call":
-        yield f"{_WORDS['pass']:<13}  {criterion}: {passed} of {len(results)} calls"
+        yield f"{_WORDS['pass']:<13}  {criterion}: {len(passed)} of {len(results)} calls"
     elif passed:
-        yield f"{_WORDS['pass']:<13}  {criterion}: 1.00"
+        yield f"{_WORDS['pass']:<13}  {criterion}: {_because(passed[0])}"
+    unseen: Counter[Reason] = Counter()
     for result in results:
-        if outcome_word(result.outcome) != "pass":
-            yield f"{_WORDS[outcome_word(result.outcome)]:<13}  {criterion}: {_because(result)}"
+        word, outcome = outcome_word(result.outcome), result.outcome
+        if isinstance(outcome, NotEvaluated):
+            unseen[outcome.reason] += 1
+            # Of several calls of which the same was not seen, the first stands for all.
+            if unseen[outcome.reason] > 1:
+                continue
+        if word != "pass":
+            yield f"{_WORDS[word]:<13}  {criterion}: {_because(result)}"
 
 
 def _because(result: Result) -> str:

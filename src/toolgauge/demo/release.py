@@ -55,6 +55,7 @@ def _introduction() -> Iterator[str]:
     yield "A detector needs many conversations and the recordings are few: these are drawn with replacement from the"
     yield "recorded runs of `shop_agent`, each with new ids and the present time. The failures of version 1.1 are made up:"
     yield f"{WORSE.failures_by_tool['list_orders']:.0%} of its calls of `list_orders` fail; of all other calls, {HEALTHY.failures:.0%} do."
+    yield "All else stays as it was recorded, so that refunds then name orders that no result has shown."
     yield ""
 
 

@@ -5,7 +5,8 @@ could first be known, and its words are taken apart at most once: the cost is li
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
+from functools import lru_cache
 from itertools import islice
 from typing import Literal, TypeAlias
 
@@ -23,6 +24,8 @@ Source: TypeAlias = Literal["user", "system", "known", "result", "schema", "deri
 
 # To search a text so often takes half as long as to index it. Without: five times as much for results of 100 KB.
 _SEARCHES = 16
+# Longer texts are hardly instructions, and 64 of them would take much memory.
+_LONGEST_KNOWN = 65_536
 _MAX_HITS = 64
 # Short texts are searched together, up to this size.
 _CHUNK = 1 << 13
@@ -150,19 +153,39 @@ class Texts:
 
     def _index(self) -> None:
         for content in self._chunks:
-            fresh = value_forms.words(content) - self._words
+            fresh = _words(content) - self._words
             self._words |= fresh
             self._fresh |= fresh
         self._chunks.clear()
         self._size = self._searched = 0
 
     def _read_on(self) -> None:
-        for content in map(value_forms.plain, self._texts[self._read :]):
-            for year, month, day in value_forms.days(content):
+        for content in self._texts[self._read :]:
+            days, phones, has_relative_day = _days_and_phones(content)
+            for year, month, day in days:
                 self._days.setdefault((month, day), set()).add(year)
-            self._phones.update(digits[-_PHONE_SUFFIX:] for digits in value_forms.phone_numbers(content))
-            self.has_relative_day = self.has_relative_day or value_forms.names_relative_day(content)
+            self._phones |= phones
+            self.has_relative_day = self.has_relative_day or has_relative_day
         self._read = len(self._texts)
+
+
+def _words(content: bytes) -> Set[bytes]:
+    return _known_words(content) if len(content) <= _LONGEST_KNOWN else value_forms.words(content)
+
+
+def _days_and_phones(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], bool]:
+    return _known_days_and_phones(content) if len(content) <= _LONGEST_KNOWN else _read(content)
+
+
+def _read(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], bool]:
+    plain = value_forms.plain(content)
+    phones = frozenset(digits[-_PHONE_SUFFIX:] for digits in value_forms.phone_numbers(plain))
+    return frozenset(value_forms.days(plain)), phones, value_forms.names_relative_day(plain)
+
+
+# The instructions of an agent come again with each of its conversations. Without these: a sixth more for the evaluator.
+_known_words = lru_cache(maxsize=64)(value_forms.words)
+_known_days_and_phones = lru_cache(maxsize=64)(_read)
 
 
 def _joints_around(word: bytes) -> frozenset[int]:

@@ -30,12 +30,11 @@ SETTINGS = (
     "watch.baseline_min=20",
 )
 # A scrape that takes longer leaves nothing to be found for a while.
-SCRAPING = {"scrape_interval": "1s", "scrape_timeout": "1s"}
+SCRAPING = {"scrape_interval": "2s", "scrape_timeout": "2s"}
 GRADED = ("toolgauge-quality", "Scores between 0 and 1", "A")
 # Panels, or queries of panels by their letter, that may find nothing here, each for a reason.
 MAY_BE_EMPTY = {
     ("toolgauge-quality", "Mean score by tool", "B"): "draws nothing: it is there for its exemplars",
-    GRADED: "criteria of calls score 0 or 1 here; those of trajectories have it",
     ("toolgauge-quality", "Versions", "annotation"): "asks what there was a minute ago; promtool tests it",
     ("toolgauge-health", "Judge calls by outcome", "A"): "there is no judge",
     ("toolgauge-health", "Judge calls by outcome", "B"): "there is no judge",

@@ -167,3 +167,9 @@ def test_a_first_input_with_earlier_messages_is_none():
 def test_inputs_that_hold_only_what_is_new_do_not_show_where_they_begin():
     assert asking((FIRST,), (answered("c0"),)).has_beginning is None
     assert asking((answered("c0"),)).has_beginning is None
+
+
+def test_a_first_input_with_answers_to_calls_of_other_traces_is_no_beginning():
+    assert asking((FIRST, answered("earlier"))).has_beginning is False
+    # An answer that another trace brought later is of the model's own call.
+    assert asking((FIRST, answered("c0"))).has_beginning is True

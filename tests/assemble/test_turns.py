@@ -1,5 +1,7 @@
 """Results and tools on offer carry the first turn of calls that could know them."""
 
+from msgspec.structs import replace
+
 from tests.assemble.support import agent, answered, executed, joined, model, reading, requested
 from toolgauge.model.observations import ToolDefinition, ToolsOffered
 
@@ -50,3 +52,9 @@ def test_tools_on_offer_carry_the_turn_that_first_knew_them():
         reading("ask2", model(), offer("f", "g"), requested("g", id="c2"), parent="run", start=10, end=12),
     )
     assert trajectory.offer_turns == {"f": 0, "g": 1}
+
+
+def test_each_output_of_a_summary_knew_what_came_of_those_before_it():
+    asked = [replace(requested("f", id=f"c{at}", position=at), output=at) for at in range(3)]
+    trajectory = joined(reading("run", agent("a"), *asked, *map(answered, ("c0", "c1", "c2")), start=0, end=9))
+    assert [(call.turn, call.result_turn) for call in trajectory.calls] == [(0, 1), (1, 2), (2, 3)]

@@ -79,13 +79,21 @@ def tool_calls(turns: Sequence[Turn], turns_ns: Sequence[int], around: Surroundi
             became = fate(pair, answers.to(pair), offers, has_tool_spans=trace_id in around.with_tool_spans)
             known_turn: int | None = None
             if became.error is not None or type(became.result) is not NotRecorded:
-                ran = pair.execution
-                known_ns = answers.answered_ns(pair) if ran is None else ran.node.until_ns
-                # Clocks are rounded: whoever asks is told later all the same.
-                known_turn = bisect_left(turns_ns, known_ns, number + 1)
+                known_turn = _known_turn(pair, number, turns_ns, answers)
             place = (len(calls), number, position, known_turn)
             calls.append(_tool_call(pair, became, wholes[trace_id], place))
     return tuple(calls)
+
+
+def _known_turn(pair: Pair, number: int, turns_ns: Sequence[int], answers: Answers) -> int:
+    """Return the first turn in which the result of a call of turn `number` was known."""
+    ran = pair.execution
+    if ran is None and not pair.asking.is_primary:
+        # A summary has one time for all of its outputs, and each of them was given the answers to those before it.
+        return number + 1
+    known_ns = answers.answered_ns(pair) if ran is None else ran.node.until_ns
+    # Clocks are rounded: whoever asks is told later all the same.
+    return bisect_left(turns_ns, known_ns, number + 1)
 
 
 def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int, int | None]) -> ToolCall:

@@ -43,15 +43,23 @@ def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Mess
 
 
 def has_beginning(speaking: Sequence[Node]) -> bool | None:
-    """Return whether the first model call had no earlier messages of the user; `None` where inputs do not repeat them."""
+    """Return whether the first model call had nothing earlier in its input; `None` where inputs do not repeat it."""
     asked = [node for node in speaking if node.model_call is not None and _user_message(node) is not None]
     first = _user_message(asked[0]) if asked else None
     if first is None:
         return None
-    if first.follows:
+    if first.follows or _has_earlier_answers(asked[0]):
         return False
     # A model that is given answers to its calls has no need of the user's text, unless the input is all there is.
     return True if any(node.answers for node in asked) else None
+
+
+def _has_earlier_answers(node: Node) -> bool:
+    """Return whether a model was given answers to calls that others asked for: one trace a model call, a turn that goes on."""
+    if not node.is_primary or not node.answers:
+        return False
+    own = {request.call_id for request in node.requests}
+    return any(answer.call_id not in own for answer in node.answers)
 
 
 def _user_message(node: Node) -> MessageSeen | None:

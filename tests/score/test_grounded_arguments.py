@@ -297,7 +297,7 @@ def test_without_any_text_of_a_user_nothing_is_missing():
 
 def test_one_trace_of_a_conversation_is_no_evidence_of_what_was_never_seen():
     judged = replace(asked("Yes, do it.", {"order_id": "A-17"}), conversation_id="c-1")
-    assert not_evaluated(GroundedArguments(), judged) == "no_content"
+    assert not_evaluated(GroundedArguments(), judged) == "incomplete"
     assert not is_found(replace(judged, scope="conversation"))
 
 
@@ -309,13 +309,13 @@ def test_a_trace_that_begins_with_its_conversation_is_judged_by_itself():
 @pytest.mark.parametrize("scope", ["trace", "conversation"])
 def test_what_begins_in_the_middle_of_a_conversation_is_no_evidence_either(scope: TrajectoryScope):
     judged = replace(asked("Yes, do it.", {"order_id": "A-17"}), scope=scope, has_beginning=False)
-    assert not_evaluated(GroundedArguments(), judged) == "no_content"
+    assert not_evaluated(GroundedArguments(), judged) == "incomplete"
     assert is_found(replace(judged, messages=(user("order A-17", 0),)))
 
 
 def test_calls_of_other_agents_may_have_returned_it():
     judged = after(Recorded("A-17"), {"order_id": "A-17"})
-    assert not_evaluated(GroundedArguments(), replace(judged, calls=judged.calls[1:])) == "no_content"
+    assert not_evaluated(GroundedArguments(), replace(judged, calls=judged.calls[1:])) == "incomplete"
 
 
 def test_ids_of_texts_that_were_cut_are_found_and_others_stay_open():

@@ -407,16 +407,16 @@ def _gap(trajectory: Trajectory) -> NotEvaluated | None:
         return hidden_calls(trajectory)
     if trajectory.calls and trajectory.calls[-1].order != len(trajectory.calls) - 1:
         explanation = "a value was not found, and the calls of other agents were not looked at"
-        return NotEvaluated(reason="no_content", explanation=explanation)
+        return NotEvaluated(reason="incomplete", explanation=explanation)
     if trajectory.left_out.texts:
         return NotEvaluated(reason="truncated", explanation="a value was not found, and texts were too long to keep")
     if trajectory.has_beginning is False:
         explanation = "a value was not found, and the first model call had messages of earlier turns that were not recorded by themselves"
-        return NotEvaluated(reason="no_content", explanation=explanation)
+        return NotEvaluated(reason="incomplete", explanation=explanation)
     if trajectory.scope == "trace" and trajectory.conversation_id is not None and not trajectory.has_beginning:
         explanation = (
             "a value was not found in this trace, and earlier traces of its conversation were not looked at: "
             "`scope: conversation` does"
         )
-        return NotEvaluated(reason="no_content", explanation=explanation)
+        return NotEvaluated(reason="incomplete", explanation=explanation)
     return None

@@ -46,11 +46,10 @@ def test_a_repeat_names_the_call_before_and_how_many_there_are():
     assert isinstance(first, Scored)
     assert isinstance(second, Scored)
     assert isinstance(third, Scored)
-    assert first.explanation == "`look` was not called alike before, or something has changed since"
-    assert (
-        second.explanation == "`find` was called alike 2 times with nothing changed in between, before this in call 1"
-    )
-    assert third.explanation == "`find` was called alike 3 times with nothing changed in between, before this in call 3"
+    assert first.explanation == "`look` was not called with these arguments before, or something has changed since"
+    same = "times with the same arguments and nothing changed in between, last before this in"
+    assert second.explanation == f"`find` was called 2 {same} call 1"
+    assert third.explanation == f"`find` was called 3 {same} call 3"
     assert (first.parts, second.parts, third.parts) == ({}, {"identical": 2}, {"identical": 3})
 
 

@@ -288,7 +288,8 @@ class _Messages:
 
 def _new(call: ToolCall) -> Scored:
     return Scored(
-        value=1.0, explanation=f"{shown(call.name)} was not called alike before, or something has changed since"
+        value=1.0,
+        explanation=f"{shown(call.name)} was not called with these arguments before, or something has changed since",
     )
 
 
@@ -299,8 +300,8 @@ def _outcome(call: ToolCall, repeat: _Repeat) -> Scored:
         parts["cycle"] = repeat.cycle
         explanation = f"{name} is in round {times} of the same {repeat.cycle} calls with the same results"
     else:
-        last = f"call {repeat.before.order + 1}"
-        explanation = f"{name} was called alike {times} times with nothing changed in between, before this in {last}"
+        last = f"last before this in call {repeat.before.order + 1}"
+        explanation = f"{name} was called {times} times with the same arguments and nothing changed in between, {last}"
     if repeat.is_excused:
         explanation += "; excused by an error or a message of the user"
     return Scored(value=1.0 if repeat.is_excused else 1 / times, explanation=explanation, parts=parts)

@@ -13,15 +13,13 @@ from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, S
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Tokens, ToolCall, Trajectory
 from toolgauge.score.patterns import Globs
-from toolgauge.score.selection import has_failed, hidden_calls, shown
+from toolgauge.score.selection import CUT_SHORT, has_failed, hidden_calls, shown
 from toolgauge.settings import duration_ns
 
 _NS_PER_S = 1_000_000_000
 _MOST = 10**15
 _MAX_TOOLS = 100
 _DESCRIBED = 5
-# Closed for want of room or time: there may have been more to come.
-_CUT_SHORT = frozenset(("max_duration", "max_open", "max_open_bytes", "memory", "shutdown"))
 
 # A figure, and why there may be more of it.
 _Measured: TypeAlias = tuple[int, NotEvaluated | None]
@@ -243,7 +241,7 @@ def _hidden(trajectory: Trajectory) -> NotEvaluated | None:
 def _unfinished(trajectory: Trajectory) -> NotEvaluated | None:
     because = trajectory.closed_because
     # Without a run that has ended, nothing shows that what is missing above is all that is missing.
-    if because in _CUT_SHORT or (because == "open_idle" and not trajectory.has_agent_run):
+    if because in CUT_SHORT or (because == "open_idle" and not trajectory.has_agent_run):
         return NotEvaluated(reason="incomplete", explanation="the trajectory was closed before it had ended")
     return None
 

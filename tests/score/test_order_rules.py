@@ -126,19 +126,19 @@ def test_the_score_is_the_share_of_rules_with_something_to_judge():
         "never_violated": 1,
     }
     assert outcome.explanation == (
-        "1 of 3 rules hold; rule 1: `refund` (call 0) without `verify` before it; "
-        "rule 4 `no payments`: `pay` (call 1) must never be called, and 1 more"
+        "1 of 3 rules hold; rule 1: `refund` (call 1) without `verify` before it; "
+        "rule 4 `no payments`: `pay` (call 2) must never be called, and 1 more"
     )
     assert [(difference.where, difference.rule) for difference in outcome.differences] == [
-        ("call 0: refund, rule 1: without `verify` before it", "before"),
-        ("call 1: pay, rule 4 `no payments`: must never be called", "never"),
+        ("call 1: refund, rule 1: without `verify` before it", "before"),
         ("call 2: pay, rule 4 `no payments`: must never be called", "never"),
+        ("call 3: pay, rule 4 `no payments`: must never be called", "never"),
     ]
 
 
 def test_the_calls_beyond_the_limit_are_named():
     outcome = scored(rules({"at_most": 1, "call": ["pay", "refund"]}), names("pay", "find", "refund", "pay"))
-    assert outcome.explanation == "0 of 1 rules hold; rule 1: `refund` (call 2) beyond 1, and 1 more"
+    assert outcome.explanation == "0 of 1 rules hold; rule 1: `refund` (call 3) beyond 1, and 1 more"
 
 
 def test_a_run_without_calls_is_not_judged():

@@ -330,7 +330,7 @@ class Verdict(Struct, frozen=True):
         """Describe the first breach."""
         call, more = self.breaches[0].call, len(self.breaches) - 1
         others = f", and {more} more" if more else ""
-        return f"{self.title}: {shown(call.name)} (call {call.order}) {self.breaches[0].how}{others}"
+        return f"{self.title}: {shown(call.name)} (call {call.order + 1}) {self.breaches[0].how}{others}"
 
     def titled_doubt(self) -> Iterator[Doubt]:
         """Yield why it cannot be judged, with its name."""
@@ -345,7 +345,7 @@ class Verdict(Struct, frozen=True):
     def differences(self) -> Iterator[Difference]:
         """Yield what differs, call by call."""
         for breach in self.breaches:
-            where = f"call {breach.call.order}: {breach.call.name}, {self.title}: {breach.how}"
+            where = f"call {breach.call.order + 1}: {breach.call.name}, {self.title}: {breach.how}"
             yield Difference(where=where, rule=self.rule.kind)
 
 

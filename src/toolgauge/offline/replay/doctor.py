@@ -31,7 +31,7 @@ _COSTS: Mapping[Fact, str] = {
     "arguments": "it is known that a tool was called, not with what",
     "results": "what a tool answered is unknown: only errors tell whether a call worked",
     "tool_definitions": "a tool that does not exist cannot be told from one that does",
-    "user_text": "judges do not know what was asked for",
+    "user_text": "judges do not know what was asked for, and values that only the user gave cannot be traced",
     "conversation_id": "criteria with `scope: conversation` see every trace as a conversation of its own",
     "call_ids": "requests and executions are joined by name, arguments and order instead",
 }

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgauge.score import value_forms
-from toolgauge.score.grounding import Texts
+from toolgauge.score.origins import value_forms
+from toolgauge.score.origins.grounding import Texts
 
 TEXTS = st.lists(st.text(alphabet="aB1 -.,:/@+_\u00e9\n", max_size=30), max_size=4)
 

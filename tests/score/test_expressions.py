@@ -13,9 +13,9 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Errored, Outcome, Scored
 from toolgauge.model.trajectory import ToolCall
-from toolgauge.score import expressions
+from toolgauge.score.conditions import expressions
+from toolgauge.score.conditions.expressions import CallExpression
 from toolgauge.score.criterion import Criterion, attribute_keys
-from toolgauge.score.expressions import CallExpression
 from toolgauge.testing.evaluators import check_evaluator
 
 pytest.importorskip("cel_expr_python", reason="the extra `cel` is not installed")

@@ -21,9 +21,9 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.recognize.values import is_too_large
 from toolgauge.score.compare import path
 from toolgauge.score.recent_offers import REGISTERED, REMARKS
+from toolgauge.score.schemas.tool_schemas import ToolSchema, ToolSchemas, UnknownArguments
+from toolgauge.score.schemas.violations import MAX_VIOLATIONS, Kind, Steps, Violation, valid_share
 from toolgauge.score.selection import CallSelection, nothing_to_judge, readable_arguments, shown, unseen_arguments
-from toolgauge.score.tool_schemas import ToolSchema, ToolSchemas, UnknownArguments
-from toolgauge.score.violations import MAX_VIOLATIONS, Kind, Steps, Violation, valid_share
 
 # Less than a second for all calls of a trajectory that do not plainly fit.
 _STEPS = 300_000

@@ -12,9 +12,7 @@ from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import Leaf
-from toolgauge.score.patterns import Globs
-from toolgauge.score.places import check_key, read_path, read_place
-from toolgauge.score.provenance import (
+from toolgauge.score.origins.provenance import (
     MAX_DIFFERENCES,
     Broken,
     Check,
@@ -25,9 +23,11 @@ from toolgauge.score.provenance import (
     Subject,
     Verdict,
 )
+from toolgauge.score.origins.value_search import SearchRule
+from toolgauge.score.patterns import Globs
+from toolgauge.score.places import check_key, read_path, read_place
 from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, PlainRule, WrittenRule
 from toolgauge.score.selection import CallSelection, hidden_calls, readable_arguments, shown, unseen_arguments
-from toolgauge.score.value_search import SearchRule
 
 _MAX_RULES = 100
 _MAX_SOURCES = 20

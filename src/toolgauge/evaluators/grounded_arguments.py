@@ -12,10 +12,10 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.grounding import Seen, Source
+from toolgauge.score.origins.grounding import Seen, Source
+from toolgauge.score.origins.value_origin import MAX_VALUES, Value, is_id, origin, values_of
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import CallSelection, has_failed, nothing_to_judge, shown, unseen_arguments
-from toolgauge.score.value_origin import MAX_VALUES, Value, is_id, origin, values_of
 
 # What is judged of calls that do not change state.
 Reading: TypeAlias = Literal["ids", "all", "none"]

@@ -16,9 +16,9 @@ from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
-from toolgauge.score import value_forms
+from toolgauge.score.origins import value_forms
+from toolgauge.score.origins.value_forms import Day
 from toolgauge.score.selection import hidden_calls, shown
-from toolgauge.score.value_forms import Day
 
 Source: TypeAlias = Literal["user", "system", "known", "result", "schema", "derived"]
 

@@ -21,7 +21,7 @@ from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.score.equality import canonical
 from toolgauge.score.patterns import Pattern
-from toolgauge.score.schema_reader import NOTHING, Allowed, Prepared, Target, Types
+from toolgauge.score.schemas.schema_reader import NOTHING, Allowed, Prepared, Target, Types
 
 Kind: TypeAlias = Literal["unknown_arguments", "missing_required", "wrong_type", "enum", "range", "other"]
 

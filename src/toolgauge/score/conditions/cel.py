@@ -20,7 +20,10 @@ from toolgauge.model.json import Json
 _MAX_COMPLAINT = 200
 # Without the ration: 30 GB for `all` within `all` around a sum of 25 texts of 10,000 characters.
 _MAX_COPIES = 1
-_LITERAL = re.compile(r"""(?s)"{3}.*?"{3}|'{3}.*?'{3}|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|//[^\n]*""")
+# One that does not end goes to the end: looked for again from each quote it would take the square of the length.
+_LITERAL = re.compile(
+    r"""(?s)"{3}.*?(?:"{3}|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:[^"\\]|\\.)*(?:"|\\?\Z)|'(?:[^'\\]|\\.)*(?:'|\\?\Z)|//[^\n]*"""
+)
 _STEPS = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(")
 _LOOPS = "`all`, `exists`, `exists_one`, `map` and `filter`"
 # 200 s for one with 1000 states, in 10,000 steps over 5000 characters.

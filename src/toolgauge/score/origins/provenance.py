@@ -18,12 +18,12 @@ from toolgauge.model.outcomes import Difference, NotEvaluated, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.compare import kind
 from toolgauge.score.equality import Leaf, agreement
+from toolgauge.score.origins.value_search import SearchRule, ValueSearch
 from toolgauge.score.patterns import Globs
 from toolgauge.score.places import Place, Step, values_at
 from toolgauge.score.rules import rule_name
 from toolgauge.score.seen import leaves
 from toolgauge.score.selection import has_failed, hidden_calls, shown, unseen_arguments
-from toolgauge.score.value_search import SearchRule, ValueSearch
 
 MAX_DIFFERENCES = 20
 _NAMED_SOURCES = 4

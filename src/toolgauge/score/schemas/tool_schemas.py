@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.score.schema_reader import NOTHING, PATTERN_BYTES, Prepared, SchemaReader, Target, Types
-from toolgauge.score.violations import TESTS, Steps, Violation, violations
+from toolgauge.score.schemas.schema_reader import NOTHING, PATTERN_BYTES, Prepared, SchemaReader, Target, Types
+from toolgauge.score.schemas.violations import TESTS, Steps, Violation, violations
 
 # What arguments that the schema does not name are, where it leaves open whether there may be any.
 UnknownArguments: TypeAlias = Literal["fail", "allow"]

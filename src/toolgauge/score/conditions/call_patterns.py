@@ -28,9 +28,9 @@ from toolgauge.model.errors import ConfigError, ExpressionError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, NotEvaluated
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.conditions.expressions import CallExpression
 from toolgauge.score.criterion import agent_of
 from toolgauge.score.equality import same
-from toolgauge.score.expressions import CallExpression
 from toolgauge.score.patterns import Globs, Pattern
 from toolgauge.score.places import read_path, values_at
 from toolgauge.score.selection import readable_arguments, shown, unseen_arguments

@@ -12,9 +12,9 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from toolgauge.model.json import Json
-from toolgauge.score import value_forms
 from toolgauge.score.compare import path
-from toolgauge.score.grounding import Seen, Source
+from toolgauge.score.origins import value_forms
+from toolgauge.score.origins.grounding import Seen, Source
 
 # `None` when a value had not been seen, "free" when it needs no source.
 Origin: TypeAlias = Source | Literal["free"] | None

@@ -1,0 +1,1 @@
+"""Conditions that rules of a criterion put on calls: patterns, expressions, confirmations."""

@@ -1,0 +1,1 @@
+"""The schemas of tools: read from what producers write, and arguments checked against them."""

@@ -153,6 +153,76 @@ def test_names_and_addresses_are_found_by_their_parts():
     assert not is_found(asked(text, {"street": "902 Pine Lane"}))
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("I am Jos\u00e9 N\u00fa\u00f1ez", "Nunez"),
+        ("I am Jose Nunez", "N\u00fa\u00f1ez"),
+        ("I am \u0141ukasz", "Lukasz"),
+        ("I am Zo\u00eb M\u00fcller", "Mueller"),
+        ("I am Zoe Mueller", "M\u00fcller"),
+        ("I am O'Brien", "OBrien"),
+        ("\u041c\u0435\u043d\u044f \u0437\u043e\u0432\u0443\u0442 \u0418\u0432\u0430\u043d", "Ivan"),
+        ("\u7530\u4e2d\u3067\u3059", "Tanaka"),
+    ],
+)
+def test_a_name_may_be_written_with_other_letters(text: str, name: str):
+    assert is_found(asked(text, {"last_name": name}))
+    assert not is_found(asked("I am Zoe", {"last_name": "Nunez"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("\u6ce8\u6587\u756a\u53f7A-12345\u3092\u30ad\u30e3\u30f3\u30bb\u30eb", "A-12345"),
+        ("\u8ba2\u5355ORD98765\u53d6\u6d88", "ORD98765"),
+        ("A-12345\ub97c \ucde8\uc18c", "A-12345"),
+        ("order abc\u200b123456", "abc123456"),
+        ("order \u0664\u0665\u0666\u0667\u0668", "45678"),
+        ("DE89 3704 0044 0532 0130 00", "DE89370400440532013000"),
+        ("order ABC-123-456", "abc123456"),
+    ],
+)
+def test_an_id_is_found_in_any_script_and_in_groups(text: str, value: str):
+    assert is_found(asked(text, {"order_id": value}))
+    assert not is_found(asked(text, {"order_id": value[:-1]}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("am 16. Dezember 2024", "le 16 d\u00e9cembre", "2024\u5e7412\u670816\u65e5", "el 16 de diciembre", "domani"),
+        *("on the 16th", "the Christmas week", "in a fortnight", "Q4", "at 5pm", "the sixteenth of this month"),
+    ],
+)
+def test_days_that_cannot_be_read_from_words_are_no_evidence(text: str):
+    assert is_found(asked(text, {"date": "2024-12-16"}))
+
+
+def test_a_month_is_from_its_first_to_its_last_day():
+    assert is_found(asked("The report for May 2024", {"start": "2024-05-01", "end": "2024-05-31"}))
+    assert not is_found(asked("The report for May 2024", {"start": "2024-06-04"}))
+
+
+@pytest.mark.parametrize(("text", "value"), [("1.234,56 EUR", 1234.56), ("f\u00fcnfzig Euro", 50)])
+def test_numbers_of_other_languages_are_no_evidence(text: str, value: float):
+    assert is_found(asked(text, {"amount": value}))
+
+
+def test_labels_and_what_an_agent_names_itself_are_not_looked_for():
+    arguments = {
+        "priority": "P1",
+        "title": "Top 10 things",
+        "file_path": "run_2024.md",
+        "idempotencyKey": "k-12345",
+    }
+    assert is_found(asked("Order A-17: write that down", {**arguments, "order_id": "A-17"}))
+
+
+def test_a_message_without_text_is_no_evidence():
+    assert not_evaluated(GroundedArguments(), asked("", {"order_id": "A-17"})) == "no_content"
+
+
 def test_long_text_is_looked_at_for_its_ids_only():
     text = (
         "The customer of order {} has written that the parcel arrived broken and that they want to have 20 back at once"

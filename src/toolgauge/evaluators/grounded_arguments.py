@@ -40,6 +40,19 @@ _EXEMPT = (
         "reasoning",
     ),
     *("expression", "formula", "script", "sql", "command", "cmd", "source_code"),
+    # Chosen by the agent: names of what it creates, and keys that have to be new.
+    *(
+        "idempotency*",
+        "nonce",
+        "correlation_id",
+        "*color",
+        "*path",
+        "*filename",
+        "*file_name",
+        "patch",
+        "diff",
+        "*file*.content",
+    ),
     *("limit", "offset", "page", "page_size", "top_k", "max_results", "timeout*"),
 )
 

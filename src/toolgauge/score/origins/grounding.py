@@ -44,6 +44,8 @@ _SCALE = 1000
 _MAX_COMPUTED = 500
 _MAX_PHRASES = 500
 _PHONE_SUFFIX = 9
+_SHORTEST_SPELLED, _LONGEST_SPELLED = 5, 64
+_MAX_SPELLED = 1 << 14
 # Ids that a schema gives as examples are nobody's: "the reservation, such as ZFA04Y".
 _EXAMPLES = re.compile(
     rb"\b(such as|e\.?g\.?|examples?|for instance|like)"
@@ -58,6 +60,7 @@ class Texts:
         "_chunks",
         "_days",
         "_fresh",
+        "_looked",
         "_numbers",
         "_phones",
         "_read",
@@ -65,7 +68,9 @@ class Texts:
         "_size",
         "_texts",
         "_words",
+        "has_other_script",
         "has_relative_day",
+        "is_foreign",
     )
 
     def __init__(self) -> None:
@@ -82,6 +87,9 @@ class Texts:
         # So many of the texts have been read for days and telephone numbers.
         self._read = 0
         self.has_relative_day = False
+        self._looked = 0
+        # Of the texts that were looked at: days, number words and names in them may be unreadable.
+        self.is_foreign = self.has_other_script = False
 
     def add(self, content: bytes) -> None:
         """Take a folded text."""
@@ -95,7 +103,7 @@ class Texts:
     @property
     def is_any(self) -> bool:
         """Whether there is any text."""
-        return bool(self._texts)
+        return any(self._texts)
 
     def has(self, word: bytes) -> bool:
         """Return whether a word stands in the texts."""
@@ -147,9 +155,22 @@ class Texts:
         self._read_on()
         return digits[-_PHONE_SUFFIX:] in self._phones
 
+    def look_at_languages(self) -> None:
+        """Find out in which languages and letters the texts are that came since."""
+        for content in self._texts[self._looked :]:
+            self.is_foreign = self.is_foreign or value_forms.is_foreign(content)
+            self.has_other_script = self.has_other_script or value_forms.has_other_script(content)
+        self._looked = len(self._texts)
+
     def has_phrase(self, phrase: bytes) -> bool:
         """Return whether the words of a phrase stand side by side."""
         return any(_stands_alone(phrase, content, _NO_JOINTS) for content in self._texts)
+
+    def spells(self, joined: bytes) -> bool:
+        """Return whether the characters of a word follow each other with at most two others between them."""
+        letters = rb"[ '._/-]{0,2}".join(re.escape(bytes((code,))) for code in joined)
+        pattern = re.compile(rb"(?<![a-z0-9])" + letters + rb"(?![a-z0-9])")
+        return any(pattern.search(value_forms.plain(content[:_MAX_SPELLED])) for content in self._texts[-_SEARCHES:])
 
     def _index(self) -> None:
         for content in self._chunks:
@@ -327,6 +348,8 @@ class Seen:
 
     def is_computed(self, value: float) -> bool:
         """Return whether a number is a sum, a difference, a multiple or a percentage of numbers that had been seen."""
+        if self._is_foreign():
+            return True
         self._computed += 1
         if self._computed > _MAX_COMPUTED or not abs(value) < _LARGEST_COMPUTED:
             return self._computed > _MAX_COMPUTED
@@ -351,6 +374,22 @@ class Seen:
         self._phrases += 1
         return self._phrases <= _MAX_PHRASES and self.user.has_phrase(phrase)
 
+    def names_in_other_letters(self) -> bool:
+        """Return whether the user may have written a name in other letters."""
+        self.user.look_at_languages()
+        return self.user.has_other_script
+
+    def _is_foreign(self) -> bool:
+        self.user.look_at_languages()
+        return self.user.is_foreign
+
+    def spelled(self, joined: bytes) -> bool:
+        """Return whether the user wrote a word with other joints or spaces in it: an account number in groups of four."""
+        if not _SHORTEST_SPELLED <= len(joined) <= _LONGEST_SPELLED or not joined.isalnum():
+            return False
+        self._phrases += 1
+        return self._phrases <= _MAX_PHRASES and self.user.spells(joined)
+
     def day(self, days: Iterable[Day], tool: str) -> Source | None:
         """Return where a day, or one right beside it, had been named."""
         for day in days:
@@ -362,7 +401,7 @@ class Seen:
                 for near in value_forms.neighbours(day)
             ):
                 return "derived"
-        return "derived" if self.user.has_relative_day else None
+        return "derived" if self.user.has_relative_day or self._is_foreign() else None
 
     def phone(self, digits: bytes, tool: str) -> Source | None:
         """Return where a telephone number had been seen."""

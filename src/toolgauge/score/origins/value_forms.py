@@ -26,11 +26,35 @@ _MARKS = dict.fromkeys(
     ),
     " ",
 )
+# Letters that do not come apart, digits of other scripts, and what has no width.
+_LETTERS: dict[int, str | None] = {
+    **dict(zip(map(ord, "\u0142\u00f8\u0111\u0131\u0127"), "lodih", strict=True)),
+    0xE6: "ae",
+    0x153: "oe",
+    0xFE: "th",
+    0xF0: "d",
+    **{zero + digit: str(digit) for zero in (0x660, 0x6F0, 0x966, 0x9E6, 0xE50) for digit in range(10)},
+    **dict.fromkeys((*range(0x300, 0x370), 0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF)),
+}
+# Scripts that put no space between words, or glue endings to them: `\u6ce8\u65871234\u3092`.
+_SCRIPTS = "[\u0370-\u1cff\u2e80-\ud7ff\uf900-\ufaff]"
+_SCRIPT = re.compile(_SCRIPTS)
+_SEAM = re.compile(f"(?<={_SCRIPTS})(?=[0-9a-z#])|(?<=[0-9a-z])(?={_SCRIPTS})")
+# So much of a text shows its language.
+_MAX_LANGUAGE = 2000
+_LETTERS_ONLY = re.compile(rb"[a-z]+")
+_ENGLISH = frozenset(b"the you your this that with and is was are it of to have my on at please".split())
+_FOREIGN = frozenset(
+    b"der das und ich bitte fur ein eine am im mit le la les des du et je pour un une el los las de por para con una che di per het een"
+    b" voor op van og jeg til em uma nie na dla pro morgen demain manana domani amanha oggi hoy aujourd heute".split()
+)
 _AT_JOINTS, _AT_ALL_JOINTS = (
     bytes(32 if code in joints else code for code in range(256)) for joints in (b",:/@+", _SOFT)
 )
 _RUNS = re.compile(rb"\d+|\D+")
 _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
+# As many languages write 1,234.50.
+_WITH_COMMA = re.compile(rb"\d{1,3}(?:\.\d{3}){1,4},\d{1,2}")
 # A number and its unit: `298k`, `10kg`, `1.5l`.
 _MEASURED = re.compile(rb"(\d[\d,]{0,11}(?:\.\d{1,6})?)[a-z]{1,4}")
 # Longer ones are ids.
@@ -79,8 +103,23 @@ _MONTH_FIRST = re.compile(
     + _YEAR
 )
 _DAY_FIRST = re.compile(rb"\b" + _ORDINAL + rb"(?: of)? {0,2}" + _MONTH + _YEAR)
+# A month without a day is from its first to its last.
+_MONTH_ALONE = re.compile(
+    rb"\b(?:in|by|until|till|during|since|before|after|for|from|of|late|early|this|next|last|to) "
+    + _MONTH
+    + rb"(?! {0,2}(?:the )?\d{1,2}(?!\d))"
+    + _YEAR
+)
+_ENDS_OF_MONTH = (1, 28, 29, 30, 31)
 _RELATIVE_DAY = re.compile(
-    rb"\b(?:today|tonight|tomorrow|yesterday|now|asap|weekend|(?:mon|tues|wednes|thurs|fri|satur|sun)day|same day"
+    rb"\b(?:today|tonight|"
+    # A day without a month, and what has a day of its own.
+    rb"\d{1,2}(?:st|nd|rd|th)\b(?! {0,2}(?:of )?"
+    + _MONTH
+    + rb")|(?:first|second|third|[a-z]{3,8}th|twenty-[a-z]{4,7}|thirty-first) of|q[1-4]|(?:in|during|since|for|of) (?:19|20)\d\d"
+    rb"|spring|summer|autumn|winter|fortnight|christmas|xmas|easter|thanksgiving|halloween|new year|holidays?"
+    rb"|(?:end|beginning|start|middle|rest) of (?:the|this|next|last)|\d{1,2} ?[ap]m|noon|midnight|"
+    rb"tomorrow|yesterday|now|asap|weekend|(?:mon|tues|wednes|thurs|fri|satur|sun)day|same day"
     rb"|(?:next|this|following|coming|last|past|previous|earlier|later) (?:day|week|month|quarter|year|night|morning|evening)"
     rb"|(?:days?|weeks?|months?|years?|nights?) (?:later|earlier|before|after|ago|from|in|prior)"
     rb"|(?:\d{1,3}|a|one|two|three|four|five|six|seven|eight|nine|ten|few|couple of) (?:days?|weeks?|months?|nights?)"
@@ -116,11 +155,33 @@ def folded(text: str) -> bytes:
 
 
 def plain(content: bytes) -> bytes:
-    """Fold case, width and typographic marks of all letters."""
+    """Fold case, width, accents and typographic marks of all letters."""
     if content.isascii():
         return content
-    text = content.decode("utf-8", "replace").translate(_MARKS)
-    return unicodedata.normalize("NFKC", text).casefold().encode("utf-8", "replace")
+    text = unicodedata.normalize("NFKD", _without_marks(content)).casefold()
+    return unicodedata.normalize("NFC", text.translate(_LETTERS)).encode("utf-8", "replace")
+
+
+def _without_marks(content: bytes) -> str:
+    return content.decode("utf-8", "replace").translate(_MARKS)
+
+
+def is_foreign(content: bytes) -> bool:
+    """Return whether a folded text is likely in a language other than English, whose days and number words are not known."""
+    words = frozenset(_LETTERS_ONLY.findall(plain(content[:_MAX_LANGUAGE])))
+    if words & _ENGLISH:
+        return False
+    return not words.isdisjoint(_FOREIGN) or not _without_marks(content[:_MAX_LANGUAGE]).isascii()
+
+
+def split_scripts(content: bytes) -> bytes:
+    """Part words of plain letters and digits from those of other scripts."""
+    return content if content.isascii() else _SEAM.sub(" ", content.decode("utf-8", "replace")).encode()
+
+
+def has_other_script(content: bytes) -> bool:
+    """Return whether a text has letters that names are spelled out of: `\u0418\u0432\u0430\u043d` is Ivan."""
+    return not content.isascii() and _SCRIPT.search(content.decode("utf-8", "replace")) is not None
 
 
 def words(content: bytes) -> set[bytes]:
@@ -129,7 +190,8 @@ def words(content: bytes) -> set[bytes]:
     if not content.isascii():
         special = [one for one in raw if not one.isascii()]
         raw.difference_update(special)
-        raw.update(plain(b" ".join(special)).translate(_TABLE).split())
+        others = plain(b" ".join(special))
+        raw.update(others.translate(_TABLE).split(), split_scripts(others).translate(_TABLE).split())
     # All of a text at once: word by word it takes four times as long.
     stripped = {one.strip(_SOFT) for one in raw}
     joined = b" ".join([word for word in stripped if len(word) <= _LONGEST_WORD])
@@ -144,7 +206,7 @@ def word(text: str) -> bytes | None:
 
 def parts(text: str) -> list[bytes]:
     """Return the words of a value in order, each as it is joined."""
-    stripped = (part.strip(_SOFT) for part in plain(folded(text)).translate(_TABLE).split())
+    stripped = (part.strip(_SOFT) for part in split_scripts(plain(folded(text))).translate(_TABLE).split())
     return [part for part in stripped if part]
 
 
@@ -178,6 +240,8 @@ def numbers(found: Iterable[bytes]) -> Iterator[float]:
             value = number(one)
             if value is not None:
                 yield value
+            elif _WITH_COMMA.fullmatch(one) is not None:
+                yield float(one.replace(b".", b"").replace(b",", b"."))
             measured = _MEASURED.fullmatch(one)
             if measured is not None:
                 yield float(measured[1].replace(b",", b""))
@@ -198,6 +262,9 @@ def days(content: bytes) -> Iterator[Day]:
         yield from _valid(year, month, int(match[2]))
         if match[3]:
             yield from _valid(year, month, int(match[3]))
+    for match in _MONTH_ALONE.finditer(content):
+        for day in _ENDS_OF_MONTH:
+            yield from _valid(int(match[2]) if match[2] else None, _MONTHS[match[1]], day)
     for match in _DAY_FIRST.finditer(content):
         yield from _valid(int(match[3]) if match[3] else None, _MONTHS[match[2]], int(match[1]))
 

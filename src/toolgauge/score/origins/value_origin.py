@@ -27,6 +27,8 @@ _LONGEST_NAME = 80
 _MOST_WORDS = 8
 _MAX_IN_PROSE = 500
 _LONGEST_CODE = 3
+# Such as `P1` and `A4`.
+_LONGEST_LABEL = 2
 _FEWEST_PHONE_DIGITS = 7
 # Fewer digits stand in many a sentence.
 _SPOKEN_DIGITS = 3
@@ -38,6 +40,10 @@ _PERSON_NAME = re.compile(
 )
 _ID_FORM = re.compile(r"#?[\w#-]+")
 _SHORTEST_ID, _LONGEST_ID, _FEWEST_ID_DIGITS = 6, 64, 3
+_PHONE_SHAPE = re.compile(r"\+\d(?:[ ().-]{0,3}\d){6,14}")
+_UMLAUTS = str.maketrans(
+    {"\u00e4": "ae", "\u00f6": "oe", "\u00fc": "ue", "\u00c4": "Ae", "\u00d6": "Oe", "\u00dc": "Ue"}
+)
 _TIME_SHAPE = re.compile(
     r"\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?\s*(?:[AaPp][Mm]|Z|[+-]\d{2}:?\d{2})?|\d{1,2}\s*[AaPp]\.?[Mm]\.?"
 )
@@ -142,6 +148,8 @@ def _source_of_text(value: Value, text: str, tool: str, seen: Seen) -> Origin:
         return "free"
     if len(text) > _LONGEST_NAME or text.count(" ") >= _MOST_WORDS:
         return _source_of_prose(text, tool, seen)
+    if len(text) <= _LONGEST_LABEL and not is_id(value):
+        return "free"
     if not (is_id(value) or any(map(str.isdigit, text)) or "@" in text or _PERSON_NAME.search(value.name)):
         # Other words an agent may choose freely.
         return "free"
@@ -155,7 +163,7 @@ def _source_of_form(value: Value, text: str, tool: str, seen: Seen) -> Origin:
     """Look for a text that does not stand anywhere as it is."""
     if is_id(value):
         return _source_of_id(text, tool, seen)
-    if _PHONE_NAME.search(value.name[:_LONGEST_ARGUMENT]):
+    if _PHONE_NAME.search(value.name[:_LONGEST_ARGUMENT]) or _PHONE_SHAPE.fullmatch(text):
         return _source_of_phone(text, tool, seen)
     if days := tuple(value_forms.days(value_forms.folded(text))):
         return seen.day(days, tool)
@@ -173,12 +181,14 @@ def _source_of_id(text: str, tool: str, seen: Seen) -> Source | None:
     """Look for an id that does not stand anywhere as it is: with other joints, or word by word where the user wrote it."""
     if seen.was_cut_out(text):
         return "result"
-    pieces = [piece for part in value_forms.parts(text) for piece in value_forms.pieces(part)]
+    pieces = _pieces(text)
     split = [run for piece in pieces for run in value_forms.runs(piece)]
     for joined in dict.fromkeys(joint.join(some) for some in (pieces, split) for joint in (b"", b"-", b"_")):
         if joined and (source := seen.word(joined, tool)) is not None:
             return source
     if len(split) > 1 and seen.phrase(b" ".join(split)):
+        return "user"
+    if len(split) > 1 and seen.spelled(b"".join(pieces)):
         return "user"
     is_spoken = len(pieces) > 1 and any(len(piece) >= _SPOKEN_DIGITS and piece.isdigit() for piece in pieces)
     return "user" if is_spoken and all(map(seen.user.has, pieces)) else None
@@ -194,8 +204,10 @@ def _source_of_phone(text: str, tool: str, seen: Seen) -> Origin:
 def _source_of_parts(text: str, tool: str, seen: Seen) -> Source | None:
     """Look for each part with a digit of a short text: an address, a name with a number."""
     source: Source | None = None
-    for part in value_forms.parts(text):
-        if not any(48 <= code <= 57 for code in part):
+    parts = value_forms.parts(text)
+    for part in parts:
+        is_small = part.isdigit() and len(part) <= _LONGEST_LABEL and len(parts) > 1
+        if is_small or not any(48 <= code <= 57 for code in part):
             continue
         found = seen.word(part, tool) or _source_of_pieces(part, tool, seen)
         if found is None:
@@ -234,9 +246,22 @@ def _source_of_prose(text: str, tool: str, seen: Seen) -> Origin:
 
 
 def _source_of_name(text: str, tool: str, seen: Seen) -> Source | None:
-    """Look for one of the words of a name."""
-    pieces = [piece for part in value_forms.parts(text) for piece in value_forms.pieces(part)]
-    for piece in pieces:
-        if len(piece) >= 3 and (source := seen.word(piece, tool)) is not None:
+    """Look for one of the words of a name, or for all of it in other spellings."""
+    pieces = _pieces(text)
+    if not pieces:
+        return "derived"
+    fewest = 3 if any(len(piece) >= 3 for piece in pieces) else 2
+    spelled_out = [*_pieces(text.translate(_UMLAUTS)), *map(_contracted, pieces)]
+    for piece in dict.fromkeys((*pieces, b"".join(pieces), *spelled_out)):
+        if len(piece) >= fewest and (source := seen.word(piece, tool)) is not None:
             return source
-    return None if pieces else "derived"
+    return "derived" if seen.names_in_other_letters() or seen.spelled(b"".join(pieces)) else None
+
+
+def _pieces(text: str) -> list[bytes]:
+    return [piece for part in value_forms.parts(text) for piece in value_forms.pieces(part)]
+
+
+def _contracted(piece: bytes) -> bytes:
+    """Return `mueller` as `müller` is folded."""
+    return piece.replace(b"ae", b"a").replace(b"oe", b"o").replace(b"ue", b"u")

@@ -160,6 +160,11 @@ def test_a_first_input_without_earlier_messages_is_the_beginning_where_inputs_re
     assert asking((FIRST,), (FIRST, answered("c0")), (LATER, answered("c0"))).has_beginning is True
 
 
+def test_pictures_in_any_input_are_known():
+    assert asking((MessageSeen(role="user", text="first", has_media=True),), (LATER,)).has_media
+    assert not asking((FIRST,), (LATER,)).has_media
+
+
 def test_a_first_input_with_earlier_messages_is_none():
     assert asking((LATER,), (LATER, answered("c0"))).has_beginning is False
 

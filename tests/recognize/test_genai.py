@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.recognize.support import event, log, observations, recorded, seen, span
 from toolgauge.dialects.genai import GenAI
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json, Value
+from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -398,6 +398,23 @@ RAIN = CallAnswered(call_id="c1", result=Recorded({"rain": True}))
 )
 def test_answers_are_read_in_every_shape_producers_write(received: Json):
     assert chat(received=json.dumps(received)) == [RAIN]
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        {"type": "blob", "mime_type": "image/png", "content": "iVBO"},
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+        {"type": "input_file", "file_id": "f1"},
+        {"inline_data": {"mime_type": "image/png", "data": "iVBO"}},
+    ],
+)
+def test_a_message_of_the_user_may_hold_more_than_text(picture: JsonObject):
+    received = [message("user", {"type": "text", "content": "Pay this."}, picture)]
+    assert chat(received=json.dumps(received)) == [MessageSeen(role="user", text="Pay this.", has_media=True)]
+    assert chat(received=json.dumps([message("user"), *received, message("assistant", picture)])) == [
+        MessageSeen(role="user", text="Pay this.", follows=True, has_media=True)
+    ]
 
 
 def test_history_is_read_for_answers_and_the_newest_user_text():

@@ -337,13 +337,14 @@ def test_texts_are_the_system_prompt_the_newest_user_text_and_the_models():
             IN + "2.message.role": "user",
             IN + "2.message.contents.1.message_content.text": "part",
             IN + "2.message.contents.0.message_content.text": "Second",
+            IN + "2.message.contents.2.message_content.type": "image",
             OUT + "0.message.role": "assistant",
             OUT + "0.message.content": "Done.",
         }
     )
     assert found == [
         MessageSeen(role="system", text="Be brief."),
-        MessageSeen(role="user", text="Second\npart", follows=True),
+        MessageSeen(role="user", text="Second\npart", follows=True, has_media=True),
         MessageSeen(role="assistant", text="Done."),
     ]
 

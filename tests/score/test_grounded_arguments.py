@@ -383,6 +383,11 @@ def test_what_begins_in_the_middle_of_a_conversation_is_no_evidence_either(scope
     assert is_found(replace(judged, messages=(user("order A-17", 0),)))
 
 
+def test_what_users_sent_beside_text_may_have_held_it():
+    judged = replace(asked("Pay the bill in this picture.", {"order_id": "A-17"}), has_media=True)
+    assert not_evaluated(GroundedArguments(), judged) == "no_content"
+
+
 def test_calls_of_other_agents_may_have_returned_it():
     judged = after(Recorded("A-17"), {"order_id": "A-17"})
     assert not_evaluated(GroundedArguments(), replace(judged, calls=judged.calls[1:])) == "incomplete"

@@ -124,8 +124,8 @@ def sizes(observation: Observation) -> Iterator[int]:
 def identity(observation: Observation) -> Hashable | None:
     """Return a key that repetitions of an observation share; `None` for one that stands for itself."""
     match observation:
-        case MessageSeen(role=role, text=text, follows=follows):
-            return ("message", role, hash(text), len(text), follows)
+        case MessageSeen(role=role, text=text, follows=follows, has_media=has_media):
+            return ("message", role, hash(text), len(text), follows, has_media)
         case CallAnswered(call_id=call_id, name=name, result=result, error=error):
             text = _text(result)
             return ("answer", call_id, name, _kind(result), hash(text), len(text), error)

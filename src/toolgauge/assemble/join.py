@@ -126,6 +126,7 @@ def _trajectory(
         left_out=merged([trace.left_out for trace in traces]),
         hidden_turns=sum([trace.hidden_turns for trace in planted]),
         has_beginning=has_beginning(index.speaking),
+        has_media=any(seen.has_media for node in index.speaking for seen in node.messages),
         runs=tuple(joined.runs),
         tokens=tokens_of([trace.index.nodes for trace in planted]),
     )

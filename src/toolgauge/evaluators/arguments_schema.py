@@ -156,7 +156,7 @@ def _unreadable(call: ToolCall) -> Outcome:
     if is_too_large(text):
         return NotEvaluated(reason="unparsable", explanation=f"the arguments of {name} are too large to read")
     if not text.lstrip().startswith("{"):
-        kind = "are a list" if text.lstrip().startswith("[") else "were recorded as text"
+        kind = "were recorded as a list" if text.lstrip().startswith("[") else "were recorded as text"
         return NotEvaluated(reason="unparsable", explanation=f"the arguments of {name} {kind}, not as a JSON object")
     try:
         json.loads(text)

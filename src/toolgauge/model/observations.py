@@ -97,12 +97,13 @@ class ToolsOffered(Struct, frozen=True, kw_only=True, gc=False):
 class MessageSeen(Struct, frozen=True, kw_only=True, gc=False):
     """Text that the model saw or wrote. Dialects report the system prompt and the newest user text, no history.
 
-    `follows` where the same input holds an earlier message of the user.
+    `follows` where the same input holds an earlier message of the user, `has_media` where any of them holds more than text.
     """
 
     role: Literal["system", "user", "assistant"]
     text: str
     follows: bool = False
+    has_media: bool = False
 
 
 class ConversationSeen(Struct, frozen=True, kw_only=True, gc=False):

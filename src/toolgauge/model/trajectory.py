@@ -140,6 +140,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     hidden_turns: int = 0
     # Whether the first model call had no earlier messages of the user; `None` where inputs do not repeat them.
     has_beginning: bool | None = None
+    # Whether users sent pictures, sound or files, which are not read.
+    has_media: bool = False
     # Agent runs in order of time.
     runs: tuple[Run, ...] = ()
     # When its first span arrived.

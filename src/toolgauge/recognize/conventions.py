@@ -187,7 +187,8 @@ def newest_user_text(messages: list[Message]) -> list[MessageSeen]:
         message = messages[place]
         if message.role == "user" and (text := message.text):
             follows = any(earlier.role == "user" for earlier in messages[:place])
-            return [MessageSeen(role="user", text=text, follows=follows)]
+            has_media = any(one.role == "user" and one.has_media for one in messages)
+            return [MessageSeen(role="user", text=text, follows=follows, has_media=has_media)]
     return []
 
 

@@ -5,6 +5,7 @@ answers it carries. A message of a shape that is not known gives an empty messag
 """
 
 import json
+import re
 from collections.abc import Hashable
 
 from msgspec.structs import replace
@@ -25,6 +26,9 @@ _ANSWER_TYPES = frozenset(
         "function_call_output",
     )
 )
+# Pictures, sound and files, as types of parts and, where parts have none, as keys.
+_MEDIA_TYPES = re.compile(r"image|audio|video|media|document|file|blob|binary|uri", re.IGNORECASE)
+_MEDIA_KEYS = ("image", "audio", "video", "document", "inline_data", "inlineData", "file_data", "fileData")
 _TEXT_TYPES = frozenset(("text", "input_text", "output_text", ""))
 _ROLES = {role: role for role in ("system", "user", "assistant", "tool")} | {
     "human": "user",
@@ -75,6 +79,11 @@ class Message:
         if len(parts) == 1:
             return _part_text(parts[0]) or ""
         return _joined(parts)
+
+    @property
+    def has_media(self) -> bool:
+        """Whether the message holds pictures, sound or files, in which there is more than can be read."""
+        return any(map(_is_media, self._parts))
 
     def calls(self) -> list[CallRequested]:
         """Read the calls that the message asks for, in order."""
@@ -365,6 +374,16 @@ def _has_parts(value: Json) -> bool:
 
 def _is_part(item: Json) -> bool:
     return isinstance(item, dict) and ("type" in item or "text" in item or len(item) == 1)
+
+
+def is_media_type(kind: object) -> bool:
+    """Return whether a part of this type holds a picture, sound or a file."""
+    return isinstance(kind, str) and _MEDIA_TYPES.search(kind) is not None
+
+
+def _is_media(part: JsonObject) -> bool:
+    kind = part.get("type")
+    return is_media_type(kind) if isinstance(kind, str) else any(key in part for key in _MEDIA_KEYS)
 
 
 def _part_text(part: JsonObject) -> str | None:

@@ -15,6 +15,7 @@ from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import CallAnswered, CallError, CallRequested, MessageSeen
 from toolgauge.model.records import Span
 from toolgauge.recognize.langchain import OTHER_ERROR, generated
+from toolgauge.recognize.messages import is_media_type
 from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, result
 
 OUTPUT_MESSAGES = "llm.output_messages."
@@ -304,8 +305,14 @@ def _newest(
             text = _text(message)
             if text:
                 follows = role == "user" and any(earlier.role in roles for earlier in messages[:place])
-                yield MessageSeen(role=role, text=text.removeprefix(_TASK_PREFIX), follows=follows)
+                has_media = any(one.role in roles and _has_media(one) for one in messages)
+                text = text.removeprefix(_TASK_PREFIX)
+                yield MessageSeen(role=role, text=text, follows=follows, has_media=has_media)
                 return
+
+
+def _has_media(message: Message) -> bool:
+    return any(is_media_type(part.get("type")) for part in message.contents.values())
 
 
 def _text(message: Message) -> str | None:

@@ -449,6 +449,9 @@ def _gap(trajectory: Trajectory) -> NotEvaluated | None:
         return NotEvaluated(reason="incomplete", explanation=explanation)
     if trajectory.left_out.texts:
         return NotEvaluated(reason="truncated", explanation="a value was not found, and texts were too long to keep")
+    if trajectory.has_media:
+        explanation = "a value was not found, and the user sent pictures, sound or files, which are not read"
+        return NotEvaluated(reason="no_content", explanation=explanation)
     if trajectory.has_beginning is False:
         explanation = "a value was not found, and the first model call had messages of earlier turns that were not recorded by themselves"
         return NotEvaluated(reason="incomplete", explanation=explanation)

@@ -28,7 +28,7 @@ from toolgauge.model.outcomes import (
     outcome_word,
 )
 from toolgauge.model.ports import Evaluation, Evaluator
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, ToolKinds, When
 from toolgauge.score.scorer import Scorer
 
@@ -41,8 +41,10 @@ def criterion(
     reference: Reference | None = None,
     pass_at: float = 1.0,
     sample: float = 1.0,
+    scope: TrajectoryScope = "trace",
 ) -> Criterion:
     return Criterion(
+        scope=scope,
         name=name,
         evaluator_name="fake",
         evaluator=evaluator or ToolSuccess(),
@@ -178,7 +180,15 @@ def test_a_criterion_applies_when_all_conditions_hold(when: When, applies: bool)
 
 
 def test_a_criterion_of_another_scope_does_not_apply():
-    assert score(trajectory(tool_call("a"), scope="conversation"), criterion()) == ()
+    of_conversation = trajectory(tool_call("a"), scope="conversation", conversation_id="c-1")
+    assert score(of_conversation, criterion()) == ()
+    of_trace = trajectory(tool_call("a"), conversation_id="c-1")
+    assert score(of_trace, criterion(scope="conversation")) == ()
+
+
+def test_a_trace_without_a_conversation_id_is_a_conversation_of_its_own():
+    of_trace = trajectory(tool_call("a"), conversation_id=None)
+    assert len(score(of_trace, criterion(scope="conversation"))) == 1
 
 
 def test_a_trajectory_without_a_service_matches_no_named_service():

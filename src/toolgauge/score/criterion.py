@@ -296,7 +296,8 @@ def register(criterion: Criterion) -> Registered:
 def applies(registered: Registered, trajectory: Trajectory) -> bool:
     """Return whether the criterion is for this trajectory."""
     criterion = registered.criterion
-    if criterion.scope != trajectory.scope:
+    # A trace without a conversation id is a conversation of its own.
+    if criterion.scope != trajectory.scope and (criterion.scope == "trace" or trajectory.conversation_id is not None):
         return False
     return registered.is_for_all or (
         (not registered.needs_agent_run or trajectory.has_agent_run)

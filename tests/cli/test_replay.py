@@ -20,10 +20,10 @@ def test_criteria_that_judged_nothing_are_named_at_the_end(tmp_path: Path):
     assert ended.err.splitlines() == [
         "warning: criterion `other-service` matched no trajectory: look at `when` and `scope`",
         "warning: criterion `other-tool` found no call of its `tools`: look at `tools`",
-        "results: 4 pass, 1 not_evaluated; criteria without a match: 2",
+        "results: 7 pass, 3 not_evaluated; criteria without a match: 2",
     ]
 
 
 def test_without_such_criteria_there_is_no_warning():
     ended = run("replay", HEALTHY)
-    assert (ended.code, ended.err) == (0, "results: 3 pass\n")
+    assert (ended.code, ended.err) == (0, "results: 6 pass, 2 not_evaluated\n")

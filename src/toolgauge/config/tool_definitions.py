@@ -19,7 +19,7 @@ from toolgauge.config.problems import Problem, config_error
 from toolgauge.model.errors import ConfigError, SchemaError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.score.schemas.tool_schemas import ToolSchemas
+from toolgauge.score.schemas.schema_reader import SchemaReader, schema_text
 
 _LARGEST_FILE = 16 * 2**20
 _MAX_TOOLS = 10_000
@@ -93,9 +93,12 @@ class _Reader:
 def _schema_problem(schema: JsonObject | None) -> str | None:
     try:
         if schema is not None:
-            ToolSchemas("fail").of(schema)
+            schema_text(schema)
+            SchemaReader(schema)
     except SchemaError as error:
         return f"cannot be used: {error}"
+    except RecursionError:
+        return "cannot be used: it is nested too deeply"
     return None
 
 

@@ -9,17 +9,21 @@ that are a truth value as in OpenAPI 3.0, null where a keyword could be left out
 # What is read has values of every type: pyright sees `object` in it.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
+import json
 from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import TypeAlias
 from urllib.parse import unquote
 
+import msgspec
 from msgspec import Struct
 
 from toolgauge.model.errors import ConfigError, SchemaError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.score.equality import Key, canonical
 from toolgauge.score.patterns import Pattern
+
+_MAX_SCHEMA_BYTES = 256 * 1024
 
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -76,6 +80,19 @@ class Target(Struct):
 
 
 _Read: TypeAlias = Callable[["SchemaReader", Json, str], object]
+
+
+def schema_text(written: JsonObject) -> str:
+    """Write a schema as text; raise `SchemaError` for one that is too large to check against."""
+    try:
+        text = msgspec.json.encode(written).decode()
+    except UnicodeEncodeError:  # a lone surrogate
+        text = json.dumps(written)
+    except RecursionError:
+        raise SchemaError("it is nested too deeply") from None
+    if len(text) > _MAX_SCHEMA_BYTES:
+        raise SchemaError(f"it is larger than {_MAX_SCHEMA_BYTES // 1024} KiB")
+    return text
 
 
 class SchemaReader:

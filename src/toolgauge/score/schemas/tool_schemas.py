@@ -2,23 +2,28 @@
 # A prepared schema has values of every type.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from types import NoneType
 from typing import Literal, TypeAlias, cast
 
-import msgspec
 from msgspec import Struct
 
 from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.score.schemas.schema_reader import NOTHING, PATTERN_BYTES, Prepared, SchemaReader, Target, Types
+from toolgauge.score.schemas.schema_reader import (
+    NOTHING,
+    PATTERN_BYTES,
+    Prepared,
+    SchemaReader,
+    Target,
+    Types,
+    schema_text,
+)
 from toolgauge.score.schemas.violations import TESTS, Steps, Violation, violations
 
 # What arguments that the schema does not name are, where it leaves open whether there may be any.
 UnknownArguments: TypeAlias = Literal["fail", "allow"]
 
-_MAX_SCHEMA_BYTES = 256 * 1024
 _MAX_CACHE_BYTES = 32 * 2**20
 # A schema that was read takes this much more memory than its text.
 _MEMORY_PER_BYTE = 16
@@ -63,7 +68,7 @@ class ToolSchemas:
 
     def of(self, written: JsonObject) -> ToolSchema:
         """Return the schema, or raise `SchemaError`."""
-        text = _text(written)
+        text = schema_text(written)
         known = self._known.get(text)
         if known is None:
             known = self._read(written, text)
@@ -86,18 +91,6 @@ class ToolSchemas:
         self._known[text] = read
         self._size_bytes += size_bytes
         return read
-
-
-def _text(written: JsonObject) -> str:
-    try:
-        text = msgspec.json.encode(written).decode()
-    except UnicodeEncodeError:  # a lone surrogate
-        text = json.dumps(written)
-    except RecursionError:
-        raise SchemaError("it is nested too deeply") from None
-    if len(text) > _MAX_SCHEMA_BYTES:
-        raise SchemaError(f"it is larger than {_MAX_SCHEMA_BYTES // 1024} KiB")
-    return text
 
 
 # -- unknown arguments --------------------------------------------------------------------------------------------

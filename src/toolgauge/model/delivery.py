@@ -48,13 +48,16 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     """One serialised export request on its way out.
 
     `spans` is the number of senders' spans in it, for the books; 0 for log records and for what we say ourselves.
-    `own` marks what we say ourselves (scorecards, events, metrics).
+    `own` marks what we say ourselves (scorecards, events, metrics). `parts` are the bytes and spans of the requests that it was put
+    together from, in their order in the body; none where it is one request. `entries` are the journal's of which it holds something.
     """
 
     signal: Signal
     body: bytes
     spans: int
     own: bool
+    parts: tuple[tuple[int, int], ...] = ()
+    entries: tuple[int, ...] = ()
 
 
 class Outbox(Protocol):

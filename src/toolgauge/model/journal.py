@@ -1,0 +1,39 @@
+"""What is written to the journal: requests that were acknowledged, and what has closed."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from toolgauge.model.delivery import Signal
+from toolgauge.model.trajectory import TrajectoryScope
+
+
+class JournalEntry(Struct, frozen=True, kw_only=True, gc=False):
+    """One export request. What is our `own` is sent again after a restart, and never read.
+
+    `delivered`: every destination has it, and it is kept for the trajectories that are open.
+    """
+
+    id: int
+    signal: Signal
+    body: bytes
+    received_ns: int
+    own: bool
+    delivered: bool = False
+
+
+class ClosedId(Struct, frozen=True, kw_only=True, gc=False):
+    """The id of a trace or conversation that was closed and scored."""
+
+    id: str
+    scope: TrajectoryScope
+    closed_ns: int
+
+
+class JournalChange(Struct, frozen=True, kw_only=True, gc=False):
+    """What is written together, or not at all. `delivered` and `removed` are ids of entries."""
+
+    appended: Sequence[JournalEntry] = ()
+    delivered: Sequence[int] = ()
+    removed: Sequence[int] = ()
+    closed: Sequence[ClosedId] = ()

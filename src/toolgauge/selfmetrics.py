@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from toolgauge.model.metrics import MetricRegistry
 
 _SIGNALS = ("traces", "metrics", "logs")
-_REFUSED_BECAUSE = ("queue_full", "memory", "shutdown")
+_REFUSED_BECAUSE = ("queue_full", "memory", "shutdown", "journal_full")
 # A destination may also refuse for good, with a status of its own.
 _DROPPED_BECAUSE = (
     "queue_full",
@@ -218,6 +218,12 @@ class SelfMetrics:
             "Requests received. `refused` means that senders must come back: look at the destination. `unread` were not read "
             "to their end over gRPC: their senders went away, or are to raise `max_recv_msg_size` or send less at a time.",
             ("toolgauge.transport", "toolgauge.signal", "toolgauge.outcome"),
+        )
+        self.spans_recovered = registry.counter(
+            "toolgauge.spans.recovered",
+            "{span}",
+            "Spans of the journal that an earlier process had acknowledged and that were perhaps not delivered: they are sent "
+            "once more, some of them a second time.",
         )
         self.spans_unread = registry.counter(
             "toolgauge.spans.unread",

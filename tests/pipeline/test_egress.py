@@ -1,10 +1,12 @@
 from toolgauge.export.fan_out import FanOut
 from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.records import SpanRef
 from toolgauge.otlp.envelope import Container, parse_request
 from toolgauge.otlp.request import read_request
 from toolgauge.pipeline.admission import Admission
 from toolgauge.pipeline.egress import Egress
+from toolgauge.pipeline.hold import HeldSpan
 from toolgauge.selfmetrics import SelfMetrics
 
 SPAN = b"\x0a\x10" + b"1" * 16
@@ -34,6 +36,11 @@ def of_one_request() -> Container:
     return Container(resource=(), resource_schema_url=b"", scope=(), scope_schema_url=b"", origin=object())
 
 
+def held(raw: bytes, container: Container | None = None) -> HeldSpan[Container]:
+    ref = SpanRef(trace_id="0" * 31 + "1", span_id="0" * 15 + "1")
+    return HeldSpan(ref, container or of_one_request(), raw, 0)
+
+
 def egress() -> tuple[Egress, Admission, Room]:
     metrics = SelfMetrics(MetricRegistry())
     outbox = Room(metrics)
@@ -53,7 +60,7 @@ def admits(admission: Admission, signal: Signal) -> bool:
 def test_spans_that_find_no_room_turn_traces_away_and_nothing_else():
     leaving, admission, outbox = egress()
     outbox.requests = 1
-    leaving.release([(of_one_request(), SPAN), (of_one_request(), SPAN)])
+    leaving.release([held(SPAN), held(SPAN)])
     leaving.flush()
     assert len(outbox.taken) == 1
     outbox.requests = 5
@@ -80,7 +87,7 @@ def test_spans_of_one_request_that_grew_too_large_leave_in_several_in_their_orde
     leaving, admission, outbox = egress()
     around = of_one_request()
     spans = [SPAN + b"\x2a\x80\x80\x20" + bytes([65 + number]) * 524_288 for number in range(10)]
-    leaving.release((around, span) for span in spans)
+    leaving.release(held(span, around) for span in spans)
     outbox.requests = 2
     leaving.flush()
     assert [taken.spans for taken in outbox.taken] == [3, 3]
@@ -97,7 +104,7 @@ def test_a_span_that_is_larger_than_any_request_leaves_alone():
     leaving, _, outbox = egress()
     around = of_one_request()
     large = SPAN + b"\x2a\x80\x80\x80\x02" + b"x" * 4_194_304
-    leaving.release([(around, SPAN), (around, large), (around, SPAN)])
+    leaving.release([held(SPAN, around), held(large, around), held(SPAN, around)])
     leaving.flush()
     assert [taken.spans for taken in outbox.taken] == [1, 1, 1]
 
@@ -109,9 +116,9 @@ def spans_of(body: bytes) -> list[bytes]:
 
 def test_a_few_spans_may_wait_for_others_and_many_may_not():
     leaving, _, _ = egress()
-    leaving.release([(of_one_request(), SPAN)] * 500)
+    leaving.release([held(SPAN)] * 500)
     assert not leaving.is_pressing
-    leaving.release([(of_one_request(), SPAN)])
+    leaving.release([held(SPAN)])
     assert leaving.is_pressing
 
 

@@ -5,7 +5,7 @@ stays closed: scoring a trajectory a second time would count it twice in every m
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -17,6 +17,7 @@ from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import OpenTrace, Reader
 from toolgauge.assemble.unmatched_results import UnmatchedResults
 from toolgauge.assemble.weight import Scale
+from toolgauge.model.journal import ClosedId
 from toolgauge.model.observations import ConversationSeen, Reading, UnreadSpan
 from toolgauge.model.records import PackedHead, SpanHead
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
@@ -73,6 +74,10 @@ class Assembler:
         # With the time when they were: that is since when they are due.
         self._evicted: deque[tuple[OpenTrace | OpenConversation, ClosedBecause, int]] = deque()
         self._evicted_bytes = 0
+        # How many more traces hold the entry of the journal that is being read, and the entries of what has closed.
+        self._claims = 0
+        self._released: list[int] = []
+        self._is_recovering = False
 
     @property
     def open_count(self) -> int:
@@ -129,24 +134,33 @@ class Assembler:
                 self._read_waiting(trace, lambda _span: True)
                 self._index(trace, None)
 
-    def add(self, reading: Reading | UnreadSpan, now_ns: int) -> bool:
-        """Take what was read from one span or log record, or a span to be read later; False when it comes too late."""
+    def add(self, reading: Reading | UnreadSpan, now_ns: int, entry: int = 0) -> bool:
+        """Take what was read from one span or log record, or a span to be read later; False when it comes too late.
+
+        `entry` is the number of its request in the journal, 0 without one.
+        """
         now_ns = self._clock(now_ns)
         trace = self._open.get(reading.ref.trace_id)
+        is_scored = False
         if trace is None:
             if self._is_late(reading, now_ns):
-                return False
+                is_scored = self._is_recovering and self._gathers_conversations
+                if not is_scored:
+                    return False
             if type(reading) is Reading and not _opens(reading):
                 self._recent.add(reading)
                 return True
             trace = self._open_trace(reading.ref.trace_id, now_ns)
+            trace.is_scored = is_scored
         self._add_to(trace, reading, now_ns)
         self._moved.add(trace)
+        if entry and trace.is_new_entry(entry):
+            self._claims += 1
         if self._trace_bytes > self._evict_above:
             self._evict(now_ns)
         return True
 
-    def add_heads(self, heads: Sequence[PackedHead], now_ns: int) -> None:
+    def add_heads(self, heads: Sequence[PackedHead], now_ns: int, entry: int = 0) -> None:
         """Take the ids of spans that no dialect reads."""
         now_ns = self._clock(now_ns)
         open_traces = self._open_by_id
@@ -160,8 +174,42 @@ class Assembler:
             if trace is not None:
                 self._add_head_to(trace, SpanHead(trace_id, rest), now_ns)
                 self._moved.add(trace)
+                if entry and trace.is_new_entry(entry):
+                    self._claims += 1
         if self._trace_bytes > self._evict_above:
             self._evict(now_ns)
+
+    def take_claims(self) -> int:
+        """Return how many more open traces hold the entry of the journal that was read since this was asked last."""
+        claims, self._claims = self._claims, 0
+        return claims
+
+    def take_released(self) -> Sequence[int]:
+        """Return the entries of what has closed since this was asked last, each once for every trace that held it."""
+        released, self._released = self._released, []
+        return released
+
+    def restore(self, closed: Iterable[ClosedId]) -> None:
+        """Remember what an earlier process closed and scored, in the order of time.
+
+        What is read until `end_recovery` came before that process ended: traces that were closed then are put together again for
+        their conversations, which may be open, and are not scored again.
+        """
+        self._is_recovering = True
+        for one in closed:
+            if one.scope == "trace":
+                self._closed.add(one.id, one.closed_ns)
+            elif self._conversations is not None:
+                self._conversations.restore_closed(one.id, one.closed_ns)
+
+    def end_recovery(self, now_ns: int) -> None:
+        """Hand traces that were closed before to their conversations."""
+        now_ns = self._clock(now_ns)
+        for trace in [trace for trace in self._open.values() if trace.is_scored]:
+            self._take_out(trace, now_ns)
+            for _ in self._finish(trace, "idle", now_ns):
+                pass
+        self._is_recovering = False
 
     def shed(self, now_ns: int) -> None:
         """Evict open traces, oldest first, until half of their bytes are left: memory is short."""
@@ -234,6 +282,8 @@ class Assembler:
     def _is_late(self, reading: Reading | UnreadSpan, now_ns: int) -> bool:
         if not self._closed.holds(reading.ref.trace_id, now_ns):
             return False
+        if self._is_recovering:
+            return True
         if type(reading) is UnreadSpan or (reading.dialect is not None and not reading.is_log):
             late_ns = self._closed.late_by_ns(reading.ref.trace_id, now_ns)
             self._metrics.late.record((late_ns or 0) / _NS_PER_S)
@@ -360,14 +410,17 @@ class Assembler:
 
     def _finish(self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int) -> Iterator[Trajectory]:
         trajectory = self._joined(ended, because)
-        if trajectory is None:
-            # Nothing was scored, so nothing can be scored twice: the run may still come.
-            if isinstance(ended, OpenTrace):
+        is_kept = False
+        if isinstance(ended, OpenTrace):
+            if trajectory is None:
+                # Nothing was scored, so nothing can be scored twice: the run may still come.
                 self._closed.remove(ended.trace_id)
-            return
-        if isinstance(ended, OpenTrace) and trajectory.conversation_id is not None:
-            self._pass_on(ended, trajectory.conversation_id, now_ns)
-        yield replace(trajectory, opened_ns=ended.opened_ns)
+            elif trajectory.conversation_id is not None:
+                is_kept = self._pass_on(ended, trajectory.conversation_id, now_ns)
+        if ended.entries and not is_kept:
+            self._released.extend(ended.entries)
+        if trajectory is not None and not ended.is_scored:
+            yield replace(trajectory, opened_ns=ended.opened_ns)
 
     def _joined(self, ended: OpenTrace | OpenConversation, because: ClosedBecause) -> Trajectory | None:
         if isinstance(ended, OpenConversation):
@@ -375,17 +428,18 @@ class Assembler:
         elsewhere = tuple(self._unmatched.found(ended.readings))
         return ended.trajectory(because, elsewhere, with_content=self._with_content)
 
-    def _pass_on(self, trace: OpenTrace, conversation_id: str, now_ns: int) -> None:
-        """Hand a closed trace to its conversation."""
+    def _pass_on(self, trace: OpenTrace, conversation_id: str, now_ns: int) -> bool:
+        """Hand a closed trace to its conversation; False when none takes it."""
         # Where no criterion asks for them any more, those that are open end, and none begins.
         if self._conversations is None or not (
             self._gathers_conversations or self._conversations.holds(conversation_id)
         ):
-            return
-        late_ns = self._conversations.add(conversation_id, trace.gathered(), trace.size_bytes, now_ns)
-        if late_ns is not None:
+            return False
+        late_ns = self._conversations.add(conversation_id, trace.gathered(), trace.size_bytes, now_ns, trace.entries)
+        if late_ns is not None and not self._is_recovering:
             self._metrics.late.record(late_ns / _NS_PER_S)
         self._evict(now_ns)
+        return late_ns is None
 
 
 def _has_history(span: UnreadSpan) -> bool:

@@ -3,7 +3,7 @@
 A turn of a dialogue is often a trace of its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
@@ -23,10 +23,14 @@ class OpenConversation:
         self.active_ns = now_ns
         self.size_bytes = 0
         self.traces: list[GatheredTrace] = []
+        # Of the journal, each once for every trace that held it.
+        self.entries: list[int] = []
+        self.is_scored = False
         self._settings = settings
 
-    def add(self, trace: GatheredTrace, size_bytes: int, now_ns: int) -> None:
-        """Take a trace that has closed."""
+    def add(self, trace: GatheredTrace, size_bytes: int, now_ns: int, entries: Iterable[int] | None = None) -> None:
+        """Take a trace that has closed, with its entries of the journal."""
+        self.entries.extend(entries or ())
         self.traces.append(trace)
         self.size_bytes += size_bytes
         self.active_ns = now_ns
@@ -72,7 +76,18 @@ class Conversations:
         """The conversation that was opened first."""
         return next(iter(self._open.values()), None)
 
-    def add(self, conversation_id: str, trace: GatheredTrace, size_bytes: int, now_ns: int) -> int | None:
+    def restore_closed(self, conversation_id: str, closed_ns: int) -> None:
+        """Remember a conversation that was closed by an earlier process."""
+        self._closed.add(conversation_id, closed_ns)
+
+    def add(
+        self,
+        conversation_id: str,
+        trace: GatheredTrace,
+        size_bytes: int,
+        now_ns: int,
+        entries: Iterable[int] | None = None,
+    ) -> int | None:
         """Take a closed trace; return by how much it is late where its conversation was closed before."""
         conversation = self._open.get(conversation_id)
         if conversation is None:
@@ -80,7 +95,7 @@ class Conversations:
             if late_ns is not None:
                 return late_ns
             conversation = self._open[conversation_id] = OpenConversation(conversation_id, self._settings, now_ns)
-        conversation.add(trace, size_bytes, now_ns)
+        conversation.add(trace, size_bytes, now_ns, entries)
         self.size_bytes += size_bytes
         self._schedule.note(conversation_id, conversation.due()[0])
         return None

@@ -61,6 +61,8 @@ class OpenTrace:
         "_settings",
         "active_ns",
         "conversation",
+        "entries",
+        "is_scored",
         "opened_ns",
         "size_bytes",
         "trace_id",
@@ -71,6 +73,10 @@ class OpenTrace:
         self.opened_ns = now_ns
         self.active_ns = now_ns
         self.conversation: tuple[int, str] | None = None
+        # Of the journal: the requests that hold something of the trace.
+        self.entries: set[int] | None = None
+        # Scored by an earlier process; it is here for its conversation.
+        self.is_scored = False
         # About how much memory the trace takes.
         self.size_bytes = _TRACE_BYTES
         self._settings = settings
@@ -116,6 +122,16 @@ class OpenTrace:
             self.size_bytes += _HEAD_BYTES
             self._parents[span_id] = parent
             self._arrive(span_id, None if is_remote else parent, now_ns)
+
+    def is_new_entry(self, entry: int) -> bool:
+        """Note that the entry of the journal holds something of the trace; False where that is known."""
+        if self.entries is None:
+            self.entries = {entry}
+        elif entry in self.entries:
+            return False
+        else:
+            self.entries.add(entry)
+        return True
 
     def due(self) -> tuple[int, ClosedBecause]:
         """Return when the trace closes if nothing more comes, and why."""

@@ -19,6 +19,7 @@ from toolgauge.export.settings import SIGNALS
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Labels
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.state.ledger import Ledger
 
 _LOG = logging.getLogger("toolgauge.export")
 # How long a removed destination may take for what waits for it.
@@ -32,8 +33,14 @@ class FanOut:
     """
 
     def __init__(
-        self, destinations: Sequence[Destination], metrics: SelfMetrics, *, handover_s: float = _HANDOVER_S
+        self,
+        destinations: Sequence[Destination],
+        metrics: SelfMetrics,
+        *,
+        handover_s: float = _HANDOVER_S,
+        ledger: Ledger | None = None,
     ) -> None:
+        self._ledger = ledger
         self.destinations = tuple(destinations)
         self._takers = _takers(destinations)
         self._removed: dict[Destination, asyncio.Task[None]] = {}
@@ -67,14 +74,27 @@ class FanOut:
     def put(self, outgoing: Outgoing) -> bool:
         """Queue the request where there is room; False when there is none anywhere (nothing was counted then)."""
         takers = self._takers[outgoing.signal]
+        # Claimed before: one may be quicker than we are.
+        self._claim(outgoing, len(takers))
         missed = [destination for destination in takers if not destination.put(outgoing)]
+        self._settle(outgoing, len(missed))
         if takers and len(missed) == len(takers):
             return False
+        self._settle(outgoing, 1)
         for destination in missed:
             destination.miss(outgoing)
         if not takers and outgoing.spans:
             self._metrics.spans.add(outgoing.spans, ("consumed", "", ""))
         return True
+
+    def _claim(self, outgoing: Outgoing, count: int) -> None:
+        if self._ledger is not None:
+            self._ledger.claim_deliveries(outgoing.entries, count)
+
+    def _settle(self, outgoing: Outgoing, count: int) -> None:
+        if self._ledger is not None:
+            for _ in range(count):
+                self._ledger.settle(outgoing.entries)
 
     async def start(self) -> None:
         """Start all destinations; raise `StartError` when one cannot start, and leave none running then."""

@@ -1,4 +1,4 @@
-"""What is written to the journal: requests that were acknowledged, and what has closed."""
+"""Entries of the journal: requests that were acknowledged, and ids of trajectories that have closed."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from toolgauge.model.trajectory import TrajectoryScope
 
 
 class JournalEntry(Struct, frozen=True, kw_only=True, gc=False):
-    """One export request. What is our `own` is sent again after a restart, and never read.
+    """One export request. Our `own` are sent again after a restart, and never read.
 
     `delivered`: every destination has it, and it is kept for the trajectories that are open.
     """
@@ -31,7 +31,7 @@ class ClosedId(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JournalChange(Struct, frozen=True, kw_only=True, gc=False):
-    """What is written together, or not at all. `delivered` and `removed` are ids of entries."""
+    """Changes that are written together, or not at all. `delivered` and `removed` are ids of entries."""
 
     appended: Sequence[JournalEntry] = ()
     delivered: Sequence[int] = ()

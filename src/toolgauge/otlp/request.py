@@ -19,7 +19,7 @@ class Request(Struct, frozen=True, eq=False):
     """One export request: its bytes as received, its parsed envelope, and how many spans, records or metrics it holds.
 
     `sender` is the same for requests of one connection; `None` is a sender of this request alone. `received_ns` is when
-    it came.
+    it came, `entry` its number in the journal, 0 without one.
     """
 
     signal: Signal
@@ -28,6 +28,7 @@ class Request(Struct, frozen=True, eq=False):
     count: int
     sender: str | None
     received_ns: int
+    entry: int = 0
 
     @property
     def spans(self) -> int:
@@ -35,11 +36,11 @@ class Request(Struct, frozen=True, eq=False):
         return self.count if self.signal == "traces" else 0
 
 
-def read_request(signal: Signal, body: bytes, received_ns: int, sender: str | None = None) -> Request:
+def read_request(signal: Signal, body: bytes, received_ns: int, sender: str | None = None, entry: int = 0) -> Request:
     """Parse the envelope; raise `DecodeError` when it is broken (cut off, trailing bytes)."""
     envelope = parse_request(body)
     count = sum(len(group.items) for resource in envelope.resource_groups for group in resource.scope_groups)
-    return Request(signal, body, envelope, count, sender, received_ns)
+    return Request(signal, body, envelope, count, sender, received_ns, entry)
 
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false

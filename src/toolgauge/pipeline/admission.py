@@ -56,6 +56,22 @@ class Admission:
                 self._bytes_unread += len(request.body)
         return answer
 
+    def refuse(self, request: Request, message: str, reason: str) -> Refused:
+        """Refuse a request for a reason that is known elsewhere."""
+        with self._lock:
+            self._metrics.spans.add(request.spans, _RECEIVED)
+            self._metrics.spans.add(request.spans, ("refused", reason, ""))
+        return Refused(message)
+
+    def take_up(self, request: Request, *, is_delivered: bool) -> None:
+        """Take a request that an earlier process accepted; it must be read. Spans that were `is_delivered` are no concern."""
+        with self._lock:
+            self._bytes_unread += len(request.body)
+            if not is_delivered:
+                self._metrics.spans.add(request.spans, _RECEIVED)
+                self._metrics.spans_recovered.add(request.spans)
+                self._spans_held += request.spans
+
     def withdraw(self, request: Request) -> None:
         """Refuse a request after all that was taken and found no room."""
         with self._lock:

@@ -7,7 +7,10 @@ is dropped and counted then.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from toolgauge.model.delivery import Outgoing, Signal
+from toolgauge.model.journal import ClosedId, JournalEntry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.otlp.decoder import Container
@@ -16,6 +19,7 @@ from toolgauge.otlp.envelope import encode_spans
 from toolgauge.pipeline.admission import Admission
 from toolgauge.pipeline.hold import HeldSpan
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.state.ledger import Ledger
 
 # What is added to spans makes them larger, and most destinations take no request of more than 4 MiB.
 _REQUEST_BYTES = 2 * 1024 * 1024
@@ -32,28 +36,33 @@ class _Joined:
     def __init__(self) -> None:
         self.size_bytes = 0
         self._bodies: list[bytes] = []
+        self._entries: list[int] = []
         self._spans = 0
 
     def add(self, outgoing: Outgoing) -> None:
         self.size_bytes += len(outgoing.body)
         self._bodies.append(outgoing.body)
+        self._entries += outgoing.entries
         self._spans += outgoing.spans
 
     def request(self, signal: Signal) -> Outgoing:
         body = self._bodies[0] if len(self._bodies) == 1 else b"".join(self._bodies)
-        return Outgoing(signal=signal, body=body, spans=self._spans, own=False)
+        return Outgoing(signal=signal, body=body, spans=self._spans, own=False, entries=tuple(self._entries))
 
 
 class Egress:
     """Hands over to the outbox what there is room for."""
 
-    def __init__(self, admission: Admission, encode: Encode, metrics: SelfMetrics) -> None:
+    def __init__(
+        self, admission: Admission, encode: Encode, metrics: SelfMetrics, ledger: Ledger | None = None
+    ) -> None:
         self._admission = admission
+        self._ledger = ledger
         self._encode = encode
         self._metrics = metrics
         # By sender, as requests of different ones are never merged: what came in one request, or on one connection within
         # the same moment, leaves in one request, or a few.
-        self._released: dict[object, list[tuple[Container, bytes]]] = {}
+        self._released: dict[object, list[HeldSpan[Container]]] = {}
         self._released_count = 0
         self._waiting: list[Outgoing] = []
         # By signal and sender, until `forward`.
@@ -90,10 +99,10 @@ class Egress:
         for (signal, _), joined in passing.items():
             self._hand_over(joined.request(signal))
 
-    def release(self, spans: Iterable[tuple[Container, bytes]]) -> None:
+    def release(self, spans: Iterable[HeldSpan[Container]]) -> None:
         """Have spans leave with the next `flush`."""
         for span in spans:
-            self._released.setdefault(span[0].origin, []).append(span)
+            self._released.setdefault(span.container.origin, []).append(span)
             self._released_count += 1
 
     def release_annotated(
@@ -101,16 +110,16 @@ class Egress:
     ) -> list[SpanRef]:
         """Have spans of one trace leave with their encoded attributes, by span id; return those that have any."""
         annotated: list[SpanRef] = []
-        ready: list[tuple[Container, bytes]] = []
+        ready: list[HeldSpan[Container]] = []
         try:
             for span in held:
                 added = b"".join(attributes.get(span.ref.span_id, {}).values())
-                ready.append((span.container, annotate(span.raw, added) if added else span.raw))
+                ready.append(replace(span, raw=annotate(span.raw, added)) if added else span)
                 if added:
                     annotated.append(span.ref)
         finally:
             # A fault costs spans their scores, never the spans.
-            ready.extend((span.container, span.raw) for span in held[len(ready) :])
+            ready.extend(held[len(ready) :])
             self.release(ready)
         return annotated
 
@@ -118,15 +127,22 @@ class Egress:
         """Have the scorecard leave with the next `flush`."""
         self._scorecards.append(scorecard)
 
-    def flush(self) -> None:
-        """Hand over what there is room for: senders' requests, released spans, then scorecards and events."""
+    def send_again(self, outgoing: Outgoing) -> None:
+        """Have a request of our own leave that an earlier process could not deliver; without room it waits."""
+        self._hand_over(outgoing)
+
+    def flush(self, closed_entries: Sequence[int] = (), now_ns: int = 0) -> None:
+        """Hand over what there is room for: senders' requests, released spans, then scorecards and events.
+
+        `closed_entries` are those of the journal that the trajectories of these scorecards held.
+        """
         self._flush_requests()
         full = self._flush_released()
         backed_up: set[Signal] = {outgoing.signal for outgoing in self._waiting}
         if full:
             backed_up.add("traces")
         self._admission.backed_up = frozenset(backed_up)
-        self._flush_scorecards()
+        self._flush_scorecards(closed_entries, now_ns)
 
     def _hand_over(self, outgoing: Outgoing) -> None:
         if not self._admission.hand_over(outgoing):
@@ -148,13 +164,15 @@ class Egress:
                     break
         return is_full
 
-    def _is_handed_over(self, origin: object, spans: list[tuple[Container, bytes]]) -> bool:
+    def _is_handed_over(self, origin: object, spans: list[HeldSpan[Container]]) -> bool:
         """Hand over as many of these as one request takes; False when there is no room for them."""
         count, size_bytes = _first_request(spans)
         if not self._admission.has_room("traces", size_bytes):
             return False
-        body = encode_spans(spans[:count])
-        if not self._admission.hand_over(Outgoing(signal="traces", body=body, spans=count, own=False)):
+        body = encode_spans([(span.container, span.raw) for span in spans[:count]])
+        entries = tuple([span.entry for span in spans[:count] if span.entry])
+        outgoing = Outgoing(signal="traces", body=body, spans=count, own=False, entries=entries)
+        if not self._admission.hand_over(outgoing):
             return False
         self._released_count -= count
         self._released[origin] = spans[count:]
@@ -162,21 +180,51 @@ class Egress:
             del self._released[origin]
         return True
 
-    def _flush_scorecards(self) -> None:
+    def _flush_scorecards(self, closed_entries: Sequence[int], now_ns: int) -> None:
         # Taken out first: what fails here is not tried again, so that it stops nothing that comes after it.
         scorecards, self._scorecards = self._scorecards, []
-        if not scorecards:
+        if not scorecards and not closed_entries:
             return
-        for outgoing in self._encode(scorecards):
+        written: Iterable[Outgoing] = self._encode(scorecards) if scorecards else ()
+        if self._ledger is not None:
+            written = self._journaled(self._ledger, written, scorecards, closed_entries, now_ns)
+        for outgoing in written:
             if not self._admission.hand_over(outgoing):
                 self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+                if self._ledger is not None:
+                    self._ledger.settle(outgoing.entries)
+
+    def _journaled(
+        self,
+        ledger: Ledger,
+        written: Iterable[Outgoing],
+        scorecards: Sequence[Scorecard],
+        closed_entries: Sequence[int],
+        now_ns: int,
+    ) -> list[Outgoing]:
+        """Have scorecards and events written to the journal together with the ids of their trajectories, which need nothing more."""
+        own: list[JournalEntry] = []
+        outgoings: list[Outgoing] = []
+        for outgoing in written:
+            entry = ledger.new_entry(outgoing.signal, outgoing.body, now_ns, own=True)
+            own.append(entry)
+            outgoings.append(replace(outgoing, entries=(entry.id,)))
+        closed = [_closed_id(scorecard) for scorecard in scorecards if not scorecard.by_judges]
+        ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own)
+        return outgoings
 
 
-def _first_request(spans: Sequence[tuple[Container, bytes]]) -> tuple[int, int]:
+def _closed_id(scorecard: Scorecard) -> ClosedId:
+    trajectory = scorecard.trajectory
+    closed_id = trajectory.trace_id if trajectory.scope == "trace" else trajectory.conversation_id or ""
+    return ClosedId(id=closed_id, scope=trajectory.scope, closed_ns=scorecard.scored_at_ns)
+
+
+def _first_request(spans: Sequence[HeldSpan[Container]]) -> tuple[int, int]:
     """Return how many of these spans leave in one request, one at least, and their bytes."""
     size_bytes = 0
-    for count, (_, raw) in enumerate(spans):
-        if count and size_bytes + len(raw) > _REQUEST_BYTES:
+    for count, span in enumerate(spans):
+        if count and size_bytes + len(span.raw) > _REQUEST_BYTES:
             return count, size_bytes
-        size_bytes += len(raw)
+        size_bytes += len(span.raw)
     return len(spans), size_bytes

@@ -39,6 +39,8 @@ class HeldSpan(Struct, Generic[C]):
     container: C
     raw: bytes
     added_ns: int
+    # Of the journal.
+    entry: int = 0
 
 
 class Hold(Generic[C]):
@@ -67,12 +69,12 @@ class Hold(Generic[C]):
         """Memory of the waiting spans, bookkeeping included."""
         return self._bytes
 
-    def add(self, ref: SpanRef, container: C, raw: builtins.bytes, now_ns: int) -> bool:
+    def add(self, ref: SpanRef, container: C, raw: builtins.bytes, now_ns: int, entry: int = 0) -> bool:
         """Hold the span; False when there is no room or it is already held: it then goes on at once."""
         size = len(raw) + ENTRY_BYTES
         if self._bytes + size > self._max_bytes or ref in self._in_order:
             return False
-        self._in_order[ref] = HeldSpan(ref, container, raw, now_ns)
+        self._in_order[ref] = HeldSpan(ref, container, raw, now_ns, entry)
         self._by_trace.setdefault(ref.trace_id, {})[ref] = None
         self._bytes += size
         return True

@@ -17,6 +17,7 @@ from toolgauge.export.redact import Redactor
 from toolgauge.export.results import Annotations
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Signal
 from toolgauge.model.errors import DecodeError
+from toolgauge.model.journal import ClosedId, JournalEntry
 from toolgauge.model.judging import Answers, Judging
 from toolgauge.model.observations import ToolDefinition, UnreadSpan
 from toolgauge.model.outcomes import Result, Scorecard
@@ -33,6 +34,7 @@ from toolgauge.pipeline.reader import Reader
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.scorer import Scorer
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.state.ledger import Ledger
 from toolgauge.watch.watcher import Watcher
 
 # Requests wait in the inbox while trajectories are closed: thousands may be due at the same moment.
@@ -88,7 +90,7 @@ class Pipeline:
 
     `clock` is a monotonic clock in nanoseconds that only measures how long scoring takes. `has_memory` tells whether
     there is memory for a request of so many bytes. `on_regressions` gets what `watcher` finds; without one nothing is
-    watched.
+    watched. `ledger` keeps the books of the journal, where there is one.
     """
 
     def __init__(
@@ -107,7 +109,9 @@ class Pipeline:
         has_memory: Callable[[int], bool] = lambda _size_bytes: True,
         watcher: Watcher | None = None,
         on_regressions: Callable[[Sequence[Regression]], None] = ignore_regressions,
+        ledger: Ledger | None = None,
     ) -> None:
+        self._ledger = ledger
         self.admission = Admission(outbox, metrics, has_memory)
         self._reader = reader
         self._assembler = assembler
@@ -121,12 +125,14 @@ class Pipeline:
         self._watcher = watcher
         self._on_regressions = on_regressions
         self._annotations = Annotations(settings.redactor)
-        self._egress = Egress(self.admission, sink.requests, metrics)
+        self._egress = Egress(self.admission, sink.requests, metrics, ledger)
         self._answers: deque[Answers] = deque()
         self._now_ns = 0
         self._loop_detector = LoopDetector()
         self._closes_all = False
         self._is_interrupted = False
+        # Whether what is read was delivered by an earlier process.
+        self._is_reading_again = False
         # Trajectories that left unscored because of `interrupt`.
         self.interrupted = 0
         self._unread_until_ns: int | None = None
@@ -193,10 +199,9 @@ class Pipeline:
                 case "logs":
                     self._process_records(request)
                 case "metrics":
-                    if request.count:
-                        self._pass_on(request, request.body, 0)
+                    self._pass_on(request, request.body, 0)
         finally:
-            self.admission.read(request)
+            self._end_reading(request)
 
     def forward(self) -> None:
         """Hand on what was processed: requests of one connection leave together."""
@@ -204,23 +209,64 @@ class Pipeline:
 
     def process_unread(self, request: Request) -> None:
         """Have an admitted request leave without reading it, as soon as there is room."""
-        if request.count:
-            self._pass_on(request, request.body, request.spans)
-        self.admission.read(request)
+        self._pass_on(request, request.body, request.spans)
+        self._end_reading(request)
 
     def pass_unread(self, request: Request, now_ns: int) -> bool:
         """Hand on an admitted request without reading it, from any thread; False when there is no room for it.
 
         What is open meanwhile, or opens soon after, may lack spans and is not scored.
         """
-        outgoing = Outgoing(signal=request.signal, body=request.body, spans=request.spans, own=False)
-        if request.count and not self.admission.hand_over(outgoing):
-            return False
+        if request.count:
+            outgoing = self._outgoing(request, request.body, request.spans)
+            if not self.admission.hand_over(outgoing):
+                self._settle(outgoing.entries)
+                return False
         self.admission.read(request)
+        if self._ledger is not None:
+            self._ledger.read(request.entry)
         self._unread_until_ns = now_ns
         self._metrics.spans_unread.add(request.spans)
         self._metrics.requests_unread.add(1, (request.signal,))
         return True
+
+    def recover(self, entry: JournalEntry, now_ns: int) -> None:
+        """Take up an entry of an earlier process: read it, and send it on unless it was delivered for certain.
+
+        Raise `DecodeError` when it is no request any more.
+        """
+        if self._ledger is None:
+            return
+        self._ledger.restore(entry)
+        if entry.own:
+            outgoing = Outgoing(signal=entry.signal, body=entry.body, spans=0, own=True, entries=(entry.id,))
+            self._egress.send_again(outgoing)
+            self._ledger.close(outgoing.entries, (), ())
+            return
+        try:
+            request = read_request(entry.signal, entry.body, now_ns, entry=entry.id)
+        except DecodeError:
+            self._ledger.read(entry.id)
+            raise
+        self._is_reading_again = entry.delivered
+        try:
+            self.admission.take_up(request, is_delivered=entry.delivered)
+            self.process(request)
+        finally:
+            self._is_reading_again = False
+
+    def end_recovery(self, now_ns: int) -> None:
+        """Go on as if nothing had happened: all that was left has been taken up."""
+        self._assembler.end_recovery(now_ns)
+        self._egress.flush(self._assembler.take_released(), now_ns)
+
+    def restore(self, closed: Iterable[ClosedId]) -> None:
+        """Remember what an earlier process closed, in the order of time; its entries come next."""
+        self._assembler.restore(closed)
+
+    def _settle(self, entries: Iterable[int]) -> None:
+        if self._ledger is not None:
+            self._ledger.settle(entries)
 
     def _process_spans(self, request: Request) -> None:
         held: list[Place] = []
@@ -229,14 +275,16 @@ class Pipeline:
             decoded = self._reader.decoder.traces(request.body, request.sender, request.envelope)
             if decoded.undecodable:
                 self._metrics.undecodable.add(decoded.undecodable)
-            self._read_spans(decoded, held, request.received_ns)
+            self._read_spans(decoded, held, request.received_ns, request.entry)
         finally:
+            if held and self._ledger is not None:
+                self._ledger.claim_deliveries((request.entry,), len(held))
             rest = request.body if decoded is None else decoded.body(held)
-            if rest is not None and request.count:
+            if rest is not None:
                 self._pass_on(request, rest, request.count - len(held))
 
-    def _read_spans(self, decoded: DecodedTraces, held: list[Place], now_ns: int) -> None:
-        holds = self._settings.annotate in ("both", "hold")
+    def _read_spans(self, decoded: DecodedTraces, held: list[Place], now_ns: int, entry: int) -> None:
+        holds = self._settings.annotate in ("both", "hold") and not self._is_reading_again
         recognizer, defers = self._reader.recognizer, self._assembler.defers
         unread = [*decoded.heads]
         for viewed in decoded.viewed:
@@ -249,11 +297,11 @@ class Pipeline:
                 unread.extend(read_each((viewed.raw,)))
                 continue
             self._loop_detector.add(reading.ref, now_ns)
-            in_time = self._assembler.add(reading, now_ns)
+            in_time = self._assembler.add(reading, now_ns, entry)
             waits = holds and in_time and is_to_bear_scores(reading)
-            if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns):
+            if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns, entry):
                 held.append(viewed.place)
-        self._assembler.add_heads(unread, now_ns)
+        self._assembler.add_heads(unread, now_ns, entry)
 
     def _process_records(self, request: Request) -> None:
         try:
@@ -261,23 +309,35 @@ class Pipeline:
             for record in decoded.viewed:
                 reading = self._reader.recognizer.read(record)
                 if reading is not None:
-                    self._assembler.add(reading, request.received_ns)
+                    self._assembler.add(reading, request.received_ns, request.entry)
             if decoded.undecodable:
                 self._metrics.undecodable.add(decoded.undecodable)
         finally:
-            if request.count:
-                self._pass_on(request, request.body, 0)
+            self._pass_on(request, request.body, 0)
 
     def _pass_on(self, request: Request, body: bytes, spans: int) -> None:
-        outgoing = Outgoing(signal=request.signal, body=body, spans=spans, own=False)
-        self._egress.pass_on(outgoing, request.sender)
+        if request.count and not self._is_reading_again:
+            self._egress.pass_on(self._outgoing(request, body, spans), request.sender)
+
+    def _outgoing(self, request: Request, body: bytes, spans: int) -> Outgoing:
+        if self._ledger is None:
+            return Outgoing(signal=request.signal, body=body, spans=spans, own=False)
+        entries = (request.entry,)
+        self._ledger.claim_deliveries(entries)
+        return Outgoing(signal=request.signal, body=body, spans=spans, own=False, entries=entries)
+
+    def _end_reading(self, request: Request) -> None:
+        self.admission.read(request)
+        if self._ledger is not None:
+            self._ledger.claim_trajectories(request.entry, self._assembler.take_claims())
+            self._ledger.read(request.entry)
 
     # -- time -------------------------------------------------------------------------------------------------------
 
     def tick(self, now_ns: int) -> bool:
         """Release spans held for the timeout, close and score trajectories that are due; True while more are due."""
         self._now_ns = max(self._now_ns, now_ns)
-        self._egress.release((span.container, span.raw) for span in self._hold.expired(self._now_ns))
+        self._egress.release(self._hold.expired(self._now_ns))
         self._loop_detector.turn_over_if_due(self._now_ns)
         self._metrics.loop_suspected.set(float(self._loop_detector.loop_suspected))
         self._scorer.unmatched.end_period_if_due(self._now_ns)
@@ -315,7 +375,7 @@ class Pipeline:
 
     def release(self) -> None:
         """Release all spans that are still held."""
-        self._egress.release((span.container, span.raw) for span in self._hold.take_all())
+        self._egress.release(self._hold.take_all())
 
     def shed(self) -> None:
         """Release all held spans and evict open trajectories, oldest first: memory is short."""
@@ -325,7 +385,7 @@ class Pipeline:
     def flush(self) -> None:
         """Hand all that is ready to the outbox: senders' data, then scorecards and events."""
         self._take_answers()
-        self._egress.flush()
+        self._egress.flush(self._assembler.take_released(), self._now_ns)
 
     def _count_broken_values(self) -> None:
         broken = (

@@ -7,11 +7,16 @@ import asyncio
 import queue
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from msgspec.structs import replace
 
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Refused, Signal
 from toolgauge.model.errors import DecodeError
+from toolgauge.model.journal import JournalChange, JournalEntry
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.pipeline import Pipeline
+from toolgauge.state.ledger import Ledger
 
 # What a request takes in memory beside its body.
 _REQUEST_BYTES = 512
@@ -113,35 +118,74 @@ _LARGE_BYTES = 1024 * 1024
 _PATIENCE_S = 0.5
 
 
-class Intake:
-    """Implements `model.delivery.Consumer`; belongs to the event loop."""
+class JournalWriter(Protocol):
+    """Where requests are written before their senders are answered."""
 
-    def __init__(self, pipeline: Pipeline, inbox: Inbox, clock: Callable[[], int]) -> None:
+    @property
+    def is_full(self) -> bool:
+        """Whether senders are to come back later."""
+        ...
+
+    async def commit(self, change: JournalChange) -> None:
+        """Return when the change is written, or cannot be written."""
+        ...
+
+
+class Intake:
+    """Implements `model.delivery.Consumer`; belongs to the event loop. `journal` and `ledger` go together."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        inbox: Inbox,
+        clock: Callable[[], int],
+        journal: JournalWriter | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
         self._pipeline = pipeline
         self._inbox = inbox
         self._clock = clock
+        self._journal = journal
+        self._ledger = ledger
 
     async def consume(self, signal: Signal, body: bytes, sender: str | None) -> Answer:
-        """Take a request into the inbox; an accepted request leaves even when it is never read."""
+        """Take a request into the journal and the inbox; an accepted request leaves even when it is never read."""
         try:
             request = await self._read(signal, body, sender)
         except DecodeError as error:
             return Invalid(f"cannot decode the request: {error}")
+        if self._journal is not None and self._journal.is_full:
+            return self._pipeline.admission.refuse(request, "the journal is full", "journal_full")
         answer = self._pipeline.admission.admit(request)
-        if not isinstance(answer, Accepted) or self._inbox.put(request):
+        if not isinstance(answer, Accepted):
             return answer
+        entry = self._new_entry(request)
+        if entry is not None:
+            request = replace(request, entry=entry.id)
         try:
-            is_put = await self._inbox.put_in_time(request, _PATIENCE_S)
+            await self._written(entry)
+            is_put = self._inbox.put(request) or await self._inbox.put_in_time(request, _PATIENCE_S)
         except BaseException:
             # The sender has gone, and is counted as answered already.
             self._pass_unread(request)
             raise
         return answer if is_put else self._pass_unread(request)
 
+    def _new_entry(self, request: Request) -> JournalEntry | None:
+        if self._ledger is None or not request.count:
+            return None
+        return self._ledger.new_entry(request.signal, request.body, request.received_ns, own=False)
+
+    async def _written(self, entry: JournalEntry | None) -> None:
+        if entry is not None and self._journal is not None:
+            await self._journal.commit(JournalChange(appended=(entry,)))
+
     def _pass_unread(self, request: Request) -> Answer:
         if self._pipeline.pass_unread(request, self._clock()):
             return Accepted()
         self._pipeline.admission.withdraw(request)
+        if self._ledger is not None:
+            self._ledger.read(request.entry)
         return Refused("the queue to the destination is full")
 
     async def _read(self, signal: Signal, body: bytes, sender: str | None) -> Request:

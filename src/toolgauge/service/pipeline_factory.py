@@ -27,6 +27,7 @@ from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.scorer import Deadline, Scorer, no_deadline
 from toolgauge.score.unmatched import OnUnmatched, Unmatched
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.state.ledger import Ledger
 from toolgauge.watch.watcher import Watcher
 
 VERSION = version("toolgauge")
@@ -64,6 +65,7 @@ def make_pipeline(
     watcher: Watcher | None = None,
     on_regressions: Callable[[Sequence[Regression]], None] = ignore_regressions,
     attributes: Collection[str] = (),
+    ledger: Ledger | None = None,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
 
@@ -95,6 +97,7 @@ def make_pipeline(
         has_memory=has_memory,
         watcher=watcher,
         on_regressions=on_regressions,
+        ledger=ledger,
     )
 
 

@@ -264,7 +264,8 @@ class SelfMetrics:
         self.undecodable = registry.counter(
             "toolgauge.spans.undecodable",
             "{span}",
-            "Spans and log records that are broken inside; they go on untouched and unscored: look at their producer.",
+            "Spans and log records that are broken inside, or that a destination refused and no strict reader can decode; "
+            "they go on untouched: look at their producer.",
         )
         self.undecodable_values = registry.counter(
             "toolgauge.values.undecodable",

@@ -147,3 +147,32 @@ def test_requests_of_one_connection_that_are_large_together_leave_in_several():
         leaving.pass_on(Outgoing(signal="logs", body=body, spans=0, own=False), "a")
     leaving.forward()
     assert [len(taken.body) // len(body) for taken in outbox.taken] == [1, 1, 1, 1, 1]
+
+
+def test_requests_that_leave_together_can_be_taken_apart_again():
+    leaving, _, outbox = egress()
+    bodies = [bytes([10, 2, 18, 0]) + b"\x0a\x00" * number for number in range(3)]
+    for number, body in enumerate(bodies):
+        leaving.pass_on(Outgoing(signal="traces", body=body, spans=number, own=False), "a")
+    leaving.pass_on(Outgoing(signal="traces", body=bodies[0], spans=1, own=False), "b")
+    leaving.forward()
+    together, alone = outbox.taken
+    assert together.parts == ((4, 0), (6, 1), (8, 2))
+    assert alone.parts == ()
+
+
+def test_released_spans_can_be_taken_apart_by_the_requests_in_which_they_came():
+    leaving, _, outbox = egress()
+    one, other, again = (
+        Container((b"\x10\x01",), b"", (), b"", request=request, origin="a") for request in ("1", "2", "1")
+    )
+    leaving.release(
+        held(SPAN + b"\x2a\x01" + name, around) for name, around in ((b"a", one), (b"b", other), (b"c", again))
+    )
+    leaving.flush()
+    (taken,) = outbox.taken
+    (size, count), (other_size, other_count) = taken.parts
+    assert (count, other_count) == (2, 1)
+    assert spans_of(taken.body[:size]) == [SPAN + b"\x2a\x01a", SPAN + b"\x2a\x01c"]
+    assert spans_of(taken.body[size:]) == [SPAN + b"\x2a\x01b"]
+    assert size + other_size == len(taken.body)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -24,20 +24,30 @@ SERVICES = {
     "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export": "metrics",
     "/opentelemetry.proto.collector.logs.v1.LogsService/Export": "logs",
 }
+_REQUESTS: dict[str, type[Message]] = {
+    "traces": ExportTraceServiceRequest,
+    "metrics": ExportMetricsServiceRequest,
+    "logs": ExportLogsServiceRequest,
+}
 
 
 class Destination:
-    """What arrived, and where to send to."""
+    """What arrived, and where to send to. A strict one refuses what the stock message classes cannot decode."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, strict: bool = False) -> None:
+        self._strict = strict
         self.grpc_port = 0
         self.http_port = 0
         self._requests: list[tuple[str, bytes]] = []
         self._lock = threading.Lock()
 
-    def take(self, signal: str, body: bytes) -> None:
+    def take(self, signal: str, body: bytes) -> bool:
+        """Keep the request; False when it is refused."""
+        if self._strict and not _is_decodable(signal, body):
+            return False
         with self._lock:
             self._requests.append((signal, body))
+        return True
 
     def bodies(self, signal: str) -> list[bytes]:
         with self._lock:
@@ -99,8 +109,16 @@ def without_scores(span: Span) -> bytes:
     return stripped.SerializeToString(deterministic=True)
 
 
+def _is_decodable(signal: str, body: bytes) -> bool:
+    try:
+        _REQUESTS[signal].FromString(body)
+    except DecodeError:
+        return False
+    return True
+
+
 class _Methods(grpc.GenericRpcHandler):
-    def __init__(self, take: Callable[[str, bytes], None]) -> None:
+    def __init__(self, take: Callable[[str, bytes], bool]) -> None:
         self._take = take
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes] | None":
@@ -108,14 +126,15 @@ class _Methods(grpc.GenericRpcHandler):
         return grpc.unary_unary_rpc_method_handler(self._export(signal)) if signal else None
 
     def _export(self, signal: str) -> "Callable[[bytes, grpc.ServicerContext], bytes]":
-        def export(body: bytes, _context: grpc.ServicerContext) -> bytes:
-            self._take(signal, body)
+        def export(body: bytes, context: grpc.ServicerContext) -> bytes:
+            if not self._take(signal, body):
+                context.abort(grpc.StatusCode.INVALID_ARGUMENT, "cannot be decoded")
             return b""
 
         return export
 
 
-def _http_server(take: Callable[[str, bytes], None]) -> http.server.ThreadingHTTPServer:
+def _http_server(take: Callable[[str, bytes], bool]) -> http.server.ThreadingHTTPServer:
     class Receive(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -126,8 +145,8 @@ def _http_server(take: Callable[[str, bytes], None]) -> http.server.ThreadingHTT
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if self.headers.get("Content-Encoding") == "gzip":
                 body = gzip.decompress(body)
-            take(self.path.rpartition("/")[2], body)
-            self.send_response(200)
+            is_taken = take(self.path.rpartition("/")[2], body)
+            self.send_response(200 if is_taken else 400)
             self.send_header("Content-Type", "application/x-protobuf")
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -136,9 +155,9 @@ def _http_server(take: Callable[[str, bytes], None]) -> http.server.ThreadingHTT
 
 
 @contextlib.contextmanager
-def receiving() -> Generator[Destination]:
+def receiving(*, strict: bool = False) -> Generator[Destination]:
     """Run a destination on both transports."""
-    destination = Destination()
+    destination = Destination(strict=strict)
     pool = ThreadPoolExecutor(4)
     server = grpc.server(pool, options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", -1)])
     server.add_generic_rpc_handlers((_Methods(destination.take),))

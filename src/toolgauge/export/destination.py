@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, TypeAlias
 
+from msgspec.structs import replace
+
 from toolgauge.export.destination_health import DestinationHealth, Outage, Refusing
 from toolgauge.export.grpc_sender import GrpcSender
 from toolgauge.export.http_sender import HttpSender
@@ -27,6 +29,7 @@ from toolgauge.export.settings import DestinationSettings, RetrySettings
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.model.ports import Exporter
+from toolgauge.otlp.strict import count_undecodable
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import MIB, SECOND
 
@@ -200,25 +203,41 @@ class Destination:
 
     async def _work(self) -> None:
         while (outgoing := await self._queue.take()) is not None:
+            # What is neither acknowledged nor dropped; it is one request, or what is left of its parts, the next one last.
+            left = [outgoing]
             try:
-                await self._deliver(outgoing)
+                while left:
+                    left[-1:] = await self._deliver(left[-1])
             except asyncio.CancelledError:
-                self._give_up(outgoing)
+                for part in left:
+                    self._give_up(part)
                 raise
 
-    async def _deliver(self, outgoing: Outgoing) -> None:
+    async def _deliver(self, outgoing: Outgoing) -> tuple[Outgoing, ...]:
+        """Acknowledge or drop the request; return its halves when those are to be delivered in its place."""
+        verdict: Verdict
         if len(outgoing.body) > self._settings.max_request_size:
-            self._drop(outgoing, "too_large")
-            return
-        verdict = await self._attempt(outgoing)
+            verdict = Permanent("too_large", is_about_content=True)
+        else:
+            verdict = await self._attempt(outgoing)
         if isinstance(verdict, Transient):
             verdict = await self._retry(outgoing, verdict)
-        if isinstance(verdict, Permanent):
-            if verdict.is_lasting:
-                self._health.refused(outgoing.signal, verdict.reason)
-            self._drop(outgoing, verdict.reason)
-        else:
+        if isinstance(verdict, Delivered):
             self._acknowledge(outgoing, verdict.rejected)
+            return ()
+        if verdict.is_about_content and outgoing.parts:
+            return _halves(outgoing)
+        if verdict.is_about_content and not outgoing.own:
+            await self._count_undecodable(outgoing)
+        if verdict.is_lasting:
+            self._health.refused(outgoing.signal, verdict.reason)
+        self._drop(outgoing, verdict.reason)
+        return ()
+
+    async def _count_undecodable(self, outgoing: Outgoing) -> None:
+        found = await asyncio.to_thread(count_undecodable, outgoing.signal, outgoing.body)
+        if found:
+            self._metrics.undecodable.add(found)
 
     async def _retry(self, outgoing: Outgoing, verdict: Transient) -> Delivered | Permanent:
         """Repeat until it works, is refused for good, or the time for it is over."""
@@ -258,7 +277,7 @@ class Destination:
         except Exception as error:  # noqa: BLE001 - a sender task must outlive whatever one request does to it
             # Not the message, which may quote what was to be sent.
             _log.debug("destination %s: sending failed inside: %s", self.name, type(error).__name__)
-            verdict = Permanent(f"internal_{type(error).__name__}")
+            verdict = Permanent(f"internal_{type(error).__name__}", is_about_content=True)
         finally:
             self._in_flight -= 1
         if not isinstance(verdict, Delivered):
@@ -292,6 +311,19 @@ class Destination:
         elif not outgoing.spans:
             self._metrics.requests_dropped.add(1, (self.name, outgoing.signal, reason))
         self._health.dropped(reason, spans)
+
+
+def _halves(outgoing: Outgoing) -> tuple[Outgoing, Outgoing]:
+    """Divide a request between two of its parts, the second half first."""
+    middle = len(outgoing.parts) // 2
+    first, second = outgoing.parts[:middle], outgoing.parts[middle:]
+    size_bytes = sum(size for size, _ in first)
+    return _half(outgoing, second, outgoing.body[size_bytes:]), _half(outgoing, first, outgoing.body[:size_bytes])
+
+
+def _half(outgoing: Outgoing, parts: tuple[tuple[int, int], ...], body: bytes) -> Outgoing:
+    spans = sum(spans for _, spans in parts)
+    return replace(outgoing, body=body, spans=spans, parts=parts if len(parts) > 1 else ())
 
 
 def otlp_destination(settings: DestinationSettings, metrics: SelfMetrics, hop_id: str, user_agent: str) -> Destination:

@@ -45,6 +45,10 @@ _TRANSIENT = frozenset(
 _LASTING = frozenset(
     {StatusCode.UNAUTHENTICATED, StatusCode.PERMISSION_DENIED, StatusCode.UNIMPLEMENTED, StatusCode.NOT_FOUND}
 )
+# INVALID_ARGUMENT is what the protocol asks for; gRPC itself answers the others to bytes that it cannot decode, or too many.
+_ABOUT_CONTENT = frozenset(
+    {StatusCode.INVALID_ARGUMENT, StatusCode.RESOURCE_EXHAUSTED, StatusCode.INTERNAL, StatusCode.UNKNOWN}
+)
 _MAX_METADATA_BYTES = 1 << 20
 # The details that gRPC gives where it got no connection: its code is the same whether nobody is there or a certificate is wrong.
 _TLS_FAILED = re.compile(r"failed to connect.*(?:handshake failed|hostname verification)", re.IGNORECASE | re.DOTALL)
@@ -167,7 +171,7 @@ def _verdict(error: grpc.aio.AioRpcError) -> Verdict:
     if code in _TRANSIENT or (code is StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None):
         is_tls = code is StatusCode.UNAVAILABLE and _TLS_FAILED.match(error.details() or "") is not None
         return Transient("tls" if is_tls else reason, retry_after_s)
-    return Permanent(reason, is_lasting=code in _LASTING)
+    return Permanent(reason, is_lasting=code in _LASTING, is_about_content=code in _ABOUT_CONTENT)
 
 
 def _retry_after_s(error: grpc.aio.AioRpcError) -> float | None:

@@ -26,6 +26,8 @@ from toolgauge.settings import SECOND
 _PROTOBUF = "application/x-protobuf"
 _TRANSIENT = frozenset({429, 502, 503, 504})
 _LASTING = frozenset({301, 302, 303, 307, 308, 401, 403, 404, 405, 407, 415})
+# 400 is what the protocol asks for; a Collector answers 500 to what the next one refuses for good.
+_ABOUT_CONTENT = frozenset({400, 413, 422, 500})
 _GZIP = 31  # zlib's number for "gzip header, largest window"
 # Span batches are repetitive: the fastest level already takes nine tenths off, at a third of the time.
 _LEVEL = 1
@@ -169,7 +171,7 @@ async def _verdict(signal: Signal, response: aiohttp.ClientResponse) -> Verdict:
     if status in _TRANSIENT:
         return Transient(f"http_{status}", asked_wait_s(response))
     if not 200 <= status < 300:
-        return Permanent(f"http_{status}", is_lasting=status in _LASTING)
+        return Permanent(f"http_{status}", is_lasting=status in _LASTING, is_about_content=status in _ABOUT_CONTENT)
     body = await _read(response.content)
     if body is None:
         return Permanent("response_too_large")

@@ -43,11 +43,13 @@ class Permanent:
     """It will never work: sending the same bytes again is noise.
 
     `is_lasting` is for what is wrong with the destination or how we ask it (a token, a path): the next request will
-    fare the same, until somebody does something.
+    fare the same, until somebody does something. `is_about_content` is for what may be wrong with the bytes (broken,
+    too many): a part of them may be taken.
     """
 
     reason: str
     is_lasting: bool = False
+    is_about_content: bool = False
 
 
 Verdict: TypeAlias = Delivered | Transient | Permanent

@@ -102,11 +102,11 @@ class _ResourceGroup:
             self._resource = views.resource(self._message.resource)
         return self._resource
 
-    def around(self, group: ScopeGroupMessage, origin: object) -> Container:
+    def around(self, group: ScopeGroupMessage, *, request: object, origin: object) -> Container:
         """Copy what stands around the spans of one of its scope groups."""
         if self._written is None:
             self._written = copied(self._message.resource), self._message.schema_url
-        return container(*self._written, group, origin)
+        return container(*self._written, group, request=request, origin=origin)
 
 
 class _Group(Struct, frozen=True, eq=False):
@@ -155,7 +155,8 @@ def _survey(body: bytes, envelope: RequestMessage | None) -> _Survey:
 class _Reading:
     """What was read of a request of spans so far."""
 
-    # What stands for the sender.
+    # What stands for the request, and for its sender.
+    stands_for: object
     origin: object
     is_large: bool
     viewed: list[ViewedSpan] = field(default_factory=list[ViewedSpan])
@@ -212,7 +213,8 @@ class Decoder:
         has_mark = self._span_marks.found_in_request(body, survey.beginnings)
         is_large = len(body) > _LARGEST_AT_ONCE or span_count > _MOST_AT_ONCE
         heads = None if has_mark or is_large else parse_heads(body)
-        reading = _Reading(object() if sender is None else sender, is_large)
+        stands_for = object()
+        reading = _Reading(stands_for, stands_for if sender is None else sender, is_large)
         for found in _groups(request):
             group = found.group
             known = self._views.scope(group.scope)
@@ -283,6 +285,8 @@ class Decoder:
                 reading.undecodable += 1
                 reading.add_head(raw)
                 continue
-            around = reading.around = reading.around or found.resource_group.around(found.group, reading.origin)
+            around = reading.around = reading.around or found.resource_group.around(
+                found.group, request=reading.stands_for, origin=reading.origin
+            )
             where = (found.resource_index, found.scope_index, index)
             reading.viewed.append(ViewedSpan(parsed, raw, resource, known.scope, around, where))

@@ -30,19 +30,26 @@ class Container(Struct, eq=False):
     """What stands around a span: resource and scope as bytes, copies of their own.
 
     `resource` and `scope` hold one element for each time the sender wrote the field, or one for all where it did so
-    senselessly often. Compared by identity. `origin` is equal for all containers of one request, and of requests that
-    came on one connection; containers of one resource group share its `resource`.
+    senselessly often. Compared by identity. `request` stands for the request that it came in; `origin` is equal for all
+    containers of one request, and of requests that came on one connection; containers of one resource group share its
+    `resource`.
     """
 
     resource: tuple[bytes, ...]
     resource_schema_url: bytes
     scope: tuple[bytes, ...]
     scope_schema_url: bytes
+    request: object = None
     origin: object = None
 
 
 def container(
-    resource: tuple[bytes, ...], resource_schema_url: bytes, scope_group: ScopeGroupMessage, origin: object = None
+    resource: tuple[bytes, ...],
+    resource_schema_url: bytes,
+    scope_group: ScopeGroupMessage,
+    *,
+    request: object,
+    origin: object,
 ) -> Container:
     """Copy what stands around the spans of a scope group."""
     return Container(
@@ -50,6 +57,7 @@ def container(
         resource_schema_url=resource_schema_url,
         scope=copied(scope_group.scope),
         scope_schema_url=scope_group.schema_url,
+        request=request,
         origin=origin,
     )
 

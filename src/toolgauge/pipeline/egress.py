@@ -36,18 +36,25 @@ class _Joined:
     def __init__(self) -> None:
         self.size_bytes = 0
         self._bodies: list[bytes] = []
+        self._spans: list[int] = []
         self._entries: list[int] = []
-        self._spans = 0
 
     def add(self, outgoing: Outgoing) -> None:
         self.size_bytes += len(outgoing.body)
         self._bodies.append(outgoing.body)
+        self._spans.append(outgoing.spans)
         self._entries += outgoing.entries
-        self._spans += outgoing.spans
 
     def request(self, signal: Signal) -> Outgoing:
-        body = self._bodies[0] if len(self._bodies) == 1 else b"".join(self._bodies)
-        return Outgoing(signal=signal, body=body, spans=self._spans, own=False, entries=tuple(self._entries))
+        is_one = len(self._bodies) == 1
+        return Outgoing(
+            signal=signal,
+            body=self._bodies[0] if is_one else b"".join(self._bodies),
+            spans=sum(self._spans),
+            own=False,
+            parts=() if is_one else tuple(zip(map(len, self._bodies), self._spans, strict=True)),
+            entries=tuple(self._entries),
+        )
 
 
 class Egress:
@@ -169,10 +176,7 @@ class Egress:
         count, size_bytes = _first_request(spans)
         if not self._admission.has_room("traces", size_bytes):
             return False
-        body = encode_spans([(span.container, span.raw) for span in spans[:count]])
-        entries = tuple([span.entry for span in spans[:count] if span.entry])
-        outgoing = Outgoing(signal="traces", body=body, spans=count, own=False, entries=entries)
-        if not self._admission.hand_over(outgoing):
+        if not self._admission.hand_over(_released_request(spans[:count])):
             return False
         self._released_count -= count
         self._released[origin] = spans[count:]
@@ -228,3 +232,16 @@ def _first_request(spans: Sequence[HeldSpan[Container]]) -> tuple[int, int]:
             return count, size_bytes
         size_bytes += len(span.raw)
     return len(spans), size_bytes
+
+
+def _released_request(spans: Sequence[HeldSpan[Container]]) -> Outgoing:
+    """Write one request of released spans; its parts are those of each request in which they came."""
+    by_request: dict[object, list[HeldSpan[Container]]] = {}
+    for span in spans:
+        by_request.setdefault(span.container.request, []).append(span)
+    joined = _Joined()
+    for of_request in by_request.values():
+        body = encode_spans([(span.container, span.raw) for span in of_request])
+        entries = tuple([span.entry for span in of_request if span.entry])
+        joined.add(Outgoing(signal="traces", body=body, spans=len(of_request), own=False, entries=entries))
+    return joined.request("traces")

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 import urllib.parse
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ needs_prometheus = pytest.mark.skipif(BINARY is None, reason="no prometheus on t
 class Prometheus:
     def __init__(self, port: int) -> None:
         self.port = port
+        self.began_s = time.time()
 
     def ask(self, path: str, **parameters: str) -> Any:  # noqa: ANN401 (any JSON)
         answer = json.loads(get(self.port, f"/api/v1/{path}?{urllib.parse.urlencode(parameters)}"))
@@ -63,7 +65,7 @@ def scrape_job(toolgauge: Toolgauge) -> dict[str, object]:
 
 @contextmanager
 def scraping(toolgauge: Toolgauge, folder: Path) -> Generator[Prometheus]:
-    """Run a Prometheus that scrapes one toolgauge four times a second."""
-    intervals = {"scrape_interval": "250ms", "scrape_timeout": "250ms"}
+    """Run a Prometheus that scrapes one toolgauge every second, since a scrape may take no longer than that."""
+    intervals = {"scrape_interval": "1s", "scrape_timeout": "1s"}
     with prometheus_running(folder, {"global": intervals, "scrape_configs": [scrape_job(toolgauge)]}) as prometheus:
         yield prometheus

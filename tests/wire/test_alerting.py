@@ -171,7 +171,7 @@ def watching(toolgauge: Toolgauge, alertmanager: Alertmanager, folder: Path) -> 
         rules = (DEPLOY / "prometheus" / name).read_text()
         (folder / name).write_text(rules.replace("keep_firing_for: 10m", "keep_firing_for: 2s"))
     return {
-        "global": {"scrape_interval": "250ms", "scrape_timeout": "250ms", "evaluation_interval": "500ms"},
+        "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "500ms"},
         "rule_files": ["rules.yaml", "alerts.yaml"],
         "scrape_configs": [scrape_job(toolgauge)],
         "alerting": {"alertmanagers": [{"static_configs": [{"targets": [f"127.0.0.1:{alertmanager.port}"]}]}]},

@@ -23,6 +23,7 @@ _DURATION_BOUNDS_S = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5
 _JUDGE_BOUNDS_S = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 _DELAY_BOUNDS_S = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _LAG_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+_COMMIT_BOUNDS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 _LATE_BOUNDS_S = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
 
 
@@ -152,6 +153,44 @@ class WatchMetrics:
         )
 
 
+class StateMetrics:
+    """How the journal fares."""
+
+    def __init__(self, registry: MetricRegistry) -> None:
+        self.failed = registry.gauge(
+            "toolgauge.state.failed",
+            "{state}",
+            "1 while requests are acknowledged that are in memory only, because the journal cannot be written: the log "
+            "says why.",
+        )
+        self.bytes = registry.gauge(
+            "toolgauge.state.bytes",
+            "By",
+            "Bytes of the requests in the journal; at `state.max_bytes` it is full: look for the destination that takes "
+            "nothing.",
+        )
+        self.entries = registry.gauge("toolgauge.state.entries", "{request}", "Requests in the journal.")
+        self.commit_duration = registry.histogram(
+            "toolgauge.state.commit.duration",
+            "s",
+            "Time of one transaction of the journal. When it rises, look at the disk: senders wait as long.",
+            _COMMIT_BOUNDS_S,
+        )
+        self.unwritten = registry.counter(
+            "toolgauge.state.unwritten",
+            "{request}",
+            "Requests that were to be in the journal and are in memory only: `failed` (it cannot be written), `full` "
+            "(`state.max_bytes` with `when_full: memory`).",
+            ("toolgauge.reason",),
+        )
+        self.unreadable = registry.counter(
+            "toolgauge.state.unreadable",
+            "{request}",
+            "Requests of an earlier process that could not be read from the journal: look at the disk.",
+        )
+        self.unwritten.begin(("failed",), ("full",))
+
+
 class WebhookMetrics:
     """How webhooks fare."""
 
@@ -172,6 +211,7 @@ class SelfMetrics:
         self.judge = JudgeMetrics(registry)
         self.watch = WatchMetrics(registry)
         self.webhook = WebhookMetrics(registry)
+        self.state = StateMetrics(registry)
         self.lock = registry.lock
         self.spans = registry.counter(
             "toolgauge.spans",

@@ -12,6 +12,7 @@ SHARED_NAMES = frozenset({"__init__.py", "settings.py"})
 # Names of several modules that still mean different things; an entry goes when one module is left.
 AMBIGUOUS = frozenset(
     [
+        "journal.py",
         "json_similarity.py",
         "messages.py",
         "nodes.py",

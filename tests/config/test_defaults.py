@@ -61,7 +61,7 @@ trace_url: null
 judge: null
 web: {endpoint: "localhost:8317"}
 admin: {endpoint: "localhost:13133"}
-state: {directory: null}
+state: {directory: null, sync: normal, max_bytes: 4GiB, when_full: refuse}
 memory: {limit: 512MiB}
 log: {level: info, format: text}
 """
@@ -149,6 +149,9 @@ def _without_rarer_keys(written: Json, wanted: Json) -> Json:
         ("watch.max_streams", "10", 10),
         ("trace_url", "https://traces.example/{trace_id}", "https://traces.example/{trace_id}"),
         ("state.directory", "/var/lib/toolgauge", "/var/lib/toolgauge"),
+        ("state.sync", "full", "full"),
+        ("state.max_bytes", "64MiB", 64 * 2**20),
+        ("state.when_full", "memory", "memory"),
         ("log.level", "debug", "debug"),
         ("log.format", "json", "json"),
     ],

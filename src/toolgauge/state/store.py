@@ -2,10 +2,12 @@
 
 A save is one transaction: a process that is killed in the middle leaves what was saved before. A file that cannot be read
 is moved aside and a new one begun, because what is in it is worth less than a service that runs; a file of a newer
-toolgauge is left alone. Further tables come as further entries of `_SCHEMA`.
+toolgauge is left alone. Further tables come as further entries of `_SCHEMA`. The detectors' rows are read and written here,
+those of the journal in `journal_rows`.
 """
 
 import fcntl
+import itertools
 import logging
 import os
 import platform
@@ -18,15 +20,21 @@ from pathlib import Path
 
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.settings import file_path
-from toolgauge.state.settings import StateSettings
+from toolgauge.state import journal_rows
+from toolgauge.state.settings import StateSettings, Sync
 
 _LOG = logging.getLogger("toolgauge.state")
 
 FILE_NAME = "toolgauge.sqlite3"
 LOCK_NAME = "toolgauge.lock"
 # Entry n leads from version n to n + 1 of the schema, which is kept in `user_version`.
-_SCHEMA = ("CREATE TABLE watch (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",)
+_SCHEMA = (
+    ("CREATE TABLE watch (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",),
+    journal_rows.SCHEMA,
+)
 VERSION = len(_SCHEMA)
+# Not the bodies of the journal: to read gigabytes would hold up the start.
+_CHECKED = ("watch", "entries", "closed", "process")
 _UNREADABLE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _OWNER_READS_AND_WRITES = 0o600
 _OWNER_ENTERS = 0o700
@@ -40,9 +48,10 @@ class StateStore:
     `moved_aside` is the file that could not be read, `None` where there was none.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, sync: Sync = "normal") -> None:
         """Create the directory and the file where they are not there; raise `StartError` when they cannot be used."""
         self._path = directory / FILE_NAME
+        self._sync: Sync = sync
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self.moved_aside: Path | None = None
@@ -58,7 +67,7 @@ class StateStore:
     @classmethod
     def of(cls, settings: StateSettings) -> "StateStore | None":
         """Open the store of the section `state`; `None` without a directory."""
-        return None if settings.directory is None else cls(file_path(settings.directory))
+        return None if settings.directory is None else cls(file_path(settings.directory), sync=settings.sync)
 
     def load_watch(self) -> dict[bytes, bytes]:
         """Read what the detectors have saved. Raise `StateError` when it cannot be read."""
@@ -68,7 +77,7 @@ class StateStore:
 
     def save_watch(self, changed: Mapping[bytes, bytes], removed: Collection[bytes] = ()) -> None:
         """Remove and change entries, all of them or none. Raise `StateError` when they cannot be written."""
-        with self._in_use("written") as connection, _transaction(connection):
+        with self.transaction() as connection:
             connection.executemany("DELETE FROM watch WHERE key = ?", ((key,) for key in removed))
             connection.executemany("REPLACE INTO watch (key, value) VALUES (?, ?)", changed.items())
 
@@ -84,6 +93,18 @@ class StateStore:
             os.close(self._holder)
 
     @contextmanager
+    def transaction(self) -> Generator[sqlite3.Connection]:
+        """Write everything that is written within, or nothing. Raise `StateError` when it cannot be written."""
+        with self._in_use("written") as connection, _transaction(connection):
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection]:
+        """Read through this connection; other threads wait. Raise `StateError` when it cannot be read."""
+        with self._in_use("read") as connection:
+            yield connection
+
+    @contextmanager
     def _in_use(self, what: str) -> Generator[sqlite3.Connection]:
         with self._lock:
             if self._connection is None:
@@ -95,16 +116,16 @@ class StateStore:
 
     def _opened(self) -> sqlite3.Connection:
         try:
-            return _connected(self._path)
+            return _connected(self._path, self._sync)
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode & 0xFF not in _UNREADABLE:
                 raise
             self.moved_aside = _moved_aside(self._path)
             _LOG.warning("`%s` cannot be read (%s): it is kept as `%s`", self._path, error, self.moved_aside.name)
-        return _connected(self._path)
+        return _connected(self._path, self._sync)
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _connected(path: Path, sync: Sync) -> sqlite3.Connection:
     """Open the file, bring its schema up to date, and see that it can be written."""
     _create(path)
     connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
@@ -118,10 +139,12 @@ def _connected(path: Path) -> sqlite3.Connection:
                 hint="run that version, or give this one another `state.directory`",
             )
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA synchronous = {sync}")
+        # Some builds write zeros over what is deleted: the journal would write everything twice.
+        connection.execute("PRAGMA secure_delete = OFF")
         connection.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_FILE_BYTES}")
         with _transaction(connection):
-            for statement in _SCHEMA[version:]:
+            for statement in itertools.chain.from_iterable(_SCHEMA[version:]):
                 connection.execute(statement)
             # Written each time, also where it is the same: a full disk is to be seen here.
             connection.execute(f"PRAGMA user_version = {VERSION}")
@@ -144,12 +167,13 @@ def _create(path: Path) -> None:
 
 
 def _check(connection: sqlite3.Connection) -> None:
-    """Raise `DatabaseError` when the table is broken inside."""
-    found: tuple[str] = connection.execute("PRAGMA quick_check(watch)").fetchone()
-    if found[0] != "ok":
-        error = sqlite3.DatabaseError("database disk image is malformed")
-        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-        raise error
+    """Raise `DatabaseError` when a table is broken inside."""
+    for table in _CHECKED:
+        found: tuple[str] = connection.execute(f"PRAGMA quick_check({table})").fetchone()
+        if found[0] != "ok":
+            error = sqlite3.DatabaseError("database disk image is malformed")
+            error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise error
 
 
 def _integer(connection: sqlite3.Connection, query: str) -> int:

@@ -1,0 +1,358 @@
+"""The journal: what was acknowledged and is not done with yet, written by a thread of its own.
+
+Changes come in from the event loop and from the worker, and leave as transactions: what came while the disk wrote is written
+together (group commit). What nobody waits for goes with the next transaction, at most a few milliseconds later.
+While the file cannot be written the service goes on in memory, and tries again: what was removed meanwhile is then removed first.
+"""
+
+import asyncio
+import itertools
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TypeAlias
+
+from toolgauge.model.errors import StartError, StateError
+from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
+from toolgauge.selfmetrics import StateMetrics
+from toolgauge.state import journal_rows
+from toolgauge.state.journal_rows import Group, Sizes
+from toolgauge.state.settings import StateSettings
+from toolgauge.state.store import StateStore
+
+_LOG = logging.getLogger("toolgauge.state")
+
+# Each start has ids of its own, higher than those of all starts before it.
+_IDS_A_START = 2**40
+_MAX_GROUP_BYTES = 16 * 1024 * 1024
+_SUBMITTED_WAIT_S = 0.02
+_ALIVE_EVERY_S = 0.25
+_IDLE_S = 1.0
+_FORGET_EVERY_S = 60.0
+_TRY_AGAIN_S = 5.0
+_CLOSE_WITHIN_S = 10.0
+_SECOND = 1_000_000_000
+_Waiting: TypeAlias = "asyncio.Future[None] | None"
+_Pending: TypeAlias = tuple[JournalChange, _Waiting]
+
+
+class Journal:
+    """The journal of one process: a thread of its own writes, many changes in one transaction (group commit).
+
+    `closed_for_ns` and `max_closed` are how long, and how many, ids of what has closed are remembered. Raises `StartError`
+    when the store cannot be read.
+    """
+
+    def __init__(
+        self,
+        store: StateStore,
+        settings: StateSettings,
+        metrics: StateMetrics,
+        *,
+        clock: Callable[[], int],
+        closed_for_ns: int = 600 * _SECOND,
+        max_closed: int = 100_000,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._metrics = metrics
+        self._clock = clock
+        self._closed_for_ns = closed_for_ns
+        self._max_closed = max_closed
+        try:
+            with store.transaction() as connection:
+                start, self._was_alive_until_ns = journal_rows.count_start(connection)
+                self._stored = journal_rows.sizes(connection)
+        except StateError as error:
+            raise StartError(str(error)) from error
+        self._first_id = start * _IDS_A_START
+        self._ids = itertools.count(self._first_id)
+        self._thread: threading.Thread | None = None
+        # Guards what follows.
+        self._changed = threading.Condition()
+        self._pending: deque[_Pending] = deque()
+        self._pending_bytes = 0
+        self._is_awaited = False
+        self._is_closing = False
+        # What follows is the thread's; others may read it.
+        self._failure: str | None = None
+        self._is_failing = False
+        self._missed = Group()
+        self._alive_due_s = 0.0
+        self._forget_due_s = 0.0
+        self._try_again_s = 0.0
+        self._show()
+
+    # -- what is asked in any thread ----------------------------------------------------------------------------------
+
+    def next_id(self) -> int:
+        """Return the id of the next entry: ids rise, over restarts too."""
+        return next(self._ids)
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether there is no room for more requests, and they are to be refused."""
+        if self._settings.when_full == "memory" or self._is_failing:
+            return False
+        return self._stored.bytes + self._pending_bytes >= self._settings.max_bytes
+
+    @property
+    def failure(self) -> str | None:
+        """Return why acknowledged requests are in memory only; `None` while they are written."""
+        return self._failure
+
+    @property
+    def was_alive_until_ns(self) -> int | None:
+        """Return when the process before this was last known to run; `None` where there was none."""
+        return self._was_alive_until_ns
+
+    def submit(self, change: JournalChange) -> None:
+        """Have this written soon, behind what was submitted before. Never waits for the disk."""
+        self._put(change, None)
+
+    async def commit(self, change: JournalChange) -> None:
+        """Have this written; return when it is on disk, or when it is known that it will be in memory only."""
+        if self._is_failing:
+            self._put(change, None)
+            return
+        written = asyncio.get_running_loop().create_future()
+        if self._put(change, written):
+            await written
+
+    def _put(self, change: JournalChange, waiting: _Waiting) -> bool:
+        size = _size(change)
+        with self._changed:
+            if self._is_closing:
+                return False
+            self._pending.append((change, waiting))
+            self._pending_bytes += size
+            if (waiting is not None and not self._is_awaited) or len(self._pending) == 1:
+                self._is_awaited = self._is_awaited or waiting is not None
+                self._changed.notify()
+        return True
+
+    # -- what an earlier process left: before the start ---------------------------------------------------------------
+
+    def entries(self) -> Iterator[JournalEntry]:
+        """Read what an earlier process left, in order of ids. What cannot be read is counted and logged."""
+        unreadable = 0
+        after = -1
+        while rows := self._entry_rows(after):
+            for entry, signal, own, received_ns, delivered in rows:
+                body = self._body(entry)
+                if body is None:
+                    unreadable += 1
+                    continue
+                yield JournalEntry(
+                    id=entry,
+                    signal=signal,
+                    body=body,
+                    received_ns=received_ns,
+                    own=bool(own),
+                    delivered=bool(delivered),
+                )
+            after = rows[-1][0]
+        if unreadable:
+            self._metrics.unreadable.add(unreadable)
+            _LOG.error("%d requests of an earlier process cannot be read from the journal and are lost", unreadable)
+
+    def closed_ids(self) -> Iterator[ClosedId]:
+        """Read the ids that were closed, oldest first."""
+        after = -1
+        while rows := self._closed_rows(after):
+            yield from (closed for _, closed in rows)
+            after = rows[-1][0]
+
+    def _entry_rows(self, after: int) -> list[journal_rows.EntryRow]:
+        with self._store.reading() as connection:
+            return journal_rows.entry_rows(connection, after)
+
+    def _closed_rows(self, after: int) -> Sequence[tuple[int, ClosedId]]:
+        with self._store.reading() as connection:
+            return tuple(journal_rows.closed_rows(connection, after))
+
+    def _body(self, entry: int) -> bytes | None:
+        try:
+            with self._store.reading() as connection:
+                return journal_rows.body(connection, entry)
+        except StateError:
+            return None
+
+    # -- the thread ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread = threading.Thread(target=self._work, name="toolgauge-journal", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Write what was submitted and stop. Works twice and without a start, and gives up on a disk that hangs."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify()
+        if self._thread is None:
+            return
+        self._thread.join(_CLOSE_WITHIN_S)
+        if self._thread.is_alive():
+            _LOG.error("the journal could not be closed within %d s: the disk does not answer", _CLOSE_WITHIN_S)
+
+    def _work(self) -> None:
+        try:
+            while (taken := self._taken()) is not None:
+                self._write_changes(taken)
+            self._alive_due_s = 0.0
+            self._write(Group())
+        finally:
+            # Also where the thread ends by a fault of ours: nobody may wait for it then.
+            self._is_failing = True
+            with self._changed:
+                left = [waiting for _, waiting in self._pending]
+            _release(left)
+
+    def _taken(self) -> list[_Pending] | None:
+        """Wait for changes and take those of one transaction: none when it is time for a sign of life, `None` at the end."""
+        with self._changed:
+            if not self._pending and not self._is_closing:
+                self._changed.wait(_IDLE_S)
+            if self._pending and not self._is_awaited and not self._is_closing:
+                self._changed.wait(_SUBMITTED_WAIT_S)
+            if self._is_closing and not self._pending:
+                return None
+            taken: list[_Pending] = []
+            size = 0
+            while self._pending and size < _MAX_GROUP_BYTES:
+                taken.append(self._pending.popleft())
+                size += _size(taken[-1][0])
+            self._is_awaited = bool(self._pending)
+            return taken
+
+    def _write_changes(self, taken: Sequence[_Pending]) -> None:
+        group = Group()
+        for change, _ in taken:
+            group.add(change)
+        try:
+            if self._is_failing and time.monotonic() >= self._try_again_s:
+                self._try_again()
+            self._write(group)
+        finally:
+            with self._changed:
+                self._pending_bytes -= sum(_size(change) for change, _ in taken)
+            _release([waiting for _, waiting in taken])
+
+    def _write(self, group: Group) -> None:
+        if self._is_failing:
+            self._miss(group)
+            return
+        self._drop_appended_when_full(group)
+        now_s = time.monotonic()
+        if not group and now_s < self._alive_due_s:
+            return
+        try:
+            removed = self._write_rows(group, now_s)
+        except StateError as error:
+            self._fail(error)
+            self._miss(group)
+            return
+        self._metrics.commit_duration.record(time.monotonic() - now_s)
+        self._count(group, removed)
+
+    def _write_rows(self, group: Group, now_s: float) -> Sizes:
+        with self._store.transaction() as connection:
+            removed = journal_rows.write(connection, group)
+            if now_s >= self._alive_due_s:
+                journal_rows.write_alive(connection, self._clock())
+            if now_s >= self._forget_due_s:
+                journal_rows.forget_closed(connection, self._clock() - self._closed_for_ns, self._max_closed)
+        if now_s >= self._alive_due_s:
+            self._alive_due_s = now_s + _ALIVE_EVERY_S
+        if now_s >= self._forget_due_s:
+            self._forget_due_s = now_s + _FORGET_EVERY_S
+        return removed
+
+    def _count(self, group: Group, removed: Sizes) -> None:
+        appended = group.sizes
+        self._stored = Sizes(
+            self._stored.entries + appended.entries - removed.entries,
+            self._stored.bytes + appended.bytes - removed.bytes,
+        )
+        self._show()
+
+    def _show(self) -> None:
+        self._metrics.entries.set(self._stored.entries)
+        self._metrics.bytes.set(self._stored.bytes)
+        self._metrics.failed.set(float(self._failure is not None))
+
+    # -- while it cannot be written -----------------------------------------------------------------------------------
+
+    def _drop_appended_when_full(self, group: Group) -> None:
+        """Write no more requests into a full journal that is to go on in memory."""
+        is_full = self._settings.when_full == "memory" and self._stored.bytes >= self._settings.max_bytes
+        if is_full and group.appended:
+            self._metrics.unwritten.add(len(group.appended), ("full",))
+            group.appended.clear()
+        if is_full == (self._failure is not None):
+            return
+        if is_full:
+            self._failure = (
+                f"the journal is full (`state.max_bytes`, {self._stored.entries} requests): requests are in memory only"
+            )
+            _LOG.error("%s, and are lost if the process ends, until there is room again", self._failure)
+        else:
+            self._failure = None
+            _LOG.info("the journal has room again: what is acknowledged is written to it")
+        self._show()
+
+    def _fail(self, error: StateError) -> None:
+        self._is_failing = True
+        self._failure = f"the journal cannot be written: {error}"
+        self._try_again_s = time.monotonic() + _TRY_AGAIN_S
+        _LOG.error(
+            "%s; spans that are acknowledged are kept in memory only, and are lost if the process ends, until it can be "
+            "written again",
+            self._failure,
+        )
+        self._show()
+
+    def _miss(self, group: Group) -> None:
+        """Keep the changes that are written later: not the requests, which are in memory only."""
+        self._metrics.unwritten.add(len(group.appended), ("failed",))
+        group.appended.clear()
+        self._missed.merge(group, self._max_closed)
+
+    def _try_again(self) -> None:
+        self._try_again_s = time.monotonic() + _TRY_AGAIN_S
+        try:
+            removed = self._write_rows(self._missed, time.monotonic())
+        except StateError:
+            return
+        self._count(self._missed, removed)
+        self._missed = Group()
+        self._is_failing = False
+        self._failure = None
+        self._show()
+        _LOG.warning("the journal can be written again: spans that are acknowledged are on disk from here on")
+
+
+def _size(change: JournalChange) -> int:
+    return sum(len(entry.body) for entry in change.appended)
+
+
+def _release(waiting: Sequence[_Waiting]) -> None:
+    """Have those who wait for these go on, each on its event loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    for future in waiting:
+        if future is not None:
+            by_loop.setdefault(future.get_loop(), []).append(future)
+    for loop, futures in by_loop.items():
+        # A loop that has ended has nobody who waits.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(_resolve, futures)
+
+
+def _resolve(futures: Sequence["asyncio.Future[None]"]) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_result(None)

@@ -1,0 +1,201 @@
+"""The journal: what is there after a restart, in which order, and what happens when it cannot be written."""
+
+import asyncio
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.selfmetrics import StateMetrics
+from toolgauge.state.journal import Journal
+from toolgauge.state.settings import StateSettings
+from toolgauge.state.store import StateStore
+
+_MIB = 2**20
+_DEFAULTS = StateSettings()
+
+
+class Opened:
+    """A journal with its metrics; `now_ns` is the clock's."""
+
+    def __init__(self, directory: Path, settings: StateSettings, *, start: bool) -> None:
+        self.now_ns = 1_000
+        self.metrics = StateMetrics(MetricRegistry())
+        self.store = StateStore(directory, sync=settings.sync)
+        self.journal = Journal(self.store, settings, self.metrics, clock=lambda: self.now_ns)
+        if start:
+            self.journal.start()
+
+    def append(self, body: bytes, *, own: bool = False) -> int:
+        entry = self.entry(body, own=own)
+        asyncio.run(self.journal.commit(JournalChange(appended=(entry,))))
+        return entry.id
+
+    def entry(self, body: bytes, *, own: bool = False) -> JournalEntry:
+        return JournalEntry(id=self.journal.next_id(), signal="traces", body=body, received_ns=7, own=own)
+
+    def commit(self, change: JournalChange) -> None:
+        asyncio.run(self.journal.commit(change))
+
+    def close(self) -> None:
+        self.journal.close()
+        self.store.close()
+
+
+@contextmanager
+def opened(directory: Path, settings: StateSettings = _DEFAULTS, *, start: bool = True) -> Generator[Opened]:
+    made = Opened(directory, settings, start=start)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def left(directory: Path) -> Sequence[JournalEntry]:
+    with opened(directory, start=False) as later:
+        return tuple(later.journal.entries())
+
+
+def test_what_is_committed_is_there_after_a_restart_in_order(tmp_path: Path):
+    with opened(tmp_path) as first:
+        assert list(first.journal.entries()) == []
+        one = first.entry(b"one")
+        two = JournalEntry(id=first.journal.next_id(), signal="logs", body=b"", received_ns=8, own=True)
+        three = first.entry(bytes(500_000))
+        first.commit(JournalChange(appended=(one, three)))
+        first.commit(JournalChange(appended=(two,)))
+    assert left(tmp_path) == (one, two, three)
+
+
+def test_ids_rise_over_restarts(tmp_path: Path):
+    ids: list[int] = []
+    for _ in range(3):
+        with opened(tmp_path) as now:
+            ids += [now.append(b"x"), now.append(b"y")]
+            now.journal.submit(JournalChange(removed=tuple(ids)))
+    assert ids == sorted(set(ids))
+    assert left(tmp_path) == ()
+
+
+def test_entries_are_marked_as_delivered_and_removed(tmp_path: Path):
+    with opened(tmp_path) as first:
+        one, two, three = (first.append(body) for body in (b"1", b"2", b"3"))
+        first.commit(JournalChange(delivered=(one, two)))
+        first.commit(JournalChange(removed=(two, 12345)))
+        assert (first.metrics.entries.cells[()], first.metrics.bytes.cells[()]) == (2, 2)
+    assert [(entry.id, entry.delivered) for entry in left(tmp_path)] == [(one, True), (three, False)]
+
+
+def test_entry_that_is_delivered_and_removed_before_it_is_written_is_not_written(tmp_path: Path):
+    with opened(tmp_path, start=False) as first:
+        gone, stays = first.entry(b"gone"), first.entry(b"stays")
+        first.journal.submit(JournalChange(appended=(gone, stays)))
+        first.journal.submit(JournalChange(delivered=(gone.id, stays.id)))
+        first.journal.submit(JournalChange(removed=(gone.id,)))
+        first.journal.start()
+    assert [(entry.body, entry.delivered) for entry in left(tmp_path)] == [(b"stays", True)]
+
+
+def test_ids_that_have_closed_are_there_after_a_restart(tmp_path: Path):
+    closed = (
+        ClosedId(id="00ff", scope="trace", closed_ns=5),
+        ClosedId(id="caf\u00e9 \ud800", scope="conversation", closed_ns=6),
+    )
+    with opened(tmp_path) as first:
+        first.commit(JournalChange(closed=closed))
+    with opened(tmp_path, start=False) as later:
+        assert tuple(later.journal.closed_ids()) == closed
+
+
+def test_what_is_submitted_is_written_before_the_end(tmp_path: Path):
+    with opened(tmp_path) as first:
+        entries = [first.entry(b"%d" % number) for number in range(100)]
+        for entry in entries:
+            first.journal.submit(JournalChange(appended=(entry,)))
+    assert [entry.body for entry in left(tmp_path)] == [b"%d" % number for number in range(100)]
+
+
+def test_changes_of_many_threads_keep_the_order_of_each(tmp_path: Path):
+    with opened(tmp_path) as first:
+
+        def work() -> None:
+            for number in range(50):
+                entry = first.entry(b"%d" % number)
+                first.journal.submit(JournalChange(appended=(entry,)))
+                if number % 2:
+                    first.journal.submit(JournalChange(removed=(entry.id,)))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(int(entry.body) for entry in left(tmp_path)) == sorted([*range(0, 50, 2)] * 4)
+
+
+def test_what_comes_together_is_written_together(tmp_path: Path):
+    with opened(tmp_path, start=False) as first:
+
+        async def commit_all() -> None:
+            entries = [first.entry(b"x") for _ in range(200)]
+            commits = [
+                asyncio.ensure_future(first.journal.commit(JournalChange(appended=(entry,)))) for entry in entries
+            ]
+            await asyncio.sleep(0)
+            first.journal.start()
+            await asyncio.gather(*commits)
+
+        asyncio.run(commit_all())
+        assert first.metrics.commit_duration.cells[()].count <= 3
+    assert len(left(tmp_path)) == 200
+
+
+def test_when_the_process_before_was_alive_is_known(tmp_path: Path):
+    with opened(tmp_path) as first:
+        assert first.journal.was_alive_until_ns is None
+        first.now_ns = 5_000
+    with opened(tmp_path) as second:
+        assert second.journal.was_alive_until_ns == 5_000
+
+
+def test_full_journal_asks_to_refuse(tmp_path: Path):
+    settings = StateSettings(max_bytes=64 * _MIB)
+    with opened(tmp_path, settings) as first:
+        ids = [first.append(bytes(32 * _MIB))]
+        assert not first.journal.is_full
+        ids.append(first.append(bytes(32 * _MIB)))
+        assert first.journal.is_full
+        assert first.journal.failure is None
+        first.commit(JournalChange(removed=ids[:1]))
+        assert not first.journal.is_full
+
+
+def test_full_journal_goes_on_in_memory_where_that_is_wanted(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    settings = StateSettings(max_bytes=64 * _MIB, when_full="memory")
+    with opened(tmp_path, settings) as first:
+        big = first.append(bytes(64 * _MIB))
+        unwritten = first.append(b"too much")
+        assert not first.journal.is_full
+        assert first.metrics.unwritten.value(("full",)) == 1
+        assert first.metrics.failed.cells[()] == 1
+        assert first.journal.failure is not None
+        assert "in memory only" in caplog.text
+        first.commit(JournalChange(removed=(big, unwritten)))
+        written = first.append(b"room again")
+        assert first.journal.failure is None
+        assert first.metrics.failed.cells[()] == 0
+    assert [entry.id for entry in left(tmp_path)] == [written]
+
+
+def test_closing_twice_and_without_a_start_is_closing(tmp_path: Path):
+    with opened(tmp_path, start=False) as first:
+        first.journal.close()
+    with opened(tmp_path) as second:
+        second.journal.close()
+        second.journal.close()
+        second.commit(JournalChange(appended=(second.entry(b"late"),)))
+    assert left(tmp_path) == ()

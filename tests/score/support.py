@@ -29,6 +29,7 @@ def tool_call(
     call_id: str | None = None,
     agent: str | None = None,
     trace_id: str = TRACE,
+    is_joined_by_id: bool = False,
 ) -> ToolCall:
     """Build one call; `order` and `turn` are filled in by `trajectory`."""
     return ToolCall(
@@ -49,6 +50,7 @@ def tool_call(
         dialect="genai",
         start_ns=0,
         end_ns=0,
+        is_joined_by_id=is_joined_by_id,
     )
 
 
@@ -64,6 +66,7 @@ def trajectory(
     trace_id: str = TRACE,
     writing_tools: Iterable[str] = (),
     left_out: LeftOut = NOTHING_LEFT_OUT,
+    incomplete: str | None = None,
 ) -> Trajectory:
     """Build a closed trajectory; calls are numbered, each a turn of its own unless it says otherwise."""
     numbered = (
@@ -86,6 +89,7 @@ def trajectory(
         end_ns=1,
         writing_tools=frozenset(writing_tools),
         left_out=left_out,
+        incomplete=incomplete,
     )
 
 

@@ -133,6 +133,10 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         result_turn,
         run.ref,
         execution.tool_id if execution is not None else None,
+        request is not None
+        and execution is not None
+        and request.call_id is not None
+        and request.call_id == execution.call_id,
     )
 
 

@@ -48,6 +48,7 @@ class ArgumentsSchema(CallSelection):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "call"
     needs_content: ClassVar[bool] = False
+    needs_whole: ClassVar[bool] = False
 
     # What an argument that the schema does not name is, where the schema leaves open whether there may be others.
     unknown_arguments: UnknownArguments = "fail"

@@ -42,6 +42,12 @@ class Policy(CallSelection):
     allow_only: _Rules | None = None
 
     @property
+    def needs_whole(self) -> bool:
+        """Whether spans that were not seen could change the outcome: they may name the agent, or hold attributes."""
+        rules = (*(self.forbid or ()), *(self.allow_only or ()))
+        return any(rule.agent is not None or rule.expression is not None for rule in rules)
+
+    @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes of the trace that the rules ask for."""
         rules = (*(self.forbid or ()), *(self.allow_only or ()))

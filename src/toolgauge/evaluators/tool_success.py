@@ -32,6 +32,11 @@ class ToolSuccess(CallSelection):
 
     retries: Literal["count", "ignore"] = "count"
 
+    @property
+    def needs_whole(self) -> bool:
+        """Whether calls that were not seen could change the outcome: one of them may have made a failure good."""
+        return self.retries == "ignore"
+
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome a call."""
         calls = self.calls(trajectory)

@@ -147,7 +147,9 @@ class Evaluator(Protocol):
     one that compares with the expected final answer has `needs_answer: ClassVar[bool] = True` instead. One that judges
     runs of agents has `needs_agent_run: ClassVar[bool] = True`: its criteria are not for traces without any. One that looks
     at neither messages (prompts and responses included) nor results has `needs_content: ClassVar[bool] = False`: where no
-    criterion looks at them, they are not read. One that looks at attributes of the trace has
+    criterion looks at them, they are not read. One of level `call` that looks at nothing but the call and the
+    tools on offer has `needs_whole: ClassVar[bool] = False`: where spans of a trajectory are missing, it still judges
+    the calls that were seen whole. One that looks at attributes of the trace has
     `attributes: tuple[str, ...]`, their keys: others are not read. One whose scores are 0 or 1 and nothing between has
     `binary: ClassVar[bool] = True`: its histogram has fewer buckets.
     """

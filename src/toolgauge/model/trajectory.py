@@ -58,6 +58,8 @@ class ToolCall(Struct, frozen=True, gc=False):
     run: SpanRef | None = None
     # The id of the tool itself, which all its calls share, where a producer tells one.
     tool_id: str | None = None
+    # Whether its request and its execution carry the same id: joined in any other way, they may be of two calls.
+    is_joined_by_id: bool = False
 
 
 class Message(Struct, frozen=True, gc=False):

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from msgspec.structs import replace
+
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.loop_detector import LoopDetector
 from toolgauge.assemble.settings import AssembleSettings
@@ -20,7 +22,7 @@ from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import ClosedId, JournalEntry
 from toolgauge.model.judging import Answers, Judging
 from toolgauge.model.observations import ToolDefinition, UnreadSpan
-from toolgauge.model.outcomes import Result, Scorecard
+from toolgauge.model.outcomes import Reason, Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
 from toolgauge.model.trajectory import Trajectory
@@ -39,6 +41,7 @@ from toolgauge.watch.watcher import Watcher
 
 # Requests wait in the inbox while trajectories are closed: thousands may be due at the same moment.
 _LONGEST_TICK_NS = 100_000_000
+_UNREAD = "requests passed unread while it was open, or shortly before"
 
 
 class ScorecardSink(Protocol):
@@ -215,7 +218,7 @@ class Pipeline:
     def pass_unread(self, request: Request, now_ns: int) -> bool:
         """Hand on an admitted request without reading it, from any thread; False when there is no room for it.
 
-        What is open meanwhile, or opens soon after, may lack spans and is not scored.
+        What is open meanwhile, or opens soon after, may lack spans: only its calls that were seen whole are scored.
         """
         if request.count:
             outgoing = self._outgoing(request, request.body, request.spans)
@@ -432,7 +435,10 @@ class Pipeline:
 
     def _finish(self, trajectory: Trajectory, due_ns: int) -> None:
         started = self._clock()
-        results = self._results(trajectory)
+        lacking: Reason = "incomplete"
+        if self._lacks_unread(trajectory):
+            trajectory, lacking = replace(trajectory, incomplete=_UNREAD), "overload"
+        results = self._results(trajectory, lacking)
         ended = self._clock()
         self._metrics.scoring_duration.record((ended - started) / 1e9)
         self._metrics.scoring_delay.record((max(0, self._now_ns - due_ns) + ended - started) / 1e9)
@@ -445,17 +451,17 @@ class Pipeline:
             self._watch(scorecard)
         finally:
             # Judges answer late; nothing waits for them.
-            inquiries = self._scorer.inquiries(trajectory)
+            inquiries = self._scorer.inquiries(trajectory, lacking=lacking)
             if inquiries:
                 self._judging.put(trajectory, inquiries)
 
-    def _results(self, trajectory: Trajectory) -> tuple[Result, ...]:
+    def _results(self, trajectory: Trajectory, lacking: Reason) -> tuple[Result, ...]:
         waiting, settings = self._assembler, self._settings
         is_backed_up = waiting.evicted_count > settings.max_queue or waiting.evicted_bytes > settings.max_queue_bytes
         # Given up for want of memory: what is there is a part, and scoring takes memory too.
-        if trajectory.closed_because == "memory" or is_backed_up or self._lacks_unread(trajectory):
+        if trajectory.closed_because == "memory" or is_backed_up:
             return self._scorer.overloaded(trajectory)
-        results = () if self._is_interrupted else self._scorer.score(trajectory, self._now_ns)
+        results = () if self._is_interrupted else self._scorer.score(trajectory, self._now_ns, lacking=lacking)
         # Asked again: what was cut off in the middle is not scored either.
         if self._is_interrupted:
             self.interrupted += 1

@@ -245,6 +245,8 @@ class Registered(Struct, frozen=True):
     is_for_all: bool
     # It is for trajectories with an agent run only.
     needs_agent_run: bool
+    # Its evaluator judges trajectories of which no span is missing, and no calls alone.
+    needs_whole: bool
     # Its evaluator sees an earlier offer where the trajectory has none.
     accepts_recent_offer: bool
     # Its evaluator gets to see each of these as it is, and nothing else.
@@ -275,6 +277,7 @@ def register(criterion: Criterion) -> Registered:
         case=None if when.case is None else Globs((when.case,)),
         is_for_all=is_for_all and not needs_agent_run,
         needs_agent_run=needs_agent_run,
+        needs_whole=asks or evaluator.level != "call" or bool(getattr(evaluator, "needs_whole", True)),
         accepts_recent_offer=bool(getattr(evaluator, "accepts_recent_offer", False)),
         sees_all=criterion.sample >= 1 and when.agent is None and isinstance(criterion.reference, NoReference),
         marks=Marks(criterion.pass_at),

@@ -68,7 +68,9 @@ class RecentOffers:
     def completed(self, trajectory: Trajectory) -> Trajectory:
         """Return the trajectory with an offer, if any can stand in; remember the one that it has."""
         if trajectory.tools_offered is not None:
-            self._remember(trajectory, trajectory.tools_offered)
+            # The offer of half a run may lack tools.
+            if trajectory.incomplete is None:
+                self._remember(trajectory, trajectory.tools_offered)
             return trajectory
         if not trajectory.calls:
             return trajectory

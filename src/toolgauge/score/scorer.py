@@ -101,20 +101,25 @@ class Scorer:
         self.wants_content = any(_looks_at_content(one) for one in registered)
         self.wants_conversations = any(criterion.scope == "conversation" for criterion in criteria)
 
-    def score(self, trajectory: Trajectory, now_ns: int) -> tuple[Result, ...]:
-        """Return all results, in the order of the criteria and of the calls."""
+    def score(self, trajectory: Trajectory, now_ns: int, *, lacking: Reason = "incomplete") -> tuple[Result, ...]:
+        """Return all results, in the order of the criteria and of the calls.
+
+        Of an incomplete trajectory only calls that were seen whole are judged, by evaluators that look at a call alone;
+        `lacking` is the reason why there is nothing else.
+        """
         trajectory = with_writing_tools(trajectory, (), self._kinds)
         if self.registered_tools:
             trajectory = replace(trajectory, registered_tools=self.registered_tools)
         self.unmatched.see(trajectory)
         conversation = Conversation(trajectory, self._expected_values)
         completed = self._recent_offers.completed(trajectory)
+        half = _half(trajectory, lacking)
         return tuple(
             result
             for registered in self._scoring
             if applies(registered, trajectory)
             for result in self._results(
-                registered, completed if registered.accepts_recent_offer else trajectory, conversation, now_ns
+                registered, completed if registered.accepts_recent_offer else trajectory, conversation, half, now_ns
             )
         )
 
@@ -126,13 +131,14 @@ class Scorer:
         """Return `incomplete` for every criterion that applies."""
         return self._unscored(trajectory, "incomplete", "scoring was interrupted")
 
-    def inquiries(self, trajectory: Trajectory) -> tuple[Inquiry, ...]:
-        """Return the inquiries of the criteria that ask a judge."""
+    def inquiries(self, trajectory: Trajectory, *, lacking: Reason = "incomplete") -> tuple[Inquiry, ...]:
+        """Return the inquiries of the criteria that ask a judge; of an incomplete trajectory they are settled."""
         if not self._asking:
             return ()
         trajectory = with_writing_tools(trajectory, (), self._kinds)
+        half = _half(trajectory, lacking)
         return tuple(
-            _inquiry(registered, registered.judge, trajectory, seen_by(registered, trajectory, self._kinds))
+            _inquiry(registered, registered.judge, trajectory, seen_by(registered, trajectory, self._kinds), half)
             for registered in self._asking
             if registered.judge is not None and applies(registered, trajectory)
         )
@@ -157,7 +163,12 @@ class Scorer:
         )
 
     def _results(
-        self, registered: Registered, trajectory: Trajectory, conversation: Conversation, now_ns: int
+        self,
+        registered: Registered,
+        trajectory: Trajectory,
+        conversation: Conversation,
+        half: NotEvaluated | None,
+        now_ns: int,
     ) -> list[Result]:
         criterion, evaluator = registered.criterion, registered.evaluator
         if evaluator is None:
@@ -165,12 +176,18 @@ class Scorer:
         seen = seen_by(registered, trajectory, self._kinds)
         if not isinstance(seen, Seen):
             return [registered.made(trajectory.root, None, seen)]
+        if half is not None:
+            seen = _seen_whole(registered, seen)
+            if seen is None:
+                return [registered.made(trajectory.root, None, half)]
         if self._timeouts.is_off(criterion, trajectory.service, now_ns):
             return [registered.made(trajectory.root, None, _SWITCHED_OFF)]
         evaluated = self._evaluated(criterion, evaluator, seen)
         if self._timeouts.count(criterion, trajectory.service, now_ns, is_timeout=evaluated.fault is _TIMEOUT):
             self._on_switched_off(criterion, trajectory.service)
         results = _checked(registered, seen, evaluated, trajectory.root)
+        if half is not None:
+            return [_of_half(result, half) for result in results]
         if seen.expected is not None:
             results = [_with_values_seen(result, conversation, seen.expected) for result in results]
         return results
@@ -257,10 +274,35 @@ def _checked(registered: Registered, seen: Seen, evaluated: _Evaluated, root: Sp
     return checker.results or [made(root, None, checker.silence())]
 
 
+def _half(trajectory: Trajectory, reason: Reason) -> NotEvaluated | None:
+    """Return the outcome of whatever judges an incomplete trajectory as a whole; `None` for a whole one."""
+    return None if trajectory.incomplete is None else NotEvaluated(reason=reason, explanation=trajectory.incomplete)
+
+
+def _seen_whole(registered: Registered, seen: Seen) -> Seen | None:
+    """Narrow an incomplete trajectory to calls seen whole; `None` where there are none, or the evaluator needs more."""
+    if registered.needs_whole:
+        return None
+    # Without the tool's span nobody knows what became of a call, without the model's with which arguments it was made; and
+    # without an id, whether both are of the same call.
+    calls = tuple(call for call in seen.trajectory.calls if call.is_joined_by_id)
+    return Seen(replace(seen.trajectory, calls=calls), seen.expected) if calls else None
+
+
+def _of_half(result: Result, half: NotEvaluated) -> Result:
+    """Replace what was found to be missing: it may be in the other half."""
+    is_missing = result.call is None and isinstance(result.outcome, NotEvaluated)
+    return replace(result, outcome=half) if is_missing else result
+
+
 def _inquiry(
-    registered: Registered, judge: JudgeEvaluator, trajectory: Trajectory, seen: Seen | NotEvaluated
+    registered: Registered,
+    judge: JudgeEvaluator,
+    trajectory: Trajectory,
+    seen: Seen | NotEvaluated,
+    half: NotEvaluated | None,
 ) -> Inquiry:
-    settled = seen if isinstance(seen, NotEvaluated) else None
+    settled = seen if isinstance(seen, NotEvaluated) else half
     return _Registered(
         criterion=registered.criterion.name,
         evaluator=judge,

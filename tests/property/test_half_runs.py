@@ -1,0 +1,112 @@
+"""What is scored of half a run is what is scored of the same calls in the whole run: cut recorded runs anywhere, and see."""
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+import pytest
+from msgspec.structs import replace
+
+from tests.property.test_assemble_recorded import CORPUS
+from toolgauge import plugins
+from toolgauge.assemble.join import GatheredTrace, join
+from toolgauge.evaluators.arguments_schema import ArgumentsSchema
+from toolgauge.evaluators.policy import Policy
+from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.observations import Reading
+from toolgauge.model.outcomes import Scored
+from toolgauge.model.ports import Evaluator
+from toolgauge.model.records import PackedHead, SpanHead
+from toolgauge.otlp.decoder import Decoder
+from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.score.criterion import Criterion, ToolKinds
+from toolgauge.score.scorer import Scorer
+from toolgauge.selfmetrics import SelfMetrics
+
+_SEEDS = 12
+_EVALUATORS: dict[str, Evaluator] = {
+    "arguments_schema": ArgumentsSchema(),
+    "tool_success": ToolSuccess(),
+    "policy": Policy.model_validate({"forbid": [{"tool": "*", "arguments": {"city": "Paris"}}]}),
+}
+_CRITERIA = [
+    Criterion(name=name, evaluator_name=name, evaluator=evaluator, revision="1")
+    for name, evaluator in _EVALUATORS.items()
+]
+
+
+def recorded(folder: str) -> dict[str, list[Reading | PackedHead]]:
+    """Read all spans and log records of a folder, by trace."""
+    recognizer = Recognizer(plugins.dialects(), SelfMetrics(MetricRegistry()))
+    decoder = Decoder(recognizer.marks, recognizer.scopes)
+    traces: dict[str, list[Reading | PackedHead]] = {}
+    for file in sorted((CORPUS / folder).glob("*.otlp.pb")):
+        if file.name.endswith(".logs.otlp.pb"):
+            records = [*decoder.logs(file.read_bytes()).viewed]
+        else:
+            decoded = decoder.traces(file.read_bytes())
+            records = [viewed.span for viewed in decoded.viewed]
+            for head in decoded.heads:
+                traces.setdefault(head[0].hex(), []).append(head)
+        for record in records:
+            reading = recognizer.read(record)
+            if reading is not None:
+                traces.setdefault(reading.ref.trace_id, []).append(reading)
+    return traces
+
+
+def scores(
+    trace_id: str, spans: Iterable[Reading | PackedHead], incomplete: str | None
+) -> dict[tuple[str, str, str | None], set[float]]:
+    """Score the calls of a trace; those without an id, of the same name, stand together."""
+    readings: list[Reading] = []
+    parents: dict[str, str | None] = {}
+    for one in spans:
+        if isinstance(one, Reading):
+            readings.append(one)
+            if not one.is_log:
+                parents[one.ref.span_id] = one.parent_span_id
+        else:
+            head = SpanHead(*one)
+            parents[head.span_id.hex()] = head.parent_span_id.hex() or None
+    gathered = GatheredTrace(trace_id=trace_id, readings=readings, parents=parents)
+    trajectory = join([gathered], scope="trace", closed_because="idle")
+    if trajectory is None:
+        return {}
+    found: dict[tuple[str, str, str | None], set[float]] = {}
+    for result in Scorer(_CRITERIA, ToolKinds()).score(replace(trajectory, incomplete=incomplete), 0):
+        if result.call is not None and isinstance(result.outcome, Scored):
+            key = result.criterion, result.call.name, result.call.call_id
+            found.setdefault(key, set()).add(result.outcome.value)
+    return found
+
+
+def halves(spans: Sequence[Reading | PackedHead]) -> Iterator[list[Reading | PackedHead]]:
+    """Leave out what came first, what came last, and spans anywhere."""
+    for seed in range(_SEEDS):
+        chance = random.Random(seed)  # noqa: S311 - nothing is kept secret
+        by_end = sorted(spans, key=lambda one: one.end_ns if isinstance(one, Reading) else 0)
+        at = chance.randrange(len(by_end))
+        yield by_end[:at]
+        yield by_end[at:]
+        yield [one for one in spans if chance.random() < 0.7]
+
+
+@pytest.mark.parametrize("folder", sorted(place.name for place in CORPUS.iterdir() if place.is_dir()))
+def test_a_call_that_is_scored_in_half_a_run_has_the_score_that_it_has_in_the_whole(folder: str):
+    for trace_id, spans in recorded(folder).items():
+        whole = scores(trace_id, spans, None)
+        for half in halves(spans):
+            found = scores(trace_id, half, "half of it")
+            assert {key: values for key, values in found.items() if not values <= whole.get(key, set())} == {}
+
+
+@pytest.mark.parametrize("folder", ["google-adk", "otel-util-genai", "pydantic-ai", "strands", "vercel-ai"])
+def test_calls_that_were_seen_whole_are_scored_in_half_a_run(folder: str):
+    halved = [
+        half
+        for trace_id, spans in recorded(folder).items()
+        for half in map(partial(scores, trace_id, incomplete="x"), halves(spans))
+    ]
+    assert sum(map(len, halved)) > 100

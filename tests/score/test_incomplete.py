@@ -1,0 +1,94 @@
+"""Half a run is not a run: what judges it as a whole does not, and what looks at a call alone judges calls seen whole."""
+
+import pytest
+
+from tests.score.support import expect, expected, tool_call, trajectory
+from tests.score.test_scorer import NOW_NS, criterion
+from toolgauge import plugins
+from toolgauge.evaluators.arguments_schema import ArgumentsSchema
+from toolgauge.evaluators.known_tool import KnownTool
+from toolgauge.evaluators.policy import Policy
+from toolgauge.evaluators.repeated_calls import RepeatedCalls
+from toolgauge.evaluators.tool_call_f1 import ToolCallF1
+from toolgauge.evaluators.tool_selection_accuracy import ToolSelectionAccuracy
+from toolgauge.evaluators.tool_success import ToolSuccess
+from toolgauge.model.observations import CallError
+from toolgauge.model.outcomes import NotEvaluated, Result, outcome_word
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.criterion import Criterion, Inline, ToolKinds
+from toolgauge.score.scorer import Scorer
+
+WHY = "it began before this process"
+HALF = NotEvaluated(reason="incomplete", explanation=WHY)
+SEEN = tool_call("look", is_joined_by_id=True)
+FAILED = tool_call("look", is_joined_by_id=True, error=CallError(kind="E", message="m"))
+UNSEEN = tool_call("look", state="rejected")
+# Whose results for a call need nothing but the call and the tools on offer.
+OF_CALLS_ALONE = {"arguments_schema", "policy", "tool_success"}
+
+
+def results(judged: Trajectory, *rules: Criterion) -> list[Result]:
+    return [*Scorer(rules, ToolKinds()).score(judged, NOW_NS)]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        criterion(ToolCallF1(), reference=Inline(expected(expect("look")))),
+        criterion(RepeatedCalls()),
+        criterion(KnownTool()),
+        criterion(ToolSuccess(retries="ignore")),
+        criterion(Policy.model_validate({"forbid": [{"tool": "x", "agent": "clerk"}]})),
+    ],
+    ids=lambda rule: rule.evaluator.__class__.__name__,
+)
+def test_a_criterion_that_judges_the_whole_gives_one_result_without_a_score(rule: Criterion):
+    (result,) = results(trajectory(SEEN, SEEN, offered=["look"], incomplete=WHY), rule)
+    assert (result.call, result.outcome) == (None, HALF)
+
+
+def test_calls_that_were_seen_whole_are_scored_and_no_others():
+    judged = trajectory(SEEN, UNSEEN, FAILED, offered=["look"], incomplete=WHY)
+    assert [(one.call, outcome_word(one.outcome)) for one in results(judged, criterion(ToolSuccess()))] == [
+        (judged.calls[0], "pass"),
+        (judged.calls[2], "fail"),
+    ]
+    rule = criterion(Policy.model_validate({"forbid": ["look"]}))
+    assert [outcome_word(one.outcome) for one in results(judged, rule)] == ["fail", "fail"]
+
+
+@pytest.mark.parametrize("calls", [(), (UNSEEN,), (tool_call("other", is_joined_by_id=True),)])
+def test_without_a_call_seen_whole_nothing_is_said_to_be_missing(calls: tuple[ToolCall, ...]):
+    (result,) = results(trajectory(*calls, incomplete=WHY), criterion(ToolSuccess(tools=("look",))))
+    assert result.outcome == HALF
+
+
+def test_what_is_outside_of_the_sample_stays_outside():
+    (result,) = results(trajectory(SEEN, incomplete=WHY), criterion(sample=0.0))
+    assert result.outcome == NotEvaluated(reason="sampled_out", explanation="not in the sample")
+
+
+def test_a_judge_is_not_asked():
+    rule = Criterion(name="c", evaluator_name="j", evaluator=ToolSelectionAccuracy(), revision="1")
+    scorer = Scorer([rule], ToolKinds())
+    (inquiry,) = scorer.inquiries(trajectory(SEEN, incomplete=WHY))
+    assert inquiry.settled == HALF
+    (inquiry,) = scorer.inquiries(trajectory(SEEN))
+    assert inquiry.settled is None
+
+
+def test_the_offer_of_half_a_run_stands_in_for_none():
+    scorer = Scorer([criterion(KnownTool())], ToolKinds())
+    scorer.score(trajectory(SEEN, offered=["look"], incomplete=WHY), NOW_NS)
+    (result,) = scorer.score(trajectory(tool_call("write"), trace_id="1" * 32), NOW_NS)
+    assert outcome_word(result.outcome) == "not_evaluated"
+
+
+def test_only_evaluators_that_look_at_a_call_alone_say_so():
+    declared = {
+        name
+        for name in plugins.names(plugins.EVALUATORS)
+        if getattr(plugins.evaluator(name), "needs_whole", True) is not True
+    }
+    assert declared == OF_CALLS_ALONE
+    assert ArgumentsSchema.needs_whole is False

@@ -30,7 +30,7 @@ from tests.export.fakes import (
     until,
 )
 from tests.wire.support import free_port
-from toolgauge.export.destination import otlp_destination
+from toolgauge.export.destination import Undelivered, otlp_destination
 from toolgauge.export.settings import Compression, DestinationSettings, QueueSettings, RetrySettings, Transport
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import ConfigError
@@ -419,7 +419,7 @@ async def test_drain_delivers_what_is_queued(protocol: Transport):
     ):
         for _ in range(50):
             out.destination.put(request(RECORDED, spans=2))
-        assert await out.destination.drain(60) == 0
+        assert await out.destination.drain(60) == Undelivered()
         assert not out.destination.put(request(RECORDED))
     assert len(seen.arrived) == 50
     assert out.spans() == {("forwarded", "", "otlp"): 100}
@@ -435,7 +435,7 @@ async def test_drain_ends_the_waits_and_tries_again_at_once(protocol: Transport)
         for _ in range(3):
             out.destination.put(request(RECORDED, spans=2))
         await until(lambda: len(seen.arrived) == 3)
-        assert await out.destination.drain(60) == 0
+        assert await out.destination.drain(60) == Undelivered()
     assert out.spans() == {("forwarded", "", "otlp"): 6}
 
 
@@ -445,7 +445,7 @@ async def test_drain_of_a_dead_destination_says_what_was_lost(protocol: Transpor
         for _ in range(30):
             out.destination.put(request(RECORDED, spans=2))
         out.destination.put(request(RECORDED, spans=0, own=True))
-        assert await out.destination.drain(1) == 61
+        assert await out.destination.drain(1) == Undelivered(spans=60, own=1)
     assert out.spans() == {("dropped", "shutdown", "otlp"): 60}
     assert out.own_dropped() == {("otlp", "traces", "shutdown"): 1}
 
@@ -459,7 +459,7 @@ async def test_drain_of_a_hanging_destination_ends_in_time(protocol: Transport):
         for _ in range(30):
             out.destination.put(request(RECORDED, spans=2))
         began_s = asyncio.get_running_loop().time()
-        assert await out.destination.drain(0.3) == 60
+        assert await out.destination.drain(0.3) == Undelivered(spans=60)
         assert asyncio.get_running_loop().time() - began_s < 8
     assert out.spans() == {("dropped", "shutdown", "otlp"): 60}
 

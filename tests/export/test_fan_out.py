@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import grpc
 
 from tests.export.fakes import FAST, OK, OWN_HOP, Said, Seen, always, counted, grpc_sink, request, until
-from toolgauge.export.destination import otlp_destination
+from toolgauge.export.destination import Undelivered, otlp_destination
 from toolgauge.export.fan_out import FanOut
 from toolgauge.export.settings import DestinationSettings, QueueSettings, RetrySettings
 from toolgauge.model.metrics import MetricRegistry
@@ -130,7 +130,7 @@ async def test_spans_that_nobody_takes_end_here_and_are_counted():
 async def test_drain_counts_what_each_destination_lost():
     async with fanned({"alive": OK, "dead": DEAD}) as fan:
         fan.out.put(request(BODY, spans=5))
-        assert await fan.out.drain(0.5) == 5
+        assert await fan.out.drain(0.5) == (("dead", Undelivered(spans=5)),)
     assert fan.spans("alive") == {("forwarded", ""): 5}
     assert fan.spans("dead") == {("dropped", "shutdown"): 5}
 
@@ -150,7 +150,7 @@ async def test_without_destinations_spans_are_consumed_and_our_own_is_dropped():
     assert nowhere.has_room("traces", 1 << 40)
     assert nowhere.put(request(b"x", spans=7))
     assert nowhere.put(request(b"x", spans=0, own=True))
-    assert await nowhere.drain(1) == 0
+    assert await nowhere.drain(1) == ()
     await nowhere.close()
     assert counted(metrics.spans) == {("consumed", "", ""): 7}
     assert nowhere.spans_queued == 0

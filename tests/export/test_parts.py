@@ -121,7 +121,7 @@ async def test_the_end_gives_up_only_parts_that_were_not_delivered(protocol: Tra
         out.destination.put(together(ALL))
         out.destination.put(request(GOOD[0], spans=5))
         await until(lambda: out.spans().get(("forwarded", "", "otlp"), 0) > 5)
-        assert await out.destination.drain(0.3) > 0
+        assert (await out.destination.drain(0.3)).spans >= 3
     books = out.spans()
     assert books["dropped", "shutdown", "otlp"] >= 3
     assert sum(books.values()) == 41

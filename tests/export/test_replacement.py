@@ -7,7 +7,7 @@ import pytest
 
 from tests.export.fakes import FAST, MS, OK, OWN_HOP, Said, always, grpc_sink
 from tests.wire.support import free_port
-from toolgauge.export.destination import Destination, otlp_destination
+from toolgauge.export.destination import Destination, Undelivered, otlp_destination
 from toolgauge.export.fan_out import FanOut
 from toolgauge.export.settings import DestinationSettings, QueueSettings
 from toolgauge.model.delivery import Outgoing
@@ -58,7 +58,7 @@ async def test_what_waits_for_a_destination_that_goes_is_sent_and_the_books_bala
         assert sorted(new.bodies) == [request(4).body]
         assert set(old.bodies) == {request(1).body, request(2).body, request(3).body}
         await until(lambda: metrics.queue_bytes.current() == {("otlp",): 0})
-        assert await fan_out.drain(1) == 0
+        assert await fan_out.drain(1) == ()
         await fan_out.close()
 
 
@@ -78,8 +78,8 @@ async def test_what_a_dead_destination_that_goes_leaves_behind_is_counted_and_to
     await until(lambda: metrics.spans_queued.current() == {("",): 0})
     assert metrics.spans.value(("dropped", "destination_removed", "dead")) == 2
     assert metrics.spans.value(("consumed", "", "")) == 2
-    assert "2 spans or requests could not be delivered" in caplog.text
-    assert await fan_out.drain(1) == 0
+    assert "2 spans could not be delivered" in caplog.text
+    assert await fan_out.drain(1) == ()
     await fan_out.close()
 
 
@@ -90,7 +90,7 @@ async def test_the_end_does_not_wait_longer_for_a_destination_that_goes_and_coun
     fan_out.put(request(1))
     await fan_out.replace(())
     async with asyncio.timeout(60):
-        assert await fan_out.drain(0.1) == 2
+        assert await fan_out.drain(0.1) == (("dead", Undelivered(spans=2)),)
         await fan_out.close()
     assert metrics.spans.value(("dropped", "shutdown", "dead")) == 2
 
@@ -106,7 +106,7 @@ async def test_one_that_stays_is_not_disturbed():
         fan_out.put(request(2))
         await until(lambda: len(first.arrived) == 2 and len(second.arrived) == 1)
         assert fan_out.destinations[0] is stays
-        assert await fan_out.drain(5) == 0
+        assert await fan_out.drain(5) == ()
         await fan_out.close()
 
 
@@ -123,5 +123,5 @@ async def test_one_that_cannot_start_changes_nothing():
         assert set(metrics.queue_bytes.current()) == {("otlp",)}
         fan_out.put(request(1))
         await until(lambda: len(sink.arrived) == 1)
-        assert await fan_out.drain(5) == 0
+        assert await fan_out.drain(5) == ()
         await fan_out.close()

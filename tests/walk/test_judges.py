@@ -52,7 +52,7 @@ async def judged(folder: Path, framework: str, scenario: str, serving: Stub, des
     async with asyncio.timeout(15):
         while not any(attributes(event)["gen_ai.evaluation.name"] == last for event in destination.events()):
             await asyncio.sleep(0.05)
-    assert await service.stop() == 0
+    assert not await service.stop()
 
 
 def quoted(request: JsonObject) -> dict[str, list[Json]]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pydantic import BaseModel
 
 from tests.wire.destination import attributes, receiving
+from tests.wire.sink import Sink, onward_to
 from tests.wire.support import (
     IN_TEST,
     LISTEN,
@@ -100,6 +102,18 @@ def test_what_was_held_leaves_at_the_end_as_the_queue_has_room_for_it(tmp_path: 
         assert len(destination.spans()) == 1000
 
 
+def test_a_slow_destination_has_the_time_that_scoring_does_not_need(tmp_path: Path, sink: Sink):
+    (body,) = recorded("pydantic-ai", "tool_error")
+    onward = onward_to(sink, "http", "queue: {num_consumers: 1}", "signals: [traces]")
+    with serving(tmp_path, onward, "annotate=off") as toolgauge:
+        sink.tell("/fault", "slow:ms=3000")
+        for number in range(4):
+            assert post(toolgauge.http_port, other_trace(body, number))[0] == 200
+        toolgauge.signal()
+        assert toolgauge.ended() == 0, toolgauge.said()
+    assert sink.counted("unique_spans") == 12
+
+
 class Endless(BaseModel):
     """Takes longer than an end may."""
 
@@ -125,7 +139,8 @@ async def test_what_there_is_no_time_to_score_is_told_as_incomplete():
         for number in range(5):
             assert await asyncio.to_thread(post, service.receivers[1].port, other_trace(body, number)) == (200, b"")
         began = time.monotonic()
-        assert await service.stop() == 0
+        losses = await service.stop()
+        assert (bool(losses), losses.incomplete, losses.dropped) == (False, 5, 0)
         assert time.monotonic() - began < 15
         said = [attributes(event) for event in destination.events()]
         assert [event["toolgauge.outcome"] for event in said] == ["not_evaluated"] * 5
@@ -163,6 +178,9 @@ def test_at_debug_the_log_is_one_object_a_line_and_tells_neither_content_nor_sec
         until(lambda: "does not take requests" in toolgauge.said(), "the outage in the log")
         toolgauge.signal()
         assert toolgauge.ended() == 1
+        assert re.search(
+            r"stopped; lost: \d+ spans and \d+ requests of our own could not be delivered to otlp", toolgauge.said()
+        )
         lines = toolgauge.said().splitlines()
         assert HIDDEN not in toolgauge.said()
         assert f"@127.0.0.1:{port}" in toolgauge.said()

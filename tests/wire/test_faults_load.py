@@ -230,8 +230,8 @@ def test_a_stop_under_load_without_a_destination_says_how_much_is_lost(tmp_path:
             toolgauge.signal()
         assert toolgauge.ended() == 1
         senders.join()
-        told = toolgauge.said().rpartition("stopped; ")[2].partition(" ")[0]
-        assert int(told) >= senders.acknowledged > 0
+        lost = toolgauge.said().rpartition("stopped; lost: ")[2].partition(" spans")[0]
+        assert int(lost) >= senders.acknowledged > 0
 
 
 ACKNOWLEDGED = "An acknowledgement means that the data is in memory and will be sent on"

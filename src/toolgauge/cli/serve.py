@@ -97,10 +97,11 @@ async def _serve(config: Config, criteria: Sequence[Criterion], load: Load, log:
     await reloader.stop()
     lost = await service.stop()
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
+    counts = {"spans": lost.spans, "trajectories_dropped": lost.dropped, "trajectories_incomplete": lost.incomplete}
     if lost:
-        _LOG.error("stopped; %d spans or requests could not be delivered and are lost", lost)
+        _LOG.error("stopped; lost: %s", lost, extra=counts)
         return 1
-    _LOG.info("stopped; everything was delivered")
+    _LOG.info("stopped; everything was delivered%s", f"; {lost}" if lost.incomplete else "", extra=counts)
     return 0
 
 

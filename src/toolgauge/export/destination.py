@@ -9,9 +9,10 @@ import logging
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from msgspec.structs import replace
+import msgspec.structs
 
 from toolgauge.export.destination_health import DestinationHealth, Outage, Refusing
 from toolgauge.export.grpc_sender import GrpcSender
@@ -65,6 +66,30 @@ class Backoff:
         return wait_s
 
 
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    """What was given up: spans, other requests of senders (log records, metrics), and requests of our own."""
+
+    spans: int = 0
+    requests: int = 0
+    own: int = 0
+
+    def and_also(self, outgoing: Outgoing) -> "Undelivered":
+        """Add a request."""
+        if outgoing.own:
+            return replace(self, own=self.own + 1)
+        if outgoing.spans:
+            return replace(self, spans=self.spans + outgoing.spans)
+        return replace(self, requests=self.requests + 1)
+
+    def __bool__(self) -> bool:
+        return self != Undelivered()
+
+    def __str__(self) -> str:
+        counts = ((self.spans, "spans"), (self.requests, "log or metric requests"), (self.own, "requests of our own"))
+        return " and ".join(f"{count} {what}" for count, what in counts if count)
+
+
 class Destination:
     """Sends requests to one destination, with a queue, retries and books.
 
@@ -85,7 +110,7 @@ class Destination:
         self._renewing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._health = DestinationHealth(self.name, _monotonic_s)
-        self._undelivered = 0
+        self._undelivered = Undelivered()
         self._end: _End = "shutdown"
         self._in_flight = 0
 
@@ -157,10 +182,10 @@ class Destination:
         """Leave out the usual waits between attempts from here on: there is little time left."""
         self._stopping.set()
 
-    async def drain(self, timeout_s: float) -> int:
+    async def drain(self, timeout_s: float) -> Undelivered:
         """Send the queued requests within the time, in a hurry, and take no more.
 
-        Return how many spans and other requests were lost; they are counted as dropped with reason `shutdown`.
+        Return what was lost; it is counted as dropped with reason `shutdown`.
         """
         self._queue.close()
         self.hurry()
@@ -169,7 +194,7 @@ class Destination:
         await self._stop_tasks()
         return self._undelivered
 
-    async def retire(self, timeout_s: float) -> int:
+    async def retire(self, timeout_s: float) -> Undelivered:
         """Drain a destination that was removed from the configuration; losses are counted as `destination_removed`."""
         self._end = "destination_removed"
         return await self.drain(timeout_s)
@@ -300,7 +325,7 @@ class Destination:
         self._count_lost(outgoing, outgoing.spans, reason)
 
     def _give_up(self, outgoing: Outgoing) -> None:
-        self._undelivered += outgoing.spans or 1
+        self._undelivered = self._undelivered.and_also(outgoing)
         self._drop(outgoing, self._end)
 
     def _count_lost(self, outgoing: Outgoing, spans: int, reason: str) -> None:
@@ -323,7 +348,7 @@ def _halves(outgoing: Outgoing) -> tuple[Outgoing, Outgoing]:
 
 def _half(outgoing: Outgoing, parts: tuple[tuple[int, int], ...], body: bytes) -> Outgoing:
     spans = sum(spans for _, spans in parts)
-    return replace(outgoing, body=body, spans=spans, parts=parts if len(parts) > 1 else ())
+    return msgspec.structs.replace(outgoing, body=body, spans=spans, parts=parts if len(parts) > 1 else ())
 
 
 def otlp_destination(settings: DestinationSettings, metrics: SelfMetrics, hop_id: str, user_agent: str) -> Destination:

@@ -14,7 +14,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from toolgauge.export.destination import Destination
+from toolgauge.export.destination import Destination, Undelivered
 from toolgauge.export.settings import SIGNALS
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Labels
@@ -119,12 +119,13 @@ class FanOut:
         for destination in self.destinations:
             destination.hurry()
 
-    async def drain(self, timeout_s: float) -> int:
-        """Send the queued requests within the time; return how many spans and requests were lost, over all destinations."""
+    async def drain(self, timeout_s: float) -> tuple[tuple[str, Undelivered], ...]:
+        """Send the queued requests within the time; return what was lost, by the names of destinations that lost anything."""
         draining = tuple(self._all())
         for task in self._removed.values():
             task.cancel()
-        return sum(await asyncio.gather(*(destination.drain(timeout_s) for destination in draining)))
+        lost = await asyncio.gather(*(destination.drain(timeout_s) for destination in draining))
+        return tuple((destination.name, each) for destination, each in zip(draining, lost, strict=True) if each)
 
     async def close(self) -> None:
         """Stop all at once. May be called twice and without a start."""
@@ -139,11 +140,10 @@ class FanOut:
         lost = await destination.retire(self._handover_s)
         if lost:
             _LOG.error(
-                "destination %s was removed from the configuration; %d spans or requests could not be delivered to it "
-                "and were dropped",
+                "destination %s was removed from the configuration; %s could not be delivered to it and were dropped",
                 destination.name,
                 lost,
-                extra={"destination": destination.name, "lost": lost},
+                extra={"destination": destination.name, "spans": lost.spans},
             )
         await destination.close()
         del self._removed[destination]

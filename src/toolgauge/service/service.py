@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from toolgauge.export.destination import Undelivered
 from toolgauge.export.emitter import Emitter
 from toolgauge.export.fan_out import FanOut
 from toolgauge.export.prometheus import MetricsEndpoint
@@ -25,6 +26,7 @@ from toolgauge.service.evaluation_limit import EvaluationLimit
 from toolgauge.service.health import Health
 from toolgauge.service.inbox import Inbox, Intake
 from toolgauge.service.judge_pool import JudgePool
+from toolgauge.service.losses import Losses
 from toolgauge.service.memory import MemoryGuard
 from toolgauge.service.process import Faults, GarbageRounds, LoopLag, SteadyClock
 from toolgauge.service.watching import Watching
@@ -32,7 +34,9 @@ from toolgauge.service.worker import Worker
 
 _LOG = logging.getLogger("toolgauge")
 _TIMER_S = 0.1
-# Orchestrators kill after 30 s. Beside these, judges take 2 s to be cancelled and the endpoints 3 s to close.
+# Orchestrators kill after 30 s. Sending ends in time for the worker (1 s), the endpoints (3 s) and the interpreter to end. It goes
+# on all the while, and has to itself what receivers, scoring (8 s with an evaluator that is stuck), judges (9 s) and webhooks leave.
+_SENDING_UNTIL_S = 24.0
 _RECEIVER_GRACE_S = 2.0
 # For reading what is in the inbox, and scoring what is open.
 _READING_DEADLINE_S = 2.5
@@ -40,7 +44,6 @@ _SCORING_DEADLINE_S = 5.0
 # For closing, unscored, what is then still open.
 _CLOSING_DEADLINE_S = 2.0
 _JUDGING_DEADLINE_S = 7.0
-_DRAIN_TIMEOUT_S = 8.0
 _WEBHOOKS_TIMEOUT_S = 1.0
 # Between two looks whether the queues have room for what was held.
 _ROOM_WAIT_S = 0.02
@@ -134,9 +137,11 @@ class Service:
         self._timers = (asyncio.create_task(self._watch()), asyncio.create_task(self._push()))
         self.health.enter("running")
 
-    async def stop(self) -> int:
-        """Stop in order, within 30 s; return how many spans and requests of our own could not be delivered."""
+    async def stop(self) -> Losses:
+        """Stop in order, within 28 s; return the losses. Queued requests are sent all the while."""
+        until_ns = self.clock() + int(_SENDING_UNTIL_S * 1e9)
         self.health.enter("stopping")
+        self.outbox.hurry()
         await asyncio.gather(
             *(receiver.stop(_RECEIVER_GRACE_S) for receiver in (*self.receivers, *self._additional_receivers))
         )
@@ -144,13 +149,13 @@ class Service:
         for timer in self._timers:
             timer.cancel()
         await asyncio.gather(*self._timers, return_exceptions=True)
-        lost = await self._score_open_trajectories()
+        incomplete, dropped = await self._score_open_trajectories()
         await self._hear_judges_out()
         if self.watching is not None:
             await self.watching.stop()
         await self._webhooks.close(_WEBHOOKS_TIMEOUT_S)
         self.outbox.put(self.emitter.metrics(self.clock()))
-        lost += await self._send_remaining()
+        undelivered, held = await self._send_remaining(until_ns)
         self.worker.end(_WORKER_GRACE_S)
         await self.outbox.close()
         if self.endpoint is not None:
@@ -158,7 +163,7 @@ class Service:
         self.health.enter("stopped")
         if self.admin is not None:
             await self.admin.stop()
-        return lost
+        return Losses(undelivered=undelivered, held=held, dropped=dropped, incomplete=incomplete)
 
     async def adopt(self, rules: Rules, settings: EmitSettings, redactor: Redactor, push_interval_s: float) -> None:
         """Go on by other rules as soon as the worker is done with what it does."""
@@ -170,8 +175,8 @@ class Service:
         self._push_interval_s = push_interval_s
         self.worker.post(adopt)
 
-    async def _score_open_trajectories(self) -> int:
-        """Score the open trajectories and release their spans; return how many were dropped without any result."""
+    async def _score_open_trajectories(self) -> tuple[int, int]:
+        """Score the open trajectories and release their spans; return how many are incomplete, and how many were dropped."""
         self.pipeline.admission.close()
         until = self.clock() + int(_SCORING_DEADLINE_S * 1e9)
         await self.worker.begin_to_finish(self._score_open, _READING_DEADLINE_S)
@@ -179,17 +184,11 @@ class Service:
             await self.worker.finished((until - self.clock()) / 1e9)
         except TimeoutError:
             await self._interrupt()
-        unscored, dropped = self.pipeline.interrupted, self.pipeline.trajectories_open
-        if unscored or dropped:
-            _LOG.error(
-                "not enough time to score all open trajectories: %d are `not_evaluated` (`incomplete`), "
-                "%d were dropped unscored",
-                unscored,
-                dropped,
-                extra={"incomplete": unscored, "lost": dropped},
-            )
+        incomplete, dropped = self.pipeline.interrupted, self.pipeline.trajectories_open
+        if incomplete or dropped:
+            _LOG.error("there was not enough time to score all open trajectories")
         await self._flush(self.pipeline.release)
-        return dropped
+        return incomplete, dropped
 
     def _score_open(self) -> None:
         """Close and score everything; what there is no time for leaves unscored."""
@@ -236,18 +235,17 @@ class Service:
             await self.judges.close()
         await self._flush()
 
-    async def _send_remaining(self) -> int:
-        """Send queued requests, and held ones as queues get room; return how many of both are lost."""
-        until = self.clock() + int(_DRAIN_TIMEOUT_S * 1e9)
-        self.outbox.hurry()
-        while self._held and self.clock() < until:
+    async def _send_remaining(self, until_ns: int) -> tuple[tuple[tuple[str, Undelivered], ...], Undelivered]:
+        """Send queued requests, and held ones as queues get room; return the losses of both."""
+        while self._held and self.clock() < until_ns:
             await self._flush()
             await asyncio.sleep(_ROOM_WAIT_S)
-        return await self.outbox.drain(max(0, until - self.clock()) / 1e9) + self._held
+        undelivered = await self.outbox.drain(max(0, until_ns - self.clock()) / 1e9)
+        return undelivered, self._held
 
     @property
-    def _held(self) -> int:
-        return self.pipeline.spans_held + self.pipeline.other_requests_held
+    def _held(self) -> Undelivered:
+        return Undelivered(spans=self.pipeline.spans_held, requests=self.pipeline.other_requests_held)
 
     # -- timers -----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,40 @@
+"""What the end of a service cost, for its last line: spans and trajectories apart, spans by destination."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from toolgauge.export.destination import Undelivered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Losses:
+    """`undelivered` has the names of destinations; `held` found no room in any queue.
+
+    Trajectories that were `dropped` have no result; `incomplete` ones are `not_evaluated`, which is no loss of data.
+    """
+
+    undelivered: tuple[tuple[str, Undelivered], ...] = ()
+    held: Undelivered = field(default_factory=Undelivered)
+    dropped: int = 0
+    incomplete: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.undelivered or self.held or self.dropped)
+
+    def __str__(self) -> str:
+        return "; ".join(self._parts())
+
+    @property
+    def spans(self) -> int:
+        """Spans that were not delivered, over all destinations."""
+        return self.held.spans + sum(undelivered.spans for _, undelivered in self.undelivered)
+
+    def _parts(self) -> Iterator[str]:
+        for name, undelivered in self.undelivered:
+            yield f"{undelivered} could not be delivered to {name}"
+        if self.held:
+            yield f"{self.held} found no room in a queue"
+        if self.dropped:
+            yield f"{self.dropped} trajectories were dropped unscored"
+        if self.incomplete:
+            yield f"{self.incomplete} trajectories are `not_evaluated` (`incomplete`)"

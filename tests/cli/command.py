@@ -26,7 +26,7 @@ def run(*arguments: str, cwd: Path | None = None, environment: Mapping[str, str]
         env={**kept, **(environment or {})},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     return Ended(ended.returncode, ended.stdout, ended.stderr)

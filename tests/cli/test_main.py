@@ -140,7 +140,7 @@ def test_a_reader_that_has_had_enough_is_no_error(argument: str):
     )
     os.close(read_end)
     os.close(write_end)
-    _, complaints = process.communicate(timeout=60)
+    _, complaints = process.communicate(timeout=300)
     assert (process.returncode, complaints) == (0, "")
 
 
@@ -169,7 +169,7 @@ def test_an_error_that_nobody_reads_leaves_the_exit_code_as_it_is():
     read_end, write_end = os.pipe()
     os.close(read_end)
     ended = subprocess.run(
-        [sys.executable, "-m", "toolgauge", "validate", "--set", "x"], stderr=write_end, check=False, timeout=60
+        [sys.executable, "-m", "toolgauge", "validate", "--set", "x"], stderr=write_end, check=False, timeout=300
     )
     os.close(write_end)
     assert ended.returncode == 2

@@ -71,7 +71,7 @@ def test_colour_is_for_terminals_that_want_it(environment: dict[str, str], colou
     with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env={**kept, **environment}) as process:
         os.close(theirs)
         shown = _read_all(ours)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0
     assert b"get_user" in shown
     assert (b"\x1b[" in shown) is coloured
 

@@ -107,7 +107,7 @@ def test_compressed_cases_come_through_standard_input():
         [sys.executable, "-m", "toolgauge", "score", "-"],
         input=gzip.compress(json.dumps(GOOD).encode()),
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (0, b"cases: 1 pass\n")

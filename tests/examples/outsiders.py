@@ -28,7 +28,7 @@ class Installed:
             [sys.executable, "-m", *command],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             env=environment(PYTHONPATH=str(self.folder), PYTHONDONTWRITEBYTECODE="1"),
             check=False,
         )

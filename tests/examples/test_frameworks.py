@@ -26,7 +26,7 @@ def run_example(framework: str, **variables: str) -> str:
         [sys.executable, str(FRAMEWORKS / framework / "agent.py")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         env=environment(PYTHONDONTWRITEBYTECODE="1", **variables),
         check=False,
     )
@@ -93,7 +93,7 @@ def replayed(framework: str, *recording: Path) -> dict[str, object]:
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         env=environment(),
         check=True,
     )
@@ -139,7 +139,7 @@ with tracer.start_as_current_span("run", attributes={"gen_ai.operation.name": "i
         subprocess.run(
             [sys.executable, "-c", lines + run],
             check=True,
-            timeout=60,
+            timeout=300,
             env=environment(OTEL_EXPORTER_OTLP_ENDPOINT=endpoint),
         )
         assert [span.name for span in destination.spans()] == ["tool", "run"]

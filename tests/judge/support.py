@@ -143,7 +143,7 @@ class Bench:
         redact: Callable[[str], str] = lambda text: text,
         sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
-        settings = settings or JudgeSettings(model="openai:any", timeout=5 * SECOND)
+        settings = settings or JudgeSettings(model="openai:any", timeout=60 * SECOND)
         self.registry = MetricRegistry()
         self.metrics = JudgeMetrics(self.registry)
         self.client = Script(*answers)
@@ -162,7 +162,7 @@ class Bench:
         """Judge one trajectory from start to close and return all outcomes in order."""
         await self.judges.start()
         self.judges.put(inquiries[0].trajectory, inquiries)
-        await self.judges.drain(5)
+        await self.judges.drain(60)
         await self.judges.close()
         (answers,) = self.judges.take()
         return [outcome for _, judged in answers.answers for _, outcome in judged]

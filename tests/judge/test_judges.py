@@ -22,7 +22,7 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.selfmetrics import JudgeMetrics
 from toolgauge.settings import SECOND
 
-SETTINGS = JudgeSettings(model="openai:any", timeout=5 * SECOND)
+SETTINGS = JudgeSettings(model="openai:any", timeout=60 * SECOND)
 YES_SCORE = Scored(value=1.0, explanation="the judge said Yes")
 NO_SCORE = Scored(value=0.0, explanation="the judge said No")
 ENDED = NotEvaluated(reason="incomplete", explanation="judging was ended before it was done")
@@ -75,7 +75,7 @@ async def test_no_more_calls_are_in_flight_than_allowed():
 
 
 async def test_a_judge_that_hangs_is_an_error_and_the_others_go_on():
-    bench = Bench("hang", YES, settings=SETTINGS.model_copy(update={"timeout": SECOND // 20}))
+    bench = Bench("hang", YES, settings=SETTINGS.model_copy(update={"timeout": SECOND // 2}))
     hung, fine = await bench.judged(inquiry(RightTool(), run("find", "buy")))
     assert hung == Errored(error_type="timeout", message="the judge did not answer in time")
     assert fine == YES_SCORE
@@ -135,7 +135,7 @@ async def test_calls_beyond_those_of_a_minute_wait_for_the_next():
 async def test_when_the_money_is_spent_nobody_is_asked():
     settings = JudgeSettings(
         model="openai:any",
-        timeout=5 * SECOND,
+        timeout=60 * SECOND,
         prices=Prices(input_per_million=1000.0, output_per_million=1000.0),
         max_output_tokens=10,
         max_cost_per_hour=0.2,
@@ -192,9 +192,9 @@ async def test_a_few_large_trajectories_fill_the_queue_too_and_leave_it_empty_be
     await bench.judges.start()
     for _ in range(2):
         bench.judges.put(large, (inquiry(RightTool(), large),))
-    await bench.judges.drain(5)
+    await bench.judges.drain(60)
     bench.judges.put(large, (inquiry(RightTool(), large),))
-    await bench.judges.drain(5)
+    await bench.judges.drain(60)
     outcomes = [outcome for answers in bench.judges.take() for _, judged in answers.answers for _, outcome in judged]
     assert outcomes == [FULL, YES_SCORE, YES_SCORE]
     await bench.judges.close()
@@ -217,7 +217,7 @@ async def test_at_the_end_what_is_open_is_incomplete_and_what_was_answered_stays
     sampled_out = NotEvaluated(reason="sampled_out")
     await bench.judges.start()
     bench.judges.put(of, (inquiry(RightTool(), of), inquiry(WholeRun(), of), inquiry(RightTool(), of, sampled_out)))
-    await bench.judges.drain(0.05)
+    await bench.judges.drain(0.5)
     await bench.judges.close()
     await bench.judges.close()
     (answers,) = bench.judges.take()
@@ -275,7 +275,7 @@ async def test_questions_are_built_only_when_a_call_is_free():
     of = run(*["find"] * 50)
     await bench.judges.start()
     bench.judges.put(of, (inquiry(Greedy(), of),))
-    await bench.judges.drain(0.05)
+    await bench.judges.drain(0.5)
     assert len(built) == 3
     await bench.judges.close()
 

@@ -222,12 +222,12 @@ async def test_half_sent_body_is_told_408_and_closed():
 
 
 async def test_long_body_gets_the_time_that_a_slow_line_needs():
-    async with receiving(body_timeout_s=2) as receivers:
+    async with receiving(body_timeout_s=2, limit=10 << 20) as receivers:
         reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
-        writer.write(HEAD + b"Content-Length: 100000\r\n\r\n")
+        writer.write(HEAD + b"Content-Length: 1000000\r\n\r\n")
         for _ in range(5):
             await asyncio.sleep(0.45)  # passing time is what is tested
-            writer.write(b"\n\0" * 10_000)
+            writer.write(b"\n\0" * 100_000)
         assert (await read_reply(reader)).status == 200
         writer.close()
 

@@ -58,10 +58,14 @@ class Watched:
 
 
 @asynccontextmanager
-async def serving(watching: Watching | None, admin: Admin | None = None) -> AsyncGenerator[str, None]:
+async def serving(
+    watching: Watching | None, admin: Admin | None = None, *, answer_timeout_s: float = 60
+) -> AsyncGenerator[str, None]:
     health = Health(clock=lambda: 0, components=dict)
     health.enter("running")
-    endpoint = AdminEndpoint(health, admin or Admin(endpoint="127.0.0.1:0"), watching, answer_timeout_s=0.5)
+    endpoint = AdminEndpoint(
+        health, admin or Admin(endpoint="127.0.0.1:0"), watching, answer_timeout_s=answer_timeout_s
+    )
     await endpoint.start()
     try:
         yield f"http://127.0.0.1:{endpoint.port}"
@@ -252,7 +256,7 @@ async def test_worker_that_never_answers_keeps_nobody_waiting(method: str, path:
             del filters
             return await asyncio.Future()
 
-    async with serving(Stuck()) as url:
+    async with serving(Stuck(), answer_timeout_s=0.1) as url:
         status, answer = await asked(method, f"{url}{path}", **({"json": {}} if method == "POST" else {}))
     assert status == 503
     assert "busy" in str(answer["error"])

@@ -21,7 +21,7 @@ def test_a_machine_that_was_suspended_wakes_to_the_time_of_day(monkeypatch: pyte
 
 
 def test_it_is_the_time_of_day():
-    assert abs(SteadyClock()() - time.time_ns()) < 1_000_000_000
+    assert abs(SteadyClock()() - time.time_ns()) < HOUR_NS // 10
 
 
 @pytest.mark.parametrize("jump_ns", [HOUR_NS, -HOUR_NS])
@@ -29,4 +29,4 @@ def test_a_wall_clock_that_is_set_moves_nothing(monkeypatch: pytest.MonkeyPatch,
     clock = SteadyClock()
     before_ns, real_ns = clock(), time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: real_ns() + jump_ns)
-    assert 0 <= clock() - before_ns < 1_000_000_000
+    assert 0 <= clock() - before_ns < HOUR_NS // 10

@@ -49,7 +49,7 @@ async def judged(folder: Path, framework: str, scenario: str, serving: Stub, des
     await service.start()
     for body in recorded(framework, scenario):
         assert await asyncio.to_thread(post, service.receivers[1].port, body) == (200, b"")
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(120):
         while not any(attributes(event)["gen_ai.evaluation.name"] == last for event in destination.events()):
             await asyncio.sleep(0.05)
     assert not await service.stop()

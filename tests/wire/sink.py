@@ -62,7 +62,7 @@ class Load:
         if self._popen.stdout is not None:
             self._popen.stdout.close()
 
-    def report(self, within_s: float = 120) -> Report:
+    def report(self, within_s: float = 300) -> Report:
         """Wait until it has sent everything, and return what it says about it."""
         out, _ = self._popen.communicate(timeout=within_s)
         return json.loads(out)

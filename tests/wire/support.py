@@ -54,7 +54,7 @@ _PORTS = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + 100))
 RETRY_SOON = "retry: {initial_interval: 100ms, max_interval: 300ms}"
 
 
-def until(wanted: Callable[[], _T | None], what: str, deadline_s: float = 60) -> _T:
+def until(wanted: Callable[[], _T | None], what: str, deadline_s: float = 120) -> _T:
     """Ask again until there is an answer that is not empty; `what` says what was waited for.
 
     The deadline is for machines on which much else runs: a test that passes does not wait for it.
@@ -72,7 +72,7 @@ def until(wanted: Callable[[], _T | None], what: str, deadline_s: float = 60) ->
         pause_s = min(pause_s * 1.2, 0.2)
 
 
-def until_equal(look: Callable[[], _T], expected: _T, what: str, deadline_s: float = 60) -> None:
+def until_equal(look: Callable[[], _T], expected: _T, what: str, deadline_s: float = 120) -> None:
     """Look again until this is seen: what a scrape or a destination shows becomes visible piece by piece."""
     try:
         until(lambda: look() == expected, what, deadline_s)
@@ -117,7 +117,7 @@ class Process:
     def signal(self, number: int = signal.SIGTERM) -> None:
         self.popen.send_signal(number)
 
-    def ended(self, within_s: float = 60) -> int:
+    def ended(self, within_s: float = 120) -> int:
         """Wait for the end and return the exit code."""
         try:
             return self.popen.wait(within_s)
@@ -219,7 +219,7 @@ class Toolgauge(Process):
         assert books["received"] == sum(value for key, value in books.items() if key != "received"), books
         return books
 
-    def settled(self, spans: int, deadline_s: float = 60) -> dict[str, float]:
+    def settled(self, spans: int, deadline_s: float = 120) -> dict[str, float]:
         """Wait until all spans have come in and gone; the books must balance at every look."""
 
         def gone() -> dict[str, float] | None:

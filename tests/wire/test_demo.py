@@ -45,7 +45,7 @@ def ran(home: Path) -> tuple[str, float]:
     env |= {"http_proxy": nowhere, "https_proxy": nowhere, "grpc_proxy": nowhere}
     before_s = used_by_children_s()
     ended = subprocess.run(
-        [sys.executable, "-m", "toolgauge", "demo"], capture_output=True, env=env, cwd=home, timeout=120, check=False
+        [sys.executable, "-m", "toolgauge", "demo"], capture_output=True, env=env, cwd=home, timeout=300, check=False
     )
     assert ended.returncode == 0, ended.stderr.decode()
     assert ended.stderr == b""
@@ -117,13 +117,13 @@ def test_a_reader_who_has_seen_enough_ends_it_quietly(tmp_path: Path):
         assert process.stdout is not None
         assert b"recorded runs" in process.stdout.readline()
         process.stdout.close()
-        assert process.wait(120) == 0
+        assert process.wait(300) == 0
     assert (tmp_path / "err").read_text() == ""
 
 
 def test_without_the_regression_it_ends_after_the_recordings(tmp_path: Path):
     command = [sys.executable, "-m", "toolgauge", "demo", "--no-regression"]
-    ended = subprocess.run(command, capture_output=True, cwd=tmp_path, timeout=120, check=True)
+    ended = subprocess.run(command, capture_output=True, cwd=tmp_path, timeout=300, check=True)
     shown = ended.stdout.decode()
     assert "8 trajectories with " in shown
     assert "A release" not in shown

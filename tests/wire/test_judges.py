@@ -92,7 +92,7 @@ async def send(service: Service, *scenarios: str) -> None:
             assert await asyncio.to_thread(post, service.receivers[1].port, body) == (200, b"")
 
 
-async def until(*wanted: object, seconds: float = 60) -> None:
+async def until(*wanted: object, seconds: float = 120) -> None:
     async with asyncio.timeout(seconds):
         while not all(one() for one in wanted if callable(one)):
             await asyncio.sleep(0.02)

@@ -160,13 +160,15 @@ def test_a_trace_with_spans_before_and_after_is_one_trajectory_scored_by_what_ho
     before, after = split(body)
     with receiving() as destination:
         exporters = sending_to(destination)
-        first: dict[str, Json] = {"exporters": exporters, "criteria": [success("early")]}
+        # A reload may take longer than spans are held otherwise.
+        hold: Json = {"timeout": "1h"}
+        first: dict[str, Json] = {"exporters": exporters, "criteria": [success("early")], "hold": hold}
         with running(tmp_path, first) as toolgauge:
             toolgauge.send(before)
             # The span that the hold does not keep has gone on once the request is read.
             until(lambda: toolgauge.books()["forwarded"] == 1, "the span that is not held")
             assert toolgauge.books()["held"] == 1
-            toolgauge.reload({"exporters": exporters, "criteria": [success("late")]})
+            toolgauge.reload({"exporters": exporters, "criteria": [success("late")], "hold": hold})
             assert toolgauge.books()["held"] == 1
             toolgauge.send(after)
             (scorecard,) = until(destination.scorecards, "the scorecard")

@@ -54,8 +54,7 @@ def asked(toolgauge: Toolgauge, made: Certificates, name: str, token: str | None
 
 
 def admin_port(toolgauge: Toolgauge) -> int:
-    found = re.search(r"health on port (\d+)", toolgauge.said())
-    assert found
+    found = until(lambda: re.search(r"health on port (\d+)", toolgauge.said()), "the port in the log")
     return int(found[1])
 
 

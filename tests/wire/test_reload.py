@@ -155,6 +155,45 @@ def test_a_criteria_file_that_breaks_leaves_the_criteria_that_are_valid(tmp_path
         assert "criterion first is gone" in said
 
 
+def test_the_last_destination_goes_only_in_writing(tmp_path: Path):
+    first, second = [success("first")], [success("second")]
+    with receiving() as one, running(tmp_path, {"exporters": sending_to(one), "criteria": first}) as toolgauge:
+        said = toolgauge.reload({"criteria": second}, "refused")
+        assert "WARNING" in said
+        assert "the running one stays: no destination is left; write `exporters: {otlp: null}`" in said
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        until(lambda: len(one.spans()) == 3, "the spans at the destination that stayed")
+        until_equal(lambda: scored_by(toolgauge), {*DEFAULT_CRITERIA, "first"}, "results of the criteria that stayed")
+        toolgauge.reload({"exporters": {"otlp": None}, "criteria": second})
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        until(lambda: toolgauge.books()["consumed"] == 3, "spans that go nowhere")
+
+
+def test_all_criteria_go_only_in_writing(tmp_path: Path):
+    with running(tmp_path, {"criteria": [success("first")]}) as toolgauge:
+        said = toolgauge.reload({}, "refused")
+        assert "WARNING" in said
+        assert "the running one stays: no criterion is left but the default ones; write `criteria: []`" in said
+        assert "criterion first is gone" in toolgauge.reload({"criteria": []})
+        assert "the configuration was reloaded" in toolgauge.reload({})
+
+
+def test_a_file_that_was_emptied_or_is_half_written_changes_nothing(tmp_path: Path):
+    with running(tmp_path, {"annotate": "off"}) as toolgauge:
+        whole = toolgauge.file.read_text()
+        for text, why in (
+            ("", f"`{toolgauge.file}` is empty; write `{{}}` if it is to be"),
+            ("# written by a tool\n---\n", f"`{toolgauge.file}` is empty"),
+            (whole[:-2], f"{toolgauge.file}:"),
+        ):
+            before, said = toolgauge.reloads("refused"), len(toolgauge.said())
+            toolgauge.file.write_text(text)
+            toolgauge.hang_up()
+            until(lambda before=before: toolgauge.reloads("refused") == before + 1, "the file to be refused")
+            assert f"the running one stays: {why}" in toolgauge.said()[said:]
+        assert post(toolgauge.http_port, b"")[0] == 200
+
+
 def test_a_trace_with_spans_before_and_after_is_one_trajectory_scored_by_what_holds_at_its_end(tmp_path: Path):
     (body,) = recorded("pydantic-ai", "tool_error")
     before, after = split(body)

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -58,7 +59,8 @@ def command(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     code = 1
     try:
-        code = asyncio.run(_serve(config, criteria, load, log))
+        files = tuple(Path(path) for path in config_paths)
+        code = asyncio.run(_serve(config, criteria, load, files, log))
     finally:
         if not log.end(_LOG_GRACE_S):
             # Python would wait for the thread that writes the log, and nobody reads it.
@@ -66,7 +68,9 @@ def command(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
     sys.exit(code)
 
 
-async def _serve(config: Config, criteria: Sequence[Criterion], load: Load, log: LogThread) -> int:
+async def _serve(
+    config: Config, criteria: Sequence[Criterion], load: Load, files: Sequence[Path], log: LogThread
+) -> int:
     for unusable in unusable_files(config):
         raise unusable
     service = make_service(config, criteria)
@@ -74,7 +78,9 @@ async def _serve(config: Config, criteria: Sequence[Criterion], load: Load, log:
     # What is there now stays: walking over it at every collection of garbage would keep senders waiting.
     gc.freeze()
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
-    reloader = Reloader(service, config, criteria, load=load, adopt_log=lambda new: log_to_stderr(new.log, log))
+    reloader = Reloader(
+        service, config, criteria, load=load, adopt_log=lambda new: log_to_stderr(new.log, log), files=files
+    )
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
 

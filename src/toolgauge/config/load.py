@@ -45,6 +45,11 @@ def load(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[s
     return config
 
 
+def empty_files(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files without any content but comments: an empty mapping (`{}`) is content. Raises ConfigError."""
+    return (path for path in paths if parse_yaml(read_file(path), str(path), None).value is None)
+
+
 def _file(path: Path, environment: Mapping[str, str]) -> Node:
     node = parse_yaml(read_file(path), str(path), environment)
     if node.value is None:

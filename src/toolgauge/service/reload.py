@@ -13,8 +13,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
+from toolgauge.config.load import empty_files
 from toolgauge.config.model import Config
 from toolgauge.config.nodes import Node, plain, spelled
 from toolgauge.judge.client import Client
@@ -41,17 +43,25 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """What was made beside the running service. `client` is `None` unless other judges are to be asked."""
+    """What was made beside the running service. `client` is `None` unless other judges are to be asked.
+
+    `empty` are the configuration files that hold nothing.
+    """
 
     config: Config
     criteria: tuple[Criterion, ...]
     rules: Rules
     client: Client | None
     changed_tools: tuple[str, ...]
+    empty: frozenset[Path]
 
 
 class Reloader:
-    """Reloads a service when asked to; `load` reads what it read at the start, `adopt_log` takes the section `log`."""
+    """Reloads a service when asked to; `load` reads what it read at the start, `adopt_log` takes the section `log`.
+
+    `files` are the configuration files. One that was emptied, or lost its last destination or all of its criteria, is
+    taken for one that is still being written, and changes nothing.
+    """
 
     def __init__(
         self,
@@ -61,8 +71,11 @@ class Reloader:
         *,
         load: Load,
         adopt_log: Callable[[Config], None],
+        files: Sequence[Path] = (),
     ) -> None:
         self._service = service
+        self._files = tuple(files)
+        self._empty = frozenset(empty_files(self._files))
         self._at_start = config
         # What runs, which is not what was asked for where something could not be had.
         self._config = config
@@ -111,7 +124,22 @@ class Reloader:
             hint = "" if error.hint is None else f"; hint: {error.hint}"
             _LOG.error("the configuration was not reloaded, the running one stays: %s%s", error.message, hint)
             return "refused"
+        missing = tuple(self._missing(loaded))
+        if missing:
+            _LOG.warning("the configuration was not reloaded, the running one stays: %s", "; ".join(missing))
+            return "refused"
         return await self._apply(loaded)
+
+    def _missing(self, loaded: _Loaded) -> Iterator[str]:
+        """Name what was there and is gone without a word that it is meant to be."""
+        config, exporters = loaded.config, loaded.config.exporters
+        for path in sorted(loaded.empty - self._empty):
+            yield f"`{path}` is empty; write `{{}}` if it is to be"
+        if self._config.exporters.otlp and not exporters.otlp and "otlp" not in exporters.model_fields_set:
+            yield "no destination is left; write `exporters: {otlp: null}` if there is to be none"
+        is_written = not config.model_fields_set.isdisjoint(("criteria", "criteria_files"))
+        if _written(self._criteria) and not _written(loaded.criteria) and not is_written:
+            yield "no criterion is left but the default ones; write `criteria: []` if there is to be none"
 
     async def _loaded(self) -> _Loaded:
         turn_s = sys.getswitchinterval()
@@ -149,6 +177,7 @@ class Reloader:
             rules,
             open_client(wanted) if wanted is not None and opens else None,
             ("registered tools have changed",) if has_other_tools else (),
+            frozenset(empty_files(self._files)),
         )
 
     async def _apply(self, loaded: _Loaded) -> Outcome:
@@ -169,6 +198,7 @@ class Reloader:
         gone, self._criteria = self._criteria, loaded.criteria
         self._freeing = asyncio.create_task(_free(gone))
         del gone
+        self._empty = loaded.empty
         self._config = config.model_copy(update={"receivers": receivers, "exporters": exporters})
         self._log(changes, kept, changed_keys(self._at_start, config))
         return "partly" if kept else "applied"
@@ -230,6 +260,10 @@ class Reloader:
             _LOG.warning("takes effect at the next start: %s", ", ".join(waiting), extra={"keys": waiting})
         what = ", ".join(applied) or "nothing has changed"
         _LOG.info("the configuration was reloaded: %s", what, extra={"keys": applied})
+
+
+def _written(criteria: Sequence[Criterion]) -> bool:
+    return any(not criterion.is_default for criterion in criteria)
 
 
 def _changed_criteria(old: Sequence[Criterion], new: Sequence[Criterion]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """`toolgauge serve` as a process: how it starts, how it ends, and what it says when it cannot start."""
 
 import contextlib
+import re
 import signal
 import socket
 import time
@@ -90,8 +91,10 @@ def test_a_destination_that_is_dead_or_silent_at_the_end_is_told_with_what_is_lo
         began = time.monotonic()
         for toolgauge in (to_dead, to_silent):
             assert toolgauge.ended() == 1
-            assert time.monotonic() - began < 25
-            assert "could not be delivered and are lost" in toolgauge.said()
+            # It has 30 s; an attempt at the silent one would take 60 s.
+            assert time.monotonic() - began < 50
+            lost = r"stopped; lost: 3 spans and \d+ requests of our own could not be delivered to otlp"
+            assert re.search(lost, toolgauge.said())
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path):
@@ -102,8 +105,8 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path):
         began = time.monotonic()
         toolgauge.signal()
         assert toolgauge.ended() == 1
-        # What is queued would have eight seconds.
-        assert time.monotonic() - began < 6
+        # What is queued would have more than twenty seconds.
+        assert time.monotonic() - began < 15
         assert "second signal" in toolgauge.said()
 
 

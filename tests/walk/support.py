@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
@@ -15,16 +16,43 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from toolgauge.config.load import load
 from toolgauge.export.emitter import Emitter
 from toolgauge.model.delivery import Accepted, Outgoing, Signal
+from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.regressions import Regression
+from toolgauge.otlp.request import read_request
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.pipeline_factory import emit_settings, make_pipeline, make_watcher, redactor
+from toolgauge.state.ledger import Ledger
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 SECOND = 1_000_000_000
 START_NS = 1_800_000_000 * SECOND
+
+
+class MemoryJournal:
+    """A journal that is written at once."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, JournalEntry] = {}
+        self.closed: list[ClosedId] = []
+        self._last_id = 0
+
+    def next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    def submit(self, change: JournalChange) -> None:
+        self._entries.update((entry.id, entry) for entry in change.appended)
+        for number in change.delivered:
+            self._entries[number] = replace(self._entries[number], delivered=True)
+        for number in change.removed:
+            del self._entries[number]
+        self.closed.extend(change.closed)
+
+    def left(self) -> list[JournalEntry]:
+        return [*self._entries.values()]
 
 
 class Bag:
@@ -35,6 +63,7 @@ class Bag:
         self.room = 1 << 30
         self.largest = 1 << 30
         self.is_leaf = False
+        self.ledger: Ledger | None = None
 
     def forwards(self, signal: Signal) -> bool:
         del signal
@@ -49,6 +78,8 @@ class Bag:
             return False
         self.room -= 1
         self.taken.append(outgoing)
+        if self.ledger is not None:
+            self.ledger.settle(outgoing.entries)
         return True
 
 
@@ -61,12 +92,16 @@ class Walk:
         criteria: Sequence[Criterion] | None = None,
         has_memory: Callable[[int], bool] = lambda _size_bytes: True,
         clock: Callable[[], int] = time.monotonic_ns,
+        journal: MemoryJournal | None = None,
     ) -> None:
+        """`journal` is what an earlier process left, and is written further."""
         config = load((), overrides, {})
         registry = MetricRegistry()
         self.metrics = SelfMetrics(registry)
         self.registry = registry
         self.bag = Bag()
+        self.journal = journal
+        self.bag.ledger = self._ledger = None if journal is None else Ledger(journal)
         self.regressions: list[Regression] = []
         self.now_ns = START_NS
         emitter = Emitter(
@@ -89,10 +124,27 @@ class Walk:
             clock=clock,
             watcher=make_watcher(config, self.metrics),
             on_regressions=self.regressions.extend,
+            ledger=self._ledger,
         )
 
+    def recover(self) -> None:
+        """Take up what an earlier process left, as a service does at its start."""
+        assert self.journal is not None
+        self.pipeline.restore(self.journal.closed)
+        for entry in self.journal.left():
+            self.pipeline.recover(entry, self.now_ns)
+        self.pipeline.end_recovery(self.now_ns)
+
     def send(self, body: bytes, signal: Signal = "traces") -> None:
-        assert self.pipeline.consume(signal, body, self.now_ns) == Accepted()
+        if self.journal is None or self._ledger is None:
+            assert self.pipeline.consume(signal, body, self.now_ns) == Accepted()
+            return
+        entry = self._ledger.new_entry(signal, body, self.now_ns, own=False)
+        self.journal.submit(JournalChange(appended=(entry,)))
+        request = read_request(signal, body, self.now_ns, entry=entry.id)
+        assert self.pipeline.admission.admit(request) == Accepted()
+        self.pipeline.process(request)
+        self.pipeline.forward()
 
     def send_folder(self, framework: str, scenario: str) -> None:
         for file in sorted((CORPUS / framework).glob(f"{scenario}*.otlp.pb")):

@@ -24,7 +24,6 @@ class MemoryStore:
         self.rows: dict[bytes, bytes] = {}
         self.happened: list[str] = []
         self.is_full = False
-        self.closed = 0
         self.removed = 0
         self.fault: Exception | None = None
 
@@ -40,9 +39,6 @@ class MemoryStore:
         self.rows = {row: value for row, value in self.rows.items() if row not in removed} | dict(changed)
         self.happened.append("saved")
 
-    def close(self) -> None:
-        self.closed += 1
-
 
 def watching(watched: Watcher, store: MemoryStore | None, streams: Collection[tuple[str, str]] = STREAMS) -> Watching:
     def announce(regressions: Sequence[Regression]) -> None:
@@ -52,7 +48,7 @@ def watching(watched: Watcher, store: MemoryStore | None, streams: Collection[tu
     return Watching(
         watched,
         watch_metrics(),
-        open_store=lambda: store,
+        store=store,
         streams=streams,
         announce=announce,
         clock=lambda: 0,
@@ -79,7 +75,6 @@ async def test_an_alarm_is_saved_before_it_is_announced():
     await asyncio.sleep(0)
     await one.stop()
     assert store.happened[:3] == ["saved", "began", "began"]
-    assert store.closed == 1
     after = watching(watcher(), store)
     assert {each.stream.tool for each in after.restore()} == {"find_order", None}
 

@@ -22,8 +22,8 @@ _DEFAULTS = StateSettings()
 class Opened:
     """A journal with its metrics; `now_ns` is the clock's."""
 
-    def __init__(self, directory: Path, settings: StateSettings, *, start: bool) -> None:
-        self.now_ns = 1_000
+    def __init__(self, directory: Path, settings: StateSettings, *, start: bool, now_ns: int) -> None:
+        self.now_ns = now_ns
         self.metrics = StateMetrics(MetricRegistry())
         self.store = StateStore(directory, sync=settings.sync)
         self.journal = Journal(self.store, settings, self.metrics, clock=lambda: self.now_ns)
@@ -47,8 +47,10 @@ class Opened:
 
 
 @contextmanager
-def opened(directory: Path, settings: StateSettings = _DEFAULTS, *, start: bool = True) -> Generator[Opened]:
-    made = Opened(directory, settings, start=start)
+def opened(
+    directory: Path, settings: StateSettings = _DEFAULTS, *, start: bool = True, now_ns: int = 1_000
+) -> Generator[Opened]:
+    made = Opened(directory, settings, start=start, now_ns=now_ns)
     try:
         yield made
     finally:
@@ -154,12 +156,16 @@ def test_what_comes_together_is_written_together(tmp_path: Path):
     assert len(left(tmp_path)) == 200
 
 
-def test_when_the_process_before_was_alive_is_known(tmp_path: Path):
+def test_what_was_sent_is_received_since_the_first_start_unless_nothing_ran_for_a_minute(tmp_path: Path):
     with opened(tmp_path) as first:
-        assert first.journal.was_alive_until_ns is None
-        first.now_ns = 5_000
-    with opened(tmp_path) as second:
-        assert second.journal.was_alive_until_ns == 5_000
+        begun_ns = first.journal.received_since_ns
+    with opened(tmp_path, now_ns=begun_ns + 59_000_000_000) as second:
+        assert second.journal.received_since_ns == begun_ns
+        second.append(b"x")
+    with opened(tmp_path, now_ns=begun_ns + 118_000_000_000) as third:
+        assert third.journal.received_since_ns == begun_ns
+    with opened(tmp_path, now_ns=begun_ns + 200_000_000_000) as late:
+        assert late.journal.received_since_ns == begun_ns + 200_000_000_000
 
 
 def test_full_journal_asks_to_refuse(tmp_path: Path):

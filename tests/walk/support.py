@@ -39,6 +39,10 @@ class MemoryJournal:
         self.closed: list[ClosedId] = []
         self._last_id = 0
 
+    @property
+    def failure(self) -> str | None:
+        return None
+
     def next_id(self) -> int:
         self._last_id += 1
         return self._last_id

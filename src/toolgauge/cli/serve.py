@@ -90,6 +90,8 @@ async def _serve(
             log.end(_LOG_GRACE_S)
             os._exit(1)
         stopping.set()
+        if service.persistence is not None:
+            service.persistence.hurry()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
@@ -98,7 +100,8 @@ async def _serve(
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
     _announce(service, config, criteria)
     await stopping.wait()
-    _LOG.info("stopping: scoring what is open and sending what is queued")
+    left = "scoring what is open" if service.persistence is None else "leaving what is open to the journal"
+    _LOG.info("stopping: %s and sending what is queued", left)
     service.health.enter("stopping")
     await reloader.stop()
     lost = await service.stop()
@@ -107,7 +110,8 @@ async def _serve(
     if lost:
         _LOG.error("stopped; lost: %s", lost, extra=counts)
         return 1
-    _LOG.info("stopped; everything was delivered%s", f"; {lost}" if lost.incomplete else "", extra=counts)
+    what = "nothing was lost" if lost.kept else "everything was delivered"
+    _LOG.info("stopped; %s%s", what, f"; {lost}" if str(lost) else "", extra=counts)
     return 0
 
 

@@ -33,6 +33,7 @@ from toolgauge.model.ports import Exporter
 from toolgauge.otlp.strict import count_undecodable
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import MIB, SECOND
+from toolgauge.state.ledger import Ledger
 
 _log = logging.getLogger("toolgauge.export")
 _DRAIN_WAIT_S = 0.25
@@ -96,8 +97,11 @@ class Destination:
     Implements `model.delivery.Outbox`; belongs to one event loop.
     """
 
-    def __init__(self, settings: DestinationSettings, metrics: SelfMetrics, sender: Sender) -> None:
+    def __init__(
+        self, settings: DestinationSettings, metrics: SelfMetrics, sender: Sender, ledger: Ledger | None = None
+    ) -> None:
         self._sender = sender
+        self._ledger = ledger
         self._settings = settings
         self._metrics = metrics
         self.name = settings.name or "otlp"
@@ -111,6 +115,8 @@ class Destination:
         self._stopping = asyncio.Event()
         self._health = DestinationHealth(self.name, _monotonic_s)
         self._undelivered = Undelivered()
+        # Left to the next process.
+        self.kept = Undelivered()
         self._end: _End = "shutdown"
         self._in_flight = 0
 
@@ -185,7 +191,7 @@ class Destination:
     async def drain(self, timeout_s: float) -> Undelivered:
         """Send the queued requests within the time, in a hurry, and take no more.
 
-        Return what was lost; it is counted as dropped with reason `shutdown`.
+        Return what was lost; it is counted as dropped with reason `shutdown`. What the journal holds is not lost, and stays queued.
         """
         self._queue.close()
         self.hurry()
@@ -251,6 +257,8 @@ class Destination:
             self._acknowledge(outgoing, verdict.rejected)
             return ()
         if verdict.is_about_content and outgoing.parts:
+            if self._ledger is not None:
+                self._ledger.claim_deliveries(outgoing.entries)
             return _halves(outgoing)
         if verdict.is_about_content and not outgoing.own:
             await self._count_undecodable(outgoing)
@@ -309,8 +317,13 @@ class Destination:
             self._metrics.send_failures.add(1, (self.name, outgoing.signal, verdict.reason))
         return verdict
 
-    def _acknowledge(self, outgoing: Outgoing, rejected: int) -> None:
+    def _settle(self, outgoing: Outgoing) -> None:
         self._queue.release(outgoing)
+        if self._ledger is not None:
+            self._ledger.settle(outgoing.entries)
+
+    def _acknowledge(self, outgoing: Outgoing, rejected: int) -> None:
+        self._settle(outgoing)
         self._health.succeeded()
         self._health.taken(outgoing.signal)
         lost = min(rejected, outgoing.spans)
@@ -321,10 +334,17 @@ class Destination:
             self._count_lost(outgoing, lost, "partial_success")
 
     def _drop(self, outgoing: Outgoing, reason: str) -> None:
-        self._queue.release(outgoing)
+        self._settle(outgoing)
         self._count_lost(outgoing, outgoing.spans, reason)
 
     def _give_up(self, outgoing: Outgoing) -> None:
+        if self._end == "shutdown" and self._ledger is not None and self._ledger.keeps(outgoing.entries):
+            self.kept = self.kept.and_also(outgoing)
+            return
+        if self._ledger is not None and outgoing.own and outgoing.signal == "metrics":
+            # They are cumulative, and the last of them are in the journal.
+            self._drop(outgoing, self._end)
+            return
         self._undelivered = self._undelivered.and_also(outgoing)
         self._drop(outgoing, self._end)
 
@@ -351,18 +371,22 @@ def _half(outgoing: Outgoing, parts: tuple[tuple[int, int], ...], body: bytes) -
     return msgspec.structs.replace(outgoing, body=body, spans=spans, parts=parts if len(parts) > 1 else ())
 
 
-def otlp_destination(settings: DestinationSettings, metrics: SelfMetrics, hop_id: str, user_agent: str) -> Destination:
+def otlp_destination(
+    settings: DestinationSettings, metrics: SelfMetrics, hop_id: str, user_agent: str, ledger: Ledger | None = None
+) -> Destination:
     """Make a destination that takes OTLP."""
     metadata = (*checked_headers(settings.headers, settings.name or "otlp"), (_HOP_HEADER, hop_id))
     kind = GrpcSender if settings.protocol == "grpc" else HttpSender
-    return Destination(settings, metrics, kind(settings, metadata=metadata, user_agent=user_agent))
+    return Destination(settings, metrics, kind(settings, metadata=metadata, user_agent=user_agent), ledger)
 
 
-def exporter_destination(name: str, exporter: Exporter, metrics: SelfMetrics) -> Destination:
+def exporter_destination(
+    name: str, exporter: Exporter, metrics: SelfMetrics, ledger: Ledger | None = None
+) -> Destination:
     """Make a destination of an exporter that another package brings, with the usual queue and retries."""
     # Not validated: the exporter alone knows its endpoint.
     settings = DestinationSettings.model_construct(name=name)
-    return Destination(settings, metrics, ExporterSender(exporter, settings.timeout / SECOND))
+    return Destination(settings, metrics, ExporterSender(exporter, settings.timeout / SECOND), ledger)
 
 
 def checked_headers(headers: Mapping[str, str], destination: str) -> Iterator[tuple[str, str]]:

@@ -127,6 +127,11 @@ class FanOut:
         lost = await asyncio.gather(*(destination.drain(timeout_s) for destination in draining))
         return tuple((destination.name, each) for destination, each in zip(draining, lost, strict=True) if each)
 
+    @property
+    def kept(self) -> tuple[tuple[str, Undelivered], ...]:
+        """What the journal keeps for the next process, by the names of destinations that did not take it."""
+        return tuple((destination.name, destination.kept) for destination in self._all() if destination.kept)
+
     async def close(self) -> None:
         """Stop all at once. May be called twice and without a start."""
         tasks = tuple(self._removed.values())

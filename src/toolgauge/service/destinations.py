@@ -9,31 +9,47 @@ from toolgauge.export.fan_out import FanOut
 from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.ports import Exporter
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.state.ledger import Ledger
 
 
-def make_outbox(config: Config, metrics: SelfMetrics, *, hop_id: str, user_agent: str) -> FanOut:
+def make_outbox(
+    config: Config, metrics: SelfMetrics, *, hop_id: str, user_agent: str, ledger: Ledger | None = None
+) -> FanOut:
     """Make the destinations, or what stands in when there are none."""
-    otlp = fan_out(config.exporters.otlp, metrics, hop_id=hop_id, user_agent=user_agent)
-    return FanOut((*otlp.destinations, *_of_plug_ins(config, metrics)), metrics)
+    otlp = _otlp_destinations(config.exporters.otlp, metrics, hop_id, user_agent, ledger)
+    return FanOut((*otlp, *_of_plug_ins(config, metrics, ledger)), metrics, ledger=ledger)
 
 
-def _of_plug_ins(config: Config, metrics: SelfMetrics) -> Iterator[Destination]:
+def _of_plug_ins(config: Config, metrics: SelfMetrics, ledger: Ledger | None) -> Iterator[Destination]:
     for name, settings in extensions(config.exporters):
         exporter: Exporter = plugins.exporter(name)(settings)
-        yield exporter_destination(name, exporter, metrics)
+        yield exporter_destination(name, exporter, metrics, ledger)
 
 
 def fan_out(exporters: Sequence[DestinationSettings], metrics: SelfMetrics, *, hop_id: str, user_agent: str) -> FanOut:
     """Make the destinations of `exporters.otlp`."""
-    destinations = [
-        otlp_destination(_named(exporter, number), metrics, hop_id, user_agent)
-        for number, exporter in enumerate(exporters, 1)
-    ]
-    return FanOut(destinations, metrics)
+    return FanOut([*_otlp_destinations(exporters, metrics, hop_id, user_agent, None)], metrics)
+
+
+def _otlp_destinations(
+    exporters: Sequence[DestinationSettings],
+    metrics: SelfMetrics,
+    hop_id: str,
+    user_agent: str,
+    ledger: Ledger | None,
+) -> Iterator[Destination]:
+    for number, exporter in enumerate(exporters, 1):
+        yield otlp_destination(_named(exporter, number), metrics, hop_id, user_agent, ledger)
 
 
 def renewed_destinations(
-    config: Config, metrics: SelfMetrics, in_use: Sequence[Destination], *, hop_id: str, user_agent: str
+    config: Config,
+    metrics: SelfMetrics,
+    in_use: Sequence[Destination],
+    *,
+    hop_id: str,
+    user_agent: str,
+    ledger: Ledger | None = None,
 ) -> list[Destination]:
     """Make the destinations of `make_outbox`, but keep those in use whose settings stay as they are."""
     by_name = {destination.name: destination for destination in in_use if destination.is_built_in}
@@ -42,7 +58,7 @@ def renewed_destinations(
         settings = _named(exporter, number)
         known = by_name.get(settings.name or "")
         if known is None or known.settings != settings:
-            known = otlp_destination(settings, metrics, hop_id, user_agent)
+            known = otlp_destination(settings, metrics, hop_id, user_agent, ledger)
         destinations.append(known)
     destinations.extend(destination for destination in in_use if not destination.is_built_in)
     return destinations

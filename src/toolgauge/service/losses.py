@@ -10,13 +10,16 @@ from toolgauge.export.destination import Undelivered
 class Losses:
     """`undelivered` has the names of destinations; `held` found no room in any queue.
 
-    Trajectories that were `dropped` have no result; `incomplete` ones are `not_evaluated`, which is no loss of data.
+    Trajectories that were `dropped` have no result; `incomplete` ones are `not_evaluated`, which is no loss of data. `kept` by the
+    journal, undelivered, and `open` trajectories are no loss either: the next start goes on with them.
     """
 
     undelivered: tuple[tuple[str, Undelivered], ...] = ()
     held: Undelivered = field(default_factory=Undelivered)
     dropped: int = 0
     incomplete: int = 0
+    kept: tuple[tuple[str, Undelivered], ...] = ()
+    open: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.undelivered or self.held or self.dropped)
@@ -38,3 +41,7 @@ class Losses:
             yield f"{self.dropped} trajectories were dropped unscored"
         if self.incomplete:
             yield f"{self.incomplete} trajectories are `not_evaluated` (`incomplete`)"
+        for name, kept in self.kept:
+            yield f"{kept} wait in the journal for {name}"
+        if self.open:
+            yield f"{self.open} open trajectories wait in the journal"

@@ -236,6 +236,7 @@ class Reloader:
                 service.outbox.destinations,
                 hop_id=service.hop_id,
                 user_agent=f"toolgauge/{VERSION}",
+                ledger=service.ledger,
             )
             await service.outbox.replace(destinations)
         except (ConfigError, StartError) as error:

@@ -33,6 +33,7 @@ from toolgauge.service.health import make_health
 from toolgauge.service.inbox import Inbox, Intake
 from toolgauge.service.judge_pool import JudgePool, asks_judge, make_judges, open_client
 from toolgauge.service.memory import MemoryGuard
+from toolgauge.service.persistence import Persistence
 from toolgauge.service.pipeline_factory import (
     VERSION,
     emit_settings,
@@ -64,7 +65,9 @@ def make_service(
     metrics = SelfMetrics(registry)
     emitter = _emitter(config, registry, metrics, hop_id, start_ns)
     measure_process(registry)
-    outbox = make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}")
+    persistence = Persistence.of(config.state, config.assemble.late_memory, metrics.state, clock)
+    ledger = None if persistence is None else persistence.ledger
+    outbox = make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}", ledger=ledger)
     sink = emitter if observing is None else observing(emitter)
     judges = JudgePool(_judges(config, criteria, metrics), metrics.judge)
     memory = MemoryGuard(config.memory.limit, metrics)
@@ -72,7 +75,10 @@ def make_service(
     watcher = make_watcher(config, metrics)
     webhooks = _webhooks(config, metrics, clock)
     announcer = Announcer(emitter, outbox, metrics, webhooks)
-    watching = None if watcher is None else _watching(watcher, config, criteria, metrics, clock, announcer)
+    if ledger is not None:
+        announcer = Announcer(emitter, outbox, metrics, webhooks, lambda event: ledger.journaled(event, clock()))
+    store = None if persistence is None else persistence.store
+    watching = None if watcher is None else _watching(watcher, store, criteria, metrics, clock, announcer)
     pipeline = make_pipeline(
         config,
         criteria,
@@ -84,12 +90,13 @@ def make_service(
         deadline=lambda _criterion: evaluation_limit,
         watcher=watcher,
         on_regressions=ignore_regressions if watching is None else watching.regressed,
+        ledger=ledger,
     )
     # What waits to be read counts against the room of the queues: with half of it, a full inbox never makes them full.
     queues = [destination.queue_capacity_bytes // 2 for destination in outbox.destinations]
     inbox = Inbox(min(config.inbox.max_bytes, *queues) if queues else config.inbox.max_bytes)
     metrics.inbox_bytes.observe = lambda: {(): inbox.size_bytes}
-    intake = Intake(pipeline, inbox, clock)
+    intake = Intake(pipeline, inbox, clock, None if persistence is None else persistence.journal, ledger)
     worker = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics), evaluation_limit=evaluation_limit)
     health = make_health(config, outbox, memory, worker, clock=clock)
     return Service(
@@ -113,6 +120,7 @@ def make_service(
         push_interval_s=config.metrics.interval / 1e9,
         clock=clock,
         hop_id=hop_id,
+        persistence=persistence,
     )
 
 
@@ -136,7 +144,7 @@ def _webhooks(config: Config, metrics: SelfMetrics, clock: Callable[[], int]) ->
 
 def _watching(
     watcher: Watcher,
-    config: Config,
+    store: StateStore | None,
     criteria: Sequence[Criterion],
     metrics: SelfMetrics,
     clock: Callable[[], int],
@@ -145,7 +153,7 @@ def _watching(
     return Watching(
         watcher,
         metrics.watch,
-        open_store=lambda: StateStore.of(config.state),
+        store=store,
         streams=watched_streams(criteria),
         announce=announcer.announce,
         clock=clock,

@@ -6,8 +6,10 @@ is queued, stop being observable, health last.
 """
 
 import asyncio
+import functools
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from toolgauge.export.destination import Undelivered
 from toolgauge.export.emitter import Emitter
@@ -28,15 +30,19 @@ from toolgauge.service.inbox import Inbox, Intake
 from toolgauge.service.judge_pool import JudgePool
 from toolgauge.service.losses import Losses
 from toolgauge.service.memory import MemoryGuard
+from toolgauge.service.persistence import Persistence
 from toolgauge.service.process import Faults, GarbageRounds, LoopLag, SteadyClock
 from toolgauge.service.watching import Watching
 from toolgauge.service.worker import Worker
+from toolgauge.state.ledger import Ledger
 
 _LOG = logging.getLogger("toolgauge")
 _TIMER_S = 0.1
 # Orchestrators kill after 30 s. Sending ends in time for the worker (1 s), the endpoints (3 s) and the interpreter to end. It goes
 # on all the while, and has to itself what receivers, scoring (8 s with an evaluator that is stuck), judges (9 s) and webhooks leave.
 _SENDING_UNTIL_S = 24.0
+# What the journal keeps is sent by the next process.
+_SENDING_WITH_JOURNAL_UNTIL_S = 10.0
 _RECEIVER_GRACE_S = 2.0
 # For reading what is in the inbox, and scoring what is open.
 _READING_DEADLINE_S = 2.5
@@ -76,7 +82,9 @@ class Service:
         push_interval_s: float,
         clock: SteadyClock,
         hop_id: str,
+        persistence: Persistence | None = None,
     ) -> None:
+        self.persistence = persistence
         self.pipeline = pipeline
         self.intake = intake
         self.receivers = receivers
@@ -123,14 +131,19 @@ class Service:
             if self.watching is not None:
                 started.append(self.watching.stop)
                 self._webhooks.set_active(self.watching.restore())
+            self.worker.start()
+            started.append(self._end_worker)
+            if self.persistence is not None:
+                await self.worker.run(functools.partial(self.persistence.recover, self.pipeline))
             for receiver in (*self.receivers, *self._additional_receivers):
                 await receiver.start()
                 started.append(lambda receiver=receiver: receiver.stop(0))
         except BaseException:
             for stop in reversed(started):
                 await stop()
+            if self.persistence is not None:
+                self.persistence.close()
             raise
-        self.worker.start()
         if self.watching is not None:
             self.watching.start(self.worker.run)
         self._lag.start()
@@ -139,7 +152,8 @@ class Service:
 
     async def stop(self) -> Losses:
         """Stop in order, within 28 s; return the losses. Queued requests are sent all the while."""
-        until_ns = self.clock() + int(_SENDING_UNTIL_S * 1e9)
+        until_s = _SENDING_WITH_JOURNAL_UNTIL_S if self._keeps_open else _SENDING_UNTIL_S
+        until_ns = self.clock() + int(until_s * 1e9)
         self.health.enter("stopping")
         self.outbox.hurry()
         await asyncio.gather(
@@ -149,12 +163,13 @@ class Service:
         for timer in self._timers:
             timer.cancel()
         await asyncio.gather(*self._timers, return_exceptions=True)
-        incomplete, dropped = await self._score_open_trajectories()
+        incomplete, dropped = await self._end_reading()
         await self._hear_judges_out()
         if self.watching is not None:
             await self.watching.stop()
         await self._webhooks.close(_WEBHOOKS_TIMEOUT_S)
-        self.outbox.put(self.emitter.metrics(self.clock()))
+        last = self.emitter.metrics(self.clock())
+        self.outbox.put(last if self.ledger is None else self.ledger.journaled(last, self.clock()))
         undelivered, held = await self._send_remaining(until_ns)
         self.worker.end(_WORKER_GRACE_S)
         await self.outbox.close()
@@ -163,7 +178,30 @@ class Service:
         self.health.enter("stopped")
         if self.admin is not None:
             await self.admin.stop()
-        return Losses(undelivered=undelivered, held=held, dropped=dropped, incomplete=incomplete)
+        kept, is_kept = self.outbox.kept, self._keeps_open
+        if self.persistence is not None:
+            await asyncio.to_thread(self.persistence.close)
+        return Losses(
+            undelivered=undelivered,
+            held=Undelivered() if is_kept else held,
+            dropped=dropped,
+            incomplete=incomplete,
+            kept=(*kept, ("a queue", held)) if is_kept and held else kept,
+            open=self.pipeline.trajectories_open if is_kept else 0,
+        )
+
+    @property
+    def _keeps_open(self) -> bool:
+        """Whether the next start goes on with open trajectories and undelivered requests."""
+        return self.persistence is not None and self.persistence.journal.failure is None
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """The ledger of the journal, where there is one."""
+        return None if self.persistence is None else self.persistence.ledger
+
+    async def _end_worker(self) -> None:
+        self.worker.end(_WORKER_GRACE_S)
 
     async def adopt(self, rules: Rules, settings: EmitSettings, redactor: Redactor, push_interval_s: float) -> None:
         """Go on by other rules as soon as the worker is done with what it does."""
@@ -174,6 +212,17 @@ class Service:
 
         self._push_interval_s = push_interval_s
         self.worker.post(adopt)
+
+    async def _end_reading(self) -> tuple[int, int]:
+        """Read the inbox, and score open trajectories or leave them to the journal; return as `_score_open_trajectories`."""
+        if not self._keeps_open:
+            return await self._score_open_trajectories()
+        self.pipeline.admission.close()
+        await self.worker.begin_to_finish(self.pipeline.flush, _READING_DEADLINE_S)
+        with suppress(TimeoutError):
+            await self.worker.finished(_SCORING_DEADLINE_S)
+            await self._flush(self.pipeline.release)
+        return 0, 0
 
     async def _score_open_trajectories(self) -> tuple[int, int]:
         """Score the open trajectories and release their spans; return how many are incomplete, and how many were dropped."""

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from toolgauge.export.emitter import Emitter
 from toolgauge.export.regression_events import sentence
 from toolgauge.export.webhooks import Webhooks
-from toolgauge.model.delivery import Outbox
+from toolgauge.model.delivery import Outbox, Outgoing
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.regressions import Arm, Regression, StreamStatus
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
@@ -36,10 +36,6 @@ class WatchStore(Protocol):
         """Write and delete these rows, all or none."""
         ...
 
-    def close(self) -> None:
-        """Close it. Works twice."""
-        ...
-
 
 class OnWorker(Protocol):
     """Has the worker do something between two pieces of its own work."""
@@ -56,8 +52,14 @@ class Announcer:
     """Announces regressions: as lines of the log, as events to the destinations, and to webhooks."""
 
     def __init__(
-        self, emitter: Emitter, outbox: Outbox, metrics: SelfMetrics, webhooks: Webhooks | None = None
+        self,
+        emitter: Emitter,
+        outbox: Outbox,
+        metrics: SelfMetrics,
+        webhooks: Webhooks | None = None,
+        journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
     ) -> None:
+        self._journaled = journaled
         self._webhooks = webhooks
         self._emitter = emitter
         self._outbox = outbox
@@ -69,7 +71,7 @@ class Announcer:
             level = logging.WARNING if regression.phase == "began" else logging.INFO
             _LOG.log(level, "%s", sentence(regression), extra={"incident": regression.incident})
         for outgoing in self._emitter.regressions(regressions):
-            if not self._outbox.put(outgoing):
+            if not self._outbox.put(self._journaled(outgoing)):
                 self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
         if self._webhooks is not None:
             self._webhooks.put(regressions)
@@ -86,7 +88,7 @@ class Watching:
         watcher: Watcher,
         metrics: WatchMetrics,
         *,
-        open_store: Callable[[], WatchStore | None],
+        store: WatchStore | None,
         streams: Collection[tuple[str, str]],
         announce: Callable[[Sequence[Regression]], None],
         clock: Callable[[], int],
@@ -95,9 +97,8 @@ class Watching:
         self._faults = faults
         self._watcher = watcher
         self._metrics = metrics
-        self._open_store = open_store
         self._streams = streams
-        self._store: WatchStore | None = None
+        self._store = store
         self._announce = announce
         self._clock = clock
         self._batches: asyncio.Queue[_Batch | None] = asyncio.Queue()
@@ -113,9 +114,8 @@ class Watching:
     def restore(self) -> Sequence[Regression]:
         """Read what an earlier process saved, before the worker starts; return the regressions that are on.
 
-        Raise `StartError` when the store cannot be opened or read.
+        Raise `StartError` when the store cannot be read.
         """
-        self._store = self._open_store()
         self._metrics.state_saved.set(float(self._store is not None))
         if self._store is None:
             return ()
@@ -142,7 +142,7 @@ class Watching:
         self._tasks = (asyncio.create_task(self._work()), asyncio.create_task(self._save_regularly()))
 
     async def stop(self) -> None:
-        """Save and announce the rest, and close the store. Works twice and without a start."""
+        """Save and announce the rest. Works twice and without a start."""
         if self._tasks:
             work, saving = self._tasks
             self._tasks = ()
@@ -152,8 +152,6 @@ class Watching:
                 await self._put_changes()
             self._batches.put_nowait(None)
             await work
-        if self._store is not None:
-            self._store.close()
 
     def regressed(self, regressions: Sequence[Regression]) -> None:
         """Have these saved and announced soon. Belongs to the worker."""

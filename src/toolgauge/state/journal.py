@@ -64,7 +64,7 @@ class Journal:
         self._max_closed = max_closed
         try:
             with store.transaction() as connection:
-                start, self._was_alive_until_ns = journal_rows.count_start(connection)
+                start, self._received_since_ns = journal_rows.count_start(connection, clock())
                 self._stored = journal_rows.sizes(connection)
         except StateError as error:
             raise StartError(str(error)) from error
@@ -105,9 +105,9 @@ class Journal:
         return self._failure
 
     @property
-    def was_alive_until_ns(self) -> int | None:
-        """Return when the process before this was last known to run; `None` where there was none."""
-        return self._was_alive_until_ns
+    def received_since_ns(self) -> int:
+        """Return since when what was sent has been received, by this process or those before it, without a pause of a minute."""
+        return self._received_since_ns
 
     def submit(self, change: JournalChange) -> None:
         """Have this written soon, behind what was submitted before. Never waits for the disk."""

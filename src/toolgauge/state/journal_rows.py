@@ -18,10 +18,12 @@ SCHEMA = (
     " received_ns INTEGER NOT NULL, size INTEGER NOT NULL, delivered INTEGER NOT NULL)",
     "CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
     "CREATE TABLE closed (number INTEGER PRIMARY KEY, id BLOB NOT NULL, scope TEXT NOT NULL, closed_ns INTEGER NOT NULL)",
-    # One row: how often a journal was opened, and when a process last wrote that it runs.
-    "CREATE TABLE process (id INTEGER PRIMARY KEY CHECK (id = 1), starts INTEGER NOT NULL, alive_ns INTEGER)",
+    # One row: how often a journal was opened, since when nothing that was sent is missing, and when a process last wrote that it runs.
+    "CREATE TABLE process (id INTEGER PRIMARY KEY CHECK (id = 1), starts INTEGER NOT NULL, since_ns INTEGER, alive_ns INTEGER)",
     "INSERT INTO process (id, starts) VALUES (1, 0)",
 )
+# SDKs and Collectors repeat a request for a minute at least.
+SENDERS_WAIT_NS = 60_000_000_000
 _ROWS_A_QUERY = 1000
 # Ids conversations come with need not be Unicode that can be written.
 _ID_CODING = ("utf-8", "surrogatepass")
@@ -114,16 +116,23 @@ def sizes(connection: sqlite3.Connection) -> Sizes:
     return Sizes(*row)
 
 
-def count_start(connection: sqlite3.Connection) -> tuple[int, int | None]:
-    """Count one more start within a transaction; return which one it is, and when the process before was last alive."""
-    row: tuple[int, int | None] = connection.execute("SELECT starts + 1, alive_ns FROM process").fetchone()
-    connection.execute("UPDATE process SET starts = ?", row[:1])
+def count_start(connection: sqlite3.Connection, now_ns: int) -> tuple[int, int]:
+    """Count one more start within a transaction; return which one it is, and since when nothing that was sent is missing.
+
+    That is this start, where the process before was last alive so long ago that senders have given up meanwhile.
+    """
+    row: tuple[int, int | None, int | None] = connection.execute(
+        "SELECT starts + 1, since_ns, alive_ns FROM process"
+    ).fetchone()
+    start, since_ns, alive_ns = row
     newest: tuple[int] | None = connection.execute(
         "SELECT received_ns FROM entries ORDER BY id DESC LIMIT 1"
     ).fetchone()
-    start, alive_ns = row
-    known = [time_ns for time_ns in (alive_ns, newest and newest[0]) if time_ns is not None]
-    return start, max(known, default=None)
+    last_ns = max(alive_ns or 0, newest[0] if newest else 0)
+    if since_ns is None or not 0 <= now_ns - last_ns <= SENDERS_WAIT_NS:
+        since_ns = now_ns
+    connection.execute("UPDATE process SET starts = ?, since_ns = ?", (start, since_ns))
+    return start, since_ns
 
 
 def write_alive(connection: sqlite3.Connection, alive_ns: int) -> None:

@@ -8,7 +8,9 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from toolgauge.model.delivery import Signal
+from msgspec.structs import replace
+
+from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
 
 
@@ -17,6 +19,11 @@ class JournalWriter(Protocol):
 
     def next_id(self) -> int:
         """Return an id that no entry has had."""
+        ...
+
+    @property
+    def failure(self) -> str | None:
+        """Why nothing can be written now; `None` while it can."""
         ...
 
     def submit(self, change: JournalChange) -> None:
@@ -46,11 +53,21 @@ class Ledger:
     def __len__(self) -> int:
         return len(self._claims)
 
+    def keeps(self, entries: Sequence[int]) -> bool:
+        """Return whether a process that ends now leaves these entries to the next one."""
+        return bool(entries) and self._journal.failure is None
+
     def new_entry(self, signal: Signal, body: bytes, received_ns: int, *, own: bool) -> JournalEntry:
         """Make an entry, which is needed until it has been `read`. It is for the caller to have it written."""
         entry = JournalEntry(id=self._journal.next_id(), signal=signal, body=body, received_ns=received_ns, own=own)
         self.restore(entry)
         return entry
+
+    def journaled(self, outgoing: Outgoing, now_ns: int) -> Outgoing:
+        """Have a request of our own written that belongs to no trajectory; return it with its entry."""
+        entry = self.new_entry(outgoing.signal, outgoing.body, now_ns, own=True)
+        self.close((entry.id,), (), (entry,))
+        return replace(outgoing, entries=(entry.id,))
 
     def restore(self, entry: JournalEntry) -> None:
         """Take up an entry that an earlier process has left."""

@@ -1,0 +1,117 @@
+"""Restarts with a state directory: what was acknowledged arrives and is scored once, whatever ended the process."""
+
+import signal
+from collections import Counter
+from pathlib import Path
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.wire.destination import Destination, receiving
+from tests.wire.support import Toolgauge, free_port, recorded, serving, to_grpc, until, until_equal
+from tests.wire.test_reload import other_trace
+
+(RUN,) = recorded("pydantic-ai", "tool_error")
+SPANS = 3
+
+
+def in_two(body: bytes) -> tuple[bytes, bytes]:
+    """A request as two: its first span, and the others."""
+    first, rest = ExportTraceServiceRequest.FromString(body), ExportTraceServiceRequest.FromString(body)
+    spans = first.resource_spans[0].scope_spans[0].spans
+    del spans[1:]
+    del rest.resource_spans[0].scope_spans[0].spans[:1]
+    assert sum(len(scope.spans) for group in rest.resource_spans for scope in group.scope_spans) == SPANS - 1
+    return first.SerializeToString(), rest.SerializeToString()
+
+
+def state(folder: Path) -> str:
+    return f"state.directory={folder / 'state'}"
+
+
+def kill(toolgauge: Toolgauge) -> None:
+    toolgauge.signal(signal.SIGKILL)
+    toolgauge.ended()
+
+
+def outcomes(destination: Destination) -> Counter[bytes]:
+    return Counter(card.trace_id for card in destination.scorecards())
+
+
+def test_what_was_acknowledged_arrives_after_the_process_was_killed(tmp_path: Path):
+    port = free_port()
+    bodies = [other_trace(RUN, number) for number in range(1, 21)]
+    with serving(tmp_path, to_grpc(port), state(tmp_path)) as toolgauge:
+        for body in bodies:
+            toolgauge.send(body, "http")
+        kill(toolgauge)
+    with receiving() as destination, serving(tmp_path, to_grpc(destination.grpc_port), state(tmp_path)):
+        until(lambda: len({(span.trace_id, span.span_id) for span in destination.spans()}) == 20 * SPANS, "all spans")
+        until(lambda: len(outcomes(destination)) == 20, "a scorecard for each run")
+        assert set(outcomes(destination).values()) == {1}
+
+
+def test_an_open_run_goes_on_after_the_process_was_killed(tmp_path: Path):
+    first, rest = in_two(RUN)
+    settings = ("assemble.idle_timeout=1h", "assemble.open_idle_timeout=1h")
+    with receiving() as destination:
+        with serving(tmp_path, to_grpc(destination.grpc_port), state(tmp_path), *settings) as toolgauge:
+            toolgauge.send(first)
+            until(lambda: len(destination.spans()) + toolgauge.books()["held"] >= 1, "the span to be read")
+            kill(toolgauge)
+        with serving(tmp_path, to_grpc(destination.grpc_port), state(tmp_path), *settings) as toolgauge:
+            toolgauge.send(rest)
+            until(lambda: len(destination.scorecards()) == 1, "a scorecard")
+            links = destination.scorecards()[0].links
+    with receiving() as other:
+        with serving(tmp_path, to_grpc(other.grpc_port)) as toolgauge:
+            toolgauge.send(RUN)
+            until(lambda: len(other.scorecards()) == 1, "a scorecard")
+        assert [link.span_id for link in links] == [link.span_id for link in other.scorecards()[0].links]
+        assert destination.scorecards()[0].attributes == other.scorecards()[0].attributes
+
+
+def test_open_runs_stay_in_the_journal_when_the_process_is_stopped(tmp_path: Path):
+    first, rest = in_two(RUN)
+    settings = ("assemble.idle_timeout=1h", "assemble.open_idle_timeout=1h")
+    with receiving() as destination:
+        with serving(tmp_path, to_grpc(destination.grpc_port), state(tmp_path), *settings) as toolgauge:
+            toolgauge.send(first)
+            toolgauge.signal()
+            assert toolgauge.ended() == 0, toolgauge.said()
+            assert "1 open trajectories wait in the journal" in toolgauge.said()
+        assert destination.scorecards() == []
+        assert len(destination.spans()) == 1
+        with serving(tmp_path, to_grpc(destination.grpc_port), state(tmp_path), *settings) as toolgauge:
+            toolgauge.send(rest)
+            until(lambda: len(destination.scorecards()) == 1, "a scorecard")
+        # Delivered before the end, and not a second time after it.
+        assert len(destination.spans()) == SPANS
+
+
+def test_what_an_absent_destination_did_not_take_is_sent_by_the_next_process(tmp_path: Path):
+    port = free_port()
+    with serving(tmp_path, to_grpc(port), state(tmp_path)) as toolgauge:
+        toolgauge.send(RUN)
+        until(lambda: toolgauge.total("toolgauge_trajectories_total") == 1, "the run to be scored")
+        toolgauge.signal()
+        assert toolgauge.ended() == 0, toolgauge.said()
+        assert f"{SPANS} spans" in toolgauge.said()
+    with receiving() as destination, serving(tmp_path, to_grpc(destination.grpc_port), state(tmp_path)) as toolgauge:
+        until_equal(lambda: len(destination.spans()), SPANS, "the spans")
+        until_equal(lambda: len(destination.scorecards()), 1, "the scorecard of the process before")
+        assert toolgauge.total("toolgauge_trajectories_total") == 0
+
+
+def test_a_run_that_was_scored_is_not_scored_again_by_the_next_process(tmp_path: Path):
+    with receiving() as destination:
+        with serving(tmp_path, to_grpc(destination.grpc_port), state(tmp_path)) as toolgauge:
+            toolgauge.send(RUN)
+            until(lambda: len(destination.scorecards()) == 1, "the scorecard")
+            until(lambda: toolgauge.total("toolgauge_state_entries") == 0, "the journal to be empty")
+            kill(toolgauge)
+        with serving(tmp_path, to_grpc(destination.grpc_port), state(tmp_path)) as toolgauge:
+            toolgauge.send(RUN)
+            until(lambda: len(destination.spans()) == 2 * SPANS, "the repetition to be passed on")
+            toolgauge.signal()
+            assert toolgauge.ended() == 0
+        assert len(destination.scorecards()) == 1

@@ -2,11 +2,13 @@
 
 Names of services, agents and tools and attributes of resources come from clients: without caps one hostile or careless
 client (a tool name with an id in it) fills the metrics store, and releases and tools that are gone fill it in the end.
-What is over a cap becomes `_other` and is counted. Times are those of scorecards.
+What is over a cap becomes `_other` and is counted. Places are shared fairly: a service that needs one takes it from the
+service that has most, so that the invented names of one cost no other its own. Times are those of scorecards.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import itemgetter
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -42,6 +44,26 @@ class LabelSet(Struct, gc=False):
 class _Name(Struct, gc=False):
     label: str
     used_ns: int
+    # Labels of the services that have used it.
+    services: tuple[str, ...]
+
+
+class _Shares:
+    """How many places each service has to itself."""
+
+    def __init__(self) -> None:
+        self._places: Counter[str] = Counter()
+
+    def add(self, service: str, count: int) -> None:
+        """Add places, or take them away."""
+        self._places[service] += count
+        if not self._places[service]:
+            del self._places[service]
+
+    def largest(self, service: str) -> str | None:
+        """Return the service with most places, when it has more than this one would have with one of them."""
+        largest, most = max(self._places.items(), key=itemgetter(1), default=("", 0))
+        return largest if most > self._places[service] + 1 else None
 
 
 class _Names:
@@ -52,8 +74,34 @@ class _Names:
         self.place = place
         self.limit = limit
         self.known: dict[str, _Name] = {}
+        self.shares = _Shares()
         # Before this none of them has been idle for long enough.
         self.full_until_ns = 0
+
+    def use(self, key: str, service: str, now_ns: int) -> _Name | None:
+        """Return what is known of a name that a service uses."""
+        known = self.known.get(key)
+        if known is None:
+            return None
+        known.used_ns = max(known.used_ns, now_ns)
+        if service not in known.services:
+            if len(known.services) == 1:
+                self.shares.add(known.services[0], -1)
+            known.services = (*known.services, service)
+        return known
+
+    def take(self, key: str, service: str, now_ns: int) -> _Name:
+        """Give a place to a name."""
+        self.shares.add(service, 1)
+        taken = self.known[key] = _Name(fit_label(key), now_ns, (service,))
+        return taken
+
+    def give_up(self, key: str) -> str:
+        """Take the place from a name; return its label."""
+        gone = self.known.pop(key)
+        if len(gone.services) == 1:
+            self.shares.add(gone.services[0], -1)
+        return gone.label
 
 
 class _Newest:
@@ -117,9 +165,10 @@ class LabelCaps:
         self._agents = _Names(AGENT, after, settings.max_agents)
         self._tools = _Names(TOOL, after + 1, settings.max_tools)
         self._newest: dict[tuple[str, str], _Newest] = {}
-        self._error_types = {OTHER_ERROR}
+        self._error_types: dict[str, set[str]] = {}
         self._max_label_sets = settings.max_label_sets
         self._label_sets: dict[tuple[Who, Labels], LabelSet] = {}
+        self._shares = _Shares()
         self._full_until_ns = 0
         self._on_dropped = on_dropped
 
@@ -134,51 +183,51 @@ class LabelCaps:
         now_ns: int,
     ) -> tuple[Who, LabelSet | None]:
         """Fit the labels; all are `_other`, and there is no label set, when that would be one over the cap."""
-        fitted = self._name(self._services, service, now_ns)
+        fitted = self._name(self._services, service, "", now_ns)
         who = (
             fitted,
             *(self._value(fitted, at, value, now_ns) for at, value in enumerate(resource)),
-            self._name(self._agents, agent, now_ns),
-            self._name(self._tools, tool, now_ns),
+            self._name(self._agents, agent, fitted, now_ns),
+            self._name(self._tools, tool, fitted, now_ns),
         )
         found = self._label_sets.get((who, rule))
         if found is None:
-            if len(self._label_sets) >= self._max_label_sets and not self._give_up_label_set(now_ns):
+            if len(self._label_sets) >= self._max_label_sets and not self._give_up_label_set(fitted, now_ns):
                 self._capped.add(1, (LABEL_SETS,))
                 return tuple(_folded(label) for label in who), None
             found = self._label_sets[who, rule] = LabelSet(who, rule, now_ns)
+            self._shares.add(fitted, 1)
         found.used_ns = max(found.used_ns, now_ns)
         return who, found
 
-    def error_type(self, raw: str) -> str:
-        """Fit the type of an error: the first 20 of all, then `_OTHER`; empty without one."""
+    def error_type(self, service: str, raw: str) -> str:
+        """Fit the type of an error: the first 20 of a service, by its label, then `_OTHER`; empty without one."""
         if not raw:
             return ""
-        label = fit_label(raw)
-        if label not in self._error_types:
-            if len(self._error_types) > MAX_ERROR_TYPES:
+        label, known = fit_label(raw), self._error_types.setdefault(service, {OTHER_ERROR})
+        if label not in known:
+            if len(known) > MAX_ERROR_TYPES:
                 self._capped.add(1, (ERROR_TYPE,))
                 return OTHER_ERROR
-            self._error_types.add(label)
+            known.add(label)
         return label
 
     def forget(self, is_gone: Callable[[Labels], bool]) -> None:
         """Give up the label sets of rules that are gone."""
         self._drop([found for found in self._label_sets.values() if is_gone(found.rule)])
 
-    def _name(self, names: _Names, raw: str | None, now_ns: int) -> str:
-        """Clean and cap a name; empty when it is not known."""
+    def _name(self, names: _Names, raw: str | None, service: str, now_ns: int) -> str:
+        """Clean and cap a name that a service uses; empty when it is not known."""
         if not raw:
             return ""
         # Cut before it is kept: the key must not hold a megabyte of somebody's name.
         key = raw[:MAX_LABEL]
-        known = names.known.get(key)
+        known = names.use(key, service, now_ns)
         if known is None:
-            if len(names.known) >= names.limit and not self._give_up_name(names, now_ns):
+            if len(names.known) >= names.limit and not self._give_up_name(names, service, now_ns):
                 self._capped.add(1, (names.label,))
                 return OTHER
-            known = names.known[key] = _Name(fit_label(key), now_ns)
-        known.used_ns = max(known.used_ns, now_ns)
+            known = names.take(key, service, now_ns)
         return known.label
 
     def _value(self, service: str, at: int, raw: str | None, now_ns: int) -> str:
@@ -200,40 +249,57 @@ class LabelCaps:
             self._drop([found for found in sets if found.who[0] == service and found.who[1 + at] == older])
         return value
 
-    def _give_up_name(self, names: _Names, now_ns: int) -> bool:
-        """Give up the name that was not used for longest, if that is an hour."""
-        if now_ns < names.full_until_ns or not names.known:
+    def _give_up_name(self, names: _Names, service: str, now_ns: int) -> bool:
+        """Give up a name for one of a service: one that was not used for an hour, or one of the service that has most."""
+        largest = names.shares.largest(service)
+        if not names.known or (largest is None and now_ns < names.full_until_ns):
             return False
-        used_ns: dict[str, int] = {}
-        at_label = ((found.who[names.place], found.used_ns) for found in self._label_sets.values())
-        for label, last_ns in (*((name.label, name.used_ns) for name in names.known.values()), *at_label):
-            used_ns[label] = max(last_ns, used_ns.get(label, 0))
-        key, name = min(names.known.items(), key=lambda known: used_ns[known[1].label])
-        if now_ns - used_ns[name.label] < HOUR:
-            names.full_until_ns = used_ns[name.label] + HOUR
-            return False
-        del names.known[key]
+        last_ns = self._last_used_ns(names)
+        key = min(names.known, key=last_ns.__getitem__)
+        if now_ns - last_ns[key] < HOUR:
+            names.full_until_ns = last_ns[key] + HOUR
+            if largest is None:
+                return False
+            of_largest = (key for key, name in names.known.items() if name.services == (largest,))
+            key = min(of_largest, key=last_ns.__getitem__)
+        label = names.give_up(key)
         if names is self._services:
-            self._newest = {of: newest for of, newest in self._newest.items() if of[0] != name.label}
-        self._drop([found for found in self._label_sets.values() if found.who[names.place] == name.label])
+            self._newest = {of: newest for of, newest in self._newest.items() if of[0] != label}
+            self._error_types.pop(label, None)
+        self._drop([found for found in self._label_sets.values() if found.who[names.place] == label])
         return True
 
-    def _give_up_label_set(self, now_ns: int) -> bool:
-        """Give up the label set that was not used for longest, if that is an hour."""
-        if now_ns < self._full_until_ns or not self._label_sets:
+    def _last_used_ns(self, names: _Names) -> dict[str, int]:
+        by_label: dict[str, int] = {}
+        for found in self._label_sets.values():
+            label = found.who[names.place]
+            by_label[label] = max(found.used_ns, by_label.get(label, 0))
+        return {key: max(name.used_ns, by_label.get(name.label, 0)) for key, name in names.known.items()}
+
+    def _give_up_label_set(self, service: str, now_ns: int) -> bool:
+        """Give up a label set for one of a service: one that was not used for an hour, or one of the service that has most."""
+        largest = self._shares.largest(service)
+        if not self._label_sets or (largest is None and now_ns < self._full_until_ns):
             return False
-        oldest = min(self._label_sets.values(), key=lambda found: found.used_ns)
+        oldest = min(self._label_sets.values(), key=_used_ns)
         if now_ns - oldest.used_ns < HOUR:
             self._full_until_ns = oldest.used_ns + HOUR
-            return False
+            if largest is None:
+                return False
+            oldest = min((found for found in self._label_sets.values() if found.who[0] == largest), key=_used_ns)
         self._drop([oldest])
         return True
 
     def _drop(self, gone: Collection[LabelSet]) -> None:
         for found in gone:
             del self._label_sets[found.who, found.rule]
+            self._shares.add(found.who[0], -1)
         if gone:
             self._on_dropped(gone)
+
+
+def _used_ns(label_set: LabelSet) -> int:
+    return label_set.used_ns
 
 
 def has_capped(labels: Iterable[str]) -> bool:

@@ -179,8 +179,8 @@ class ScoreMetrics:
 
     def _call_series(self, called: _Called, trajectory: Trajectory, now_ns: int) -> _Series:
         _, agent, tool, state, error = called
-        error_type = self._caps.error_type(error)
         who, label_set = self._caps.find(*self._whose(trajectory), agent, tool, rule=(), now_ns=now_ns)
+        error_type = self._caps.error_type(who[0], error)
         states = ((state, "") for state in get_args(CallState))
         self._tool_calls.begin(*((*who, *end) for end in (*states, ("executed", OTHER_ERROR), (state, error_type))))
         self._begin_unobserved(who)

@@ -553,7 +553,7 @@ def test_types_of_errors_of_one_service_leave_room_for_those_of_another():
     registry = MetricRegistry()
     by = emitter(registry=registry)
     for service, kind in (*(("hostile", f"E{number}") for number in range(25)), ("shop", "Timeout")):
-        error = CallError(kind=kind, message=None)
+        error = CallError(kind=kind, message="")
         by.record(scorecard(of=replace(trajectory(replace(call("pay"), error=error)), service=service)))
     assert counts(registry, "toolgauge.tool_calls")["shop", "", "", "refund-agent", "pay", "executed", "Timeout"] == 1
     assert counts(registry, "toolgauge.labels.capped") == {("error.type",): 5}

@@ -79,7 +79,7 @@ class _Names:
         self.full_until_ns = 0
 
     def use(self, key: str, service: str, now_ns: int) -> _Name | None:
-        """Return what is known of a name that a service uses."""
+        """Note that a service uses the name; `None` when it has no place."""
         known = self.known.get(key)
         if known is None:
             return None

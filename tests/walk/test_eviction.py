@@ -12,18 +12,23 @@ def trace_id(number: int) -> bytes:
 
 
 def call(number: int, result: str = "{}") -> bytes:
-    """A request with one executed call, whose run is still going on."""
+    """A request with a run that has ended, of which the span above is missing, and one executed call in it."""
     request = ExportTraceServiceRequest()
-    span = (
-        request.resource_spans.add()
-        .scope_spans.add()
-        .spans.add(
-            trace_id=trace_id(number),
-            span_id=b"tooltool",
-            parent_span_id=b"rootroot",
-            start_time_unix_nano=START_NS,
-            end_time_unix_nano=START_NS + 1,
-        )
+    spans = request.resource_spans.add().scope_spans.add().spans
+    run = spans.add(
+        trace_id=trace_id(number),
+        span_id=b"rootroot",
+        parent_span_id=b"neverend",
+        start_time_unix_nano=START_NS,
+        end_time_unix_nano=START_NS + 1,
+    )
+    run.attributes.append(key_value("gen_ai.operation.name", "invoke_agent"))
+    span = spans.add(
+        trace_id=trace_id(number),
+        span_id=b"tooltool",
+        parent_span_id=b"rootroot",
+        start_time_unix_nano=START_NS,
+        end_time_unix_nano=START_NS + 1,
     )
     span.attributes.append(key_value("gen_ai.operation.name", "execute_tool"))
     span.attributes.append(key_value("gen_ai.tool.name", "find_order"))

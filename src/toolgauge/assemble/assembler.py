@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from toolgauge.assemble.closed_ids import ClosedIds
+from toolgauge.assemble.completeness import Completeness, OnMissingParents
 from toolgauge.assemble.conversations import Conversations, OpenConversation
 from toolgauge.assemble.recent_spans import RecentSpans
 from toolgauge.assemble.schedule import Schedule
@@ -32,6 +33,11 @@ _LARGEST_WAITING = 64 * 1024
 _SMALL = 2048
 
 
+def _ignore(service: str | None) -> None:
+    """Do nothing, where that is not logged."""
+    del service
+
+
 class Assembler:
     """Open traces and conversations. Ask `closed` after every request: evicted traces leave through it."""
 
@@ -43,8 +49,14 @@ class Assembler:
         *,
         conversations: bool,
         content: bool = True,
+        live_since_ns: int | None = None,
+        on_missing_parents: OnMissingParents = _ignore,
     ) -> None:
-        """`conversations` and `content`: whether criteria use them."""
+        """`conversations` and `content`: whether criteria use them.
+
+        `live_since_ns` is when this process began to receive; `None` where it missed nothing before. `on_missing_parents` is
+        called once for each service whose spans have parents that never come.
+        """
         self._settings = settings
         # How much may be open: as the settings say, or those before them, until what no longer fits has left.
         self._limits = settings
@@ -74,6 +86,7 @@ class Assembler:
         # With the time when they were: that is since when they are due.
         self._evicted: deque[tuple[OpenTrace | OpenConversation, ClosedBecause, int]] = deque()
         self._evicted_bytes = 0
+        self._completeness = Completeness(live_since_ns, on_missing_parents)
         # How many more traces hold the entry of the journal that is being read, and the entries of what has closed.
         self._claims = 0
         self._released: list[int] = []
@@ -410,17 +423,24 @@ class Assembler:
 
     def _finish(self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int) -> Iterator[Trajectory]:
         trajectory = self._joined(ended, because)
+        incomplete = None if trajectory is None else self._incomplete(ended, trajectory)
         is_kept = False
         if isinstance(ended, OpenTrace):
             if trajectory is None:
                 # Nothing was scored, so nothing can be scored twice: the run may still come.
                 self._closed.remove(ended.trace_id)
             elif trajectory.conversation_id is not None:
-                is_kept = self._pass_on(ended, trajectory.conversation_id, now_ns)
+                is_kept = self._pass_on(ended, trajectory.conversation_id, incomplete, now_ns)
         if ended.entries and not is_kept:
             self._released.extend(ended.entries)
         if trajectory is not None and not ended.is_scored:
-            yield replace(trajectory, opened_ns=ended.opened_ns)
+            yield replace(trajectory, opened_ns=ended.opened_ns, incomplete=incomplete)
+
+    def _incomplete(self, ended: OpenTrace | OpenConversation, trajectory: Trajectory) -> str | None:
+        grace_ns = self.run_end_grace_ns
+        if isinstance(ended, OpenTrace):
+            return self._completeness.of_trace(trajectory, ended, grace_ns)
+        return self._completeness.of_conversation(trajectory, ended.incomplete, grace_ns)
 
     def _joined(self, ended: OpenTrace | OpenConversation, because: ClosedBecause) -> Trajectory | None:
         if isinstance(ended, OpenConversation):
@@ -428,14 +448,16 @@ class Assembler:
         elsewhere = tuple(self._unmatched.found(ended.readings))
         return ended.trajectory(because, elsewhere, with_content=self._with_content)
 
-    def _pass_on(self, trace: OpenTrace, conversation_id: str, now_ns: int) -> bool:
+    def _pass_on(self, trace: OpenTrace, conversation_id: str, incomplete: str | None, now_ns: int) -> bool:
         """Hand a closed trace to its conversation; False when none takes it."""
         # Where no criterion asks for them any more, those that are open end, and none begins.
         if self._conversations is None or not (
             self._gathers_conversations or self._conversations.holds(conversation_id)
         ):
             return False
-        late_ns = self._conversations.add(conversation_id, trace.gathered(), trace.size_bytes, now_ns, trace.entries)
+        late_ns = self._conversations.add(
+            conversation_id, trace.gathered(), trace.size_bytes, now_ns, trace.entries, incomplete
+        )
         if late_ns is not None and not self._is_recovering:
             self._metrics.late.record(late_ns / _NS_PER_S)
         self._evict(now_ns)

@@ -25,12 +25,22 @@ class OpenConversation:
         self.traces: list[GatheredTrace] = []
         # Of the journal, each once for every trace that held it.
         self.entries: list[int] = []
+        # Why one of the traces may lack spans.
+        self.incomplete: str | None = None
         self.is_scored = False
         self._settings = settings
 
-    def add(self, trace: GatheredTrace, size_bytes: int, now_ns: int, entries: Iterable[int] | None = None) -> None:
-        """Take a trace that has closed, with its entries of the journal."""
+    def add(
+        self,
+        trace: GatheredTrace,
+        size_bytes: int,
+        now_ns: int,
+        entries: Iterable[int] | None = None,
+        incomplete: str | None = None,
+    ) -> None:
+        """Take a trace that has closed, with its entries of the journal, and why it may lack spans."""
         self.entries.extend(entries or ())
+        self.incomplete = self.incomplete or incomplete
         self.traces.append(trace)
         self.size_bytes += size_bytes
         self.active_ns = now_ns
@@ -87,6 +97,7 @@ class Conversations:
         size_bytes: int,
         now_ns: int,
         entries: Iterable[int] | None = None,
+        incomplete: str | None = None,
     ) -> int | None:
         """Take a closed trace; return by how much it is late where its conversation was closed before."""
         conversation = self._open.get(conversation_id)
@@ -95,7 +106,7 @@ class Conversations:
             if late_ns is not None:
                 return late_ns
             conversation = self._open[conversation_id] = OpenConversation(conversation_id, self._settings, now_ns)
-        conversation.add(trace, size_bytes, now_ns, entries)
+        conversation.add(trace, size_bytes, now_ns, entries, incomplete)
         self.size_bytes += size_bytes
         self._schedule.note(conversation_id, conversation.due()[0])
         return None

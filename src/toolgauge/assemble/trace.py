@@ -9,6 +9,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from toolgauge.assemble.completeness import Dangling, dangling, shows_parents
 from toolgauge.assemble.cutting import Cutter, fingerprint
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
@@ -147,6 +148,14 @@ class OpenTrace:
         if self._ended_ns is not None and self._ended_ns + limits.run_end_grace < due_ns:
             return self._ended_ns + limits.run_end_grace, "run_ended"
         return due_ns, because
+
+    def dangling(self) -> Dangling:
+        """Return whether its chains of parents end at a span that has not arrived."""
+        return dangling(self._readings.values(), self._parents, self._reader.read)
+
+    def shows_parents(self) -> bool:
+        """Return whether a span has a parent that has arrived."""
+        return shows_parents(self._parents)
 
     def gathered(self) -> GatheredTrace:
         """Read what has not been read yet, and return all that has come so far."""

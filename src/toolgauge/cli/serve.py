@@ -73,7 +73,7 @@ async def _serve(
 ) -> int:
     for unusable in unusable_files(config):
         raise unusable
-    service = make_service(config, criteria)
+    service = make_service(config, criteria, is_live=True)
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
     # What is there now stays: walking over it at every collection of garbage would keep senders waiting.
     gc.freeze()

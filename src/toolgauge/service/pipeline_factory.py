@@ -48,6 +48,16 @@ def _log_unmatched(unmatched: Unmatched) -> None:
     )
 
 
+def _log_missing_parents(service: str | None) -> None:
+    """Log that parents of a service's spans never come."""
+    _LOG.info(
+        "spans of service %s have parents that never come (traced elsewhere, or filtered out): its trajectories are scored "
+        "without them, `assemble.open_idle_timeout` after their last span",
+        service or "unknown",
+        extra={"service": service or ""},
+    )
+
+
 def make_pipeline(
     config: Config,
     criteria: Sequence[Criterion],
@@ -66,11 +76,13 @@ def make_pipeline(
     on_regressions: Callable[[Sequence[Regression]], None] = ignore_regressions,
     attributes: Collection[str] = (),
     ledger: Ledger | None = None,
+    live_since_ns: int | None = None,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
 
     Criteria that judge nothing for an hour go to `on_unmatched`. With `content`, results and messages are read although no
-    criterion looks at them; so are `attributes`.
+    criterion looks at them; so are `attributes`. A run that began before `live_since_ns` may have been received in part by
+    another process.
     """
     scorer = _scorer(config, criteria, metrics, deadline, on_unmatched)
     wanted = scorer.wanted.union(attributes)
@@ -85,6 +97,8 @@ def make_pipeline(
             reader,
             conversations=scorer.wants_conversations,
             content=content or scorer.wants_content,
+            live_since_ns=live_since_ns,
+            on_missing_parents=_log_missing_parents,
         ),
         scorer=scorer,
         judging=judging or DisabledJudges("judges are asked by `toolgauge serve` only"),

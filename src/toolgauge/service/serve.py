@@ -52,10 +52,15 @@ from toolgauge.watch.watcher import Watcher
 
 
 def make_service(
-    config: Config, criteria: Sequence[Criterion], *, observing: Callable[[ScorecardSink], ScorecardSink] | None = None
+    config: Config,
+    criteria: Sequence[Criterion],
+    *,
+    observing: Callable[[ScorecardSink], ScorecardSink] | None = None,
+    is_live: bool = False,
 ) -> Service:
     """Put a service together; `observing` may wrap the sink of scorecards to look at them in passing.
 
+    `is_live` where senders were running before: another process may have received what they sent then.
     Raise `ConfigError` when a criterion asks a judge and there is no such model.
     """
     clock = SteadyClock()
@@ -89,6 +94,7 @@ def make_service(
         has_memory=memory.admits,
         deadline=lambda _criterion: evaluation_limit,
         watcher=watcher,
+        live_since_ns=start_ns if is_live else None,
         on_regressions=ignore_regressions if watching is None else watching.regressed,
         ledger=ledger,
     )

@@ -17,8 +17,6 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -151,46 +149,56 @@ def _report(kills: int, sender: Sender, destination: Destination) -> Report:
     )
 
 
-@contextmanager
-def crashing(folder: Path, rate: int, *settings: str) -> Iterator[tuple[Destination, Sender, list[Toolgauge]]]:
-    """Run a destination, a sender, and a toolgauge that may be replaced in the list."""
-    port = free_port()
-    listen = ("receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0", f"receivers.otlp.protocols.http.endpoint=127.0.0.1:{port}")
-    more = ("exporters.prometheus.endpoint=127.0.0.1:0", "admin.endpoint=127.0.0.1:0")
+class Restarted:
+    """One toolgauge after the other, on the same port and with the same state directory."""
+
+    def __init__(self, folder: Path, destination: Destination) -> None:
+        self.port = free_port()
+        self._folder = folder
+        self._settings = (to_grpc(destination.grpc_port), f"state.directory={folder / 'state'}")
+        self._listen = (
+            "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0",
+            f"receivers.otlp.protocols.http.endpoint=127.0.0.1:{self.port}",
+            "exporters.prometheus.endpoint=127.0.0.1:0",
+            "admin.endpoint=127.0.0.1:0",
+        )
+        self.running = self._begin()
+
+    def end(self, with_signal: int) -> int:
+        """End the one that runs; return its exit code."""
+        self.running.signal(with_signal)
+        return self.running.ended()
+
+    def begin_again(self) -> None:
+        """Run another one in the place of the one that has ended."""
+        self.running.close()
+        self.running = self._begin()
+
+    def _begin(self) -> Toolgauge:
+        return Toolgauge(self._folder, *self._settings, listen=self._listen).wait_until_up()
+
+
+def measure(
+    folder: Path, *, kills: int, rate: int, pause_s: tuple[float, float] = (1.0, 4.0), with_signal: int = signal.SIGKILL
+) -> Report:
+    """End it so often, at random moments, and wait until all has arrived."""
+    chance = random.Random(7)  # noqa: S311
     with receiving() as destination:
-        sender = Sender(port, rate)
-        running: list[Toolgauge] = []
-
-        def begin() -> None:
-            everything = (to_grpc(destination.grpc_port), f"state.directory={folder / 'state'}", *settings)
-            running.append(Toolgauge(folder, *everything, listen=(*listen, *more)).wait_until_up())
-
-        begin()
-        sender.begin_again = begin  # pyright: ignore[reportAttributeAccessIssue]
+        toolgauge = Restarted(folder, destination)
+        sender = Sender(toolgauge.port, rate)
+        sender.start()
         try:
-            yield destination, sender, running
+            for _ in range(kills):
+                time.sleep(chance.uniform(*pause_s))
+                toolgauge.end(with_signal)
+                toolgauge.begin_again()
+            time.sleep(1)
+            sender.end()
+            until(lambda: len({card.trace_id for card in destination.scorecards()}) >= sender.runs, "all scorecards")
+            assert toolgauge.end(signal.SIGTERM) == 0, toolgauge.running.said()
         finally:
             sender.end()
-            for toolgauge in running:
-                toolgauge.close()
-
-
-def measure(folder: Path, *, kills: int, rate: int, pause_s: tuple[float, float] = (1.0, 4.0), with_signal: int = signal.SIGKILL) -> Report:
-    """Kill it so often, at moments that nobody chose, and wait until all has arrived."""
-    chance = random.Random(7)  # noqa: S311
-    with crashing(folder, rate) as (destination, sender, running):
-        sender.start()
-        for _ in range(kills):
-            time.sleep(chance.uniform(*pause_s))
-            running[-1].signal(with_signal)
-            running[-1].ended()
-            sender.begin_again()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-        time.sleep(1)
-        sender.end()
-        wanted = sender.runs
-        until(lambda: len({card.trace_id for card in destination.scorecards()}) >= wanted, "all scorecards", 120)
-        running[-1].signal()
-        assert running[-1].ended() == 0, running[-1].said()
+            toolgauge.running.close()
         return _report(kills, sender, destination)
 
 

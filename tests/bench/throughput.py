@@ -3,7 +3,8 @@
     python tests/bench/throughput.py [--duration 15] [--rounds 3] [--genai-share 0.5] [--batch 512] [--json FILE]
                                      [--contenders three toolgauge]
 
-`three` is toolgauge with only those default criteria that look neither at messages nor at results. Each contender gets the same load (4 connections, requests of 512 spans of about 1 KB) in turn, round by round, and
+`three` is toolgauge with only those default criteria that look neither at messages nor at results, `journal` is toolgauge with a
+state directory (in the folder for temporary files: name one on a disk by TMPDIR). Each contender gets the same load (4 connections, requests of 512 spans of about 1 KB) in turn, round by round, and
 sends it on to a fresh counting destination. Prints CPU seconds of the contender per million spans, its peak memory,
 and what arrived; ratios are between medians of the same run. Everything stays on loopback.
 """
@@ -26,7 +27,7 @@ from typing import Any
 from toolgauge.config.model import Defaults
 
 TOOLS = Path(__file__).parent / "tools"
-CONTENDERS = ("relay", "forward", "three", "toolgauge")
+CONTENDERS = ("relay", "forward", "three", "toolgauge", "journal")
 # Default criteria that need neither messages nor results.
 THREE = ("tool_success", "known_tool", "tool_use")
 
@@ -61,7 +62,11 @@ def parse_arguments() -> argparse.Namespace:
 
 def measure(name: str, arguments: argparse.Namespace) -> dict[str, float]:
     """Run one contender under load and read the books of all three parties."""
-    with tempfile.TemporaryDirectory() as folder, running_sink(Path(folder)) as sink, running(name, sink) as contender:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_sink(Path(folder)) as sink,
+        running(name, sink, Path(folder)) as contender,
+    ):
         process, port = contender
         command = [sys.executable, str(TOOLS / "loadgen.py"), "--endpoint", f"127.0.0.1:{port}", "--retry"]
         for option in ("duration", "batch", "genai_share", "span_bytes", "dialect", "settle", "rate"):
@@ -112,10 +117,10 @@ def running_sink(folder: Path) -> Generator[dict[str, int]]:
 
 
 @contextlib.contextmanager
-def running(name: str, sink: dict[str, int]) -> Generator[tuple[subprocess.Popen[bytes], int]]:
+def running(name: str, sink: dict[str, int], folder: Path) -> Generator[tuple[subprocess.Popen[bytes], int]]:
     port = free_port()
     destination = f"127.0.0.1:{sink['grpc']}"
-    if name in ("three", "toolgauge"):
+    if name in ("three", "toolgauge", "journal"):
         command = [sys.executable, "-m", "toolgauge", "serve"]
         settings = {
             "receivers.otlp.protocols.grpc.endpoint": f"127.0.0.1:{port}",
@@ -127,6 +132,8 @@ def running(name: str, sink: dict[str, int]) -> Generator[tuple[subprocess.Popen
         if name == "three":
             others = Defaults.model_fields.keys() - {"enabled", "scope", *THREE}
             settings |= {f"defaults.{criterion}": "false" for criterion in others}
+        if name == "journal":
+            settings["state.directory"] = str(folder / "state")
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
     else:

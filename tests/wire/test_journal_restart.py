@@ -6,6 +6,7 @@ from pathlib import Path
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.bench.crash import measure
 from tests.wire.destination import Destination, receiving
 from tests.wire.support import Toolgauge, free_port, recorded, serving, to_grpc, until, until_equal
 from tests.wire.test_reload import other_trace
@@ -115,3 +116,10 @@ def test_a_run_that_was_scored_is_not_scored_again_by_the_next_process(tmp_path:
             toolgauge.signal()
             assert toolgauge.ended() == 0
         assert len(destination.scorecards()) == 1
+
+
+def test_a_process_that_is_killed_under_load_loses_nothing_and_scores_nothing_falsely(tmp_path: Path):
+    report = measure(tmp_path, kills=2, rate=200)
+    assert report.spans > 0
+    assert (report.lost, report.false_results, report.runs_without_scorecard) == (0, 0, 0)
+    assert report.scorecards_twice_with_other_ids == 0

@@ -2,12 +2,14 @@
 
 import ctypes
 import logging
+import math
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.memory import Allocator, MemoryGuard, resident_bytes
@@ -75,6 +77,25 @@ def test_requests_are_taken_again_well_below_the_soft_limit_and_not_right_below_
     assert not machine.admits
     machine.look(71.9)
     assert machine.admits
+
+
+@pytest.mark.parametrize(("used_mib", "needed_mib"), [(72, 100), (85.5, 119)])
+def test_a_limit_that_leaves_no_room_for_requests_is_refused_with_the_figures(used_mib: float, needed_mib: int):
+    machine = Machine()
+    machine.used_mib = used_mib
+    with pytest.raises(StartError) as caught:
+        machine.guard.check()
+    assert f"needs {math.ceil(used_mib)} MiB before it has taken anything" in caught.value.message
+    assert caught.value.hint == (
+        f"set it to more than {needed_mib} MiB: requests are taken while less than 72% of it is in use"
+    )
+
+
+@pytest.mark.parametrize("used_mib", [71.9, None])
+def test_a_limit_that_leaves_some_room_or_cannot_be_held_is_no_reason_not_to_start(used_mib: float | None):
+    machine = Machine()
+    machine.used_mib = used_mib
+    machine.guard.check()
 
 
 def test_above_the_limit_open_state_goes_at_most_once_a_second():

@@ -94,6 +94,20 @@ def toolgauge_command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "toolgauge", *arguments]
 
 
+# Enough for the process, and not for what `fill_memory` sends.
+LITTLE_MEMORY = "memory.limit=200MiB"
+
+
+def fill_memory(toolgauge: "Toolgauge", body: bytes) -> None:
+    """Send large requests, which must have nowhere to go, until one is refused."""
+    # An unknown field: bytes that cost nothing to read.
+    large = body + b"\xfa\x7f\x80\x80\x20" + bytes(1 << 19)
+    for _ in range(1000):
+        if post(toolgauge.http_port, large)[0] == 503:
+            return
+    raise AssertionError("memory was not short after 500 MiB")
+
+
 class Process:
     """A process whose two outputs go to one file, so that no pipe can fill up."""
 

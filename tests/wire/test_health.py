@@ -9,7 +9,18 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tests.wire.sink import Sink
-from tests.wire.support import Toolgauge, free_port, recorded, request, serving, to_grpc, to_http, until
+from tests.wire.support import (
+    LITTLE_MEMORY,
+    Toolgauge,
+    fill_memory,
+    free_port,
+    recorded,
+    request,
+    serving,
+    to_grpc,
+    to_http,
+    until,
+)
 
 Told: TypeAlias = tuple[str, str | None]
 
@@ -58,11 +69,10 @@ def test_a_destination_that_wants_another_token_is_a_permanent_error_of_the_sign
 def test_memory_that_is_short_is_told_and_passes(tmp_path: Path, sink: Sink):
     sink.tell("/down")
     (body,) = recorded("pydantic-ai", "tool_error")
-    # Our own metrics would wait for the destination, too, and perhaps before the request.
-    onward = to_http(sink.ports["http"], "signals: [traces]")
-    with serving(tmp_path, onward, "memory.limit=32MiB", "annotate=off") as toolgauge:
+    onward = to_http(sink.ports["http"], "queue: {max_bytes: 1GiB}")
+    with serving(tmp_path, onward, LITTLE_MEMORY, "annotate=off") as toolgauge:
         port = admin_port(toolgauge)
-        toolgauge.send(body, "http")
+        fill_memory(toolgauge, body)
         told = "memory is short (`memory.limit`): requests are refused with a retryable status"
         until(lambda: part(port, "processor:memory_limiter") == ("StatusRecoverableError", told), "memory to be short")
         assert simple(port) == 200

@@ -129,6 +129,16 @@ def test_a_port_in_use_is_an_error_with_exit_code_1(tmp_path: Path, which: int):
         assert "Traceback" not in toolgauge.said()
 
 
+def test_a_memory_limit_below_what_it_needs_without_any_request_is_refused_at_the_start(tmp_path: Path):
+    toolgauge = Toolgauge(tmp_path, "memory.limit=32MiB")
+    try:
+        assert toolgauge.ended() == 1
+    finally:
+        toolgauge.close()
+    assert re.match(r"error: `memory.limit` is 32 MiB, and toolgauge needs \d+ MiB before", toolgauge.said())
+    assert "hint: set it to more than" in toolgauge.said()
+
+
 CRITERION = """\
 criteria:
   - name: refunds

@@ -8,10 +8,12 @@ acknowledged. A sender whose request is refused with a retryable status keeps it
 import ctypes
 import gc
 import logging
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
 
+from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import Labels
 from toolgauge.net.throttle import repetitions
 from toolgauge.selfmetrics import SelfMetrics
@@ -139,6 +141,19 @@ class MemoryGuard:
     def short_since_ns(self) -> int | None:
         """Since when requests have been refused, by the clock of `look`; `None` while they are not."""
         return self._short_since_ns
+
+    def check(self) -> None:
+        """Raise `StartError` when the limit leaves no room for requests beside what the process needs by itself."""
+        self._allocator.trim()
+        resident = self._read()
+        if resident < self._resume:
+            return
+        needed = math.ceil(resident / _RESUME / _MIB)
+        raise StartError(
+            f"`memory.limit` is {self._limit // _MIB} MiB, and toolgauge needs {math.ceil(resident / _MIB)} MiB before it has "
+            "taken anything: it would refuse all requests",
+            hint=f"set it to more than {needed} MiB: requests are taken while less than {_RESUME:.0%} of it is in use",
+        )
 
     def admits(self, size_bytes: int) -> bool:
         """Return whether there is memory for a request of this size."""

@@ -112,12 +112,13 @@ class Service:
         self._is_interrupted = False
 
     async def start(self) -> None:
-        """Open the ports. Raise `StartError` when one cannot be had; nothing stays open then."""
+        """Open the ports. Raise `StartError` when one cannot be had, or memory is too small; nothing stays open then."""
         started: list[Callable[[], Awaitable[None]]] = []
         try:
             # Before anyone can wait for it: judges load what they need.
             started.append(self.judges.close)
             await self.judges.start()
+            self.memory.check()
             if self.admin is not None:
                 await self.admin.start()
                 started.append(self.admin.stop)

@@ -2,12 +2,11 @@
 
 import asyncio
 import threading
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.state.support import left, opened
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import StateMetrics
@@ -16,50 +15,6 @@ from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import StateStore
 
 _MIB = 2**20
-_DEFAULTS = StateSettings()
-
-
-class Opened:
-    """A journal with its metrics; `now_ns` is the clock's."""
-
-    def __init__(self, directory: Path, settings: StateSettings, *, start: bool, now_ns: int) -> None:
-        self.now_ns = now_ns
-        self.metrics = StateMetrics(MetricRegistry())
-        self.store = StateStore(directory, sync=settings.sync)
-        self.journal = Journal(self.store, settings, self.metrics, clock=lambda: self.now_ns)
-        if start:
-            self.journal.start()
-
-    def append(self, body: bytes, *, own: bool = False) -> int:
-        entry = self.entry(body, own=own)
-        asyncio.run(self.journal.commit(JournalChange(appended=(entry,))))
-        return entry.id
-
-    def entry(self, body: bytes, *, own: bool = False) -> JournalEntry:
-        return JournalEntry(id=self.journal.next_id(), signal="traces", body=body, received_ns=7, own=own)
-
-    def commit(self, change: JournalChange) -> None:
-        asyncio.run(self.journal.commit(change))
-
-    def close(self) -> None:
-        self.journal.close()
-        self.store.close()
-
-
-@contextmanager
-def opened(
-    directory: Path, settings: StateSettings = _DEFAULTS, *, start: bool = True, now_ns: int = 1_000
-) -> Generator[Opened]:
-    made = Opened(directory, settings, start=start, now_ns=now_ns)
-    try:
-        yield made
-    finally:
-        made.close()
-
-
-def left(directory: Path) -> Sequence[JournalEntry]:
-    with opened(directory, start=False) as later:
-        return tuple(later.journal.entries())
 
 
 def test_what_is_committed_is_there_after_a_restart_in_order(tmp_path: Path):
@@ -104,13 +59,44 @@ def test_entry_that_is_delivered_and_removed_before_it_is_written_is_not_written
 
 def test_ids_that_have_closed_are_there_after_a_restart(tmp_path: Path):
     closed = (
-        ClosedId(id="00ff", scope="trace", closed_ns=5),
+        ClosedId(id="00ff", scope="trace", closed_ns=2**64),
         ClosedId(id="caf\u00e9 \ud800", scope="conversation", closed_ns=6),
     )
     with opened(tmp_path) as first:
         first.commit(JournalChange(closed=closed))
     with opened(tmp_path, start=False) as later:
-        assert tuple(later.journal.closed_ids()) == closed
+        assert tuple(later.journal.closed_ids()) == (
+            ClosedId(id="00ff", scope="trace", closed_ns=2**63 - 1),
+            closed[1],
+        )
+
+
+def test_commit_about_what_was_submitted_comes_behind_it(tmp_path: Path):
+    with opened(tmp_path) as first:
+        gone, stays = first.entry(b"gone"), first.entry(b"stays")
+        first.journal.submit(JournalChange(appended=(gone, stays)))
+        first.commit(JournalChange(removed=(gone.id,), delivered=(stays.id,)))
+        assert (first.metrics.entries.cells[()], first.metrics.bytes.cells[()]) == (1, 5)
+    assert [(entry.body, entry.delivered) for entry in left(tmp_path)] == [(b"stays", True)]
+
+
+def test_ids_that_have_closed_are_forgotten_after_a_while_and_when_they_are_many(tmp_path: Path):
+    with opened(tmp_path) as first:
+        closed = tuple(ClosedId(id=f"{number}", scope="trace", closed_ns=number) for number in range(100))
+        first.commit(JournalChange(closed=closed))
+    store = StateStore(tmp_path)
+    metrics = StateMetrics(MetricRegistry())
+    journal = Journal(store, StateSettings(), metrics, clock=lambda: 1_050, closed_for_ns=1_000, max_closed=30)
+    journal.start()
+    journal.close()
+    assert [known.id for known in journal.closed_ids()] == [f"{number}" for number in range(70, 100)]
+    store.close()
+    store = StateStore(tmp_path)
+    journal = Journal(store, StateSettings(), metrics, clock=lambda: 1_090, closed_for_ns=1_000, max_closed=30)
+    journal.start()
+    journal.close()
+    assert [known.id for known in journal.closed_ids()] == [f"{number}" for number in range(90, 100)]
+    store.close()
 
 
 def test_what_is_submitted_is_written_before_the_end(tmp_path: Path):

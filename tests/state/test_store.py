@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from toolgauge.model.errors import StartError, StateError
+from toolgauge.state.database import VERSION
 from toolgauge.state.settings import StateSettings
-from toolgauge.state.store import FILE_NAME, LOCK_NAME, VERSION, StateStore
+from toolgauge.state.store import FILE_NAME, LOCK_NAME, StateStore
 
 
 @contextmanager
@@ -287,3 +288,24 @@ def test_several_threads_may_use_it(tmp_path: Path):
         for thread in threads:
             thread.join()
         assert store.load_watch() == {b"%d" % number: b"49" for number in range(4)}
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("CREATE TABLE accounts (id INTEGER)", "PRAGMA user_version = 1"),
+        ("CREATE TABLE watch (time INTEGER)", "PRAGMA application_id = 77"),
+    ],
+)
+def test_database_of_something_else_is_left_alone(tmp_path: Path, statements: tuple[str, ...]):
+    path = tmp_path / FILE_NAME
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StartError) as caught:
+        StateStore(tmp_path)
+    assert caught.value.message == f"`{path}` is a database of something else than toolgauge"
+    assert caught.value.hint == "give toolgauge another `state.directory`"
+    assert path.read_bytes() == before

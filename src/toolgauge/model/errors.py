@@ -42,7 +42,11 @@ class SchemaError(Exception):
 
 
 class StateError(Exception):
-    """The state file cannot be read or written."""
+    """The state file cannot be read or written. One that `is_damaged` is broken inside."""
+
+    def __init__(self, message: str, *, is_damaged: bool = False) -> None:
+        super().__init__(message)
+        self.is_damaged = is_damaged
 
 
 class ExpressionError(Exception):

@@ -1,8 +1,9 @@
 """The journal: what was acknowledged and is not done with yet, written by a thread of its own.
 
 Changes come in from the event loop and from the worker, and leave as transactions: what came while the disk wrote is written
-together (group commit). What nobody waits for goes with the next transaction, at most a few milliseconds later.
-While the file cannot be written the service goes on in memory, and tries again: what was removed meanwhile is then removed first.
+together (group commit). Changes that nobody waits for are gathered for some milliseconds: requests that are committed
+meanwhile go before them. While the file cannot be written the service goes on in memory, and tries again: what was removed
+meanwhile is then removed first.
 """
 
 import asyncio
@@ -19,31 +20,28 @@ from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
 from toolgauge.selfmetrics import StateMetrics
 from toolgauge.state import journal_rows
-from toolgauge.state.journal_rows import Group, Sizes
+from toolgauge.state.journal_rows import EntryRow, Group, Sizes
 from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import StateStore
 
 _LOG = logging.getLogger("toolgauge.state")
 
-# Each start has ids of its own, higher than those of all starts before it.
-_IDS_A_START = 2**40
-_MAX_GROUP_BYTES = 16 * 1024 * 1024
-_SUBMITTED_WAIT_S = 0.02
-_ALIVE_EVERY_S = 0.25
-_IDLE_S = 1.0
+# The log file beside the database, and what is kept in memory of it, grow with a transaction.
+_MAX_GROUP_BYTES = 4 * 1024 * 1024
+_GATHER_S = 0.05
+_ALIVE_EVERY_S = 1.0
 _FORGET_EVERY_S = 60.0
-_TRY_AGAIN_S = 5.0
 _CLOSE_WITHIN_S = 10.0
 _SECOND = 1_000_000_000
-_Waiting: TypeAlias = "asyncio.Future[None] | None"
-_Pending: TypeAlias = tuple[JournalChange, _Waiting]
+_Waiting: TypeAlias = asyncio.Future[None]
+_Pending: TypeAlias = tuple[JournalChange, _Waiting | None]
 
 
 class Journal:
     """The journal of one process: a thread of its own writes, many changes in one transaction (group commit).
 
-    `closed_for_ns` and `max_closed` are how long, and how many, ids of what has closed are remembered. Raises `StartError`
-    when the store cannot be read.
+    `closed_for_ns` and `max_closed` are how long, and how many, ids of trajectories that have closed are remembered;
+    `try_again_s` is how long a file that could not be written is left alone. Raises `StartError` when the store cannot be read.
     """
 
     def __init__(
@@ -55,6 +53,7 @@ class Journal:
         clock: Callable[[], int],
         closed_for_ns: int = 600 * _SECOND,
         max_closed: int = 100_000,
+        try_again_s: float = 5.0,
     ) -> None:
         self._store = store
         self._settings = settings
@@ -68,21 +67,24 @@ class Journal:
                 self._stored = journal_rows.sizes(connection)
         except StateError as error:
             raise StartError(str(error)) from error
-        self._first_id = start * _IDS_A_START
-        self._ids = itertools.count(self._first_id)
+        metrics.unreadable.add(store.lost)
+        self._ids = itertools.count(start * journal_rows.IDS_A_START)
         self._thread: threading.Thread | None = None
         # Guards what follows.
         self._changed = threading.Condition()
-        self._pending: deque[_Pending] = deque()
+        self._awaited: deque[_Pending] = deque()
+        self._submitted: deque[JournalChange] = deque()
+        self._submitted_due_s = 0.0
         self._pending_bytes = 0
-        self._is_awaited = False
         self._is_closing = False
         # What follows is the thread's; others may read it.
         self._failure: str | None = None
         self._is_failing = False
+        self._is_damaged = False
         self._missed = Group()
         self._alive_due_s = 0.0
         self._forget_due_s = 0.0
+        self._try_again_after_s = try_again_s
         self._try_again_s = 0.0
         self._show()
 
@@ -111,53 +113,59 @@ class Journal:
 
     def submit(self, change: JournalChange) -> None:
         """Have this written soon, behind what was submitted before. Never waits for the disk."""
-        self._put(change, None)
+        size = _size(change)
+        with self._changed:
+            if self._is_closing:
+                return
+            self._submitted.append(change)
+            self._pending_bytes += size
+            if len(self._submitted) == 1:
+                self._submitted_due_s = time.monotonic() + _GATHER_S
+                self._changed.notify()
 
     async def commit(self, change: JournalChange) -> None:
         """Have this written; return when it is on disk, or when it is known that it will be in memory only."""
         if self._is_failing:
-            self._put(change, None)
+            self.submit(change)
             return
         written = asyncio.get_running_loop().create_future()
-        if self._put(change, written):
-            await written
-
-    def _put(self, change: JournalChange, waiting: _Waiting) -> bool:
         size = _size(change)
         with self._changed:
             if self._is_closing:
-                return False
-            self._pending.append((change, waiting))
+                return
+            if change.delivered or change.removed or change.closed:
+                # It may be about entries that were submitted.
+                self._awaited.extend((earlier, None) for earlier in self._submitted)
+                self._submitted.clear()
+            self._awaited.append((change, written))
             self._pending_bytes += size
-            if (waiting is not None and not self._is_awaited) or len(self._pending) == 1:
-                self._is_awaited = self._is_awaited or waiting is not None
-                self._changed.notify()
-        return True
+            self._changed.notify()
+        await written
 
     # -- what an earlier process left: before the start ---------------------------------------------------------------
 
     def entries(self) -> Iterator[JournalEntry]:
-        """Read what an earlier process left, in order of ids. What cannot be read is counted and logged."""
+        """Read what an earlier process left, in order of ids. What cannot be read is counted and logged.
+
+        `received_since_ns` is then the moment of this start. Raise `StateError` when the list itself cannot be read.
+        """
         unreadable = 0
         after = -1
         while rows := self._entry_rows(after):
-            for entry, signal, own, received_ns, delivered in rows:
-                body = self._body(entry)
+            for row in rows:
+                after = row.id
+                body = self._body(row)
                 if body is None:
                     unreadable += 1
-                    continue
-                yield JournalEntry(
-                    id=entry,
-                    signal=signal,
-                    body=body,
-                    received_ns=received_ns,
-                    own=bool(own),
-                    delivered=bool(delivered),
-                )
-            after = rows[-1][0]
+                else:
+                    yield row.entry(body)
         if unreadable:
+            self._is_damaged = True
+            self._received_since_ns = self._clock()
             self._metrics.unreadable.add(unreadable)
-            _LOG.error("%d requests of an earlier process cannot be read from the journal and are lost", unreadable)
+            _LOG.error(
+                "requests of an earlier process that cannot be read from the journal, and are lost: %d", unreadable
+            )
 
     def closed_ids(self) -> Iterator[ClosedId]:
         """Read the ids that were closed, oldest first."""
@@ -166,7 +174,7 @@ class Journal:
             yield from (closed for _, closed in rows)
             after = rows[-1][0]
 
-    def _entry_rows(self, after: int) -> list[journal_rows.EntryRow]:
+    def _entry_rows(self, after: int) -> list[EntryRow]:
         with self._store.reading() as connection:
             return journal_rows.entry_rows(connection, after)
 
@@ -174,10 +182,10 @@ class Journal:
         with self._store.reading() as connection:
             return tuple(journal_rows.closed_rows(connection, after))
 
-    def _body(self, entry: int) -> bytes | None:
+    def _body(self, row: EntryRow) -> bytes | None:
         try:
             with self._store.reading() as connection:
-                return journal_rows.body(connection, entry)
+                return journal_rows.body(connection, row)
         except StateError:
             return None
 
@@ -185,6 +193,12 @@ class Journal:
 
     def start(self) -> None:
         """Begin to write."""
+        if self._is_damaged:
+            try:
+                self._rewrite()
+            except StateError as error:
+                _LOG.error("the journal is written to a damaged file, because a new one cannot be: %s", error)
+        self._store.has_room()
         self._thread = threading.Thread(target=self._work, name="toolgauge-journal", daemon=True)
         self._thread.start()
 
@@ -203,31 +217,48 @@ class Journal:
         try:
             while (taken := self._taken()) is not None:
                 self._write_changes(taken)
+            if self._is_failing:
+                self._try_again()
             self._alive_due_s = 0.0
             self._write(Group())
         finally:
-            # Also where the thread ends by a fault of ours: nobody may wait for it then.
-            self._is_failing = True
-            with self._changed:
-                left = [waiting for _, waiting in self._pending]
-            _release(left)
+            self._end()
+
+    def _end(self) -> None:
+        """Have nothing wait for a thread that has ended, also where it ends by a fault of ours."""
+        with self._changed:
+            if not self._is_closing:
+                self._failure = "the journal cannot be written: its thread has ended by a fault, please report it"
+                self._show()
+            self._is_closing = True
+            left = [waiting for _, waiting in self._awaited if waiting is not None]
+        _release(left)
 
     def _taken(self) -> list[_Pending] | None:
         """Wait for changes and take those of one transaction: none when it is time for a sign of life, `None` at the end."""
         with self._changed:
-            if not self._pending and not self._is_closing:
-                self._changed.wait(_IDLE_S)
-            if self._pending and not self._is_awaited and not self._is_closing:
-                self._changed.wait(_SUBMITTED_WAIT_S)
-            if self._is_closing and not self._pending:
+            self._wait_for_changes()
+            if self._is_closing and not self._awaited and not self._submitted:
                 return None
             taken: list[_Pending] = []
             size = 0
-            while self._pending and size < _MAX_GROUP_BYTES:
-                taken.append(self._pending.popleft())
+            while self._awaited and size < _MAX_GROUP_BYTES:
+                taken.append(self._awaited.popleft())
                 size += _size(taken[-1][0])
-            self._is_awaited = bool(self._pending)
+            if self._is_closing or time.monotonic() >= self._submitted_due_s:
+                while self._submitted and size < _MAX_GROUP_BYTES:
+                    taken.append((self._submitted.popleft(), None))
+                    size += _size(taken[-1][0])
             return taken
+
+    def _wait_for_changes(self) -> None:
+        until_s = time.monotonic() + _ALIVE_EVERY_S
+        while not self._awaited and not self._is_closing:
+            due_s = self._submitted_due_s if self._submitted else until_s
+            left_s = due_s - time.monotonic()
+            if left_s <= 0:
+                return
+            self._changed.wait(left_s)
 
     def _write_changes(self, taken: Sequence[_Pending]) -> None:
         group = Group()
@@ -240,7 +271,7 @@ class Journal:
         finally:
             with self._changed:
                 self._pending_bytes -= sum(_size(change) for change, _ in taken)
-            _release([waiting for _, waiting in taken])
+            _release([waiting for _, waiting in taken if waiting is not None])
 
     def _write(self, group: Group) -> None:
         if self._is_failing:
@@ -277,6 +308,7 @@ class Journal:
         self._stored = Sizes(
             self._stored.entries + appended.entries - removed.entries,
             self._stored.bytes + appended.bytes - removed.bytes,
+            max(self._stored.newest, appended.newest),
         )
         self._show()
 
@@ -307,11 +339,11 @@ class Journal:
 
     def _fail(self, error: StateError) -> None:
         self._is_failing = True
+        self._is_damaged = error.is_damaged
         self._failure = f"the journal cannot be written: {error}"
-        self._try_again_s = time.monotonic() + _TRY_AGAIN_S
+        self._try_again_s = time.monotonic() + self._try_again_after_s
         _LOG.error(
-            "%s; spans that are acknowledged are kept in memory only, and are lost if the process ends, until it can be "
-            "written again",
+            "%s; spans that are acknowledged are in memory only, and are lost if the process ends, until it can be written again",
             self._failure,
         )
         self._show()
@@ -319,21 +351,43 @@ class Journal:
     def _miss(self, group: Group) -> None:
         """Keep the changes that are written later: not the requests, which are in memory only."""
         self._metrics.unwritten.add(len(group.appended), ("failed",))
-        group.appended.clear()
-        self._missed.merge(group, self._max_closed)
+        self._missed.add_missed(group, newest=self._stored.newest, max_closed=self._max_closed)
 
     def _try_again(self) -> None:
-        self._try_again_s = time.monotonic() + _TRY_AGAIN_S
+        self._try_again_s = time.monotonic() + self._try_again_after_s
         try:
-            removed = self._write_rows(self._missed, time.monotonic())
+            self._open_again()
         except StateError:
             return
-        self._count(self._missed, removed)
         self._missed = Group()
+        if not self._store.has_room():
+            self._failure = "the journal cannot be written: there is too little room on the disk"
+            return
         self._is_failing = False
         self._failure = None
         self._show()
-        _LOG.warning("the journal can be written again: spans that are acknowledged are on disk from here on")
+        _LOG.warning("the journal can be written again: spans that are acknowledged are on disk again")
+
+    def _open_again(self) -> None:
+        self._store.use_reserve()
+        if self._is_damaged:
+            self._rewrite()
+        else:
+            self._store.reopen()
+        self._write_rows(self._missed, time.monotonic())
+        self._measure()
+
+    def _rewrite(self) -> None:
+        self._store.rewrite()
+        with self._store.transaction() as connection:
+            journal_rows.write_since(connection, self._received_since_ns)
+        self._is_damaged = False
+        self._measure()
+
+    def _measure(self) -> None:
+        with self._store.reading() as connection:
+            self._stored = journal_rows.sizes(connection)
+        self._show()
 
 
 def _size(change: JournalChange) -> int:
@@ -342,17 +396,16 @@ def _size(change: JournalChange) -> int:
 
 def _release(waiting: Sequence[_Waiting]) -> None:
     """Have those who wait for these go on, each on its event loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Waiting]] = {}
     for future in waiting:
-        if future is not None:
-            by_loop.setdefault(future.get_loop(), []).append(future)
+        by_loop.setdefault(future.get_loop(), []).append(future)
     for loop, futures in by_loop.items():
         # A loop that has ended has nobody who waits.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(_resolve, futures)
 
 
-def _resolve(futures: Sequence["asyncio.Future[None]"]) -> None:
+def _resolve(futures: Sequence[_Waiting]) -> None:
     for future in futures:
         if not future.done():
             future.set_result(None)

@@ -6,8 +6,9 @@ gigabytes. Each statement lets other threads in between: a group takes few of th
 
 import json
 import sqlite3
+import zlib
 from collections.abc import Collection, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from toolgauge.model.delivery import Signal
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
@@ -15,7 +16,7 @@ from toolgauge.model.trajectory import TrajectoryScope
 
 SCHEMA = (
     "CREATE TABLE entries (id INTEGER PRIMARY KEY, signal TEXT NOT NULL, own INTEGER NOT NULL,"
-    " received_ns INTEGER NOT NULL, size INTEGER NOT NULL, delivered INTEGER NOT NULL)",
+    " received_ns INTEGER NOT NULL, size INTEGER NOT NULL, checksum INTEGER NOT NULL, delivered INTEGER NOT NULL)",
     "CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
     "CREATE TABLE closed (number INTEGER PRIMARY KEY, id BLOB NOT NULL, scope TEXT NOT NULL, closed_ns INTEGER NOT NULL)",
     # One row: how often a journal was opened, since when nothing that was sent is missing, and when a process last wrote that it runs.
@@ -24,17 +25,48 @@ SCHEMA = (
 )
 # SDKs and Collectors repeat a request for a minute at least.
 SENDERS_WAIT_NS = 60_000_000_000
+# Each start has ids of its own, higher than those of all starts before it.
+IDS_A_START = 2**40
 _ROWS_A_QUERY = 1000
+# Times of spans may be anything.
+_LATEST_NS = 2**63 - 1
+SELECT_ENTRIES = "SELECT id, signal, own, received_ns, size, checksum, delivered FROM entries"
+INSERT_ENTRY = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)"
+INSERT_BODY = "INSERT INTO bodies VALUES (?, ?)"
 # Ids conversations come with need not be Unicode that can be written.
 _ID_CODING = ("utf-8", "surrogatepass")
-EntryRow: TypeAlias = tuple[int, Signal, int, int, int]
+
+
+class EntryRow(NamedTuple):
+    """The row of an entry, without its body."""
+
+    id: int
+    signal: Signal
+    own: int
+    received_ns: int
+    size: int
+    # SQLite does not notice a page that was overwritten with something else.
+    checksum: int
+    delivered: int
+
+    def entry(self, body: bytes) -> JournalEntry:
+        """Put the body to it."""
+        return JournalEntry(
+            id=self.id,
+            signal=self.signal,
+            body=body,
+            received_ns=self.received_ns,
+            own=bool(self.own),
+            delivered=bool(self.delivered),
+        )
 
 
 class Sizes(NamedTuple):
-    """How many entries there are, and the bytes of their bodies."""
+    """How many entries there are, the bytes of their bodies, and the id of the newest."""
 
     entries: int
     bytes: int
+    newest: int
 
 
 class Group:
@@ -60,16 +92,21 @@ class Group:
                 self.removed.add(removed)
         self.closed.extend(change.closed)
 
-    def merge(self, later: "Group", max_closed: int) -> None:
-        """Add what a later group removes and closes; of the closed ids, the newest are kept."""
-        self.delivered = (self.delivered | later.delivered) - later.removed
-        self.removed |= later.removed
+    def add_missed(self, later: "Group", *, newest: int, max_closed: int) -> None:
+        """Add what a later group marks, removes and closes, for when it can be written.
+
+        Entries after `newest` are not in the file. Of the closed ids the newest are kept.
+        """
+        self.removed.update(entry for entry in later.removed if entry <= newest)
+        self.delivered.update(entry for entry in later.delivered if entry <= newest)
+        self.delivered -= self.removed
         self.closed = (self.closed + later.closed)[-max_closed:]
 
     @property
     def sizes(self) -> Sizes:
-        """Return number and bytes of the entries to append."""
-        return Sizes(len(self.appended), sum(len(entry.body) for entry in self.appended.values()))
+        """Measure the entries to append."""
+        size = sum(len(entry.body) for entry in self.appended.values())
+        return Sizes(len(self.appended), size, max(self.appended, default=0))
 
     def __bool__(self) -> bool:
         return bool(self.appended or self.delivered or self.removed or self.closed)
@@ -80,8 +117,8 @@ def write(connection: sqlite3.Connection, group: Group) -> Sizes:
     removed = _remove(connection, group.removed)
     if group.appended:
         entries = group.appended.values()
-        connection.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", (_row(entry) for entry in entries))
-        connection.executemany("INSERT INTO bodies VALUES (?, ?)", ((entry.id, entry.body) for entry in entries))
+        connection.executemany(INSERT_ENTRY, (_row(entry) for entry in entries))
+        connection.executemany(INSERT_BODY, ((entry.id, entry.body) for entry in entries))
     if group.delivered:
         connection.execute(
             "UPDATE entries SET delivered = 1 WHERE id IN (SELECT value FROM json_each(?))", (_json(group.delivered),)
@@ -89,21 +126,30 @@ def write(connection: sqlite3.Connection, group: Group) -> Sizes:
     if group.closed:
         connection.executemany(
             "INSERT INTO closed (id, scope, closed_ns) VALUES (?, ?, ?)",
-            ((closed.id.encode(*_ID_CODING), closed.scope, closed.closed_ns) for closed in group.closed),
+            (
+                (closed.id.encode(*_ID_CODING), closed.scope, min(closed.closed_ns, _LATEST_NS))
+                for closed in group.closed
+            ),
         )
     return removed
 
 
-def _row(entry: JournalEntry) -> tuple[int, Signal, bool, int, int, bool]:
-    return entry.id, entry.signal, entry.own, entry.received_ns, len(entry.body), entry.delivered
+def _row(entry: JournalEntry) -> EntryRow:
+    checksum = _checksum(entry, entry.body)
+    return EntryRow(entry.id, entry.signal, entry.own, entry.received_ns, len(entry.body), checksum, entry.delivered)
+
+
+def _checksum(entry: JournalEntry | EntryRow, body: bytes) -> int:
+    """Sum up all but the mark of delivery, which changes."""
+    return zlib.crc32(f"{entry.id} {entry.signal} {entry.own:d} {entry.received_ns}".encode(), zlib.crc32(body))
 
 
 def _remove(connection: sqlite3.Connection, ids: Collection[int]) -> Sizes:
     if not ids:
-        return Sizes(0, 0)
+        return Sizes(0, 0, 0)
     given = (_json(ids),)
-    removed: tuple[int, int] = connection.execute(
-        "SELECT count(*), ifnull(sum(size), 0) FROM entries WHERE id IN (SELECT value FROM json_each(?))", given
+    removed: tuple[int, int, int] = connection.execute(
+        "SELECT count(*), ifnull(sum(size), 0), 0 FROM entries WHERE id IN (SELECT value FROM json_each(?))", given
     ).fetchone()
     connection.execute("DELETE FROM entries WHERE id IN (SELECT value FROM json_each(?))", given)
     connection.execute("DELETE FROM bodies WHERE id IN (SELECT value FROM json_each(?))", given)
@@ -112,7 +158,9 @@ def _remove(connection: sqlite3.Connection, ids: Collection[int]) -> Sizes:
 
 def sizes(connection: sqlite3.Connection) -> Sizes:
     """Return what the journal holds."""
-    row: tuple[int, int] = connection.execute("SELECT count(*), ifnull(sum(size), 0) FROM entries").fetchone()
+    row: tuple[int, int, int] = connection.execute(
+        "SELECT count(*), ifnull(sum(size), 0), ifnull(max(id), 0) FROM entries"
+    ).fetchone()
     return Sizes(*row)
 
 
@@ -122,7 +170,8 @@ def count_start(connection: sqlite3.Connection, now_ns: int) -> tuple[int, int]:
     That is this start, where the process before was last alive so long ago that senders have given up meanwhile.
     """
     row: tuple[int, int | None, int | None] = connection.execute(
-        "SELECT starts + 1, since_ns, alive_ns FROM process"
+        "SELECT max(starts, (SELECT ifnull(max(id), 0) FROM entries) / ?) + 1, since_ns, alive_ns FROM process",
+        (IDS_A_START,),
     ).fetchone()
     start, since_ns, alive_ns = row
     newest: tuple[int] | None = connection.execute(
@@ -133,6 +182,11 @@ def count_start(connection: sqlite3.Connection, now_ns: int) -> tuple[int, int]:
         since_ns = now_ns
     connection.execute("UPDATE process SET starts = ?, since_ns = ?", (start, since_ns))
     return start, since_ns
+
+
+def write_since(connection: sqlite3.Connection, since_ns: int) -> None:
+    """Write since when nothing is missing, within a transaction."""
+    connection.execute("UPDATE process SET since_ns = ?", (since_ns,))
 
 
 def write_alive(connection: sqlite3.Connection, alive_ns: int) -> None:
@@ -149,17 +203,15 @@ def forget_closed(connection: sqlite3.Connection, before_ns: int, capacity: int)
 
 
 def entry_rows(connection: sqlite3.Connection, after: int) -> list[EntryRow]:
-    """Read the next entries behind an id, without their bodies: id, signal, own, time of receipt, delivered."""
-    return connection.execute(
-        "SELECT id, signal, own, received_ns, delivered FROM entries WHERE id > ? ORDER BY id LIMIT ?",
-        (after, _ROWS_A_QUERY),
-    ).fetchall()
+    """Read the next entries behind an id."""
+    rows = connection.execute(f"{SELECT_ENTRIES} WHERE id > ? ORDER BY id LIMIT ?", (after, _ROWS_A_QUERY))
+    return [EntryRow(*row) for row in rows]
 
 
-def body(connection: sqlite3.Connection, entry: int) -> bytes | None:
-    """Read the body of an entry."""
-    row: tuple[bytes] | None = connection.execute("SELECT body FROM bodies WHERE id = ?", (entry,)).fetchone()
-    return None if row is None else row[0]
+def body(connection: sqlite3.Connection, row: EntryRow) -> bytes | None:
+    """Read the body of an entry; `None` when it is not what was written."""
+    found: tuple[bytes] | None = connection.execute("SELECT body FROM bodies WHERE id = ?", (row.id,)).fetchone()
+    return found[0] if found is not None and _checksum(row, found[0]) == row.checksum else None
 
 
 def closed_rows(connection: sqlite3.Connection, after: int) -> Iterator[tuple[int, ClosedId]]:

@@ -1,60 +1,60 @@
 """The embedded store: one SQLite file in `state.directory`, opened by one process at a time.
 
-A save is one transaction: a process that is killed in the middle leaves what was saved before. A file that cannot be read
-is moved aside and a new one begun, because what is in it is worth less than a service that runs; a file of a newer
-toolgauge is left alone. Further tables come as further entries of `_SCHEMA`. The detectors' rows are read and written here,
-those of the journal in `journal_rows`.
+A save is one transaction: a process that is killed in the middle leaves what was saved before. A file that is damaged
+is moved aside and a new one begun with what can be read of it, because a service that runs is worth more. The detectors' rows
+are read and written here, those of the journal in `journal_rows`.
 """
 
 import fcntl
-import itertools
 import logging
 import os
 import platform
+import shutil
 import sqlite3
 import threading
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.settings import file_path
-from toolgauge.state import journal_rows
+from toolgauge.state.database import connected, free_bytes, is_damage, transaction
+from toolgauge.state.salvage import salvage
 from toolgauge.state.settings import StateSettings, Sync
 
 _LOG = logging.getLogger("toolgauge.state")
 
 FILE_NAME = "toolgauge.sqlite3"
 LOCK_NAME = "toolgauge.lock"
-# Entry n leads from version n to n + 1 of the schema, which is kept in `user_version`.
-_SCHEMA = (
-    ("CREATE TABLE watch (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",),
-    journal_rows.SCHEMA,
-)
-VERSION = len(_SCHEMA)
-# Not the bodies of the journal: to read gigabytes would hold up the start.
-_CHECKED = ("watch", "entries", "closed", "process")
-_UNREADABLE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+RESERVE_NAME = "toolgauge.reserve"
 _OWNER_READS_AND_WRITES = 0o600
 _OWNER_ENTERS = 0o700
-_MAX_LOG_FILE_BYTES = 4 * 1024 * 1024
-_BUSY_TIMEOUT_S = 2.0
+_CLOSE_WITHIN_S = 5.0
+_MIB = 1024 * 1024
+# Enough for the log file beside the database and for what it brings into the database.
+_RESERVE_BYTES = 16 * _MIB
+# Less than this, and what is written fills the disk at once: for the log file, and for that and the database.
+_LOG_FILE_ROOM = 8 * _MIB
+_ROOM = 32 * _MIB
 
 
 class StateStore:
     """The state file of one process. Its methods may be called in any thread, and block while the disk writes.
 
-    `moved_aside` is the file that could not be read, `None` where there was none.
+    `moved_aside` is the file that was damaged, `None` where there was none; `lost` how many entries of the journal in it could
+    not be read.
     """
 
     def __init__(self, directory: Path, *, sync: Sync = "normal") -> None:
         """Create the directory and the file where they are not there; raise `StartError` when they cannot be used."""
+        self._directory = directory
         self._path = directory / FILE_NAME
         self._sync: Sync = sync
         self._lock = threading.Lock()
+        self._is_closed = False
         self._connection: sqlite3.Connection | None = None
         self.moved_aside: Path | None = None
+        self.lost = 0
         with _as_start_errors(directory):
             directory.mkdir(mode=_OWNER_ENTERS, parents=True, exist_ok=True)
             self._holder = _locked(directory)
@@ -71,7 +71,7 @@ class StateStore:
 
     def load_watch(self) -> dict[bytes, bytes]:
         """Read what the detectors have saved. Raise `StateError` when it cannot be read."""
-        with self._in_use("read") as connection:
+        with self.reading() as connection:
             rows: list[tuple[bytes, bytes]] = connection.execute("SELECT key, value FROM watch").fetchall()
             return dict(rows)
 
@@ -81,126 +81,123 @@ class StateStore:
             connection.executemany("DELETE FROM watch WHERE key = ?", ((key,) for key in removed))
             connection.executemany("REPLACE INTO watch (key, value) VALUES (?, ?)", changed.items())
 
-    def close(self) -> None:
-        """Close the file and let another process have it. Works twice."""
-        with self._lock:
-            connection, self._connection = self._connection, None
-            if connection is None:
-                return
-            # What could not be written at the end is in the log beside the file, and is read from there.
-            with suppress(sqlite3.Error):
-                connection.close()
-            os.close(self._holder)
-
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
         """Write everything that is written within, or nothing. Raise `StateError` when it cannot be written."""
-        with self._in_use("written") as connection, _transaction(connection):
+        with self._in_use("written") as connection, transaction(connection):
             yield connection
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
-        """Read through this connection; other threads wait. Raise `StateError` when it cannot be read."""
+        """Read; other threads wait meanwhile. Raise `StateError` when it cannot be read."""
         with self._in_use("read") as connection:
             yield connection
 
+    # -- when the disk is full or the file damaged --------------------------------------------------------------------
+
+    def reopen(self) -> None:
+        """Open the file anew, after it could not be written. Raise `StateError` when it cannot be opened."""
+        with self._lock, self._as_state_errors("opened"):
+            self._disconnect()
+            self._connection = self._opened()
+
+    def rewrite(self) -> None:
+        """Begin a new file with what can be read of this one. Raise `StateError` when it cannot be written."""
+        with self._lock, self._as_state_errors("written"):
+            self._disconnect()
+            try:
+                self._salvage("it holds entries that cannot be read")
+            finally:
+                self._connection = connected(self._path, self._sync)
+
+    def has_room(self) -> bool:
+        """Return whether there is room to write, apart from some that is kept for the time when the disk is full."""
+        with suppress(StateError), self._in_use("written") as connection:
+            _, in_log, done = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if in_log != done or not self._has_reserve():
+                return False
+            on_disk = shutil.disk_usage(self._directory).free
+            return on_disk >= _LOG_FILE_ROOM and on_disk + free_bytes(connection) >= _ROOM
+        return False
+
+    def use_reserve(self) -> None:
+        """Give the room that was kept to the file: to remove entries takes some, too."""
+        # On a disk that is read-only it stays.
+        with suppress(OSError):
+            (self._directory / RESERVE_NAME).unlink(missing_ok=True)
+
+    def _has_reserve(self) -> bool:
+        path = self._directory / RESERVE_NAME
+        if path.exists():
+            return True
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _OWNER_READS_AND_WRITES)
+            with os.fdopen(descriptor, "wb") as reserve:
+                reserve.write(bytes(_RESERVE_BYTES))
+        except OSError:
+            path.unlink(missing_ok=True)
+            return False
+        return True
+
+    # -- opening and closing ------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the file and let another process have it. Works twice, and gives up on a disk that hangs."""
+        if not self._lock.acquire(timeout=_CLOSE_WITHIN_S):
+            _LOG.error("`%s` could not be closed: the disk does not answer", self._path)
+            return
+        try:
+            if not self._is_closed:
+                self._is_closed = True
+                self._disconnect()
+                os.close(self._holder)
+        finally:
+            self._lock.release()
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        # What could not be written at the end is in the log beside the file, and is read from there.
+        with suppress(sqlite3.Error):
+            if connection is not None:
+                connection.close()
+
     @contextmanager
     def _in_use(self, what: str) -> Generator[sqlite3.Connection]:
-        with self._lock:
+        with self._lock, self._as_state_errors(what):
             if self._connection is None:
-                raise StateError(f"`{self._path}` cannot be {what}: it is closed")
-            try:
-                yield self._connection
-            except sqlite3.Error as error:
-                raise StateError(f"`{self._path}` cannot be {what}: {error}") from error
+                reason = "it is closed" if self._is_closed else "it could not be opened again"
+                raise StateError(f"`{self._path}` cannot be {what}: {reason}")
+            yield self._connection
+
+    @contextmanager
+    def _as_state_errors(self, what: str) -> Generator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StateError(f"`{self._path}` cannot be {what}: {error}", is_damaged=is_damage(error)) from error
+        except (OSError, StartError) as error:
+            raise StateError(f"`{self._path}` cannot be {what}: {error}") from error
 
     def _opened(self) -> sqlite3.Connection:
         try:
-            return _connected(self._path, self._sync)
+            return connected(self._path, self._sync)
         except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode & 0xFF not in _UNREADABLE:
+            if not is_damage(error):
                 raise
-            self.moved_aside = _moved_aside(self._path)
-            _LOG.warning("`%s` cannot be read (%s): it is kept as `%s`", self._path, error, self.moved_aside.name)
-        return _connected(self._path, self._sync)
+            self._salvage(str(error))
+        return connected(self._path, self._sync)
 
-
-def _connected(path: Path, sync: Sync) -> sqlite3.Connection:
-    """Open the file, bring its schema up to date, and see that it can be written."""
-    _create(path)
-    connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
-    try:
-        # Alone with the file: no shared memory beside it, which not every file system has.
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        version = _integer(connection, "PRAGMA user_version")
-        if version > VERSION:
-            raise StartError(
-                f"`{path}` was written by a newer toolgauge (schema {version}, this one knows {VERSION})",
-                hint="run that version, or give this one another `state.directory`",
-            )
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {sync}")
-        # Some builds write zeros over what is deleted: the journal would write everything twice.
-        connection.execute("PRAGMA secure_delete = OFF")
-        connection.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_FILE_BYTES}")
-        with _transaction(connection):
-            for statement in itertools.chain.from_iterable(_SCHEMA[version:]):
-                connection.execute(statement)
-            # Written each time, also where it is the same: a full disk is to be seen here.
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-        _check(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _create(path: Path) -> None:
-    """Create the file for its owner alone; SQLite gives the files beside it the same mode."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _OWNER_READS_AND_WRITES)
-    try:
-        # On volumes that are mounted for a group the file may be another user's.
-        with suppress(PermissionError):
-            os.fchmod(descriptor, _OWNER_READS_AND_WRITES)
-    finally:
-        os.close(descriptor)
-
-
-def _check(connection: sqlite3.Connection) -> None:
-    """Raise `DatabaseError` when a table is broken inside."""
-    for table in _CHECKED:
-        found: tuple[str] = connection.execute(f"PRAGMA quick_check({table})").fetchone()
-        if found[0] != "ok":
-            error = sqlite3.DatabaseError("database disk image is malformed")
-            error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-            raise error
-
-
-def _integer(connection: sqlite3.Connection, query: str) -> int:
-    row: tuple[int] = connection.execute(query).fetchone()
-    return row[0]
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Generator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        # On a full disk SQLite has rolled back already.
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def _moved_aside(path: Path) -> Path:
-    """Rename the file, and what belongs to it, so that it can be looked at later."""
-    aside = path.with_name(f"{path.name}.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}")
-    for suffix in ("-wal", "-shm", ""):
-        with suppress(FileNotFoundError):
-            Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
-    return aside
+    def _salvage(self, reason: str) -> None:
+        self.moved_aside, kept, lost = salvage(self._path, self._sync)
+        self.lost += lost
+        _LOG.error(
+            "`%s` is damaged (%s): it is kept as `%s`; of the journal %d requests could be read, and %d could not",
+            self._path,
+            reason,
+            self.moved_aside.name,
+            kept,
+            lost,
+        )
 
 
 def _locked(directory: Path) -> int:

@@ -1,0 +1,151 @@
+"""A journal that cannot be written goes on in memory, and comes back with what it missed."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from tests.state.support import Opened, left, opened
+from tests.wire.support import until
+from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
+from toolgauge.state.journal_rows import Group
+from toolgauge.state.settings import StateSettings
+from toolgauge.state.store import RESERVE_NAME
+
+_MIB = 2**20
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Generator[Path]:
+    """A file system of 64 MiB of its own."""
+    mounted = tmp_path / "disk"
+    mounted.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(mounted)]
+    if not sys.platform.startswith("linux") or os.geteuid() != 0 or subprocess.run(command, check=False).returncode:
+        pytest.skip("needs the right to mount a file system")
+    try:
+        yield mounted
+    finally:
+        subprocess.run(["umount", "-l", str(mounted)], check=True)
+
+
+def _closed(identifier: str) -> ClosedId:
+    return ClosedId(id=identifier, scope="trace", closed_ns=1)
+
+
+def _failing(journal: Opened) -> Callable[[], bool]:
+    return lambda: journal.journal.failure is not None
+
+
+def _well(journal: Opened) -> Callable[[], bool]:
+    return lambda: journal.journal.failure is None
+
+
+def _fill(disk: Path) -> Path:
+    """Take all room of the disk."""
+    path = disk / "other"
+    with path.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            return path
+
+
+def test_full_disk_is_gone_on_from_in_memory_and_come_back_from(small_disk: Path, caplog: pytest.LogCaptureFixture):
+    directory = small_disk / "state"
+    with opened(directory) as first:
+        kept, removed = first.append(b"kept"), first.append(b"removed meanwhile")
+        other = _fill(small_disk)
+        unwritten = first.append(bytes(_MIB))
+        assert first.journal.failure is not None
+        assert "database or disk is full" in first.journal.failure
+        assert first.metrics.failed.cells[()] == 1
+        assert first.metrics.unwritten.value(("failed",)) == 1
+        assert "spans that are acknowledged are in memory only" in caplog.text
+        first.journal.submit(
+            JournalChange(
+                removed=(removed, unwritten), delivered=(kept,), closed=(ClosedId(id="a", scope="trace", closed_ns=1),)
+            )
+        )
+        other.unlink()
+        until(_well(first), "a journal that is written again")
+        assert first.metrics.failed.cells[()] == 0
+        assert "can be written again" in caplog.text
+        later = first.append(b"later")
+    with opened(directory, start=False) as second:
+        assert [(entry.id, entry.delivered) for entry in second.journal.entries()] == [(kept, True), (later, False)]
+        assert [closed.id for closed in second.journal.closed_ids()] == ["a"]
+
+
+def test_disk_that_the_journal_itself_has_filled_is_emptied_by_removals(small_disk: Path):
+    directory = small_disk / "state"
+    with opened(directory, StateSettings(max_bytes=64 * _MIB)) as first:
+        ids: list[int] = []
+        while first.journal.failure is None:
+            ids.append(first.append(os.urandom(500_000)))
+        assert len(ids) > 50
+        first.journal.submit(JournalChange(removed=ids))
+        until(_well(first), "a journal that is written again")
+        assert first.metrics.entries.cells[()] == 0
+        assert (directory / RESERVE_NAME).stat().st_size == 16 * _MIB
+        again = [first.append(os.urandom(500_000)) for _ in range(60)]
+        assert first.journal.failure is None
+    assert [entry.id for entry in left(directory)] == again
+
+
+def test_file_that_cannot_be_written_is_gone_on_from_in_memory_and_come_back_from(tmp_path: Path):
+    program = (
+        "import pathlib, resource, sys\n"
+        "from tests.state.support import opened\n"
+        "from tests.wire.support import until\n"
+        "with opened(pathlib.Path(sys.argv[1])) as journal:\n"
+        "    journal.append(b'before')\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))\n"
+        "    journal.append(bytes(1_000_000))\n"
+        "    print(journal.journal.failure)\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
+        "    until(lambda: journal.journal.failure is None, 'a journal that is written again')\n"
+        "    journal.append(b'after')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("the journal cannot be written: ")
+    assert [entry.body for entry in left(tmp_path)] == [b"before", b"after"]
+
+
+def test_end_while_it_fails_writes_what_can_be_written(small_disk: Path):
+    directory = small_disk / "state"
+    with opened(directory) as first:
+        removed = first.append(b"removed")
+        other = _fill(small_disk)
+        first.append(bytes(_MIB))
+        assert first.journal.failure is not None
+        other.unlink()
+        first.journal.submit(JournalChange(removed=(removed,)))
+    assert left(directory) == ()
+
+
+def test_removals_and_marks_are_kept_in_mind_only_for_what_is_in_the_file():
+    missed, later, latest = Group(), Group(), Group()
+    later.add(JournalChange(removed=(3, 11), delivered=(4, 5, 12), closed=(_closed("a"), _closed("b"))))
+    latest.add(JournalChange(removed=(5, 12), closed=(_closed("c"),)))
+    missed.add_missed(later, newest=10, max_closed=2)
+    missed.add_missed(latest, newest=10, max_closed=2)
+    assert (missed.removed, missed.delivered) == ({3, 5}, {4})
+    assert [closed.id for closed in missed.closed] == ["b", "c"]
+
+
+def test_nothing_waits_for_a_thread_that_has_ended_by_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    faults: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", faults.append)
+    with opened(tmp_path) as first:
+        broken = JournalEntry(id=2**70, signal="traces", body=b"", received_ns=1, own=False)
+        first.commit(JournalChange(appended=(broken,)))
+        until(_failing(first), "a failure")
+        first.append(b"in memory")
+        assert first.metrics.failed.cells[()] == 1
+    assert len(faults) == 1

@@ -45,6 +45,17 @@ def test_call_results_go_to_their_spans_and_trajectory_results_to_the_root():
     }
 
 
+def test_the_root_of_half_a_run_carries_that_it_is_one():
+    card = scorecard(trajectory_result(NotEvaluated(reason="incomplete", explanation="it began before")))
+    half = replace(card, trajectory=replace(card.trajectory, incomplete="it began before"))
+    assert span_attributes(half)[ROOT.span_id] == {
+        "toolgauge.closed_because": "run_ended",
+        "toolgauge.incomplete": True,
+        "toolgauge.incomplete_because": "it began before",
+        "toolgauge.eval.refund-f1.outcome": "not_evaluated",
+    }
+
+
 def test_a_score_is_a_double_even_when_the_evaluator_yields_an_integer():
     attributes = span_attributes(scorecard(call_result(passed(1))))
     assert isinstance(attributes[TOOL_SPAN.span_id]["toolgauge.eval.refund-arguments.score"], float)

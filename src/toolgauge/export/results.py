@@ -7,7 +7,7 @@ judges (tool, agent, ids, times) is written elsewhere.
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -70,6 +70,7 @@ LEVEL = "toolgauge.level"
 OUTCOME = "toolgauge.outcome"
 REASON = "toolgauge.not_evaluated.reason"
 CLOSED_BECAUSE = "toolgauge.closed_because"
+INCOMPLETE, INCOMPLETE_BECAUSE = "toolgauge.incomplete", "toolgauge.incomplete_because"
 ERROR_TYPE = "error.type"
 OTHER_ERROR = "_OTHER"
 _SCORE_VALUE = "gen_ai.evaluation.score.value"
@@ -137,6 +138,14 @@ def _closed_because(reason: ClosedBecause) -> bytes:
     return SPAN_ATTRIBUTES + attribute(CLOSED_BECAUSE, reason)
 
 
+@lru_cache(maxsize=64)
+def incomplete_attributes(why: str | None) -> bytes:
+    """Write on a span why its trajectory may lack spans; nothing for a whole one."""
+    if why is None:
+        return b""
+    return elements(SPAN_ATTRIBUTES, [attribute(INCOMPLETE, True), attribute(INCOMPLETE_BECAUSE, why)])  # noqa: FBT003 (a value)
+
+
 class Annotations:
     """Writes the attributes of the spans that were held for a scorecard.
 
@@ -162,7 +171,8 @@ class Annotations:
             return spans
         if trajectory.root is not None:
             # No criterion has this name.
-            spans[trajectory.root.span_id] = {"": _closed_because(trajectory.closed_because)}
+            closed = _closed_because(trajectory.closed_because)
+            spans[trajectory.root.span_id] = {"": closed + incomplete_attributes(trajectory.incomplete)}
         for result in live:
             target, criterion = result.target, result.criterion
             if target is None or target.trace_id != trajectory.trace_id:

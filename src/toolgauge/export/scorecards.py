@@ -31,6 +31,7 @@ from toolgauge.export.results import (
     EmitSettings,
     ResultParts,
     ResultWriter,
+    incomplete_attributes,
     on_span,
 )
 from toolgauge.model.delivery import Outgoing, Signal
@@ -327,6 +328,7 @@ class _ScorecardSpan:
         if root is not None and root.trace_id == trajectory.trace_id:
             yield field(_PARENT, raw_id(root.span_id, 8))
         yield _START + time + _END + time + _constant_part(trajectory.scope, trajectory.closed_because)
+        yield incomplete_attributes(trajectory.incomplete)
         yield from (SPAN_ATTRIBUTES + written for written in self._texts.producer(trajectory))
         if trajectory.conversation_id is not None:
             for key in (_CONVERSATION, _SESSION):

@@ -108,7 +108,10 @@ def trajectory_head(trajectory: Trajectory) -> str:
     conversation = ""
     if trajectory.conversation_id:
         conversation = f", conversation {shortened(trajectory.conversation_id, _LONG_NAME_LENGTH)}"
-    return f"trace {trajectory.trace_id} of {service}{conversation} (closed: {trajectory.closed_because})"
+    closed: str = trajectory.closed_because
+    if trajectory.incomplete is not None:
+        closed += f"; incomplete: {trajectory.incomplete}"
+    return f"trace {trajectory.trace_id} of {service}{conversation} (closed: {closed})"
 
 
 def result_line(result: Result) -> str:

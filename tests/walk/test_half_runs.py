@@ -76,3 +76,13 @@ def test_a_run_that_has_ended_is_scored_at_the_end_as_ever():
     walk.send(files("strands", "tool_error")[0])
     assert "toolgauge.incomplete" not in attributes(shut_down(walk))
     assert outcomes(walk, OF_THE_WHOLE) == [("fail", None)]
+
+
+def test_what_there_was_no_time_to_read_at_the_end_is_missed():
+    walk = Walk("events=all")
+    walk.send(files("strands", "tool_error")[0])
+    request = read_request("traces", files("mcp-python", "")[0], walk.now_ns)
+    walk.pipeline.admission.admit(request)
+    walk.pipeline.process_unread(request)
+    assert attributes(shut_down(walk))["toolgauge.incomplete"] is True
+    assert outcomes(walk, OF_THE_WHOLE) == [("not_evaluated", "overload")]

@@ -211,7 +211,8 @@ class Pipeline:
         self._egress.forward()
 
     def process_unread(self, request: Request) -> None:
-        """Have an admitted request leave without reading it, as soon as there is room."""
+        """Have an admitted request leave without reading it, as soon as there is room; what is open may lack its spans."""
+        self._unread_until_ns = request.received_ns
         self._pass_on(request, request.body, request.spans)
         self._end_reading(request)
 

@@ -1,14 +1,20 @@
 """Restarts with a state directory: what was acknowledged arrives and is scored once, whatever ended the process."""
 
+import shutil
 import signal
+import subprocess
 from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.bench.crash import measure
 from tests.wire.destination import Destination, receiving
 from tests.wire.support import Toolgauge, free_port, recorded, serving, to_grpc, until, until_equal
+from tests.wire.test_health import admin_port, part
 from tests.wire.test_reload import other_trace
 
 (RUN,) = recorded("pydantic-ai", "tool_error")
@@ -123,3 +129,44 @@ def test_a_process_that_is_killed_under_load_loses_nothing_and_scores_nothing_fa
     assert report.spans > 0
     assert (report.lost, report.false_results, report.runs_without_scorecard) == (0, 0, 0)
     assert report.scorecards_twice_with_other_ids == 0
+
+
+@contextmanager
+def small_disk(folder: Path) -> Generator[Path]:
+    """A file system of 4 MiB."""
+    mount, unmount = shutil.which("mount"), shutil.which("umount")
+    disk = folder / "disk"
+    disk.mkdir()
+    options = ["-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+    if (
+        mount is None
+        or unmount is None
+        or subprocess.run([mount, *options], check=False, capture_output=True).returncode
+    ):
+        pytest.skip("only root can mount a file system")
+    try:
+        yield disk
+    finally:
+        subprocess.run([unmount, "-l", str(disk)], check=True)
+
+
+def test_on_a_full_disk_it_goes_on_in_memory_and_shows_it(tmp_path: Path):
+    with small_disk(tmp_path) as disk, receiving() as destination:
+        settings = (to_grpc(destination.grpc_port), f"state.directory={disk / 'state'}")
+        with serving(tmp_path, *settings) as toolgauge:
+            until(lambda: toolgauge.total("toolgauge_state_failed") == 0, "a sound journal")
+            (disk / "filler").write_bytes(bytes(shutil.disk_usage(disk).free))
+            bodies = [other_trace(RUN, number) for number in range(1, 41)]
+            for body in bodies:
+                toolgauge.send(body, "http")
+            until(lambda: toolgauge.total("toolgauge_state_failed") == 1, "the journal to fail")
+            assert "kept in memory only" in toolgauge.said()
+            status, error = part(admin_port(toolgauge), "extension:journal")
+            assert (status, "cannot be written" in (error or "")) == ("StatusRecoverableError", True)
+            until(lambda: len(destination.spans()) == 40 * SPANS, "the spans")
+            until(lambda: len(destination.scorecards()) == 40, "the scorecards")
+            (disk / "filler").unlink()
+            until(lambda: toolgauge.total("toolgauge_state_failed") == 0, "the journal to be written again")
+            toolgauge.send(other_trace(RUN, 1000), "http")
+            until(lambda: len(destination.scorecards()) == 41, "one more scorecard")
+            until(lambda: toolgauge.total("toolgauge_state_entries") == 0, "an empty journal")

@@ -15,6 +15,7 @@ from toolgauge.export.fan_out import FanOut
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.service.memory import MemoryGuard
 from toolgauge.service.worker import Worker
+from toolgauge.state.journal import Journal
 
 Phase: TypeAlias = Literal["starting", "running", "stopping", "stopped"]
 Status: TypeAlias = Literal[
@@ -136,7 +137,13 @@ def _written(when_ns: int) -> str:
 
 
 def make_health(
-    config: Config, outbox: FanOut, memory: MemoryGuard, worker: Worker, *, clock: Callable[[], int]
+    config: Config,
+    outbox: FanOut,
+    memory: MemoryGuard,
+    worker: Worker,
+    *,
+    clock: Callable[[], int],
+    journal: Journal | None = None,
 ) -> Health:
     """Make what knows the phase and asks the destinations; receivers are well as long as the process takes requests.
 
@@ -150,6 +157,8 @@ def make_health(
         parts = {"receiver:otlp/grpc": receiver, "receiver:otlp/http": receiver}
         parts["processor:memory_limiter"] = _of_memory(memory, started_ns)
         parts["processor:scoring"] = _of_worker(worker, started_ns)
+        if journal is not None:
+            parts["extension:journal"] = _of_journal(journal, started_ns)
         for destination in outbox.destinations:
             parts[f"exporter:{destination.name}"] = _of(destination, started_ns, clock())
         return parts
@@ -173,6 +182,13 @@ def _of_worker(worker: Worker, started_ns: int) -> ComponentHealth:
         return ComponentHealth(status="StatusOK", since_ns=started_ns)
     error = "the worker is stuck in an evaluator or a trajectory: requests go on unread when the inbox is full"
     return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
+
+
+def _of_journal(journal: Journal, started_ns: int) -> ComponentHealth:
+    if journal.failure is None:
+        return ComponentHealth(status="StatusOK", since_ns=started_ns)
+    since_ns = journal.failing_since_ns or started_ns
+    return ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=journal.failure)
 
 
 def _of(destination: Destination, started_ns: int, now_ns: int) -> ComponentHealth:

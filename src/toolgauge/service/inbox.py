@@ -167,7 +167,8 @@ class Intake:
             is_put = self._inbox.put(request) or await self._inbox.put_in_time(request, _PATIENCE_S)
         except BaseException:
             # The sender has gone, and is counted as answered already.
-            self._pass_unread(request)
+            if not self._inbox.put(request):
+                self._pass_unread(request)
             raise
         return answer if is_put else self._pass_unread(request)
 

@@ -72,6 +72,7 @@ def make_service(
     measure_process(registry)
     persistence = Persistence.of(config.state, config.assemble.late_memory, metrics.state, clock)
     ledger = None if persistence is None else persistence.ledger
+    journal = None if persistence is None else persistence.journal
     outbox = make_outbox(config, metrics, hop_id=hop_id, user_agent=f"toolgauge/{VERSION}", ledger=ledger)
     sink = emitter if observing is None else observing(emitter)
     judges = JudgePool(_judges(config, criteria, metrics), metrics.judge)
@@ -102,9 +103,9 @@ def make_service(
     queues = [destination.queue_capacity_bytes // 2 for destination in outbox.destinations]
     inbox = Inbox(min(config.inbox.max_bytes, *queues) if queues else config.inbox.max_bytes)
     metrics.inbox_bytes.observe = lambda: {(): inbox.size_bytes}
-    intake = Intake(pipeline, inbox, clock, None if persistence is None else persistence.journal, ledger)
+    intake = Intake(pipeline, inbox, clock, journal, ledger)
     worker = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics), evaluation_limit=evaluation_limit)
-    health = make_health(config, outbox, memory, worker, clock=clock)
+    health = make_health(config, outbox, memory, worker, clock=clock, journal=journal)
     return Service(
         pipeline=pipeline,
         inbox=inbox,

@@ -79,6 +79,7 @@ class Journal:
         self._is_closing = False
         # What follows is the thread's; others may read it.
         self._failure: str | None = None
+        self.failing_since_ns: int | None = None
         self._is_failing = False
         self._is_damaged = False
         self._missed = Group()
@@ -316,6 +317,10 @@ class Journal:
         self._metrics.entries.set(self._stored.entries)
         self._metrics.bytes.set(self._stored.bytes)
         self._metrics.failed.set(float(self._failure is not None))
+        if self._failure is None:
+            self.failing_since_ns = None
+        elif self.failing_since_ns is None:
+            self.failing_since_ns = self._clock()
 
     # -- while it cannot be written -----------------------------------------------------------------------------------
 

@@ -395,6 +395,33 @@ async def test_retries_that_last_too_long_end_in_a_counted_drop(protocol: Transp
     assert out.spans() == {("dropped", "retries_exhausted", "otlp"): 5}
 
 
+@both
+async def test_the_time_for_retries_begins_with_the_first_attempt(protocol: Transport):
+    retry = RetrySettings(initial_interval=10 * MS, max_interval=10 * MS, max_elapsed_time=200 * MS)
+    async with (
+        sink(protocol, always(Said(hang=True))) as seen,
+        sending(seen.endpoint, protocol=protocol, retry=retry, timeout=300 * MS) as out,
+    ):
+        out.destination.put(request(RECORDED, spans=5))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert out.spans() == {("dropped", "retries_exhausted", "otlp"): 5}
+    assert counted(out.metrics.retries) == {}
+
+
+async def test_the_time_in_the_queue_is_no_time_for_retries():
+    retry = RetrySettings(initial_interval=10 * MS, max_interval=10 * MS, max_elapsed_time=2 * SECOND)
+    one_at_a_time = QueueSettings(num_consumers=1)
+    answers = iter((Said(hang=True), Said(code=Code.UNAVAILABLE)))
+    async with (
+        sink("grpc", lambda _count, _what, _body: next(answers, OK)) as seen,
+        sending(seen.endpoint, retry=retry, timeout=3 * SECOND, queue=one_at_a_time) as out,
+    ):
+        out.destination.put(request(RECORDED, spans=1))
+        out.destination.put(request(RECORDED, spans=2))
+        await until(lambda: out.destination.spans_queued == 0)
+    assert out.spans() == {("dropped", "retries_exhausted", "otlp"): 1, ("forwarded", "", "otlp"): 2}
+
+
 async def test_our_own_requests_are_counted_apart():
     async with sink("grpc", always(Said(code=Code.INVALID_ARGUMENT))) as seen, sending(seen.endpoint) as out:
         out.destination.put(request(b"\n\0", spans=0, own=True, signal="logs"))

@@ -247,12 +247,13 @@ class Destination:
     async def _deliver(self, outgoing: Outgoing) -> tuple[Outgoing, ...]:
         """Acknowledge or drop the request; return its halves when those are to be delivered in its place."""
         verdict: Verdict
+        began_s = _monotonic_s()
         if len(outgoing.body) > self._settings.max_request_size:
             verdict = Permanent("too_large", is_about_content=True)
         else:
             verdict = await self._attempt(outgoing)
         if isinstance(verdict, Transient):
-            verdict = await self._retry(outgoing, verdict)
+            verdict = await self._retry(outgoing, verdict, began_s)
         if isinstance(verdict, Delivered):
             self._acknowledge(outgoing, verdict.rejected)
             return ()
@@ -272,10 +273,8 @@ class Destination:
         if found:
             self._metrics.undecodable.add(found)
 
-    async def _retry(self, outgoing: Outgoing, verdict: Transient) -> Delivered | Permanent:
-        """Repeat until it works, is refused for good, or the time for it is over."""
-        clock = asyncio.get_running_loop().time
-        began_s = clock()
+    async def _retry(self, outgoing: Outgoing, verdict: Transient, began_s: float) -> Delivered | Permanent:
+        """Repeat until it works, is refused for good, or the time for it, which began with the first attempt, is over."""
         backoff = Backoff(self._settings.retry, random.random)
         result: Verdict = verdict
         while isinstance(result, Transient):
@@ -285,7 +284,7 @@ class Destination:
                 await asyncio.sleep(_DRAIN_WAIT_S)
                 result = await self._attempt_again(outgoing)
                 continue
-            wait_s = backoff.next_wait_s(elapsed_s=clock() - began_s, retry_after_s=result.retry_after_s)
+            wait_s = backoff.next_wait_s(elapsed_s=_monotonic_s() - began_s, retry_after_s=result.retry_after_s)
             if wait_s is None:
                 return Permanent("retries_exhausted")
             await self._pause(wait_s)

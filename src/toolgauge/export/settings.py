@@ -95,7 +95,7 @@ class PrometheusSettings(ListenerSettings):
 
 
 class RetrySettings(Section):
-    """Exponential backoff with jitter. `max_elapsed_time` 0 means for ever."""
+    """Exponential backoff with jitter. `max_elapsed_time` counts from the first attempt; 0 means for ever."""
 
     initial_interval: PositiveDuration = 5 * SECOND
     multiplier: Annotated[float, Field(ge=1, le=100)] = 1.5

@@ -62,9 +62,10 @@ _NOW = Row(
             _STATE,
         ),
         _stat(
-            "Our output comes back",
-            "1 when most agent spans come twice: look for a pipeline that sends our output back.",
-            _gauge("toolgauge_loop_suspected", combine="max"),
+            "Spans go astray",
+            "Above 0 when our output comes back to us (toolgauge.loop_suspected), or traces are split over several processes "
+            "(toolgauge.split_suspected): the log says what to do.",
+            f"{_gauge('toolgauge_loop_suspected', combine='max')} + {_gauge('toolgauge_split_suspected', combine='max')}",
             _STATE,
         ),
         _stat(

@@ -337,6 +337,12 @@ class SelfMetrics:
             "{state}",
             "1 when most agent spans of the last minute came twice: look for a pipeline that sends our output back.",
         )
+        self.split_suspected = registry.gauge(
+            "toolgauge.split_suspected",
+            "{state}",
+            "1 when 10 % or more of the last 100 trajectories with calls show that spans of them went elsewhere: route by "
+            "trace id, in a Collector with `routing_key: traceID` of the exporter `loadbalancing`.",
+        )
         self.memory_state = registry.gauge(
             "toolgauge.memory.state",
             "{state}",

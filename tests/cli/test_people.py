@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import run
+from tests.wire.agent_runs import AgentRun, request
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 HEALTHY = str(CORPUS / "pydantic-ai" / "one_call.otlp.pb")
@@ -90,3 +91,12 @@ def _read_all(descriptor: int) -> bytes:
         pass
     os.close(descriptor)
     return found
+
+
+def test_doctor_says_that_traces_are_split(tmp_path: Path):
+    for number in range(2):
+        spans = AgentRun(number, 1_800_000_000_000_000_000, 1_800_000_006_000_000_000).spans()
+        (tmp_path / f"{number}.otlp.pb").write_bytes(request(spans if number else [*spans[:2], *spans[3:]]))
+    ended = run("doctor", str(tmp_path))
+    assert "split: 1 of 2 trajectories lack spans inside" in ended.err
+    assert "`routing_key: traceID`" in ended.err

@@ -18,6 +18,7 @@ from toolgauge.assemble.messages import has_beginning, messages_of, runs_of
 from toolgauge.assemble.node import Node, NodeIndex, order, take_apart
 from toolgauge.assemble.pairing import Pair, asked, pair
 from toolgauge.assemble.requests import requested_calls
+from toolgauge.assemble.split_signs import split_sign
 from toolgauge.assemble.states import Offers
 from toolgauge.assemble.token_sums import tokens_of
 from toolgauge.assemble.tree import plant
@@ -56,7 +57,7 @@ def join(
     if len(planted) > 1:
         together = [node for trace in planted for node in trace.index.nodes]
         index = NodeIndex(sorted(together, key=order))
-    joined = _joined(planted, index)
+    joined = _joined(planted, index, traces[0].parents)
     trajectory = _trajectory(traces, planted, index, joined, scope, closed_because)
     # Nodes and calls name each other: what is left to the collection of garbage costs more than taking it apart.
     take_apart(index.nodes)
@@ -68,9 +69,10 @@ class _Joined(Struct, frozen=True):
     # When each turn of calls began.
     turns_ns: list[int]
     runs: list[Run]
+    split_sign: str | None
 
 
-def _joined(planted: "Sequence[_Planted]", index: NodeIndex) -> _Joined:
+def _joined(planted: "Sequence[_Planted]", index: NodeIndex, parents: Parents) -> _Joined:
     pairs: list[Pair] = []
     for trace in planted:
         pairs += _pairs(trace)
@@ -87,7 +89,9 @@ def _joined(planted: "Sequence[_Planted]", index: NodeIndex) -> _Joined:
     runs: list[Run] = []
     for trace in planted:
         runs += runs_of(trace.whole, trace.index)
-    return _Joined(calls, turns_ns, runs)
+    # Of a conversation, each trace was looked at when it closed.
+    sign = split_sign(index, pairs, parents) if len(planted) == 1 else None
+    return _Joined(calls, turns_ns, runs, sign)
 
 
 def _trajectory(
@@ -129,6 +133,7 @@ def _trajectory(
         has_media=any(seen.has_media for node in index.speaking for seen in node.messages),
         runs=tuple(joined.runs),
         tokens=tokens_of([trace.index.nodes for trace in planted]),
+        split_sign=joined.split_sign,
     )
 
 

@@ -34,7 +34,7 @@ def command(files: tuple[str, ...], *, as_json: bool) -> int:
             doctor.add(scorecard.trajectory)
     diagnoses = tuple(doctor.diagnoses())
     _print(diagnoses, as_json=as_json)
-    _warn(tally, diagnoses)
+    _warn(tally, doctor, diagnoses)
     return 0 if diagnoses and not any(diagnosis.has_problems for diagnosis in diagnoses) else 1
 
 
@@ -49,13 +49,20 @@ def _print(diagnoses: tuple[Diagnosis, ...], *, as_json: bool) -> None:
             click.echo()
 
 
-def _warn(tally: Tally, diagnoses: tuple[Diagnosis, ...]) -> None:
+def _warn(tally: Tally, doctor: Doctor, diagnoses: tuple[Diagnosis, ...]) -> None:
     """Print warnings about the recording as a whole."""
     total = tally.in_recording.total()
     if not diagnoses:
         click.echo(
             f"nothing recognised: none of {total} spans and log records is of an agent, or no dialect knows its form; "
             "`toolgauge components` lists the dialects, `toolgauge inspect --stats` the scopes",
+            err=True,
+        )
+    if doctor.split:
+        click.echo(
+            f"split: {doctor.split} of {doctor.with_calls} trajectories lack spans inside, and are not evaluated as a whole; "
+            "record all spans of a trace in one place, and route by trace id where several toolgauges share the load (in a "
+            "Collector `routing_key: traceID` of the exporter `loadbalancing`)",
             err=True,
         )
     if tally.undecodable:

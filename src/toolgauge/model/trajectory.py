@@ -153,6 +153,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     tokens: Tokens | None = None
     # Why it may lack spans, in words; `None` where nothing says so.
     incomplete: str | None = None
+    # What in it shows that spans of it went elsewhere, in words; `None` where nothing does.
+    split_sign: str | None = None
     # Tools that the configuration registers, by name, for what the traffic does not show; filled in by the scorer.
     registered_tools: Mapping[str, ToolDefinition] = field(default_factory=_no_tools)
 

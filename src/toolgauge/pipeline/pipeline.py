@@ -8,13 +8,14 @@ handed on even when reading them failed.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.loop_detector import LoopDetector
 from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.assemble.split_detector import SplitDetector
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import Annotations
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Signal
@@ -42,6 +43,10 @@ from toolgauge.watch.watcher import Watcher
 # Requests wait in the inbox while trajectories are closed: thousands may be due at the same moment.
 _LONGEST_TICK_NS = 100_000_000
 _UNREAD = "requests passed unread while it was open, or shortly before"
+
+
+# Called with the share of trajectories that show signs of a split.
+OnSplit: TypeAlias = Callable[[float], None]
 
 
 class ScorecardSink(Protocol):
@@ -88,12 +93,18 @@ def ignore_regressions(regressions: Sequence[Regression]) -> None:
     del regressions
 
 
+def ignore_split(share: float) -> None:
+    """Do nothing, where no operator reads a warning."""
+    del share
+
+
 class Pipeline:
     """One processing pipeline. Belongs to one thread, but for `admission` and `pass_unread`.
 
     `clock` is a monotonic clock in nanoseconds that only measures how long scoring takes. `has_memory` tells whether
     there is memory for a request of so many bytes. `on_regressions` gets what `watcher` finds; without one nothing is
-    watched. `ledger` keeps the books of the journal, where there is one.
+    watched. `ledger` keeps the books of the journal, where there is one. `on_split` is called when traces seem to be split
+    over several toolgauges, with the share of trajectories that show signs of it.
     """
 
     def __init__(
@@ -113,6 +124,7 @@ class Pipeline:
         watcher: Watcher | None = None,
         on_regressions: Callable[[Sequence[Regression]], None] = ignore_regressions,
         ledger: Ledger | None = None,
+        on_split: OnSplit = ignore_split,
     ) -> None:
         self._ledger = ledger
         self.admission = Admission(outbox, metrics, has_memory)
@@ -132,6 +144,8 @@ class Pipeline:
         self._answers: deque[Answers] = deque()
         self._now_ns = 0
         self._loop_detector = LoopDetector()
+        self._split_detector = SplitDetector()
+        self._on_split = on_split
         self._closes_all = False
         self._is_interrupted = False
         # Whether what is read was delivered by an earlier process.
@@ -143,6 +157,7 @@ class Pipeline:
         metrics.traces_open_bytes.observe = lambda: {(): assembler.open_bytes}
         metrics.traces_open.observe = lambda: {(): assembler.open_count}
         metrics.criteria_unmatched.observe = lambda: self._scorer.unmatched.states
+        metrics.split_suspected.observe = lambda: {(): float(self._split_detector.split_suspected)}
         metrics.scoring_queue.observe = lambda: {(): assembler.evicted_count}
 
     @property
@@ -211,7 +226,7 @@ class Pipeline:
         self._egress.forward()
 
     def process_unread(self, request: Request) -> None:
-        """Have an admitted request leave without reading it, as soon as there is room; what is open may lack its spans."""
+        """Have an admitted request leave without reading it, as soon as there is room; open trajectories may lack its spans."""
         self._unread_until_ns = request.received_ns
         self._pass_on(request, request.body, request.spans)
         self._end_reading(request)
@@ -439,6 +454,7 @@ class Pipeline:
         lacking: Reason = "incomplete"
         if self._lacks_unread(trajectory):
             trajectory, lacking = replace(trajectory, incomplete=_UNREAD), "overload"
+        self._look_for_split(trajectory)
         results = self._results(trajectory, lacking)
         ended = self._clock()
         self._metrics.scoring_duration.record((ended - started) / 1e9)
@@ -455,6 +471,14 @@ class Pipeline:
             inquiries = self._scorer.inquiries(trajectory, lacking=lacking)
             if inquiries:
                 self._judging.put(trajectory, inquiries)
+
+    def _look_for_split(self, trajectory: Trajectory) -> None:
+        sign = trajectory.split_sign
+        # What lacks spans for another reason shows the same signs.
+        if trajectory.scope != "trace" or trajectory.incomplete != sign or not (sign or trajectory.calls):
+            return
+        if self._split_detector.add(self._now_ns, has_sign=sign is not None):
+            self._on_split(self._split_detector.share)
 
     def _results(self, trajectory: Trajectory, lacking: Reason) -> tuple[Result, ...]:
         waiting, settings = self._assembler, self._settings

@@ -22,6 +22,7 @@ from toolgauge.export.sdk import SdkMetrics, emit_events, scorecard_spans
 from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.outcomes import Scorecard
+from toolgauge.pipeline.pipeline import ignore_split
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import fan_out
@@ -137,6 +138,7 @@ class InProcess:
             content=ways.on_scorecard is not None,
             watcher=make_watcher(config, self.metrics),
             on_regressions=Announcer(self._emitter, self, self.metrics).announce,
+            on_split=ignore_split,
         )
         instruments.observe(registry)
         self._push = Push(ways.destinations, self.metrics) if ways.destinations else None

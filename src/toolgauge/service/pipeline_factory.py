@@ -20,7 +20,15 @@ from toolgauge.model.ports import Dialect
 from toolgauge.model.regressions import Regression
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.pipeline.hold import Hold
-from toolgauge.pipeline.pipeline import Pipeline, PipelineSettings, Rules, ScorecardSink, ignore_regressions
+from toolgauge.pipeline.pipeline import (
+    OnSplit,
+    Pipeline,
+    PipelineSettings,
+    Rules,
+    ScorecardSink,
+    ignore_regressions,
+    ignore_split,
+)
 from toolgauge.pipeline.reader import Reader
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion, ToolKinds
@@ -58,6 +66,16 @@ def _log_missing_parents(service: str | None) -> None:
     )
 
 
+def _log_split(share: float) -> None:
+    """Warn of traces that seem to be split over several processes."""
+    _LOG.warning(
+        "%.0f %% of the last trajectories lack spans inside: traces seem to be split over several toolgauges, and what judges "
+        "such a trajectory as a whole is not evaluated (incomplete); route by trace id, in a Collector with `routing_key: "
+        "traceID` of the exporter `loadbalancing`",
+        100 * share,
+    )
+
+
 def make_pipeline(
     config: Config,
     criteria: Sequence[Criterion],
@@ -77,6 +95,7 @@ def make_pipeline(
     attributes: Collection[str] = (),
     ledger: Ledger | None = None,
     live_since_ns: int | None = None,
+    on_split: OnSplit = _log_split,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
 
@@ -112,6 +131,7 @@ def make_pipeline(
         watcher=watcher,
         on_regressions=on_regressions,
         ledger=ledger,
+        on_split=on_split,
     )
 
 
@@ -225,6 +245,7 @@ def offline_pipeline(
             metrics=metrics,
             make_recognizer=make_recognizer,
             on_unmatched=None,
+            on_split=ignore_split,
             content=True,
             watcher=None if on_regressions is None else make_watcher(offline, metrics),
             on_regressions=on_regressions or ignore_regressions,

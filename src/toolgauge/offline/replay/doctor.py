@@ -111,10 +111,16 @@ class Doctor:
         self._counts: dict[Producer, _Counts] = {}
         # Services with tool spans: where they show none, none was called.
         self._executing: set[str] = set()
+        # Trajectories with calls, and those that show that spans of them went elsewhere.
+        self.with_calls = 0
+        self.split = 0
 
     def add(self, trajectory: Trajectory) -> None:
         """Take one trajectory, once the spans of its trace have been read."""
         trace = self._tally.take(trajectory.trace_id)
+        is_split = trajectory.split_sign is not None
+        self.split += is_split
+        self.with_calls += is_split or bool(trajectory.calls)
         if not trajectory.calls:
             self._add_trace_without_calls(trace, trajectory)
             return

@@ -1,0 +1,148 @@
+"""Finds signs that spans of a trace went elsewhere: to another toolgauge, behind a load balancer that does not route by trace.
+
+A half that shows nothing missing looks like a whole run that did less, and its scores would be false. A sign has to be
+sound: frameworks run tools that no model asked for, take up runs of earlier traces, and Collectors filter spans.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+from toolgauge.assemble.canonical import fold_name
+from toolgauge.assemble.node import Execution, Node, NodeIndex
+from toolgauge.assemble.pairing import Pair
+
+_UNASKED = "a tool ran for which the request of the model never came"
+_UNSEEN = "a model was given the answer to a call of which no span came"
+_ORPHANED = "spans of the run never came that others of its spans name as their parents"
+
+
+def split_sign(index: NodeIndex, pairs: Sequence[Pair], parents: Mapping[str, str | None]) -> str | None:
+    """Return what shows that spans of a trace with these calls are missing inside, in words; `None` when nothing does."""
+    if not index.running:
+        return None
+    calls = {pair.call_id for pair in pairs}
+    unasked = [pair.execution for pair in pairs if pair.request is None and pair.execution is not None]
+    unseen = [node for node in index.answering if _is_model(node) and node.answers[-1].call_id not in calls]
+    orphans = [node for node in index.nodes if node.parent is not None and node.parent not in parents]
+    # Nearly always there is nothing to be explained.
+    if not unasked and not unseen and not orphans:
+        return None
+    models = _Models(index.nodes)
+    if any(models.asked_before(ran) and _is_for_models(ran, index) for ran in unasked):
+        return _UNASKED
+    if any(models.lacks_before(node) for node in unseen):
+        return _UNSEEN
+    return _ORPHANED if orphans and _lacks_inside(index, orphans, parents) else None
+
+
+class _Models:
+    """The model calls of a trace by agent run, in order of time."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._by_run: dict[int, list[Node]] = {}
+        for node in nodes:
+            if _is_model(node) and node.branch.inside is not None:
+                self._by_run.setdefault(id(node.branch.inside), []).append(node)
+
+    def asked_before(self, ran: Execution) -> bool:
+        """Return whether a model call of the run must have come before this execution, and is missing."""
+        return ran.run is not None and self._is_missing(ran.run, ran.node, self._newest_before(ran.run, ran.node))
+
+    def lacks_before(self, node: Node) -> bool:
+        """Return whether the newest answer in a model's input is to a call that was made within its run."""
+        run, answered = node.branch.inside, node.answers[-1].call_id
+        if run is None or answered is None:
+            return False
+        before = self._newest_before(run, node)
+        if before is None and any(seen.role == "user" and seen.follows for seen in node.messages):
+            # Turns of an earlier trace.
+            return False
+        if before is not None and before.answers and before.answers[-1].call_id == answered:
+            return False
+        return self._is_missing(run, node, before) or (before is not None and _is_of_later_turn(node, before))
+
+    def _newest_before(self, run: Node, node: Node) -> Node | None:
+        before: Node | None = None
+        for model in self._by_run.get(id(run), ()):
+            if model is node or model.time_ns >= node.time_ns:
+                break
+            before = model
+        return before
+
+    def _is_missing(self, run: Node, node: Node, before: Node | None) -> bool:
+        if before is not None:
+            # Some producers write down the text of an output and not its calls; else the run goes on after calls alone.
+            return bool(before.requests)
+        # A run that is taken up again goes on where it was; before another one, a model took its time.
+        shortest_ns = min([model.until_ns - model.time_ns for model in self._by_run.get(id(run), ())], default=None)
+        return bool(shortest_ns) and node.time_ns - run.time_ns >= shortest_ns
+
+
+def _is_model(node: Node) -> bool:
+    return node.model_call is not None and node.is_primary
+
+
+def _is_of_later_turn(node: Node, before: Node) -> bool:
+    """Return whether the user wrote between two model calls: what the first of them asked for was over then."""
+    text, earlier = _user_text(node), _user_text(before)
+    return text is not None and earlier is not None and text != earlier
+
+
+def _user_text(node: Node) -> str | None:
+    return next((seen.text for seen in node.messages if seen.role == "user"), None)
+
+
+def _is_for_models(ran: Execution, index: NodeIndex) -> bool:
+    """Return whether models ask for this call: code of the application runs tools as well."""
+    if ran.call_id is not None and any(
+        answer.call_id == ran.call_id for node in index.answering for answer in node.answers
+    ):
+        return True
+    name = fold_name(ran.name)
+    return any(fold_name(tool) == name for tool in _names(index))
+
+
+def _names(index: NodeIndex) -> Iterator[str]:
+    for node in index.requesting:
+        for request in node.requests:
+            yield request.name
+    for node in index.offering:
+        for offer in node.offers:
+            for tool in offer.tools:
+                yield tool.name
+
+
+def _lacks_inside(index: NodeIndex, orphans: Sequence[Node], parents: Mapping[str, str | None]) -> bool:
+    """Return whether parents are missing of some spans of a run that has ended, and of others of their kind are not.
+
+    Where the spans between are filtered out, the parents of all of a kind are missing.
+    """
+    ended = next((run for run in index.running if run.is_outermost_run and _is_below_top(run, parents)), None)
+    if ended is None:
+        return False
+    service = ended.first.service
+    kinds = {_kind(node) for node in orphans if node.first.service == service and not node.first.parent_is_remote}
+    kinds.discard(None)
+    if not kinds:
+        return False
+    return any(node.parent in parents and node.parent is not None and _kind(node) in kinds for node in index.nodes)
+
+
+def _is_below_top(run: Node, parents: Mapping[str, str | None]) -> bool:
+    at: str | None = run.ref.span_id
+    passed: set[str] = set()
+    while at is not None and at in parents and at not in passed:
+        passed.add(at)
+        at = parents[at]
+    return at is None
+
+
+def _kind(node: Node) -> Hashable | None:
+    """Return scope and kind of a span; `None` for those within tools, whose two sides are apart."""
+    if node.from_log_only or node.branch.tool_above is not None:
+        return None
+    if node.executions:
+        is_protocol = any(execution.is_protocol for execution in node.executions)
+        return None if is_protocol else (node.first.scope, "tool")
+    if node.agent_run is not None:
+        return (node.first.scope, "agent")
+    return (node.first.scope, "model") if node.model_call is not None else None

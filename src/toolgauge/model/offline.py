@@ -1,7 +1,8 @@
 """The interface of evaluators that look at more of an offline case than a trajectory can hold.
 
 An original may look at a span's raw text, at the roles of messages or at items of any JSON. Live, such an evaluator
-makes do with a trajectory; offline it is given the case as it was written.
+makes do with a trajectory; offline it is given the case as it was written. One with `needs_trajectory = True` is not
+asked about a case that records no calls, not even none: its original raises.
 """
 
 from collections.abc import Iterator

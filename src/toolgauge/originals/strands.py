@@ -318,9 +318,13 @@ class Faithfulness(_VersionedJudge):
 
 
 class TrajectoryJudge(_Judge):
-    """`TrajectoryEvaluator`: the judge gives score and pass itself, and nothing bounds the score."""
+    """`TrajectoryEvaluator`: the judge gives score and pass itself, and nothing bounds the score.
+
+    The original raises where a case records no trajectory; live there always is one.
+    """
 
     version: ClassVar[str] = prompts.STRANDS_TRAJECTORY_JUDGE.version
+    needs_trajectory: ClassVar[bool] = True
 
     rubric: str
     # The original takes it and never shows it to the judge.

@@ -1,8 +1,10 @@
 """Cases scored one after the other: by the live evaluators, the originals, and evaluators that ask a judge."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
+import pytest
 from pydantic import BaseModel, ConfigDict
 
 from toolgauge.model.expected import Expected
@@ -65,6 +67,23 @@ def test_an_original_that_reads_cases_as_written_also_runs_where_one_side_has_an
     assert said(case("agentevals.trajectory_match", missing, messages, config=matching))["value"] == 0.0
     assert said(case("strands.in_order_match_scorer", missing, {"trajectory": ["a"]}))["value"] == 0.0
     assert said(case("strands.in_order_match_scorer", {"trajectory": []}, {"trajectory": ["a"]}))["value"] == 1.0
+
+
+@pytest.mark.parametrize("actual", [{"output": "done"}, {"trajectory": None}, {"output": "done", "messages": None}])
+def test_a_trajectory_judge_of_strands_ends_in_an_error_where_no_trajectory_is_recorded(actual: JsonObject):
+    result = said(judged(actual))
+    assert (result["outcome"], result["reason"]) == ("error", "Exception")
+
+
+@pytest.mark.parametrize("actual", [{"trajectory": []}, {"calls": []}, {"messages": [], "output": "done"}])
+def test_a_trajectory_judge_of_strands_judges_a_trajectory_without_calls(actual: JsonObject):
+    assert said(judged(actual))["value"] == 0.75
+
+
+def judged(actual: JsonObject) -> Case:
+    verdict: JsonObject = {"score": 0.75, "test_pass": True, "reason": "r"}
+    asking = case("strands.trajectory_judge", {}, actual, config={"rubric": "It makes sense."}, pass_at=0.5)
+    return replace(asking, verdicts=(verdict,))
 
 
 def test_details_show_values_and_what_the_original_says():

@@ -42,6 +42,11 @@ def trajectory_of(actual: JsonObject) -> Trajectory:
     return builder.trajectory()
 
 
+def records_trajectory(actual: JsonObject) -> bool:
+    """Return whether a case's `actual` records what was done, were it nothing: an answer alone does not."""
+    return any(actual.get(key) is not None for key in (*_SHAPES, "traces"))
+
+
 def _spans(builder: TrajectoryBuilder, written: Json) -> None:
     """Add the calls that UiPath sees in spans."""
     for item in _objects("spans", written):

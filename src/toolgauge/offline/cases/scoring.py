@@ -23,7 +23,7 @@ from toolgauge.model.offline import CaseEvaluator
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Result, Scored, outcome_word
 from toolgauge.model.ports import Evaluation, Evaluator
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.cases.actual import trajectory_of
+from toolgauge.offline.cases.actual import records_trajectory, trajectory_of
 from toolgauge.offline.cases.case import Case, CaseError
 from toolgauge.offline.cases.expectations import expected_of
 from toolgauge.offline.cases.trajectory_builder import TrajectoryBuilder
@@ -107,6 +107,8 @@ class Cases:
         key = (case.evaluator, json.dumps(case.config, sort_keys=True))
         try:
             evaluator = self._evaluator(case, key)
+            if getattr(evaluator, "needs_trajectory", False) and not records_trajectory(case.actual):
+                return _broken(case, "Exception", "`actual` records no trajectory, not even an empty one")
             if not _is_for_cases(evaluator, case):
                 return self._on_trajectory(case, self._answered(evaluator, case))
         except ConfigError as error:

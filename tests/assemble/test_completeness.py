@@ -18,7 +18,7 @@ from tests.assemble.support import (
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.metrics import MetricRegistry
-from toolgauge.model.observations import Reading
+from toolgauge.model.observations import MessageSeen, Reading
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -298,3 +298,39 @@ def test_where_no_other_process_goes_on_a_conversation_ends_at_shutdown():
     box = Box(conversations=True)
     box.add(turn(1, start=STARTED + 5))
     assert of_conversation(box.shut_down()).incomplete is None
+
+
+def asking(number: int, *given: str, name: str = "c", follows: bool = True) -> Reading:
+    """A turn of one model call, that was given answers to these calls."""
+    asked = MessageSeen(role="user", text="and now?", follows=follows)
+    answers = (answered(call_id) for call_id in given)
+    return reading("turn", model(), asked, conversation(name), *answers, trace=f"{number:032x}", start=number)
+
+
+def test_a_conversation_whose_histories_hold_calls_that_no_span_shows_is_half_a_conversation():
+    box = Box(conversations=True)
+    box.add(asking(1, "a", "b"))
+    half = of_conversation([*box.wait(), *box.wait()])
+    assert half.incomplete == "a model was given answers to calls of earlier turns, of which no span came"
+
+
+def test_a_conversation_of_which_all_calls_were_seen_is_whole():
+    box = Box(conversations=True)
+    first = reading("first", model(), conversation("c"), requested("find", id="a"), trace=f"{1:032x}")
+    box.add(first, asking(2, "a"))
+    assert of_conversation([*box.wait(), *box.wait()]).incomplete is None
+
+
+def test_a_call_that_no_span_shows_in_a_conversation_with_its_beginning_is_how_it_is_recorded():
+    box = Box(conversations=True)
+    box.add(asking(1, follows=False), asking(2, "a"))
+    whole = of_conversation([*box.wait(), *box.wait()])
+    assert (whole.has_beginning, whole.incomplete) == (True, None)
+
+
+def test_calls_that_stand_in_the_histories_of_several_conversations_are_examples():
+    box = Box(conversations=True)
+    for number in (1, 2, 3):
+        box.add(asking(number, "example", name=f"c{number}"))
+    found = [one for one in (*box.wait(), *box.wait()) if one.scope == "conversation"]
+    assert [one.incomplete is None for one in found] == [False, True, True]

@@ -1,7 +1,7 @@
 """Recorded runs whose upper spans are traced elsewhere, or filtered out on the way, are whole all the same."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 import pytest
@@ -13,7 +13,7 @@ from tests.walk.support import CORPUS
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.metrics import MetricRegistry
-from toolgauge.model.observations import ConversationSeen, Reading
+from toolgauge.model.observations import AgentRun, CallExecuted, ModelCall, Reading
 from toolgauge.model.records import PackedHead
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.selfmetrics import SelfMetrics
@@ -30,7 +30,8 @@ def filtered(found: _Found) -> _Found:
     return [
         one
         for one in found
-        if isinstance(one, Reading) and any(not isinstance(seen, ConversationSeen) for seen in one.observations)
+        if isinstance(one, Reading)
+        and any(isinstance(seen, AgentRun | ModelCall | CallExecuted) for seen in one.observations)
     ]
 
 
@@ -47,14 +48,26 @@ ARRIVING: dict[str, Callable[[_Found], _Found]] = {
 
 
 def closed(folder: str, arriving: str, *, at_shutdown: bool) -> list[Trajectory]:
-    box = Assembler(AssembleSettings(), SelfMetrics(MetricRegistry()), Read(), conversations=False)
-    for spans in recorded(folder).values():
-        for one in ARRIVING[arriving](spans):
+    traces = [ARRIVING[arriving](spans) for spans in recorded(folder).values()]
+    box = filled(traces, conversations=False)
+    return [*(box.close_all(1) if at_shutdown else box.closed(HOUR_NS))]
+
+
+def filled(traces: Iterable[_Found], *, conversations: bool) -> Assembler:
+    box = Assembler(AssembleSettings(), SelfMetrics(MetricRegistry()), Read(), conversations=conversations)
+    for spans in traces:
+        for one in spans:
             if isinstance(one, Reading):
                 box.add(one, 0)
             else:
                 box.add_heads([one], 0)
-    return [*(box.close_all(1) if at_shutdown else box.closed(HOUR_NS))]
+    return box
+
+
+def conversations(traces: Iterable[_Found]) -> list[Trajectory]:
+    box = filled(traces, conversations=True)
+    found = [*box.closed(HOUR_NS), *box.closed(2 * HOUR_NS)]
+    return [one for one in found if one.scope == "conversation"]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -72,3 +85,22 @@ def test_runs_of_agents_that_have_ended_are_whole_at_shutdown(folder: str, arriv
     assert [one.trace_id for one in found if one.incomplete and one.has_agent_run] == []
     left = WITHOUT_AGENTS.get(folder, 0) if arriving.startswith("filtered") else 0
     assert len([one for one in found if one.incomplete]) == left
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_recorded_conversations_are_whole(folder: str):
+    assert [one.trace_id for one in conversations(recorded(folder).values()) if one.incomplete] == []
+
+
+@pytest.mark.parametrize("folder", ["google-adk", "otel-util-genai", "pydantic-ai", "strands", "vercel-ai"])
+def test_without_their_first_turn_they_are_half_conversations(folder: str):
+    traces = recorded(folder)
+    whole = next(
+        one
+        for one in conversations(traces.values())
+        if len({call.span.trace_id for call in one.calls}) > 1 and one.has_beginning
+    )
+    first = whole.calls[0].span.trace_id
+    rest = conversations(spans for trace_id, spans in traces.items() if trace_id != first)
+    (half,) = [one for one in rest if one.conversation_id == whole.conversation_id]
+    assert half.incomplete == "a model was given answers to calls of earlier turns, of which no span came"

@@ -440,7 +440,7 @@ class Assembler:
         grace_ns = self.run_end_grace_ns
         if isinstance(ended, OpenTrace):
             return self._completeness.of_trace(trajectory, ended, grace_ns) or trajectory.split_sign
-        return self._completeness.of_conversation(trajectory, ended.incomplete, grace_ns)
+        return self._completeness.of_conversation(trajectory, ended, grace_ns)
 
     def _joined(self, ended: OpenTrace | OpenConversation, because: ClosedBecause) -> Trajectory | None:
         if isinstance(ended, OpenConversation):

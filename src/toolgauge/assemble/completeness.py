@@ -21,6 +21,7 @@ _IN_PASSING: frozenset[ClosedBecause] = frozenset(("shutdown", "max_open", "max_
 _MAX_SERVICES = 1000
 # Half of what is known is forgotten then: what is filtered on the way may change.
 _MAX_COUNT = 1000
+_MAX_UNSEEN = 10_000
 _BEGAN_BEFORE = "it began before this process began to receive"
 
 
@@ -97,6 +98,19 @@ class Chains(Protocol):
         ...
 
 
+class Turns(Protocol):
+    """A conversation that closes."""
+
+    @property
+    def incomplete(self) -> str | None:
+        """Why one of its traces may lack spans."""
+        ...
+
+    def answered_ids(self) -> set[str]:
+        """Return the ids of calls that models were given answers to."""
+        ...
+
+
 class _Service(Struct):
     """How many traces of a service had a parent in them, and how many waited for one in vain."""
 
@@ -127,6 +141,8 @@ class Completeness:
         self._live_since_ns = live_since_ns
         self._on_missing_parents = on_missing_parents
         self._services: dict[str | None, _Service] = {}
+        # Calls that only histories hold, and the conversation that had them first.
+        self._unseen: dict[str, str | None] = {}
 
     def of_trace(self, trajectory: Trajectory, trace: Chains, grace_ns: int) -> str | None:
         """Return why the trajectory of a trace may lack spans, in words."""
@@ -144,17 +160,28 @@ class Completeness:
             return None
         return f"a span that contains others of it had not arrived when it was closed ({because})" if is_half else None
 
-    def of_conversation(self, trajectory: Trajectory, of_a_trace: str | None, grace_ns: int) -> str | None:
-        """Return why the trajectory of a conversation may lack spans; `of_a_trace` is why one of its traces may."""
-        if of_a_trace is not None:
-            return of_a_trace
+    def of_conversation(self, trajectory: Trajectory, conversation: Turns, grace_ns: int) -> str | None:
+        """Return why the trajectory of a conversation may lack spans, in words."""
+        because = trajectory.closed_because
+        if conversation.incomplete is not None:
+            return conversation.incomplete
         if self._began_before(trajectory, grace_ns):
             return _BEGAN_BEFORE
-        because = trajectory.closed_because
+        if trajectory.has_beginning is False and self._has_unseen_calls(trajectory, conversation):
+            return "a model was given answers to calls of earlier turns, of which no span came"
         # Where nobody else receives what comes later, nothing comes.
         if self._live_since_ns is not None and because in _IN_PASSING:
             return f"more turns may come after it was closed ({because})"
         return None
+
+    def _has_unseen_calls(self, trajectory: Trajectory, conversation: Turns) -> bool:
+        """Return whether histories hold calls of this conversation alone that no span shows: others are examples."""
+        name = trajectory.conversation_id
+        unseen = conversation.answered_ids().difference([call.call_id for call in trajectory.calls if call.call_id])
+        own = [call_id for call_id in unseen if self._unseen.setdefault(call_id, name) == name]
+        while len(self._unseen) > _MAX_UNSEEN:
+            del self._unseen[next(iter(self._unseen))]
+        return bool(own)
 
     def _began_before(self, trajectory: Trajectory, grace_ns: int) -> bool:
         """Return whether it spans the start. What ended long before was recorded, and is sent again."""

@@ -11,6 +11,7 @@ from toolgauge.assemble.closed_ids import ClosedIds
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.schedule import Schedule
 from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.model.observations import CallAnswered
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
 
@@ -44,6 +45,11 @@ class OpenConversation:
         self.traces.append(trace)
         self.size_bytes += size_bytes
         self.active_ns = now_ns
+
+    def answered_ids(self) -> set[str]:
+        """Return the ids of all calls that models were given answers to, those in their histories included."""
+        seen = (one for trace in self.traces for reading in trace.readings for one in reading.observations)
+        return {one.call_id for one in seen if type(one) is CallAnswered and one.call_id is not None}
 
     def due(self) -> tuple[int, ClosedBecause]:
         """Return when the conversation closes if no trace of it comes, and why."""

@@ -132,6 +132,8 @@ def test_a_failed_call_as_an_event():
         "gen_ai.tool.call.id": "call_1",
         "gen_ai.agent.name": "refund-agent",
         "gen_ai.conversation.id": "conv-7",
+        # Another process that judges the same call writes the same id.
+        "log.record.uid": "49470f4692b71fe80c9a643ad631a0a7",
     }
 
 
@@ -153,6 +155,7 @@ def test_a_passed_trajectory_as_an_event():
         "toolgauge.service": "support",
         "gen_ai.agent.name": "triage",
         "gen_ai.conversation.id": "conv-7",
+        "log.record.uid": "9df6df92e6f1ec9ea726a4362dd24e95",
     }
 
 
@@ -284,3 +287,42 @@ def test_a_burst_is_split_into_requests_that_receivers_take():
     assert len(logs) > 1
     assert all(len(outgoing.body) < 4 * 1024 * 1024 for outgoing in logs)
     assert len(records(card)) == 5000
+
+
+# -- ids ------------------------------------------------------------------------------------------------------------------
+
+
+def uids(*cards: Scorecard) -> list[object]:
+    by = emitter(EmitSettings(events="all"))
+    return [plain(record.attributes)["log.record.uid"] for card in cards for record in records(card, by)]
+
+
+def test_a_result_that_is_written_again_has_the_same_id():
+    card = scorecard(call_result(failed()), trajectory_result(passed()))
+    later = replace(card, scored_at_ns=SCORED_NS + 1)
+    assert uids(card) == uids(later)
+    assert len({*uids(card)}) == 2
+
+
+def test_what_differs_has_another_id():
+    one = call_result(failed(0.5))
+    cards = (
+        scorecard(one),
+        scorecard(call_result(passed(0.5))),
+        scorecard(call_result(failed(0.25))),
+        scorecard(call_result(NotEvaluated(reason="no_reference"))),
+        scorecard(replace(one, revision="000000000000")),
+        scorecard(replace(one, criterion="other")),
+        scorecard(shadow(one)),
+        scorecard(call_result(failed(0.5), call("other_tool"))),
+        scorecard(call_result(failed(0.5), call(span=OTHER_TOOL_SPAN))),
+        scorecard(one, of=replace(trajectory(call()), scope="conversation")),
+        scorecard(one, of=replace(trajectory(call()), conversation_id="conv-8")),
+    )
+    assert len({*uids(*cards)}) == len(cards)
+
+
+def test_calls_that_are_alike_have_ids_of_their_own():
+    first = replace(call(), call_id=None)
+    second = replace(first, order=1, position=1)
+    assert len({*uids(scorecard(call_result(failed(), first), call_result(failed(), second)))}) == 2

@@ -175,7 +175,31 @@ def test_a_drop_as_an_event():
             f"https://traces.example/trace/{NEWER}?tab=spans",
             f"https://traces.example/trace/{AFTER}?tab=spans",
         ],
+        # Another process that notices the same drop writes the same id.
+        "log.record.uid": "514ff6fd5e89cd621e8ae38765131a2f",
     }
+
+
+def test_a_regression_that_is_written_later_has_the_same_id():
+    later = replace(BEGAN, at_ns=AT_NS + SECOND, current=0.83, observations=44, after=(AFTER,))
+    assert uid(later) == uid(BEGAN)
+
+
+def test_each_regression_and_its_end_have_ids_of_their_own():
+    others = (
+        ENDED,
+        replace(ENDED, acknowledged=True),
+        replace(BEGAN, incident="i-2"),
+        replace(BEGAN, onset_ns=ONSET_NS + 1),
+        replace(BEGAN, stream=replace(STREAM, agent=None)),
+        replace(BEGAN, stream=replace(STREAM, agent="\ud800")),
+        replace(BEGAN, stream=replace(STREAM, revision="000000000000")),
+    )
+    assert len({uid(BEGAN), *map(uid, others)}) == 8
+
+
+def uid(regression: Regression) -> object:
+    return attributes(record(regression))["log.record.uid"]
 
 
 def test_end_is_information():
@@ -195,6 +219,7 @@ def test_what_is_not_known_is_left_out_of_the_event():
         "gen_ai.evaluation.name",
         "toolgauge.criterion.revision",
         "toolgauge.level",
+        "log.record.uid",
         *(
             f"toolgauge.regression.{name}"
             for name in (

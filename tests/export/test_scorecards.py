@@ -149,7 +149,8 @@ def test_a_repeat_is_a_duplicate_and_not_a_second_span():
     card = scorecard(call_result(passed()))
     again = replace(card, scored_at_ns=SCORED_NS + 1)
     one, two = spans(card, again)
-    assert one.span_id == two.span_id
+    # Another process that scores the same run writes the same id.
+    assert one.span_id.hex() == two.span_id.hex() == "cf3b1ae3695f3f86"
 
 
 def test_version_and_environment_are_attributes_of_the_span():
@@ -168,6 +169,29 @@ def test_trace_and_conversation_have_spans_of_their_own():
         for span in spans(*(scorecard(call_result(passed()), of=of) for of in (of_trace, of_conversation, of_another)))
     }
     assert len(ids) == 3
+
+
+def test_what_says_something_else_is_another_span():
+    one = call_result(passed())
+    cards = (
+        scorecard(one),
+        replace(scorecard(one), by_judges=True),
+        scorecard(call_result(failed(0.5))),
+        scorecard(call_result(failed(0.25, "`amount` differs"))),
+        scorecard(call_result(failed(0.25, "`currency` differs"))),
+        scorecard(replace(one, revision="000000000000")),
+        scorecard(call_result(passed(), criterion="other")),
+        scorecard(call_result(passed(), call(span=OTHER_TOOL_SPAN))),
+        scorecard(one, trajectory_result(passed(0.9))),
+        scorecard(one, trajectory_result(passed(0.8))),
+        scorecard(one, of=replace(trajectory(call()), closed_because="shutdown")),
+        scorecard(one, of=replace(trajectory(call()), trace_id="4bf92f3577b34da6a3ce929d0e0e4736")),
+        scorecard(replace(one, revision="\ud800")),
+    )
+    ids = {span.span_id for span in spans(*cards)}
+    assert len(ids) == len(cards)
+    assert {len(span_id) for span_id in ids} == {8}
+    assert bytes(8) not in ids
 
 
 def test_a_root_in_another_trace_is_no_parent():

@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from msgspec.structs import astuple
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
+from toolgauge.export.identity import RECORD_UID, record_uid
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.metrics import fit_label
@@ -60,11 +62,19 @@ class RegressionEncoder:
             event_name=EVENT_NAME,
             attributes=_attributes(regression, self._trace_url),
         )
+        record.attributes.append(_attribute(RECORD_UID, _record_uid(regression)))
         record.body.string_value = sentence(regression)
         traces = valid_traces(regression.after)
         if traces:
             record.trace_id = raw_id(traces[0], 16)
         return record
+
+
+def _record_uid(regression: Regression) -> str:
+    """Derive the id from stream, incident, onset and phase: neither from the time of writing nor from the figures."""
+    stream, onset_ns = astuple(regression.stream), regression.onset_ns
+    which = (stream, regression.incident, onset_ns, regression.phase, regression.acknowledged)
+    return record_uid(repr(which).encode("utf-8", "surrogatepass"))
 
 
 def _attributes(regression: Regression, trace_url: str | None) -> Iterator[KeyValue]:

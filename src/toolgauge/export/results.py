@@ -14,6 +14,7 @@ from msgspec import Struct
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
+from toolgauge.export.identity import begin_uid
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
 from toolgauge.export.settings import AnnotateMode, EventsMode, MetricsSettings
 from toolgauge.model.outcomes import (
@@ -209,8 +210,8 @@ class Annotations:
 class ResultParts(Struct, frozen=True, gc=False):
     """What all results that are alike share. Empty where nothing of them is written.
 
-    `on_span` are attributes of the scorecard's span, `event` those of an event of it; `record` begins a log record.
-    `counted_as` is the outcome under which a call's result is counted on the scorecard's span.
+    `on_span` are attributes of the scorecard's span, `event` those of an event of it; `record` begins a log record, up to the
+    middle of its id. `counted_as` is the outcome under which a call's result is counted on the scorecard's span.
     """
 
     on_span: bytes = b""
@@ -262,6 +263,7 @@ class ResultWriter:
         if record:
             record += _body(_sentence(result, outcome, word, explanation))
             record += elements(RECORD_ATTRIBUTES, attributes)
+            record += begin_uid(record)
         if not self._writes_spans or result.enforce == "shadow":
             return ResultParts(record=record)
         if result.level == "trajectory":

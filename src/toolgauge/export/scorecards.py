@@ -9,13 +9,13 @@ It carries the trajectory's results and, by criterion, how many calls passed; on
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
-from hashlib import blake2b
 from itertools import islice
 
 from msgspec import Struct
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from toolgauge.export.identity import span_id_of, uid_of_subject
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import (
     AGENT,
@@ -79,7 +79,6 @@ _CALLS: dict[OutcomeWord, str] = {
 # Sampled; the parent's process is known to be another one (OTLP `Span.flags`, bits 8 and 9).
 _FLAGS = 0x301
 _INT64_MAX = 2**63 - 1
-_NO_ID = bytes(8)
 # Field of a scope's spans, and of its log records.
 _ITEM = tag(2)
 # Fields of Span.
@@ -181,7 +180,7 @@ class _TextAttributes:
 class _Subject(Struct, frozen=True, gc=False):
     """What results are about: a call or the whole trajectory, and the span that stands for it (`None`: not known).
 
-    `record` ends a log record, `link` is a whole field of the scorecard's span.
+    `record` ends a log record, from the middle of its id on; `link` is a whole field of the scorecard's span.
     """
 
     target: SpanRef | None
@@ -198,6 +197,7 @@ class _Subjects:
         self._trajectory = scorecard.trajectory
         self._known: dict[int, _Subject] = {}
         self._traces: dict[str, tuple[bytes, bytes]] = {}
+        self._scope = scorecard.trajectory.scope.encode()
         self._agents: dict[str | None, list[bytes]] = {}
         time = fixed64(fit_time(scorecard.scored_at_ns))
         self._times = _RECORD_TIME + time + _OBSERVED_TIME + time
@@ -216,18 +216,22 @@ class _Subjects:
         attributes = self._of_trajectory() if call is None else self._of_call(call)
         trace_id = self._trajectory.trace_id if target is None else target.trace_id
         record, link = self._traces.get(trace_id) or self._of_trace(trace_id)
+        # Calls that share a model's span may be alike but for their order.
+        order = b"" if call is None else varint(call.order)
         if target is None:
             link = b""
         else:
             span_id = field(b"", raw_id(target.span_id, 8))
             record += _RECORD_SPAN_ID + span_id
             link = field(_LINK, link + _LINK_SPAN_ID + span_id)
-        return _Subject(target, attributes, RECORD_ATTRIBUTES.join((record, *attributes)), link)
+        record = RECORD_ATTRIBUTES.join((record, *attributes))
+        uid = uid_of_subject(self._scope, order, record)
+        return _Subject(target, attributes, uid + self._times + record, link)
 
     def _of_trace(self, trace_id: str) -> tuple[bytes, bytes]:
-        """Begin a record's end and a link."""
+        """Begin a record's end, without its times, and a link."""
         raw = raw_id(trace_id, 16)
-        written = self._traces[trace_id] = (self._times + field(_RECORD_TRACE_ID, raw), field(_LINK_TRACE_ID, raw))
+        written = self._traces[trace_id] = (field(_RECORD_TRACE_ID, raw), field(_LINK_TRACE_ID, raw))
         return written
 
     def _of_call(self, call: ToolCall) -> list[bytes]:
@@ -264,6 +268,8 @@ class _ScorecardSpan:
         self._texts = texts
         # By criterion, how many calls had each of the outcomes.
         self._calls: dict[str, dict[OutcomeWord, int]] = {}
+        # Of these criteria, in their order; those of the others stand on the span.
+        self._revisions: list[str] = []
         self._events: list[bytes] = []
         self._event_bytes = 0
         self._dropped_events = 0
@@ -277,7 +283,10 @@ class _ScorecardSpan:
         if word is None:
             self._of_trajectory.append((result, parts.on_span))
         else:
-            counts = self._calls.get(result.criterion) or self._calls.setdefault(result.criterion, {})
+            counts = self._calls.get(result.criterion)
+            if counts is None:
+                counts = self._calls[result.criterion] = {}
+                self._revisions.append(result.revision)
             counts[word] = counts.get(word, 0) + 1
             if parts.event:
                 self._add_event(parts.event, subject)
@@ -288,12 +297,11 @@ class _ScorecardSpan:
         if len(self._events) == MAX_EVENTS or self._event_bytes >= _MAX_EVENT_BYTES:
             self._dropped_events += 1
             return
-        time = _EVENT_TIME + fixed64(fit_time(self._scorecard.scored_at_ns))
         of_subject = [*subject.attributes]
         if subject.target is not None:
             of_subject.append(text_attribute(_JUDGED_SPAN, subject.target.span_id))
-        event = EVENT_ATTRIBUTES.join((time + _EVENT_NAME + attributes, *of_subject))
-        self._events.append(field(_EVENT, event))
+        event = EVENT_ATTRIBUTES.join((_EVENT_NAME + attributes, *of_subject))
+        self._events.append(event)
         self._event_bytes += len(event)
 
     @property
@@ -302,37 +310,38 @@ class _ScorecardSpan:
         return bool(self._calls or self._of_trajectory)
 
     def written(self) -> bytes:
-        """Write the span."""
-        # Several results of one criterion for one span would overwrite each other.
-        rivals = Counter((result.target, result.criterion) for result, _ in self._of_trajectory)
-        return b"".join(
-            (
-                *self._head(),
-                *(
-                    _call_counts(criterion, *map(counts.get, OUTCOME_WORDS))
-                    for criterion, counts in self._calls.items()
-                ),
-                *(on_span for result, on_span in self._of_trajectory if rivals[result.target, result.criterion] == 1),
-                *self._events,
-                *islice(self.links, MAX_LINKS),
-                _dropped(_DROPPED_EVENTS, self._dropped_events),
-                _dropped(_DROPPED_LINKS, len(self.links) - MAX_LINKS),
-            )
-        )
+        """Write the span. Its id is derived from its contents: written a second time it is a duplicate, not a second span."""
+        trace_id = field(_TRACE_ID, raw_id(self._scorecard.trajectory.trace_id, 16))
+        contents = b"".join(self._contents())
+        # The judges' scorecard is a second span.
+        kind = "judges" if self._scorecard.by_judges else "scorecard"
+        revisions = "\0".join(self._revisions).encode("utf-8", "surrogatepass")
+        span_id = field(_SPAN_ID, span_id_of(kind, (trace_id, contents, *self._events, revisions)))
+        time = fixed64(fit_time(self._scorecard.scored_at_ns))
+        events = (field(_EVENT, _EVENT_TIME + time + event) for event in self._events)
+        return b"".join((trace_id, span_id, contents, _START, time, _END, time, *events))
 
-    def _head(self) -> Iterator[bytes]:
+    def _contents(self) -> Iterator[bytes]:
+        """Yield all fields but the ids, the times and the events."""
         trajectory = self._scorecard.trajectory
-        root, time = trajectory.root, fixed64(fit_time(self._scorecard.scored_at_ns))
-        yield field(_TRACE_ID, raw_id(trajectory.trace_id, 16)) + field(_SPAN_ID, scorecard_span_id(self._scorecard))
+        root = trajectory.root
         # A conversation's root may lie in an earlier trace; a parent in another trace is no parent.
         if root is not None and root.trace_id == trajectory.trace_id:
             yield field(_PARENT, raw_id(root.span_id, 8))
-        yield _START + time + _END + time + _constant_part(trajectory.scope, trajectory.closed_because)
+        yield _constant_part(trajectory.scope, trajectory.closed_because)
         yield incomplete_attributes(trajectory.incomplete)
         yield from (SPAN_ATTRIBUTES + written for written in self._texts.producer(trajectory))
         if trajectory.conversation_id is not None:
             for key in (_CONVERSATION, _SESSION):
                 yield SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id)
+        for criterion, counts in self._calls.items():
+            yield _call_counts(criterion, *map(counts.get, OUTCOME_WORDS))
+        # Several results of one criterion for one span would overwrite each other.
+        rivals = Counter((result.target, result.criterion) for result, _ in self._of_trajectory)
+        yield from (on_span for result, on_span in self._of_trajectory if rivals[result.target, result.criterion] == 1)
+        yield from islice(self.links, MAX_LINKS)
+        yield _dropped(_DROPPED_EVENTS, self._dropped_events)
+        yield _dropped(_DROPPED_LINKS, len(self.links) - MAX_LINKS)
 
 
 @cache
@@ -351,14 +360,3 @@ def _call_counts(criterion: str, *counts: int | None) -> bytes:
 
 def _dropped(field_tag: bytes, count: int) -> bytes:
     return field_tag + varint(count) if count > 0 else b""
-
-
-def scorecard_span_id(scorecard: Scorecard) -> bytes:
-    """Derive the span id from the trajectory: the same scorecard sent twice is a duplicate, not a second span."""
-    trajectory = scorecard.trajectory
-    identity = f"{trajectory.scope}\0{trajectory.trace_id}\0{trajectory.conversation_id or ''}"
-    # The judges' scorecard is a second span.
-    person = b"judges" if scorecard.by_judges else b"scorecard"
-    digest = blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=8, person=person).digest()
-    # An id of zeros is not valid.
-    return digest if digest != _NO_ID else b"\x01" * 8

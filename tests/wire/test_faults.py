@@ -54,7 +54,7 @@ async def running(where: str) -> AsyncGenerator[tuple[Service, list[FailsOnce]]]
     try:
         yield service, sinks
     finally:
-        assert await service.stop() == 0
+        assert not await service.stop()
 
 
 async def send(service: Service, framework: str, scenario: str) -> None:

@@ -88,7 +88,7 @@ async def running(destination: Destination, *criteria: Criterion) -> AsyncGenera
     try:
         yield service
     finally:
-        assert await service.stop() == 0
+        assert not await service.stop()
 
 
 async def send(service: Service, *scenarios: str) -> int:

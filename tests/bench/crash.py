@@ -181,7 +181,7 @@ class Restarted:
 def measure(
     folder: Path, *, kills: int, rate: int, pause_s: tuple[float, float] = (1.0, 4.0), with_signal: int = signal.SIGKILL
 ) -> Report:
-    """End it so often, at random moments, and wait until all has arrived."""
+    """End it so often, at random moments, and wait until all has arrived. With SIGTERM the destination is away meanwhile."""
     chance = random.Random(7)  # noqa: S311
     with receiving() as destination:
         toolgauge = Restarted(folder, destination)
@@ -190,7 +190,9 @@ def measure(
         try:
             for _ in range(kills):
                 time.sleep(chance.uniform(*pause_s))
+                destination.is_away = with_signal == signal.SIGTERM
                 toolgauge.end(with_signal)
+                destination.is_away = False
                 toolgauge.begin_again()
             time.sleep(1)
             sender.end()
@@ -206,7 +208,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--rate", type=int, default=2000, help="spans a second")
-    parser.add_argument("--term", action="store_true", help="SIGTERM in place of SIGKILL")
+    parser.add_argument("--term", action="store_true", help="SIGTERM while the destination is away")
     words = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         number = signal.SIGTERM if words.term else signal.SIGKILL

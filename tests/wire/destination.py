@@ -36,6 +36,8 @@ class Destination:
 
     def __init__(self, *, strict: bool = False) -> None:
         self._strict = strict
+        # Over gRPC: it answers UNAVAILABLE then.
+        self.is_away = False
         self.grpc_port = 0
         self.http_port = 0
         self._requests: list[tuple[str, bytes]] = []
@@ -118,16 +120,20 @@ def _is_decodable(signal: str, body: bytes) -> bool:
 
 
 class _Methods(grpc.GenericRpcHandler):
-    def __init__(self, take: Callable[[str, bytes], bool]) -> None:
-        self._take = take
+    def __init__(self, destination: Destination) -> None:
+        self._destination = destination
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes] | None":
         signal = SERVICES.get(handler_call_details.method)
         return grpc.unary_unary_rpc_method_handler(self._export(signal)) if signal else None
 
     def _export(self, signal: str) -> "Callable[[bytes, grpc.ServicerContext], bytes]":
+        destination = self._destination
+
         def export(body: bytes, context: grpc.ServicerContext) -> bytes:
-            if not self._take(signal, body):
+            if destination.is_away:
+                context.abort(grpc.StatusCode.UNAVAILABLE, "away")
+            if not destination.take(signal, body):
                 context.abort(grpc.StatusCode.INVALID_ARGUMENT, "cannot be decoded")
             return b""
 
@@ -160,7 +166,7 @@ def receiving(*, strict: bool = False) -> Generator[Destination]:
     destination = Destination(strict=strict)
     pool = ThreadPoolExecutor(4)
     server = grpc.server(pool, options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", -1)])
-    server.add_generic_rpc_handlers((_Methods(destination.take),))
+    server.add_generic_rpc_handlers((_Methods(destination),))
     destination.grpc_port = server.add_insecure_port("127.0.0.1:0")
     web = _http_server(destination.take)
     destination.http_port = int(web.server_address[1])

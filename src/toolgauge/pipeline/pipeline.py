@@ -148,6 +148,7 @@ class Pipeline:
         self._on_split = on_split
         self._closes_all = False
         self._is_interrupted = False
+        self._is_paused = False
         # Whether what is read was delivered by an earlier process.
         self._is_reading_again = False
         # Trajectories that left unscored because of `interrupt`.
@@ -355,6 +356,8 @@ class Pipeline:
 
     def tick(self, now_ns: int) -> bool:
         """Release spans held for the timeout, close and score trajectories that are due; True while more are due."""
+        if self._is_paused:
+            return False
         self._now_ns = max(self._now_ns, now_ns)
         self._egress.release(self._hold.expired(self._now_ns))
         self._loop_detector.turn_over_if_due(self._now_ns)
@@ -387,6 +390,10 @@ class Pipeline:
         """Refuse what still comes, and have the ticks that follow close everything that is open."""
         self.admission.close()
         self.close_open(now_ns)
+
+    def pause(self) -> None:
+        """Close no trajectory from here on: what is open is for the next process."""
+        self._is_paused = True
 
     def interrupt(self) -> None:
         """Score no more: what the ticks that follow close is `incomplete`. From any thread."""

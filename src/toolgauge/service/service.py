@@ -9,7 +9,6 @@ import asyncio
 import functools
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from toolgauge.export.destination import Undelivered
 from toolgauge.export.emitter import Emitter
@@ -219,10 +218,15 @@ class Service:
         if not self._keeps_open:
             return await self._score_open_trajectories()
         self.pipeline.admission.close()
-        await self.worker.begin_to_finish(self.pipeline.flush, _READING_DEADLINE_S)
-        with suppress(TimeoutError):
+        await self.worker.begin_to_finish(self.pipeline.pause, _READING_DEADLINE_S)
+        try:
             await self.worker.finished(_SCORING_DEADLINE_S)
-            await self._flush(self.pipeline.release)
+        except TimeoutError:
+            # Stuck in an evaluator: its trajectory is scored by the next process.
+            self.pipeline.pause()
+            self.evaluation_limit.give_up()
+            self.worker.give_up()
+        await self._flush(self.pipeline.release)
         return 0, 0
 
     async def _score_open_trajectories(self) -> tuple[int, int]:

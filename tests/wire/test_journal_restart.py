@@ -160,7 +160,7 @@ def test_on_a_full_disk_it_goes_on_in_memory_and_shows_it(tmp_path: Path):
             for body in bodies:
                 toolgauge.send(body, "http")
             until(lambda: toolgauge.total("toolgauge_state_failed") == 1, "the journal to fail")
-            assert "kept in memory only" in toolgauge.said()
+            assert "in memory only" in toolgauge.said()
             status, error = part(admin_port(toolgauge), "extension:journal")
             assert (status, "cannot be written" in (error or "")) == ("StatusRecoverableError", True)
             until(lambda: len(destination.spans()) == 40 * SPANS, "the spans")

@@ -392,7 +392,7 @@ class Pipeline:
         self.close_open(now_ns)
 
     def pause(self) -> None:
-        """Close no trajectory from here on: what is open is for the next process."""
+        """Close no trajectory from here on: the next process goes on with them."""
         self._is_paused = True
 
     def interrupt(self) -> None:

@@ -70,7 +70,12 @@ def test_everything_else_writes(name: str):
         "transfer_to_human_agents",
         "transferToAgent",
         "crm__transfer_to_billing",
+        "transfer_back_to_supervisor",
+        "transferBackToSupervisor",
+        "transfer_to_billing.eu",
+        "transfer_to_research__agent",
         "handoff_to_refunds",
+        "desk.handoffToAgent",
         "hand_off",
         "escalate",
         "Delegate work to coworker",
@@ -90,7 +95,17 @@ def test_hand_offs_answers_and_thinking_do_not_write(name: str):
 
 
 @pytest.mark.parametrize(
-    "name", ["transfer_money", "submit_order", "finish_checkout", "respond_to_review", "plan_trip"]
+    "name",
+    [
+        "transfer_money",
+        "transfer_back",
+        "handoff__send_mail",
+        "escalate.pay",
+        "submit_order",
+        "finish_checkout",
+        "respond_to_review",
+        "plan_trip",
+    ],
 )
 def test_actions_that_only_begin_like_an_answer_write(name: str):
     assert ToolKinds().writes(name)

@@ -149,6 +149,16 @@ def test_polling_tools_are_not_judged_and_what_follows_them_begins_anew():
     assert values(trajectory(*[tool_call("wait")] * 2), RepeatedCalls(polling=())) == [1, 0.5]
 
 
+@pytest.mark.parametrize("polling", [(), ("wait*",)])
+@pytest.mark.parametrize("name", ["transferToAgent", "transfer_back_to_supervisor", "crm__handoff_to_sales"])
+def test_hand_offs_in_any_spelling_are_not_judged_and_what_follows_them_begins_anew(
+    name: str, polling: tuple[str, ...]
+):
+    evaluator = RepeatedCalls(polling=polling)
+    assert values(trajectory(find(), tool_call(name), tool_call(name), find()), evaluator) == [1, 1]
+    assert not_evaluated(evaluator, trajectory(tool_call(name), tool_call(name))) == "no_calls"
+
+
 @pytest.mark.parametrize(("length", "last"), [(2, 0.33), (3, 0.33), (5, 0.33), (6, 1)])
 def test_rounds_of_up_to_five_state_changing_calls_are_found(length: int, last: float):
     names = [f"set_{number}" for number in range(length)]

@@ -19,6 +19,7 @@ from toolgauge.model.outcomes import Level, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.criterion import hands_over
 from toolgauge.score.equality import Identities, canonical
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import (
@@ -30,18 +31,8 @@ from toolgauge.score.selection import (
     unseen_arguments,
 )
 
-# Waiting and handing over: what comes after them is another state of things.
-POLLING = (
-    "wait*",
-    "sleep*",
-    "poll*",
-    "transfer_to_*",
-    "transfer_back_to_*",
-    "handoff_*",
-    "hand_off_*",
-    "escalate_*",
-    "delegate_*",
-)
+# Waiting: what comes after it is another state of things.
+POLLING = ("wait*", "sleep*", "poll*")
 _LONGEST_CYCLE = 5
 _MAX_NAMES = 256
 _TEXTS = frozenset((str,))
@@ -54,7 +45,7 @@ class RepeatedCalls(CallSelection):
     """1 for a call that is new, 1/2 for the first repeat of it, 1/3 for the second and so on.
 
     A repeat is an identical call (same agent, tool and arguments) with nothing changed in between: no state-changing call
-    has succeeded, no tool of `polling` was called, and the result is the same or not known. So is a call in the second and
+    has succeeded, no tool of `polling` and no hand-off was called, and the result is the same or not known. So is a call in the second and
     later rounds of the same 2 to 5 calls with the same results, also where these change state. Identical calls of one turn
     were asked for at once: they are repeats whatever their results.
 
@@ -64,18 +55,23 @@ class RepeatedCalls(CallSelection):
     Parts of repeats: `identical`, how many identical calls in a row these are by now; `cycle`, how many calls a round has.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     level: ClassVar[Level] = "call"
 
-    # Tools that are called again and again on purpose: they are not judged, and a call of them is a change.
+    # Tools that are called again and again on purpose: as hand-offs, they are not judged, and a call of them is a change.
     polling: tuple[str, ...] = POLLING
     # How many identical calls after an error or a message of the user are no repeats yet.
     retries: Annotated[int, Field(ge=0, le=100)] = 1
 
     @cached_property
     def _polls(self) -> Callable[[str], bool]:
-        """Whether a tool is one of `polling`. The same few are called all day long: without the cache 12 us a call."""
-        return lru_cache(maxsize=_MAX_NAMES)(Globs(self.polling).match)
+        """Whether a tool is one of `polling`, or hands over. The same few are called all day long: without the cache 12 us a call."""
+        polled = Globs(self.polling)
+
+        def polls(name: str) -> bool:
+            return polled.match(name) or hands_over(name)
+
+        return lru_cache(maxsize=_MAX_NAMES)(polls)
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome a call."""

@@ -6,7 +6,7 @@ The same for criteria that score here and for those that ask a judge: a criterio
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
@@ -59,9 +59,11 @@ READING_VERBS = frozenset(
         "view",
     )
 )
-# Handing over, answering and thinking change nothing outside of the agents: tools whose name begins with these words, ...
-NEUTRAL_BEGINNINGS = (("transfer", "to"), ("handoff",), ("hand", "off"), ("escalate",), ("delegate",))
-# ... and those whose whole name it is.
+# What the name of a tool begins with that hands over to another agent or to a person, ...
+_HAND_OFFS = (("handoff",), ("hand", "off"), ("escalate",), ("delegate",))
+# ... also in front of the agent's name, which may look like a tool's in a namespace (`transfer_to_billing.eu`).
+_HAND_OFFS_TO = tuple((*words, "to") for words in (("transfer",), ("transfer", "back"), *_HAND_OFFS))
+# Answering and thinking change nothing outside of the agents: the whole names of such tools. Handing over neither.
 NEUTRAL_NAMES = frozenset(
     (
         ("respond",),
@@ -218,14 +220,24 @@ def _is_neutral_by_name(name: str) -> bool:
 
 
 def hands_over(name: str) -> bool:
-    """Return whether the name of a tool shows that it hands over to somebody else."""
-    words = _words(name)
-    return any(words[: len(beginning)] == beginning for beginning in NEUTRAL_BEGINNINGS)
+    """Return whether the name of a tool shows that it hands over, or back, to another agent or to a person."""
+    own = _words(name)
+    return (
+        _begins(own, _HAND_OFFS) or _begins(own, _HAND_OFFS_TO) or _begins(_split(name[:_READ_LENGTH]), _HAND_OFFS_TO)
+    )
+
+
+def _begins(words: tuple[str, ...], beginnings: Iterable[tuple[str, ...]]) -> bool:
+    return any(words[: len(beginning)] == beginning for beginning in beginnings)
 
 
 def _words(name: str) -> tuple[str, ...]:
-    own = _NAMESPACE.split(name[-_READ_LENGTH:])[-1]
-    return tuple(word.lower() for word in _WORD.findall(own))
+    """Split the name of a tool, without its namespace."""
+    return _split(_NAMESPACE.split(name[-_READ_LENGTH:])[-1])
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(word.lower() for word in _WORD.findall(text))
 
 
 _SAMPLED_OUT = NotEvaluated(reason="sampled_out", explanation="not in the sample")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolgauge.state import journal_rows
-from toolgauge.state.database import check, connected, transaction
+from toolgauge.state.database import Transaction, check, connected
 from toolgauge.state.journal_rows import EntryRow
 from toolgauge.state.settings import Sync
 
@@ -65,7 +65,7 @@ def _copy_small_tables(old: sqlite3.Connection, new: sqlite3.Connection) -> None
             rows: list[Sequence[object]] = old.execute(query).fetchall()
         except sqlite3.DatabaseError:
             continue
-        with transaction(new):
+        with Transaction(new):
             new.executemany(statement, rows)
 
 
@@ -74,7 +74,7 @@ def _copy_entries(old: sqlite3.Connection, new: sqlite3.Connection) -> tuple[int
     kept = lost = 0
     entries = _entries(old)
     while some := tuple(itertools.islice(entries, _ENTRIES_AT_ONCE)):
-        with transaction(new):
+        with Transaction(new):
             for row, body in some:
                 if body is None:
                     lost += 1

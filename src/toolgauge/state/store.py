@@ -18,7 +18,7 @@ from pathlib import Path
 
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.settings import file_path
-from toolgauge.state.database import connected, free_bytes, is_damage, transaction
+from toolgauge.state.database import Transaction, connected, free_bytes, is_damage
 from toolgauge.state.salvage import salvage
 from toolgauge.state.settings import StateSettings, Sync
 
@@ -84,8 +84,13 @@ class StateStore:
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
         """Write everything that is written within, or nothing. Raise `StateError` when it cannot be written."""
-        with self._in_use("written") as connection, transaction(connection):
-            yield connection
+        with self._lock:
+            try:
+                connection = self._usable("written")
+                with Transaction(connection):
+                    yield connection
+            except sqlite3.Error as error:
+                raise self._state_error("written", error) from error
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
@@ -164,19 +169,24 @@ class StateStore:
     @contextmanager
     def _in_use(self, what: str) -> Generator[sqlite3.Connection]:
         with self._lock, self._as_state_errors(what):
-            if self._connection is None:
-                reason = "it is closed" if self._is_closed else "it could not be opened again"
-                raise StateError(f"`{self._path}` cannot be {what}: {reason}")
-            yield self._connection
+            yield self._usable(what)
 
     @contextmanager
     def _as_state_errors(self, what: str) -> Generator[None]:
         try:
             yield
-        except sqlite3.Error as error:
-            raise StateError(f"`{self._path}` cannot be {what}: {error}", is_damaged=is_damage(error)) from error
-        except (OSError, StartError) as error:
-            raise StateError(f"`{self._path}` cannot be {what}: {error}") from error
+        except (sqlite3.Error, OSError, StartError) as error:
+            raise self._state_error(what, error) from error
+
+    def _usable(self, what: str) -> sqlite3.Connection:
+        if self._connection is None:
+            reason = "it is closed" if self._is_closed else "it could not be opened again"
+            raise StateError(f"`{self._path}` cannot be {what}: {reason}")
+        return self._connection
+
+    def _state_error(self, what: str, error: Exception) -> StateError:
+        is_damaged = isinstance(error, sqlite3.Error) and is_damage(error)
+        return StateError(f"`{self._path}` cannot be {what}: {error}", is_damaged=is_damaged)
 
     def _opened(self) -> sqlite3.Connection:
         try:

@@ -133,11 +133,11 @@ def test_a_process_that_is_killed_under_load_loses_nothing_and_scores_nothing_fa
 
 @contextmanager
 def small_disk(folder: Path) -> Generator[Path]:
-    """A file system of 4 MiB."""
+    """A file system of 96 MiB."""
     mount, unmount = shutil.which("mount"), shutil.which("umount")
     disk = folder / "disk"
     disk.mkdir()
-    options = ["-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+    options = ["-t", "tmpfs", "-o", "size=96m", "tmpfs", str(disk)]
     if (
         mount is None
         or unmount is None

@@ -176,3 +176,14 @@ def test_released_spans_can_be_taken_apart_by_the_requests_in_which_they_came():
     assert spans_of(taken.body[:size]) == [SPAN + b"\x2a\x01a", SPAN + b"\x2a\x01c"]
     assert spans_of(taken.body[size:]) == [SPAN + b"\x2a\x01b"]
     assert size + other_size == len(taken.body)
+
+
+def test_what_stands_around_released_spans_counts_as_theirs_once_for_each_request():
+    leaving, _, outbox = egress()
+    resource = b"\x10\x01" * 750_000
+    one, other = (
+        Container((resource + request,), b"", (), b"", request=request, origin="a") for request in (b"", b"\x10\x02")
+    )
+    leaving.release(held(SPAN, around) for around in (one, one, other, other))
+    leaving.flush()
+    assert [taken.spans for taken in outbox.taken] == [2, 2]

@@ -227,11 +227,23 @@ def _closed_id(scorecard: Scorecard) -> ClosedId:
 def _first_request(spans: Sequence[HeldSpan[Container]]) -> tuple[int, int]:
     """Return how many of these spans leave in one request, one at least, and their bytes."""
     size_bytes = 0
+    around: set[int] = set()
     for count, span in enumerate(spans):
-        if count and size_bytes + len(span.raw) > _REQUEST_BYTES:
+        added_bytes = len(span.raw) + _around_bytes(span.container, around)
+        if count and size_bytes + added_bytes > _REQUEST_BYTES:
             return count, size_bytes
-        size_bytes += len(span.raw)
+        size_bytes += added_bytes
     return len(spans), size_bytes
+
+
+def _around_bytes(container: Container, counted: set[int]) -> int:
+    """Count the bytes of a resource and a scope; each counts once for all containers that share it."""
+    size_bytes = 0
+    for written in (container.resource, container.scope):
+        if id(written) not in counted:
+            counted.add(id(written))
+            size_bytes += sum(map(len, written))
+    return size_bytes
 
 
 def _released_request(spans: Sequence[HeldSpan[Container]]) -> Outgoing:

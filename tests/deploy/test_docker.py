@@ -74,6 +74,14 @@ def test_the_image_exposes_the_ports_of_its_configuration():
     assert {int(port) for port in last_stage()["EXPOSE"].split()} == ports(CONFIGURATION) == {4317, 4318, 9464, 13133}
 
 
+def test_the_image_has_a_volume_for_the_state_that_its_user_may_write_to():
+    stage = instructions(DOCKERFILE.read_text())
+    assert ("VOLUME", '["/var/lib/toolgauge"]') in stage
+    assert ("COPY", "--from=build --chown=10001:10001 /state /var/lib/toolgauge") in stage
+    # A container that is started anew without naming the volume would leave behind what waits in it.
+    assert "state" not in CONFIGURATION
+
+
 def test_hadolint_finds_nothing():
     hadolint = shutil.which("hadolint", path=f"{Path(sys.executable).parent}") or shutil.which("hadolint")
     if hadolint is None:
@@ -101,7 +109,8 @@ def test_images_are_pinned_and_ports_are_published_on_loopback_only():
 def test_compose_mounts_and_builds_what_is_there():
     for service in COMPOSE["services"].values():
         for volume in service.get("volumes", []):
-            assert (DOCKER / volume.split(":")[0]).exists()
+            source, _, _ = volume.partition(":")
+            assert source in COMPOSE["volumes"] or (DOCKER / source).exists()
     build = COMPOSE["services"]["toolgauge"]["build"]
     assert (DOCKER / build["context"]).resolve() == ROOT
     assert (ROOT / build["dockerfile"]) == DOCKERFILE
@@ -163,12 +172,14 @@ def test_the_sender_uses_our_image_and_sends_to_the_collector():
 
 def test_the_configuration_of_the_trial_is_valid(tmp_path: Path):
     files: list[str] = []
-    mounts = {target: DOCKER / source for source, target, *_ in map(mount_parts, SERVICES["toolgauge"]["volumes"])}
+    mounted = map(mount_parts, SERVICES["toolgauge"]["volumes"])
+    mounts = {target: DOCKER / source for source, target, *_ in mounted if source not in COMPOSE["volumes"]}
     mounts["/etc/toolgauge/toolgauge.yaml"] = DOCKER / "toolgauge.yaml"
     for target, source in mounts.items():
         (tmp_path / Path(target).name).write_text(source.read_text().replace("/etc/toolgauge/", f"{tmp_path}/"))
     for word in SERVICES["toolgauge"]["command"][1:]:
-        files += ["--config", str(tmp_path / Path(word).name)]
+        option, _, value = word.partition("=")
+        files += [option, str(tmp_path / Path(value).name) if option == "--config" else value]
     done = subprocess.run(
         toolgauge_command("validate", *files), capture_output=True, text=True, check=False, env=environment()
     )
@@ -177,6 +188,12 @@ def test_the_configuration_of_the_trial_is_valid(tmp_path: Path):
 
 def mount_parts(volume: str) -> list[str]:
     return volume.split(":")
+
+
+def test_the_trial_keeps_its_state_in_the_volume_of_the_image():
+    assert "--set=state.directory=/var/lib/toolgauge/state" in SERVICES["toolgauge"]["command"]
+    assert "toolgauge:/var/lib/toolgauge" in SERVICES["toolgauge"]["volumes"]
+    assert "toolgauge" in COMPOSE["volumes"]
 
 
 def test_the_container_is_given_time_to_stop():

@@ -9,9 +9,11 @@ import pytest
 import yaml
 
 from tests.deploy.files import DEPLOY, documents, ports
+from toolgauge.state.settings import StateSettings
 
-MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+MANIFESTS = sorted((DEPLOY / "kubernetes").rglob("*.yaml"))
 SCHEMAS = json.loads((Path(__file__).parent / "kubernetes-1.34.json").read_text())
+FOLDERS = {"statefulset", "deployment"}
 OBJECTS = [one for file in MANIFESTS for one in documents(file)]
 
 
@@ -30,7 +32,9 @@ def errors(manifest: dict[str, Any]) -> list[str]:
     return [f"{error.json_path}: {error.message}" for error in found]
 
 
-DEPLOYMENT = of_kind("Deployment")[0]["spec"]
+# One of the two is there: with a volume, or without.
+STATEFUL_SET, DEPLOYMENT = of_kind("StatefulSet")[0]["spec"], of_kind("Deployment")[0]["spec"]
+WORKLOADS = {"StatefulSet": STATEFUL_SET, "Deployment": DEPLOYMENT}
 POD = DEPLOYMENT["template"]["spec"]
 CONTAINER = POD["containers"][0]
 PORTS = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
@@ -57,14 +61,26 @@ def test_every_kind_is_there():
         "PodDisruptionBudget",
         "Service",
         "Service",
+        "StatefulSet",
     ]
     assert {one["metadata"]["namespace"] for one in OBJECTS} == {"toolgauge"}
 
 
-def test_everything_selects_the_pods_of_the_deployment():
+def test_either_workload_is_applied_beside_the_rest():
+    alone = {
+        file.parent.name: [one["kind"] for one in documents(file)] for file in MANIFESTS if file.parent.name in FOLDERS
+    }
+    assert alone == {"statefulset": ["StatefulSet"], "deployment": ["Deployment"]}
+    assert "Deployment" not in {
+        one["kind"] for file in (DEPLOY / "kubernetes").glob("*.yaml") for one in documents(file)
+    }
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_everything_selects_the_pods_of_the_workload(kind: str):
     labels = {"app.kubernetes.io/name": "toolgauge"}
-    assert DEPLOYMENT["template"]["metadata"]["labels"] == labels
-    assert DEPLOYMENT["selector"]["matchLabels"] == labels
+    assert WORKLOADS[kind]["template"]["metadata"]["labels"] == labels
+    assert WORKLOADS[kind]["selector"]["matchLabels"] == labels
     assert [one["spec"]["selector"] for one in of_kind("Service")] == [labels, labels]
     assert of_kind("NetworkPolicy")[0]["spec"]["podSelector"]["matchLabels"] == labels
     assert of_kind("PodDisruptionBudget")[0]["spec"]["selector"]["matchLabels"] == labels
@@ -88,13 +104,41 @@ def test_the_way_out_is_let_through():
     assert onward in {port["port"] for rule in egress for port in rule["ports"]}
 
 
-def test_the_container_may_do_nothing_but_serve():
-    assert CONTAINER["securityContext"] == {
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_the_container_may_do_nothing_but_serve(kind: str):
+    pod = WORKLOADS[kind]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert POD["securityContext"]["runAsNonRoot"] is True
-    assert POD["automountServiceAccountToken"] is False
-    assert POD["terminationGracePeriodSeconds"] > 30
-    assert CONTAINER["resources"]["limits"] == {"memory": "1Gi"}
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["terminationGracePeriodSeconds"] > 30
+    assert container["resources"]["limits"] == {"memory": "1Gi"}
+
+
+def test_the_two_workloads_differ_by_the_state_alone():
+    stateful = json.loads(json.dumps(STATEFUL_SET["template"]["spec"]))
+    (container,) = stateful["containers"]
+    assert [container["args"].pop() for _ in range(2)] == ["state.directory=/var/lib/toolgauge/state", "--set"]
+    assert container["volumeMounts"].pop() == {"name": "state", "mountPath": "/var/lib/toolgauge"}
+    assert stateful["securityContext"].pop("fsGroup") == stateful["securityContext"]["runAsGroup"]
+    assert stateful["securityContext"].pop("fsGroupChangePolicy") == "OnRootMismatch"
+    assert stateful == POD
+
+
+def test_state_is_kept_in_a_volume_of_each_pod_that_holds_the_whole_journal():
+    (claim,) = STATEFUL_SET["volumeClaimTemplates"]
+    assert claim["metadata"]["name"] == "state"
+    assert claim["spec"]["accessModes"] == ["ReadWriteOnce"]
+    assert claim["spec"]["resources"]["requests"]["storage"] == "8Gi"
+    assert StateSettings().max_bytes == 4 << 30
+    headless = [one["metadata"]["name"] for one in of_kind("Service") if one["spec"].get("clusterIP") == "None"]
+    assert [STATEFUL_SET["serviceName"]] == headless
+
+
+def test_without_a_volume_nothing_is_left_behind_in_a_pod():
+    assert "state" not in CONFIGURATION
+    assert "emptyDir" not in json.dumps(DEPLOYMENT)

@@ -68,7 +68,8 @@ class AgentRun:
             history = [*history, asked, _message("tool", answer)]
         at_ns = self.start_ns + len(tools) * step_ns
         said = _message("assistant", {"type": "text", "content": "It is done."})
-        spans.append(self._chat(len(tools), at_ns, step_ns * 3 // 4, history, said, "stop"))
+        # It ends with the run: both leave in one batch.
+        spans.append(self._chat(len(tools), at_ns, self.end_ns - at_ns, history, said, "stop"))
         spans.append(
             self._span(
                 0,

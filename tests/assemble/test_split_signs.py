@@ -68,21 +68,18 @@ def test_an_answer_to_a_call_that_no_span_shows_is_a_sign():
     assert sign(*without(SECOND_ASK, SECOND_TOOL)) == UNSEEN
 
 
-def user(text: str) -> MessageSeen:
-    return MessageSeen(role="user", text=text)
-
-
-def test_an_answer_after_the_next_message_of_the_user_is_a_sign_too():
-    asked = reading("m1", model(), user("hello"), parent="run", start=1, end=10)
-    later = reading("m2", model(), user("my order?"), answered("c1"), parent="run", start=40, end=50)
+def test_an_answer_after_an_output_without_requests_is_a_sign_when_no_tool_ran_between():
+    asked = reading("m1", model(), parent="run", start=1, end=10)
+    later = reading("m2", model(), answered("c1"), parent="run", start=40, end=50)
     assert sign(RUN, asked, later) == UNSEEN
 
 
-def test_an_answer_after_an_output_without_requests_is_none():
-    # Its producer writes down the text of an output, and not its calls.
-    asked = reading("m1", model(), user("my order?"), parent="run", start=1, end=10)
-    later = reading("m2", model(), user("my order?"), answered("c1"), parent="run", start=40, end=50)
-    assert sign(RUN, asked, later) is None
+def test_an_answer_after_an_output_without_requests_is_none_when_a_tool_ran_between():
+    # Its producer writes down the text of an output, and not its calls, and no ids of calls on tools.
+    asked = reading("m1", model(), parent="run", start=1, end=10)
+    ran = reading("t1", executed("find"), parent="run", start=11, end=12)
+    later = reading("m2", model(), answered("c1"), parent="run", start=40, end=50)
+    assert sign(RUN, asked, ran, later) is None
 
 
 def test_answers_before_the_first_model_are_one_when_a_model_had_time_to_ask():

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.wire.agent_runs import CRITERIA, JUDGING_THE_WHOLE, AgentRun, request
 from tests.wire.destination import Destination, attributes, receiving
@@ -66,7 +67,7 @@ class Traffic:
 
     def _export(self, sender: int, runs: list[AgentRun], exported: dict[bytes, int]) -> None:
         now_ns = time.time_ns()
-        batch = []
+        batch: list[Span] = []
         for run in [*runs]:
             spans = run.spans()
             ended = [span for span in spans if span.end_time_unix_nano <= now_ns]

@@ -26,7 +26,7 @@ def split_sign(index: NodeIndex, pairs: Sequence[Pair], parents: Mapping[str, st
     # Nearly always there is nothing to be explained.
     if not unasked and not unseen and not orphans:
         return None
-    models = _Models(index.nodes)
+    models = _Models(index)
     if any(models.asked_before(ran) and _is_for_models(ran, index) for ran in unasked):
         return _UNASKED
     if any(models.lacks_before(node) for node in unseen):
@@ -37,9 +37,10 @@ def split_sign(index: NodeIndex, pairs: Sequence[Pair], parents: Mapping[str, st
 class _Models:
     """The model calls of a trace by agent run, in order of time."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, index: NodeIndex) -> None:
+        self._executing = index.executing
         self._by_run: dict[int, list[Node]] = {}
-        for node in nodes:
+        for node in index.nodes:
             if _is_model(node) and node.branch.inside is not None:
                 self._by_run.setdefault(id(node.branch.inside), []).append(node)
 
@@ -58,7 +59,7 @@ class _Models:
             return False
         if before is not None and before.answers and before.answers[-1].call_id == answered:
             return False
-        return self._is_missing(run, node, before) or (before is not None and _is_of_later_turn(node, before))
+        return self._is_missing(run, node, before) or (before is not None and not self._ran_between(before, node))
 
     def _newest_before(self, run: Node, node: Node) -> Node | None:
         before: Node | None = None
@@ -67,6 +68,10 @@ class _Models:
                 break
             before = model
         return before
+
+    def _ran_between(self, before: Node, after: Node) -> bool:
+        """Return whether a tool ran between two model calls: the first of them may have asked for it without a record."""
+        return any(before.time_ns <= node.time_ns <= after.time_ns for node in self._executing)
 
     def _is_missing(self, run: Node, node: Node, before: Node | None) -> bool:
         if before is not None:
@@ -79,16 +84,6 @@ class _Models:
 
 def _is_model(node: Node) -> bool:
     return node.model_call is not None and node.is_primary
-
-
-def _is_of_later_turn(node: Node, before: Node) -> bool:
-    """Return whether the user wrote between two model calls: what the first of them asked for was over then."""
-    text, earlier = _user_text(node), _user_text(before)
-    return text is not None and earlier is not None and text != earlier
-
-
-def _user_text(node: Node) -> str | None:
-    return next((seen.text for seen in node.messages if seen.role == "user"), None)
 
 
 def _is_for_models(ran: Execution, index: NodeIndex) -> bool:

@@ -271,6 +271,11 @@ def _exporter(*keys: str) -> str:
     return f"exporters.otlp={{{', '.join((*keys, RETRY_SOON))}}}"
 
 
+def a_minute_ago() -> int:
+    """Return when traffic ended that is sent now: what was going on when toolgauge started would be half a run."""
+    return time.time_ns() - 60_000_000_000
+
+
 def recorded(framework: str, scenario: str) -> list[bytes]:
     """The requests with spans of one recorded scenario, in the order in which they were sent."""
     files = sorted(file for file in (CORPUS / framework).glob(f"{scenario}*.otlp.pb") if ".logs." not in file.name)

@@ -3,11 +3,19 @@
 
 import itertools
 import subprocess
-import time
 from pathlib import Path
 
 from tests.wire.destination import receiving
-from tests.wire.support import Toolgauge, environment, free_port, serving, to_grpc, toolgauge_command, until
+from tests.wire.support import (
+    Toolgauge,
+    a_minute_ago,
+    environment,
+    free_port,
+    serving,
+    to_grpc,
+    toolgauge_command,
+    until,
+)
 from toolgauge.demo.drawing import HEALTHY, WORSE, Recording, Release, drawn, recordings
 
 WATCHED = ("watch.baseline_min=30", "watch.conversation_idle=1s", "assemble.run_end_grace=100ms")
@@ -18,7 +26,7 @@ def shop() -> list[Recording]:
 
 
 def send(toolgauge: Toolgauge, release: Release, count: int, seed: int) -> None:
-    for body in itertools.islice(drawn(shop(), release, seed=seed, clock=time.time_ns), count):
+    for body in itertools.islice(drawn(shop(), release, seed=seed, clock=a_minute_ago), count):
         toolgauge.send(body, "http")
 
 

@@ -14,7 +14,7 @@ from tests.wire.support import until
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
 from toolgauge.state.journal_rows import Group
 from toolgauge.state.settings import StateSettings
-from toolgauge.state.store import RESERVE_NAME
+from toolgauge.state.store import FILE_NAME, RESERVE_NAME
 
 _MIB = 2**20
 
@@ -96,6 +96,35 @@ def test_disk_that_the_journal_itself_has_filled_is_emptied_by_removals(small_di
         again = [first.append(os.urandom(500_000)) for _ in range(60)]
         assert first.journal.failure is None
     assert [entry.id for entry in left(directory)] == again
+
+
+def test_start_on_a_full_disk_uses_the_room_that_was_kept(small_disk: Path):
+    directory = small_disk / "state"
+    with opened(directory) as first:
+        kept, removed = first.append(b"kept"), first.append(b"removed")
+    assert (directory / RESERVE_NAME).exists()
+    other = _fill(small_disk)
+    with opened(directory) as second:
+        assert [entry.id for entry in second.journal.entries()] == [kept, removed]
+        second.commit(JournalChange(removed=(removed,)))
+        other.unlink()
+    assert [entry.id for entry in left(directory)] == [kept]
+
+
+def test_file_that_is_damaged_meanwhile_is_written_anew(tmp_path: Path):
+    with opened(tmp_path) as first:
+        # More than SQLite keeps in memory, so that it reads what it wrote first from the file.
+        ids = [first.append(b"%05d" % number * 40_000) for number in range(80)]
+        path = tmp_path / FILE_NAME
+        with path.open("r+b") as file:
+            file.seek(path.read_bytes().index(b"00001" * 800) // 4096 * 4096)
+            file.write(b"\xff" * 4096)
+        first.commit(JournalChange(removed=ids[:2]))
+        assert first.journal.failure is not None
+        until(_well(first), "a journal that is written again")
+        assert first.store.moved_aside is not None
+        after = first.append(b"after")
+    assert [entry.id for entry in left(tmp_path)] == [*ids[2:], after]
 
 
 def test_file_that_cannot_be_written_is_gone_on_from_in_memory_and_come_back_from(tmp_path: Path):

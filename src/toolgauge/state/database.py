@@ -70,6 +70,11 @@ def is_damage(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _UNREADABLE
 
 
+def is_full(error: sqlite3.Error) -> bool:
+    """Return whether the disk has no room."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+
+
 class Transaction:
     """Writes everything within, or nothing. A class, because the journal has thousands a second and this takes a third of the time."""
 

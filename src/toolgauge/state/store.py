@@ -18,7 +18,7 @@ from pathlib import Path
 
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.settings import file_path
-from toolgauge.state.database import Transaction, connected, free_bytes, is_damage
+from toolgauge.state.database import Transaction, connected, free_bytes, is_damage, is_full
 from toolgauge.state.salvage import salvage
 from toolgauge.state.settings import StateSettings, Sync
 
@@ -192,9 +192,12 @@ class StateStore:
         try:
             return connected(self._path, self._sync)
         except sqlite3.DatabaseError as error:
-            if not is_damage(error):
+            if is_damage(error):
+                self._salvage(str(error))
+            elif is_full(error):
+                self.use_reserve()
+            else:
                 raise
-            self._salvage(str(error))
         return connected(self._path, self._sync)
 
     def _salvage(self, reason: str) -> None:
@@ -217,8 +220,10 @@ def _locked(directory: Path) -> int:
     )
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()} on {platform.node()}".encode(), 0)
+        # On a full disk it is locked without a name.
+        with suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {platform.node()}".encode(), 0)
     except BlockingIOError as error:
         holder = os.pread(descriptor, 256, 0).decode("utf-8", "replace") or "another process"
         os.close(descriptor)

@@ -68,18 +68,24 @@ def test_an_answer_to_a_call_that_no_span_shows_is_a_sign():
     assert sign(*without(SECOND_ASK, SECOND_TOOL)) == UNSEEN
 
 
-def test_an_answer_after_an_output_without_requests_is_a_sign_when_no_tool_ran_between():
+def test_an_answer_after_an_output_without_requests_is_none():
+    # Its producer writes down the text of an output, and not its calls.
     asked = reading("m1", model(), parent="run", start=1, end=10)
     later = reading("m2", model(), answered("c1"), parent="run", start=40, end=50)
-    assert sign(RUN, asked, later) == UNSEEN
+    assert sign(RUN, asked, later) is None
 
 
-def test_an_answer_after_an_output_without_requests_is_none_when_a_tool_ran_between():
-    # Its producer writes down the text of an output, and not its calls, and no ids of calls on tools.
-    asked = reading("m1", model(), parent="run", start=1, end=10)
-    ran = reading("t1", executed("find"), parent="run", start=11, end=12)
-    later = reading("m2", model(), answered("c1"), parent="run", start=40, end=50)
-    assert sign(RUN, asked, ran, later) is None
+def test_an_answer_that_follows_one_of_the_run_is_a_sign_in_later_turns_too():
+    turn = MessageSeen(role="user", text="and now?", follows=True)
+    last = reading("m3", model(), turn, answered("c0"), answered("c1"), answered("c2"), parent="run", start=40, end=50)
+    assert sign(RUN, FIRST_ASK, FIRST_TOOL, last) == UNSEEN
+
+
+def test_answers_of_earlier_turns_are_none_for_the_second_model_of_a_run():
+    # A model plans with tools of its own; the other one has the conversation.
+    turn = MessageSeen(role="user", text="and now?", follows=True)
+    talking = reading("m3", model(), turn, answered("c0"), parent="run", start=40, end=50)
+    assert sign(RUN, FIRST_ASK, FIRST_TOOL, talking) is None
 
 
 def test_answers_before_the_first_model_are_one_when_a_model_had_time_to_ask():

@@ -37,7 +37,7 @@ def test_whole_traces_raise_no_suspicion():
     assert walk.metrics.split_suspected.current()[()] == 0
 
 
-def test_split_traces_raise_a_suspicion():
+def test_split_traces_raise_a_suspicion(caplog: pytest.LogCaptureFixture):
     first, second = Walk(), Walk()
     for run in runs(60):
         for walk, spans in zip((first, second), halves(run, run.number), strict=True):
@@ -45,6 +45,8 @@ def test_split_traces_raise_a_suspicion():
     for walk in (first, second):
         walk.wait(30)
         assert walk.metrics.split_suspected.current()[()] == 1
+    # One line of each.
+    assert ["`routing_key: traceID`" in warning for warning in caplog.messages] == [True, True]
 
 
 def test_a_trace_that_shows_it_is_not_judged_as_a_whole():

@@ -4,7 +4,7 @@ A half that shows nothing missing looks like a whole run that did less, and its 
 sound: frameworks run tools that no model asked for, take up runs of earlier traces, and Collectors filter spans.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Execution, Node, NodeIndex
@@ -19,17 +19,17 @@ def split_sign(index: NodeIndex, pairs: Sequence[Pair], parents: Mapping[str, st
     """Return what shows that spans of a trace with these calls are missing inside, in words; `None` when nothing does."""
     if not index.running:
         return None
-    calls = {pair.call_id for pair in pairs}
+    calls = {pair.call_id for pair in pairs if pair.call_id is not None}
     unasked = [pair.execution for pair in pairs if pair.request is None and pair.execution is not None]
     unseen = [node for node in index.answering if _is_model(node) and node.answers[-1].call_id not in calls]
     orphans = [node for node in index.nodes if node.parent is not None and node.parent not in parents]
     # Nearly always there is nothing to be explained.
     if not unasked and not unseen and not orphans:
         return None
-    models = _Models(index)
+    models = _Models(index.nodes)
     if any(models.asked_before(ran) and _is_for_models(ran, index) for ran in unasked):
         return _UNASKED
-    if any(models.lacks_before(node) for node in unseen):
+    if any(models.lacks_before(node, calls) for node in unseen):
         return _UNSEEN
     return _ORPHANED if orphans and _lacks_inside(index, orphans, parents) else None
 
@@ -37,10 +37,9 @@ def split_sign(index: NodeIndex, pairs: Sequence[Pair], parents: Mapping[str, st
 class _Models:
     """The model calls of a trace by agent run, in order of time."""
 
-    def __init__(self, index: NodeIndex) -> None:
-        self._executing = index.executing
+    def __init__(self, nodes: Sequence[Node]) -> None:
         self._by_run: dict[int, list[Node]] = {}
-        for node in index.nodes:
+        for node in nodes:
             if _is_model(node) and node.branch.inside is not None:
                 self._by_run.setdefault(id(node.branch.inside), []).append(node)
 
@@ -48,18 +47,20 @@ class _Models:
         """Return whether a model call of the run must have come before this execution, and is missing."""
         return ran.run is not None and self._is_missing(ran.run, ran.node, self._newest_before(ran.run, ran.node))
 
-    def lacks_before(self, node: Node) -> bool:
-        """Return whether the newest answer in a model's input is to a call that was made within its run."""
+    def lacks_before(self, node: Node, calls: Collection[str | None]) -> bool:
+        """Return whether the newest answer in a model's input is to a call that was made within its run.
+
+        Not `calls`, which were seen: others in the input may be of earlier turns, unless they follow one that was seen.
+        """
         run, answered = node.branch.inside, node.answers[-1].call_id
         if run is None or answered is None:
             return False
         before = self._newest_before(run, node)
-        if before is None and any(seen.role == "user" and seen.follows for seen in node.messages):
-            # Turns of an earlier trace.
-            return False
         if before is not None and before.answers and before.answers[-1].call_id == answered:
             return False
-        return self._is_missing(run, node, before) or (before is not None and not self._ran_between(before, node))
+        if _is_of_later_turn(node) and not any(answer.call_id in calls for answer in node.answers):
+            return False
+        return self._is_missing(run, node, before)
 
     def _newest_before(self, run: Node, node: Node) -> Node | None:
         before: Node | None = None
@@ -69,13 +70,9 @@ class _Models:
             before = model
         return before
 
-    def _ran_between(self, before: Node, after: Node) -> bool:
-        """Return whether a tool ran between two model calls: the first of them may have asked for it without a record."""
-        return any(before.time_ns <= node.time_ns <= after.time_ns for node in self._executing)
-
     def _is_missing(self, run: Node, node: Node, before: Node | None) -> bool:
         if before is not None:
-            # Some producers write down the text of an output and not its calls; else the run goes on after calls alone.
+            # Some producers write down the text of an output and not its calls, or not those that the provider runs.
             return bool(before.requests)
         # A run that is taken up again goes on where it was; before another one, a model took its time.
         shortest_ns = min([model.until_ns - model.time_ns for model in self._by_run.get(id(run), ())], default=None)
@@ -84,6 +81,10 @@ class _Models:
 
 def _is_model(node: Node) -> bool:
     return node.model_call is not None and node.is_primary
+
+
+def _is_of_later_turn(node: Node) -> bool:
+    return any(seen.role == "user" and seen.follows for seen in node.messages)
 
 
 def _is_for_models(ran: Execution, index: NodeIndex) -> bool:

@@ -4,7 +4,9 @@ This is the only place where a name becomes a class. A plug-in that cannot be lo
 that names it and its package: running on without it would mean spans that silently go unread.
 """
 
+import sys
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
@@ -29,14 +31,27 @@ _JUDGE_EVALUATOR_MEMBERS = ("version", "level", "questions", "outcome", "joined"
 _DIALECT_MEMBERS = ("name", "rank", "marks", "scopes", "claims", "read", "attribute")
 
 
+def _points(group: str) -> tuple[EntryPoint, ...]:
+    return _installed(tuple(sys.path)).get(group, ())
+
+
+# Reading the metadata of all packages takes 10 ms or more, and a start asks for each criterion.
+@lru_cache(maxsize=1)
+def _installed(_path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
+    """Find the plug-ins of all groups on this path."""
+    groups = (DIALECTS, EVALUATORS, JUDGES, EXPRESSIONS, RECEIVERS, EXPORTERS)
+    found = entry_points()
+    return {group: tuple(found.select(group=group)) for group in groups}
+
+
 def names(group: str) -> tuple[str, ...]:
     """Name all plug-ins of a group, sorted, without loading them."""
-    return tuple(sorted({point.name for point in entry_points(group=group)}))
+    return tuple(sorted({point.name for point in _points(group)}))
 
 
 def load(group: str, name: str) -> Any:  # noqa: ANN401 - whatever the plug-in is; callers check it
     """Load one plug-in; raise `ConfigError` when there is none of this name, two, or it does not load."""
-    points = tuple(entry_points(group=group, name=name))
+    points = [point for point in _points(group) if point.name == name]
     if not points:
         kind = _kind(group)
         known = ", ".join(f"`{known}`" for known in names(group))
@@ -47,7 +62,7 @@ def load(group: str, name: str) -> Any:  # noqa: ANN401 - whatever the plug-in i
 def dialects() -> tuple[Dialect, ...]:
     """Load all dialects, in the order in which they are asked."""
     by_name: dict[str, list[EntryPoint]] = {}
-    for point in entry_points(group=DIALECTS):
+    for point in _points(DIALECTS):
         by_name.setdefault(point.name, []).append(point)
     loaded = [_dialect(points) for _, points in sorted(by_name.items())]
     return tuple(sorted(loaded, key=lambda dialect: (dialect.rank, dialect.name)))

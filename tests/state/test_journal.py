@@ -191,3 +191,21 @@ def test_closing_twice_and_without_a_start_is_closing(tmp_path: Path):
         second.journal.close()
         second.commit(JournalChange(appended=(second.entry(b"late"),)))
     assert left(tmp_path) == ()
+
+
+def test_ids_that_have_closed_are_remembered_as_long_as_there_are_requests_from_before(tmp_path: Path):
+    with opened(tmp_path) as first:
+        entry = first.entry(b"undelivered")
+        closed = tuple(ClosedId(id=f"{number}", scope="trace", closed_ns=number) for number in range(10))
+        first.commit(JournalChange(appended=(entry,), closed=closed))
+    hour_ns = 3600 * 10**9
+    with opened(tmp_path, now_ns=hour_ns):
+        pass
+    with opened(tmp_path, start=False) as third:
+        assert [known.id for known in third.journal.closed_ids()] == ["7", "8", "9"]
+    with opened(tmp_path, now_ns=hour_ns) as fourth:
+        fourth.commit(JournalChange(removed=(entry.id,)))
+    with opened(tmp_path, now_ns=hour_ns):
+        pass
+    with opened(tmp_path, start=False) as last:
+        assert list(last.journal.closed_ids()) == []

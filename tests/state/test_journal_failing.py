@@ -11,8 +11,10 @@ import pytest
 
 from tests.state.support import Opened, left, opened
 from tests.wire.support import until
+from toolgauge.model.errors import StateError
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry
 from toolgauge.state.journal_rows import Group
+from toolgauge.state.ledger import Ledger
 from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import FILE_NAME, RESERVE_NAME
 
@@ -178,3 +180,28 @@ def test_nothing_waits_for_a_thread_that_has_ended_by_a_fault(tmp_path: Path, mo
         first.append(b"in memory")
         assert first.metrics.failed.cells[()] == 1
     assert len(faults) == 1
+
+
+def test_what_came_while_it_failed_is_known_to_be_in_memory_only_until_it_is_needed_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with opened(tmp_path) as now:
+        ledger = Ledger(now.journal)
+        with monkeypatch.context() as patched:
+            patched.setattr(now.store, "transaction", _cannot_write)
+            patched.setattr(now.store, "reopen", _cannot_write)
+            lost = ledger.new_entry("traces", b"lost", 7, own=False)
+            now.commit(JournalChange(appended=(lost,)))
+            assert now.journal.failure
+        until(_well(now), "the journal to be written again")
+        kept = ledger.new_entry("traces", b"kept", 7, own=False)
+        now.commit(JournalChange(appended=(kept,)))
+        assert [ledger.keeps((entry.id,)) for entry in (lost, kept)] == [False, True]
+        assert now.journal.unwritten == {lost.id}
+        ledger.read(lost.id)
+        until(lambda: not now.journal.unwritten, "the removal")
+    assert left(tmp_path) == (kept,)
+
+
+def _cannot_write() -> None:
+    raise StateError("broken")

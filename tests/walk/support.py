@@ -3,7 +3,7 @@
 # pyright: reportUnknownMemberType=false
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -42,6 +42,10 @@ class MemoryJournal:
     @property
     def failure(self) -> str | None:
         return None
+
+    @property
+    def unwritten(self) -> Set[int]:
+        return frozenset()
 
     def next_id(self) -> int:
         self._last_id += 1
@@ -120,7 +124,7 @@ class Walk:
         )
         self.pipeline = make_pipeline(
             config,
-            default_criteria() if criteria is None else criteria,
+            default_criteria(config.defaults) if criteria is None else criteria,
             sink=emitter,
             outbox=self.bag,
             metrics=self.metrics,
@@ -134,7 +138,7 @@ class Walk:
     def recover(self) -> None:
         """Take up what an earlier process left, as a service does at its start."""
         assert self.journal is not None
-        self.pipeline.restore(self.journal.closed)
+        self.pipeline.restore(self.journal.closed, self.now_ns)
         for entry in self.journal.left():
             self.pipeline.recover(entry, self.now_ns)
         self.pipeline.end_recovery(self.now_ns)

@@ -9,7 +9,9 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.walk.support import CORPUS, SECOND, MemoryJournal, Walk, attributes
+from toolgauge.config.model import Defaults
 from toolgauge.model.delivery import Signal
+from toolgauge.service.criteria_factory import default_criteria
 
 SCENARIOS = sorted({(file.parent.name, file.name.split(".")[0]) for file in CORPUS.glob("*/*.otlp.pb")})
 WITH_CONVERSATIONS = "defaults.scope=conversation"
@@ -103,3 +105,38 @@ def test_a_process_that_ended_at_any_moment_leaves_no_trace_in_the_scores(framew
 @pytest.mark.parametrize(("framework", "scenario"), SCENARIOS[1::4])
 def test_nor_does_it_in_the_scores_of_conversations(framework: str, scenario: str):
     assert_no_trace_is_left(framework, scenario, WITH_CONVERSATIONS)
+
+
+def test_a_run_that_closed_long_ago_and_was_not_delivered_is_not_scored_again():
+    journal = MemoryJournal()
+    first = Walk(journal=journal)
+    # A destination that takes nothing: the queue is all that has it.
+    first.bag.ledger = None
+    first.send_folder("google-adk", "multi_turn")
+    first.wait(60)
+    assert len(first.scorecards()) == 4
+    second = Walk(journal=journal)
+    second.now_ns = first.now_ns + 3600 * SECOND
+    second.recover()
+    close_all(second)
+    assert sent_on(second) == sent_on(first)
+    assert [card.span_id for card in second.scorecards()] == [card.span_id for card in first.scorecards()]
+    assert journal.left() == []
+
+
+def test_the_first_runs_of_a_long_conversation_are_not_scored_again():
+    (criterion,) = default_criteria(Defaults(scope="conversation"))[:1]
+    criteria = (criterion, *default_criteria())
+    settings = "assemble.conversation_idle_timeout=2h"
+    journal = MemoryJournal()
+    first = Walk(settings, criteria=criteria, journal=journal)
+    first.send_folder("google-adk", "multi_turn")
+    first.wait(60)
+    assert [one.scope for one in journal.closed] == ["trace"] * 4
+    second = Walk(settings, criteria=criteria, journal=journal)
+    second.now_ns = first.now_ns + 3600 * SECOND
+    second.recover()
+    second.now_ns += 3 * 3600 * SECOND
+    second.wait(1)
+    assert [one.scope for one in journal.closed] == ["trace"] * 4 + ["conversation"] * 2
+    assert journal.left() == []

@@ -5,19 +5,24 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import ClassVar
 
+import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
+from tests.state.support import opened
 from tests.walk.support import key_value
 from tests.wire.destination import receiving
 from tests.wire.support import IN_TEST, LISTEN, SOON, get, post, to_http
 from toolgauge.config.load import load
 from toolgauge.model.expected import Expected
+from toolgauge.model.journal import JournalChange
 from toolgauge.model.outcomes import Level, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
@@ -189,3 +194,36 @@ async def test_a_stuck_worker_refuses_nobody_while_the_destination_takes_what_co
             assert service.metrics.spans.value(("refused", "queue_full", "")) == 0
             evaluator.gate.set()
         assert len(destination.spans()) == 162
+
+
+def journal_left(directory: Path) -> list[tuple[bool, bool]]:
+    """What a process left in its journal: whether each request is our own, and whether it was delivered."""
+    with opened(directory, start=False) as found:
+        return [(entry.own, entry.delivered) for entry in found.journal.entries() if entry.signal == "traces"]
+
+
+async def test_what_was_being_scored_when_the_process_ended_is_left_to_the_next_one(tmp_path: Path):
+    evaluator = Waits()
+    async with running(evaluator, f"state.directory={tmp_path}") as service:
+        await stuck(service, evaluator)
+        await service.stop()
+        assert journal_left(tmp_path) == [(False, True)]
+
+
+async def test_a_fault_in_reading_what_an_earlier_process_left_keeps_no_process_from_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with opened(tmp_path) as earlier:
+        for number in (1, 2):
+            earlier.journal.submit(JournalChange(appended=(earlier.entry(run_of_an_agent(number)),)))
+
+    def fails(*_: object) -> None:
+        raise RuntimeError
+
+    evaluator = Waits()
+    evaluator.gate.set()
+    monkeypatch.setattr(Recognizer, "operation", fails)
+    async with running(evaluator, f"state.directory={tmp_path}") as service:
+        assert service.metrics.spans_recovered.value() == 4
+        assert service.metrics.faults.value(("RuntimeError",)) == 2
+        assert service.metrics.spans.value(("consumed", "", "")) + service.pipeline.spans_held == 4

@@ -202,18 +202,20 @@ class Assembler:
         released, self._released = self._released, []
         return released
 
-    def restore(self, closed: Iterable[ClosedId]) -> None:
+    def restore(self, closed: Iterable[ClosedId], now_ns: int) -> None:
         """Remember what an earlier process closed and scored, in the order of time.
 
         What is read until `end_recovery` came before that process ended: traces that were closed then are put together again for
         their conversations, which may be open, and are not scored again.
         """
+        now_ns = self._clock(now_ns)
         self._is_recovering = True
         for one in closed:
+            # However long ago: what is in the journal is as old.
             if one.scope == "trace":
-                self._closed.add(one.id, one.closed_ns)
+                self._closed.restore(one.id, one.closed_ns, now_ns)
             elif self._conversations is not None:
-                self._conversations.restore_closed(one.id, one.closed_ns)
+                self._conversations.restore_closed(one.id, one.closed_ns, now_ns)
 
     def end_recovery(self, now_ns: int) -> None:
         """Hand traces that were closed before to their conversations."""

@@ -31,6 +31,11 @@ class ClosedIds:
             for oldest in list(islice(self._closed, self._capacity // _AT_A_TIME + 1)):
                 del self._closed[oldest]
 
+    def restore(self, closed_id: str, closed_ns: int, now_ns: int) -> None:
+        """Remember on from now what an earlier process closed."""
+        self.add(closed_id, now_ns)
+        self._closed[_compact(closed_id)] = (closed_ns, now_ns)
+
     def remove(self, closed_id: str) -> None:
         """Forget that something was closed."""
         self._closed.pop(_compact(closed_id), None)

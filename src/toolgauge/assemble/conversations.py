@@ -92,9 +92,9 @@ class Conversations:
         """The conversation that was opened first."""
         return next(iter(self._open.values()), None)
 
-    def restore_closed(self, conversation_id: str, closed_ns: int) -> None:
+    def restore_closed(self, conversation_id: str, closed_ns: int, now_ns: int) -> None:
         """Remember a conversation that was closed by an earlier process."""
-        self._closed.add(conversation_id, closed_ns)
+        self._closed.restore(conversation_id, closed_ns, now_ns)
 
     def add(
         self,

@@ -75,6 +75,8 @@ class Egress:
         # By signal and sender, until `forward`.
         self._passing: dict[tuple[Signal, str], _Joined] = {}
         self._scorecards: list[Scorecard] = []
+        # Entries of the journal that the trajectories held which have closed.
+        self._closed_entries: list[int] = []
 
     @property
     def other_requests(self) -> int:
@@ -134,22 +136,23 @@ class Egress:
         """Have the scorecard leave with the next `flush`."""
         self._scorecards.append(scorecard)
 
+    def close(self, entries: Sequence[int]) -> None:
+        """Have entries of the journal closed with the next `flush`, together with the scorecards announced until then."""
+        self._closed_entries += entries
+
     def send_again(self, outgoing: Outgoing) -> None:
         """Have a request of our own leave that an earlier process could not deliver; without room it waits."""
         self._hand_over(outgoing)
 
-    def flush(self, closed_entries: Sequence[int] = (), now_ns: int = 0) -> None:
-        """Hand over what there is room for: senders' requests, released spans, then scorecards and events.
-
-        `closed_entries` are those of the journal that the trajectories of these scorecards held.
-        """
+    def flush(self, now_ns: int = 0) -> None:
+        """Hand over what there is room for: senders' requests, released spans, then scorecards and events."""
         self._flush_requests()
         full = self._flush_released()
         backed_up: set[Signal] = {outgoing.signal for outgoing in self._waiting}
         if full:
             backed_up.add("traces")
         self._admission.backed_up = frozenset(backed_up)
-        self._flush_scorecards(closed_entries, now_ns)
+        self._flush_scorecards(now_ns)
 
     def _hand_over(self, outgoing: Outgoing) -> None:
         if not self._admission.hand_over(outgoing):
@@ -184,9 +187,10 @@ class Egress:
             del self._released[origin]
         return True
 
-    def _flush_scorecards(self, closed_entries: Sequence[int], now_ns: int) -> None:
+    def _flush_scorecards(self, now_ns: int) -> None:
         # Taken out first: what fails here is not tried again, so that it stops nothing that comes after it.
         scorecards, self._scorecards = self._scorecards, []
+        closed_entries, self._closed_entries = self._closed_entries, []
         if not scorecards and not closed_entries:
             return
         written: Iterable[Outgoing] = self._encode(scorecards) if scorecards else ()
@@ -209,12 +213,15 @@ class Egress:
         """Have scorecards and events written to the journal together with the ids of their trajectories, which need nothing more."""
         own: list[JournalEntry] = []
         outgoings: list[Outgoing] = []
-        for outgoing in written:
-            entry = ledger.new_entry(outgoing.signal, outgoing.body, now_ns, own=True)
-            own.append(entry)
-            outgoings.append(replace(outgoing, entries=(entry.id,)))
-        closed = [_closed_id(scorecard) for scorecard in scorecards if not scorecard.by_judges]
-        ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own)
+        try:
+            for outgoing in written:
+                entry = ledger.new_entry(outgoing.signal, outgoing.body, now_ns, own=True)
+                own.append(entry)
+                outgoings.append(replace(outgoing, entries=(entry.id,)))
+        finally:
+            # Also after a fault: what fails again and again after each restart is worse than what is missing.
+            closed = [_closed_id(scorecard) for scorecard in scorecards if not scorecard.by_judges]
+            ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own)
         return outgoings
 
 

@@ -277,12 +277,14 @@ class Pipeline:
 
     def end_recovery(self, now_ns: int) -> None:
         """Go on as if nothing had happened: all that was left has been taken up."""
+        self._now_ns = max(self._now_ns, now_ns)
         self._assembler.end_recovery(now_ns)
-        self._egress.flush(self._assembler.take_released(), now_ns)
+        self._egress.close(self._assembler.take_released())
+        self._egress.flush(self._now_ns)
 
-    def restore(self, closed: Iterable[ClosedId]) -> None:
+    def restore(self, closed: Iterable[ClosedId], now_ns: int) -> None:
         """Remember what an earlier process closed, in the order of time; its entries come next."""
-        self._assembler.restore(closed)
+        self._assembler.restore(closed, now_ns)
 
     def _settle(self, entries: Iterable[int]) -> None:
         if self._ledger is not None:
@@ -373,11 +375,14 @@ class Pipeline:
 
     def _close_due(self) -> bool:
         until = self._clock() + _LONGEST_TICK_NS
+        # What a fault has left.
+        self._egress.close(self._assembler.take_released())
         for trajectory, due_ns in self._closing():
             self._finish(trajectory, due_ns)
             if self._clock() >= until:
                 return True
         self._closes_all = False
+        self._egress.close(self._assembler.take_released())
         self._count_broken_values()
         return False
 
@@ -411,7 +416,7 @@ class Pipeline:
     def flush(self) -> None:
         """Hand all that is ready to the outbox: senders' data, then scorecards and events."""
         self._take_answers()
-        self._egress.flush(self._assembler.take_released(), self._now_ns)
+        self._egress.flush(self._now_ns)
 
     def _count_broken_values(self) -> None:
         broken = (
@@ -470,6 +475,8 @@ class Pipeline:
         try:
             self._sink.record(scorecard)
             self._egress.announce(scorecard)
+            # Not before: what is stuck in an evaluator is not closed.
+            self._egress.close(self._assembler.take_released())
             if trajectory.scope == "trace":
                 self._annotate(scorecard)
             self._watch(scorecard)

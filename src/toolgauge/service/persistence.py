@@ -7,6 +7,7 @@ from toolgauge.assemble.settings import LateMemory
 from toolgauge.model.errors import DecodeError, StateError
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.selfmetrics import StateMetrics
+from toolgauge.service.process import Faults
 from toolgauge.state.journal import Journal
 from toolgauge.state.ledger import Ledger
 from toolgauge.state.settings import StateSettings
@@ -49,25 +50,26 @@ class Persistence:
         store = StateStore.of(settings)
         return None if store is None else cls(store, settings, late, metrics, clock)
 
-    def recover(self, pipeline: Pipeline) -> None:
+    def recover(self, pipeline: Pipeline, faults: Faults) -> None:
         """Have the pipeline take up what an earlier process left, before anything else reaches it; then begin to write.
 
-        What cannot be read is counted and logged, and what there is no time for stays for the next start.
+        A fault in reading a request is survived, as when it came: else no process could start ever again. What cannot be read is counted and logged, and what there is no time for stays for the next start.
         """
         began_ns = self._clock()
         count = spoilt = 0
         try:
-            pipeline.restore(self.journal.closed_ids())
+            pipeline.restore(self.journal.closed_ids(), self._clock())
             for entry in self.journal.entries():
                 if self._is_ending:
                     break
                 if not count:
                     _LOG.info("reading what an earlier process left in the journal")
                 count += 1
-                try:
-                    pipeline.recover(entry, self._clock())
-                except DecodeError:
-                    spoilt += 1
+                with faults.survived():
+                    try:
+                        pipeline.recover(entry, self._clock())
+                    except DecodeError:
+                        spoilt += 1
         except StateError as error:
             _LOG.error("what an earlier process left cannot be read: %s", error)
         self.journal.start()

@@ -134,7 +134,7 @@ class Service:
             self.worker.start()
             started.append(self._end_worker)
             if self.persistence is not None:
-                await self.worker.run(functools.partial(self.persistence.recover, self.pipeline))
+                await self.worker.run(functools.partial(self.persistence.recover, self.pipeline, self._faults))
             for receiver in (*self.receivers, *self._additional_receivers):
                 await receiver.start()
                 started.append(lambda receiver=receiver: receiver.stop(0))
@@ -192,8 +192,12 @@ class Service:
 
     @property
     def _keeps_open(self) -> bool:
-        """Whether the next start goes on with open trajectories and undelivered requests."""
-        return self.persistence is not None and self.persistence.journal.failure is None
+        """Whether the next start goes on with open trajectories and undelivered requests.
+
+        Not while any of them came when the journal could not be written.
+        """
+        persistence = self.persistence
+        return persistence is not None and persistence.journal.failure is None and not persistence.journal.unwritten
 
     @property
     def ledger(self) -> Ledger | None:

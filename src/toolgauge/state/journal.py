@@ -83,6 +83,7 @@ class Journal:
         self._is_failing = False
         self._is_damaged = False
         self._missed = Group()
+        self._unwritten: set[int] = set()
         self._alive_due_s = 0.0
         self._forget_due_s = 0.0
         self._try_again_after_s = try_again_s
@@ -106,6 +107,11 @@ class Journal:
     def failure(self) -> str | None:
         """Return why acknowledged requests are in memory only; `None` while they are written."""
         return self._failure
+
+    @property
+    def unwritten(self) -> set[int]:
+        """Return the ids of requests that are needed and in memory only: they came while nothing could be written."""
+        return self._unwritten
 
     @property
     def received_since_ns(self) -> int:
@@ -275,6 +281,7 @@ class Journal:
             _release([waiting for _, waiting in taken if waiting is not None])
 
     def _write(self, group: Group) -> None:
+        self._unwritten -= group.removed
         if self._is_failing:
             self._miss(group)
             return
@@ -329,6 +336,7 @@ class Journal:
         is_full = self._settings.when_full == "memory" and self._stored.bytes >= self._settings.max_bytes
         if is_full and group.appended:
             self._metrics.unwritten.add(len(group.appended), ("full",))
+            self._unwritten.update(group.appended)
             group.appended.clear()
         if is_full == (self._failure is not None):
             return
@@ -356,6 +364,7 @@ class Journal:
     def _miss(self, group: Group) -> None:
         """Keep the changes that are written later: not the requests, which are in memory only."""
         self._metrics.unwritten.add(len(group.appended), ("failed",))
+        self._unwritten.update(group.appended)
         self._missed.add_missed(group, newest=self._stored.newest, max_closed=self._max_closed)
 
     def _try_again(self) -> None:

@@ -195,10 +195,14 @@ def write_alive(connection: sqlite3.Connection, alive_ns: int) -> None:
 
 
 def forget_closed(connection: sqlite3.Connection, before_ns: int, capacity: int) -> None:
-    """Delete the oldest closed ids, within a transaction: those from before, and those that are more than may be."""
+    """Delete the oldest closed ids, within a transaction: those that are more than may be, and those from before.
+
+    Not those that may have spans in an entry: a process that reads it again would score them again.
+    """
     connection.execute(
-        "DELETE FROM closed WHERE number <= (SELECT max(number) FROM closed) - ? OR closed_ns < ?",
-        (capacity, before_ns),
+        "DELETE FROM closed WHERE number <= (SELECT max(number) FROM closed) - ? OR closed_ns <"
+        " min(?, (SELECT ifnull(min(received_ns), ?) FROM entries WHERE NOT own))",
+        (capacity, before_ns, before_ns),
     )
 
 

@@ -5,7 +5,7 @@ still need it: after a restart it is read again, and not sent again.
 """
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -24,6 +24,11 @@ class JournalWriter(Protocol):
     @property
     def failure(self) -> str | None:
         """Why nothing can be written now; `None` while it can."""
+        ...
+
+    @property
+    def unwritten(self) -> Set[int]:
+        """Ids of entries that are in memory only, because they came while nothing could be written."""
         ...
 
     def submit(self, change: JournalChange) -> None:
@@ -55,7 +60,7 @@ class Ledger:
 
     def keeps(self, entries: Sequence[int]) -> bool:
         """Return whether a process that ends now leaves these entries to the next one."""
-        return bool(entries) and self._journal.failure is None
+        return bool(entries) and self._journal.failure is None and self._journal.unwritten.isdisjoint(entries)
 
     def new_entry(self, signal: Signal, body: bytes, received_ns: int, *, own: bool) -> JournalEntry:
         """Make an entry, which is needed until it has been `read`. It is for the caller to have it written."""

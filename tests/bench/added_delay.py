@@ -12,9 +12,11 @@ import argparse
 import re
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent import futures
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import grpc
@@ -97,7 +99,10 @@ def measured(name: str, bodies: Sequence[bytes], every_s: float) -> str:
     """Run one contender, and say how long it took."""
     destination = Destination()
     try:
-        with running(name, {"grpc": destination.port}) as (_, port):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            running(name, {"grpc": destination.port}, Path(folder)) as (_, port),
+        ):
             sent = send(port, bodies, every_s)
             time.sleep(2)
     finally:

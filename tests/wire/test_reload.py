@@ -156,7 +156,8 @@ def test_a_criteria_file_that_breaks_leaves_the_criteria_that_are_valid(tmp_path
 
 
 def test_the_last_destination_goes_only_in_writing(tmp_path: Path):
-    first, second = [success("first")], [success("second")]
+    first: Json = [success("first")]
+    second: Json = [success("second")]
     with receiving() as one, running(tmp_path, {"exporters": sending_to(one), "criteria": first}) as toolgauge:
         said = toolgauge.reload({"criteria": second}, "refused")
         assert "WARNING" in said

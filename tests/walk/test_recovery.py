@@ -4,6 +4,7 @@
 
 import zlib
 from collections import Counter
+from itertools import groupby
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -36,6 +37,11 @@ def requests(framework: str, scenario: str) -> list[tuple[Signal, bytes]]:
                     alone.spans.add().CopyFrom(span)
                     found.append(("traces", single.SerializeToString()))
     return found
+
+
+def trace_id(body: bytes) -> bytes:
+    """Of the first span."""
+    return ExportTraceServiceRequest.FromString(body).resource_spans[0].scope_spans[0].spans[0].trace_id
 
 
 def close_all(walk: Walk) -> None:
@@ -140,3 +146,28 @@ def test_the_first_runs_of_a_long_conversation_are_not_scored_again():
     second.wait(1)
     assert [one.scope for one in journal.closed] == ["trace"] * 4 + ["conversation"] * 2
     assert journal.left() == []
+
+
+def test_what_is_read_again_for_conversations_takes_no_room_from_open_runs():
+    (criterion,) = default_criteria(Defaults(scope="conversation"))[:1]
+    criteria = (criterion, *default_criteria())
+    settings = ("assemble.max_open=3", "assemble.conversation_idle_timeout=2h")
+    journal = MemoryJournal()
+    first = Walk(*settings, criteria=criteria, journal=journal)
+    opening, *rest = requests("pydantic-ai", "tool_error")
+    first.send(opening[1])
+    turns = [body for signal, body in requests("google-adk", "multi_turn") if signal == "traces"]
+    for _, bodies in groupby(turns, trace_id):
+        for body in bodies:
+            first.send(body)
+        first.wait(40)
+    assert len(journal.closed) == 4
+    second = Walk(*settings, criteria=criteria, journal=journal)
+    second.now_ns = first.now_ns
+    second.recover()
+    second.wait(1)
+    assert second.scorecards() == []
+    for _, body in rest:
+        second.send(body)
+    second.wait(40)
+    assert [attributes(card)["toolgauge.closed_because"] for card in second.scorecards()] == ["run_ended"]

@@ -225,6 +225,7 @@ class Assembler:
             for _ in self._finish(trace, "idle", now_ns):
                 pass
         self._is_recovering = False
+        self._evict(now_ns)
 
     def shed(self, now_ns: int) -> None:
         """Evict open traces, oldest first, until half of their bytes are left: memory is short."""
@@ -359,6 +360,9 @@ class Assembler:
             self._trace_bytes += trace.size_bytes - before_bytes
 
     def _evict(self, now_ns: int) -> None:
+        if self._is_recovering:
+            # It fitted into the process before, and traces that are here for their conversations leave soon.
+            return
         if not self._is_short and self.open_bytes > self._limits.max_open_bytes // 2:
             self._is_short = True
             for trace in self._open.values():

@@ -254,6 +254,15 @@ def test_without_a_start_nothing_began_before_it():
     assert only(box.wait()).incomplete is None
 
 
+def test_the_start_is_the_moment_at_which_the_ports_were_open():
+    live, recorded = Box(live=True), Box()
+    for box in (live, recorded):
+        box.assembler.receive_since((STARTED + 2_000) * 1_000_000)
+        box.add(run(start=STARTED + 1_000, end=STARTED + 3_000))
+    assert only(live.wait()).incomplete == BEGAN_BEFORE
+    assert only(recorded.wait()).incomplete is None
+
+
 # -- conversations ---------------------------------------------------------------------------------------------------
 
 

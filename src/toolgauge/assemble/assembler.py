@@ -202,6 +202,10 @@ class Assembler:
         released, self._released = self._released, []
         return released
 
+    def receive_since(self, live_since_ns: int) -> None:
+        """Take another moment for the one at which this process began to receive, where it is live."""
+        self._completeness.receive_since(live_since_ns)
+
     def restore(self, closed: Iterable[ClosedId], now_ns: int) -> None:
         """Remember what an earlier process closed and scored, in the order of time.
 

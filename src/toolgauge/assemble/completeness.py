@@ -144,6 +144,11 @@ class Completeness:
         # Calls that only histories hold, and the conversation that had them first.
         self._unseen: dict[str, str | None] = {}
 
+    def receive_since(self, live_since_ns: int) -> None:
+        """Take another moment for the start, unless nothing was missed before."""
+        if self._live_since_ns is not None:
+            self._live_since_ns = live_since_ns
+
     def of_trace(self, trajectory: Trajectory, trace: Chains, grace_ns: int) -> str | None:
         """Return why the trajectory of a trace may lack spans, in words."""
         because, service = trajectory.closed_because, self._service(trajectory.service)

@@ -282,6 +282,10 @@ class Pipeline:
         self._egress.close(self._assembler.take_released())
         self._egress.flush(self._now_ns)
 
+    def receive_since(self, live_since_ns: int) -> None:
+        """Take another moment for the one at which this process began to receive, where it is live."""
+        self._assembler.receive_since(live_since_ns)
+
     def restore(self, closed: Iterable[ClosedId], now_ns: int) -> None:
         """Remember what an earlier process closed, in the order of time; its entries come next."""
         self._assembler.restore(closed, now_ns)

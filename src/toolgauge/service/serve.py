@@ -95,7 +95,7 @@ def make_service(
         has_memory=memory.admits,
         deadline=lambda _criterion: evaluation_limit,
         watcher=watcher,
-        live_since_ns=_received_since_ns(persistence, start_ns) if is_live else None,
+        live_since_ns=start_ns if is_live else None,
         on_regressions=ignore_regressions if watching is None else watching.regressed,
         ledger=ledger,
     )
@@ -129,10 +129,6 @@ def make_service(
         hop_id=hop_id,
         persistence=persistence,
     )
-
-
-def _received_since_ns(persistence: Persistence | None, start_ns: int) -> int:
-    return start_ns if persistence is None else persistence.journal.received_since_ns
 
 
 def _emitter(config: Config, registry: MetricRegistry, metrics: SelfMetrics, hop_id: str, start_ns: int) -> Emitter:

@@ -135,6 +135,9 @@ class Service:
             started.append(self._end_worker)
             if self.persistence is not None:
                 await self.worker.run(functools.partial(self.persistence.recover, self.pipeline, self._faults))
+            # What a sender could not send before was perhaps not sent again.
+            journal = None if self.persistence is None else self.persistence.journal
+            self.pipeline.receive_since(self.clock() if journal is None else journal.received_since_ns)
             for receiver in (*self.receivers, *self._additional_receivers):
                 await receiver.start()
                 started.append(lambda receiver=receiver: receiver.stop(0))

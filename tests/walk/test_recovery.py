@@ -73,17 +73,23 @@ def sent_on(*walks: Walk) -> set[bytes]:
 
 
 def ended_at(framework: str, scenario: str, instant: int, *settings: str) -> tuple[list[Walk], MemoryJournal]:
-    """Send a recording to a process that ends after so many requests, and the rest to another."""
+    """Send a recording to a process that ends after so many requests, and the rest to another.
+
+    Spans that alone open no trace leave the journal when they are delivered: it does not end between them and the first that does.
+    """
     journal = MemoryJournal()
     all_requests = requests(framework, scenario)
     first = Walk("events=all", *settings, journal=journal)
-    for signal, body in all_requests[:instant]:
+    sent = 0
+    while sent < instant or (0 < sent < len(all_requests) and not first.pipeline.trajectories_open):
+        signal, body = all_requests[sent]
         first.send(body, signal)
+        sent += 1
     first.wait(0)
     second = Walk("events=all", *settings, journal=journal)
     second.now_ns = first.now_ns
     second.recover()
-    for signal, body in all_requests[instant:]:
+    for signal, body in all_requests[sent:]:
         second.send(body, signal)
     close_all(second)
     return [first, second], journal
@@ -103,12 +109,12 @@ def assert_no_trace_is_left(framework: str, scenario: str, *settings: str) -> No
     assert journal.left() == []
 
 
-@pytest.mark.parametrize(("framework", "scenario"), SCENARIOS[::2])
+@pytest.mark.parametrize(("framework", "scenario"), SCENARIOS)
 def test_a_process_that_ended_at_any_moment_leaves_no_trace_in_the_scores(framework: str, scenario: str):
     assert_no_trace_is_left(framework, scenario)
 
 
-@pytest.mark.parametrize(("framework", "scenario"), SCENARIOS[1::4])
+@pytest.mark.parametrize(("framework", "scenario"), SCENARIOS[::2])
 def test_nor_does_it_in_the_scores_of_conversations(framework: str, scenario: str):
     assert_no_trace_is_left(framework, scenario, WITH_CONVERSATIONS)
 

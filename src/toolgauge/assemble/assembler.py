@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from toolgauge.assemble.closed_ids import ClosedIds
 from toolgauge.assemble.completeness import Completeness, OnMissingParents
 from toolgauge.assemble.conversations import Conversations, OpenConversation
-from toolgauge.assemble.recent_spans import RecentSpans
+from toolgauge.assemble.recent_spans import RecentSpans, head_of, raw_id
 from toolgauge.assemble.schedule import Schedule
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import OpenTrace, Reader
@@ -90,6 +90,7 @@ class Assembler:
         # How many more traces hold the entry of the journal that is being read, and the entries of what has closed.
         self._claims = 0
         self._released: list[int] = []
+        self._recalled: list[tuple[OpenTrace, Sequence[SpanHead]]] = []
         self._is_recovering = False
 
     @property
@@ -163,7 +164,7 @@ class Assembler:
             if type(reading) is Reading and not _opens(reading):
                 self._recent.add(reading)
                 return True
-            trace = self._open_trace(reading.ref.trace_id, now_ns)
+            trace = self._open_trace(reading.ref.trace_id, now_ns, entry)
             trace.is_scored = is_scored
         self._add_to(trace, reading, now_ns)
         self._moved.add(trace)
@@ -196,6 +197,14 @@ class Assembler:
         """Return how many more open traces hold the entry of the journal that was read since this was asked last."""
         claims, self._claims = self._claims, 0
         return claims
+
+    def take_recalled(self) -> Sequence[tuple[OpenTrace, Sequence[SpanHead]]]:
+        """Return traces that were opened since this was asked last, with the heads of theirs that had come before.
+
+        Their requests may have left the journal.
+        """
+        recalled, self._recalled = self._recalled, []
+        return recalled
 
     def take_released(self) -> Sequence[int]:
         """Return the entries of what has closed since this was asked last, each once for every trace that held it."""
@@ -309,16 +318,19 @@ class Assembler:
             self._metrics.late.record((late_ns or 0) / _NS_PER_S)
         return True
 
-    def _open_trace(self, trace_id: str, now_ns: int) -> OpenTrace:
+    def _open_trace(self, trace_id: str, now_ns: int, entry: int) -> OpenTrace:
         trace = self._open[trace_id] = OpenTrace(trace_id, self._settings, now_ns, self._scale, self._reader)
-        raw_id = _raw(trace_id)
-        self._open_by_id[raw_id] = trace
+        raw = raw_id(trace_id)
+        self._open_by_id[raw] = trace
         self._trace_bytes += trace.size_bytes
         # One more may be one too many.
         self._evict_above = 0
-        for head in self._recent.take_heads(raw_id):
+        heads, readings = self._recent.take_heads(raw), self._recent.take(trace_id)
+        if entry and (heads or readings):
+            self._recalled.append((trace, [*heads, *map(head_of, readings)]))
+        for head in heads:
             self._add_head_to(trace, head, now_ns)
-        for reading in self._recent.take(trace_id):
+        for reading in readings:
             self._add_to(trace, reading, now_ns)
         return trace
 
@@ -404,7 +416,7 @@ class Assembler:
     def _take_out(self, trace: OpenTrace, now_ns: int) -> None:
         """From here on the trace is closed."""
         del self._open[trace.trace_id]
-        del self._open_by_id[_raw(trace.trace_id)]
+        del self._open_by_id[raw_id(trace.trace_id)]
         self._trace_bytes -= trace.size_bytes
         if self._is_short and self.open_bytes < self._limits.max_open_bytes // 4:
             self._is_short = False
@@ -485,11 +497,3 @@ def _is_long_history(span: UnreadSpan) -> bool:
 def _opens(reading: Reading) -> bool:
     """Return whether a reading is about an agent at all; many spans carry nothing but a session id."""
     return any(not isinstance(seen, ConversationSeen) for seen in reading.observations)
-
-
-def _raw(trace_id: str) -> bytes:
-    """Return the id as unread spans carry it. Readings may come from elsewhere, with ids of their own making."""
-    try:
-        return bytes.fromhex(trace_id)
-    except ValueError:
-        return trace_id.encode("utf-8", "surrogatepass")

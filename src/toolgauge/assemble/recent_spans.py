@@ -11,7 +11,10 @@ from collections.abc import Sequence
 
 from toolgauge.assemble.weight import READING_BYTES
 from toolgauge.model.observations import Reading
-from toolgauge.model.records import PackedHead, SpanHead
+from toolgauge.model.records import PackedHead, SpanHead, packed_head
+
+# Flags of a span (OTLP, `SpanFlags`).
+_KNOWN_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 
 
 class _Generation:
@@ -92,3 +95,18 @@ class RecentSpans:
 def _spans_worth(reading: Reading) -> int:
     # A session's id, which is all that most of them hold, may be anything.
     return 1 + reading.size_bytes // READING_BYTES
+
+
+def head_of(reading: Reading) -> SpanHead:
+    """Return the ids of a span that was read."""
+    flags = 0 if reading.parent_is_remote is None else _KNOWN_IS_REMOTE | (reading.parent_is_remote and _IS_REMOTE)
+    parent = raw_id(reading.parent_span_id or "")
+    return packed_head(raw_id(reading.ref.trace_id), raw_id(reading.ref.span_id), parent, flags=flags)
+
+
+def raw_id(written: str) -> bytes:
+    """Return the id as unread spans carry it. Readings may come from elsewhere, with ids of their own making."""
+    try:
+        return bytes.fromhex(written)
+    except ValueError:
+        return written.encode("utf-8", "surrogatepass")

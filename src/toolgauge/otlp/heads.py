@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import PackedHead, packed_head
+from toolgauge.otlp.envelope import Container, encode_spans
 from toolgauge.otlp.marks import is_back_to_front
 from toolgauge.otlp.messages import HEAD, HEADS, HeadGroupMessage, HeadsMessage, parse
 
@@ -23,6 +24,7 @@ _HEADS = re.compile(
     rb"\x12.\n\x10(.{16}+)\x12\x08(.{8}+(?:\x22\x08.{8}+|)(?:0[\x00-\x7f]|)(?:\x85\x01.{4}+|))|.+", re.DOTALL
 )
 _LARGEST_BYTES = 48
+_AROUND_HEADS = Container(resource=(), resource_schema_url=b"", scope=(), scope_schema_url=b"")
 # The ids of a span with a parent, tags and lengths included, none of them all zero.
 _TRACE, _SPAN, _PARENT = rb"\n\x10(?!\x00{16}).{16}", rb"\x12\x08(?!\x00{8}).{8}", rb"\x22\x08(?!\x00{8}).{8}"
 # Flags that tell of the parent, as they are written; the upper half of them is reserved.
@@ -76,6 +78,12 @@ def read_head(raw: bytes) -> PackedHead | None:
 def read_each(raws: Iterable[bytes]) -> Iterator[PackedHead]:
     """Read the ids of raw spans, one after the other; those that have none are left out."""
     return filter(None, map(read_head, raws))
+
+
+def encode_heads(heads: Iterable[PackedHead]) -> bytes:
+    """Write a request of spans that have nothing but these ids."""
+    spans = [(_AROUND_HEADS, b"\n\x10" + trace_id + b"\x12\x08" + rest) for trace_id, rest in heads]
+    return encode_spans(spans)
 
 
 def _parse_head(raw: bytes) -> PackedHead | None:

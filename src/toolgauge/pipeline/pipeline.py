@@ -28,7 +28,7 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.decoder import Container, DecodedTraces, Decoder, Place, ViewedSpan
-from toolgauge.otlp.heads import read_each
+from toolgauge.otlp.heads import encode_heads, read_each
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.admission import Admission
 from toolgauge.pipeline.egress import Egress
@@ -354,9 +354,12 @@ class Pipeline:
 
     def _end_reading(self, request: Request) -> None:
         self.admission.read(request)
-        if self._ledger is not None:
-            self._ledger.claim_trajectories(request.entry, self._assembler.take_claims())
-            self._ledger.read(request.entry)
+        if self._ledger is None:
+            return
+        self._ledger.claim_trajectories(request.entry, self._assembler.take_claims())
+        self._ledger.read(request.entry)
+        for trace, heads in self._assembler.take_recalled():
+            trace.is_new_entry(self._ledger.keep("traces", encode_heads(heads), request.received_ns))
 
     # -- time -------------------------------------------------------------------------------------------------------
 

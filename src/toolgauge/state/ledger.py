@@ -74,6 +74,15 @@ class Ledger:
         self.close((entry.id,), (), (entry,))
         return replace(outgoing, entries=(entry.id,))
 
+    def keep(self, signal: Signal, body: bytes, received_ns: int) -> int:
+        """Have something written that one open trajectory needs and that is not to be sent; return the id of the entry."""
+        entry = replace(self.new_entry(signal, body, received_ns, own=False), delivered=True)
+        self._journal.submit(JournalChange(appended=(entry,)))
+        with self._lock:
+            claims = self._claims[entry.id]
+            claims.deliveries, claims.is_marked = 0, True
+        return entry.id
+
     def restore(self, entry: JournalEntry) -> None:
         """Take up an entry that an earlier process has left."""
         with self._lock:

@@ -183,6 +183,15 @@ def test_full_journal_goes_on_in_memory_where_that_is_wanted(tmp_path: Path, cap
     assert [entry.id for entry in left(tmp_path)] == [written]
 
 
+def test_scorecards_are_written_to_a_full_journal_too(tmp_path: Path):
+    settings = StateSettings(max_bytes=64 * _MIB, when_full="memory")
+    with opened(tmp_path, settings) as first:
+        big = first.append(bytes(64 * _MIB))
+        own = first.append(b"a scorecard", own=True)
+        assert first.metrics.unwritten.value(("full",)) == 0
+    assert [entry.id for entry in left(tmp_path)] == [big, own]
+
+
 def test_closing_twice_and_without_a_start_is_closing(tmp_path: Path):
     with opened(tmp_path, start=False) as first:
         first.journal.close()

@@ -86,7 +86,8 @@ async def _serve(
 
     def stop() -> None:
         if stopping.is_set():
-            _LOG.warning("second signal: ending at once, what was not sent is lost")
+            journal = "" if service.persistence is None else " unless it is in the journal"
+            _LOG.warning("second signal: ending at once, what was not sent is lost%s", journal)
             log.end(_LOG_GRACE_S)
             os._exit(1)
         stopping.set()

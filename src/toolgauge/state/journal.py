@@ -334,10 +334,13 @@ class Journal:
     def _drop_appended_when_full(self, group: Group) -> None:
         """Write no more requests into a full journal that is to go on in memory."""
         is_full = self._settings.when_full == "memory" and self._stored.bytes >= self._settings.max_bytes
-        if is_full and group.appended:
-            self._metrics.unwritten.add(len(group.appended), ("full",))
-            self._unwritten.update(group.appended)
-            group.appended.clear()
+        # Our own stand for what they remove.
+        senders = [entry.id for entry in group.appended.values() if not entry.own] if is_full else []
+        if senders:
+            self._metrics.unwritten.add(len(senders), ("full",))
+            self._unwritten.update(senders)
+            for entry in senders:
+                del group.appended[entry]
         if is_full == (self._failure is not None):
             return
         if is_full:

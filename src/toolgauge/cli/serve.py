@@ -129,6 +129,8 @@ def _announce(service: Service, config: Config, criteria: Sequence[Criterion]) -
             service.admin.port,
             extra={"port": service.admin.port},
         )
+    if service.persistence is not None:
+        _LOG.info("requests are acknowledged when they are in the journal in %s", config.state.directory)
     if config.exporters.otlp:
         urls = [redacted_url(url) or "" for exporter in config.exporters.otlp for url in exporter.endpoints]
         _LOG.info("sending on to %s", ", ".join(urls), extra={"endpoints": urls})

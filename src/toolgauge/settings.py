@@ -26,7 +26,7 @@ SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 MIB = 2**20
-# Validation context of what a person wrote: durations need their unit then.
+# Validation context of what a person wrote: durations and sizes need their unit then.
 AS_WRITTEN = {"as_written": True}
 REDACTED = "<redacted>"
 
@@ -56,6 +56,14 @@ _LONGEST_NS = 10 * 365 * 24 * _NANOSECONDS["h"]
 _LARGEST = 2**50
 
 
+class UnitError(ValueError):
+    """A number stands where a unit is needed; `hint` writes it with one."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
 class Section(BaseModel):
     """A mapping with known keys only; an empty one (null) has its defaults."""
 
@@ -80,17 +88,29 @@ def duration_ns(value: object) -> int:
 
 
 def size_bytes(value: object) -> int:
-    """Read a size: a number of bytes, or with a unit (`64MiB`). Raises ValueError."""
+    """Read a size with its unit (`64MiB`); 0 needs none. Raises ValueError, `UnitError` for a number alone."""
+    number = _whole_number(value)
+    if number == 0:
+        return 0
+    if number is not None:
+        meant = f"{number}MiB" if number < _BYTES["KiB"] else size_text(number)
+        raise UnitError("must be a size with a unit, such as `64MiB`, `512KiB` or `1000B`", f"write `{meant}`?")
     size = -1
-    if isinstance(value, int) and not isinstance(value, bool):
-        size = value
-    elif isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
-        size = int(value)
-    elif isinstance(value, str) and (found := _SIZE.match(value)) and found[2] in _BYTES:
+    if isinstance(value, str) and (found := _SIZE.match(value)) and found[2] in _BYTES:
         size = round(Decimal(found[1]) * _BYTES[found[2]])
     if not 0 <= size <= _LARGEST:
-        raise ValueError("must be a size in bytes, such as `64MiB`, `512KiB` or `1048576`")
+        raise ValueError("must be a size with a unit, such as `64MiB`, `512KiB` or `1000B`")
     return size
+
+
+def _whole_number(value: object) -> int | None:
+    """Read a number of bytes as a person may write it, in quotes too; `None` for what can be no size."""
+    number = (
+        int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20 else value
+    )
+    if isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= _LARGEST:
+        return number
+    return None
 
 
 def duration_text(duration: int) -> str:
@@ -116,6 +136,12 @@ def _duration(value: object, info: ValidationInfo) -> int:
     return duration_ns(value)
 
 
+def _size(value: object, info: ValidationInfo) -> int:
+    """Read what a person wrote; code gives whole bytes."""
+    number = _whole_number(value)
+    return number if info.context is None and number is not None else size_bytes(value)
+
+
 def _whole(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("must be a whole number")
@@ -124,7 +150,7 @@ def _whole(value: object) -> object:
 
 Duration = Annotated[int, BeforeValidator(_duration), PlainSerializer(duration_text, when_used="json")]
 PositiveDuration = Annotated[Duration, Field(gt=0)]
-Size = Annotated[int, BeforeValidator(size_bytes), PlainSerializer(size_text, when_used="json")]
+Size = Annotated[int, BeforeValidator(_size), PlainSerializer(size_text, when_used="json")]
 Count = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
 
 

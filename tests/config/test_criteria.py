@@ -376,3 +376,36 @@ def test_an_unknown_evaluator_is_reported_where_it_is_named(tmp_path: Path):
     error = config_error([unknown_evaluator(criterion, ["tool_call_args", "tool_call_f1"])])
     assert error.message == f"{tmp_path}/criteria.yaml:2: no evaluator called `tool_call_arg` in criterion `x`"
     assert error.hint == "did you mean `tool_call_args`?"
+
+
+@pytest.mark.parametrize(
+    ("key", "ours"),
+    [
+        ("threshold", "pass_at"),
+        ("passThreshold", "pass_at"),
+        ("expected_tool_calls", "expected"),
+        ("reference_answer", "expected_output"),
+        ("sample_rate", "sample"),
+        ("filter", "when"),
+    ],
+)
+def test_a_key_of_another_package_is_answered_with_ours(tmp_path: Path, key: str, ours: str):
+    criterion = read(tmp_path, f"- {{name: x, evaluator: e, {key}: 0.5}}")
+    with pytest.raises(ValidationError) as caught:
+        Strict.model_validate(criterion.parameters)
+    assert config_error(parameter_problems(criterion, Strict, caught.value)).hint == f"did you mean `{ours}`?"
+
+
+@pytest.mark.parametrize("key", ["metric", "evaluator_name", "type"])
+def test_another_packages_word_for_the_evaluator_is_found_where_it_is_missing(tmp_path: Path, key: str):
+    said = complaint(tmp_path, f"- {{name: x, {key}: tool_call_f1}}")
+    assert said == f"criteria.yaml:1: `evaluator` in criterion `x` is missing [is `{key}` meant to be `evaluator`?]"
+
+
+@pytest.mark.parametrize(
+    ("key", "ours"),
+    [("arguments", "args"), ("input_parameters", "args"), ("toolInput", "args"), ("tool_call_id", "id")],
+)
+def test_another_packages_key_of_an_expected_call_is_answered_with_ours(tmp_path: Path, key: str, ours: str):
+    said = complaint(tmp_path, f"- {{name: x, evaluator: e, expected: [{{name: a, {key}: b}}]}}")
+    assert said == f"criteria.yaml:1: unknown key `expected[0].{key}` in criterion `x` [did you mean `{ours}`?]"

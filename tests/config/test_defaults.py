@@ -108,7 +108,7 @@ def _without_rarer_keys(written: Json, wanted: Json) -> Json:
         ("receivers.otlp.protocols.grpc.endpoint", "127.0.0.1:14317", "127.0.0.1:14317"),
         ("receivers.otlp.protocols.grpc.max_recv_msg_size", "4MiB", 4_194_304),
         ("receivers.otlp.protocols.http.endpoint", '"[::1]:14318"', "[::1]:14318"),
-        ("receivers.otlp.protocols.http.max_request_body_size", "20971520", 20_971_520),
+        ("receivers.otlp.protocols.http.max_request_body_size", "20MiB", 20_971_520),
         ("inbox.max_bytes", "8MiB", 8_388_608),
         ("exporters.prometheus.endpoint", "localhost:9999", "localhost:9999"),
         ("exporters.prometheus", "null", None),

@@ -235,3 +235,10 @@ def test_urls_of_a_destination_follow_its_protocol():
     assert http.url("metrics") == "http://c:4318/base/v1/metrics"
     (grpc,) = loaded(overrides=("exporters.otlp={endpoint: 'c:4317'}",)).exporters.otlp
     assert grpc.url("logs") == "c:4317"
+
+
+def test_a_size_without_a_unit_is_refused_where_it_stands(tmp_path: Path):
+    path = write(tmp_path / "a.yaml", "hold:\n  max_bytes: 64\n")
+    error = refused(path)
+    assert error.message.startswith(f"{path}:2: `hold.max_bytes` must be a size with a unit")
+    assert error.hint == "write `64MiB`?"

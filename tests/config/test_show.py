@@ -11,7 +11,7 @@ def test_what_is_shown_reads_as_the_same_configuration(tmp_path: Path):
     path = write(
         tmp_path / "in" / "c.yaml",
         """\
-        receivers: {otlp: {protocols: {grpc: {endpoint: "localhost:1", max_recv_msg_size: 1000}}}}
+        receivers: {otlp: {protocols: {grpc: {endpoint: "localhost:1", max_recv_msg_size: 1000B}}}}
         exporters:
           prometheus: null
           otlp: {endpoint: "a:1", timeout: 90s, retry: {max_elapsed_time: 0s}, compression: none}

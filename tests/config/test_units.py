@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgauge.settings import duration_ns, duration_text, size_bytes, size_text, split_address
+from toolgauge.settings import UnitError, duration_ns, duration_text, size_bytes, size_text, split_address
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,9 @@ def test_what_is_no_duration_is_refused(text: object):
         ("1.5KiB", 1536),
         ("1kB", 1000),
         ("2GB", 2 * 10**9),
-        (5, 5),
-        ("5", 5),
+        ("5B", 5),
+        (0, 0),
+        ("0", 0),
     ],
 )
 def test_a_size_is_read(text: object, size: int):
@@ -53,8 +54,18 @@ def test_a_size_is_read(text: object, size: int):
 
 @pytest.mark.parametrize("text", ["", "MiB", "-1", -1, True, 1.5, "1TB", "1 2", None, "1e3", 2**60, "9" * 30, "64mib"])
 def test_what_is_no_size_is_refused(text: object):
-    with pytest.raises(ValueError, match="size in bytes"):
+    with pytest.raises(ValueError, match="must be a size with a unit"):
         size_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [(64, "write `64MiB`?"), ("64", "write `64MiB`?"), (20971520, "write `20MiB`?"), (100_000, "write `100000B`?")],
+)
+def test_a_number_of_bytes_without_a_unit_is_refused_with_the_size_that_was_meant(number: object, hint: str):
+    with pytest.raises(UnitError, match=r"must be a size with a unit, such as `64MiB`, `512KiB` or `1000B`") as caught:
+        size_bytes(number)
+    assert caught.value.hint == hint
 
 
 @given(st.integers(min_value=0, max_value=10**17))

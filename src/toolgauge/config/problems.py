@@ -15,9 +15,29 @@ from pydantic_core import ErrorDetails
 
 from toolgauge.config.nodes import Node, PathStep, Place, nearest, spelled
 from toolgauge.model.errors import ConfigError
+from toolgauge.settings import UnitError
 
 _PIPELINE_GRAPH = ("service", "processors", "extensions", "connectors")
 _SECRET = ("headers", "auth", "tls")
+# What other evaluation packages call our keys of a criterion and of an expected call; spelled without `_` and `-`.
+_ELSEWHERE = {
+    "pass_at": frozenset({"threshold", "passthreshold", "minscore", "passingscore"}),
+    "evaluator": frozenset({"evaluatorname", "metric", "metricname", "scorer", "grader", "type"}),
+    "expected": frozenset(
+        {"expectedtools", "expectedcalls", "expectedtoolcalls", "expectedtooluse", "expectedtrajectory"}
+        | {"referencetoolcalls", "referencetrajectory", "toolcalls"}
+    ),
+    "expected_output": frozenset(
+        {"expectedanswer", "expectedresponse", "expectedfinalresponse", "referenceanswer", "groundtruth"}
+    ),
+    "sample": frozenset({"samplerate", "samplingrate"}),
+    "when": frozenset({"filter", "filters", "match"}),
+    "tools": frozenset({"toolname", "toolnames"}),
+    "args": frozenset({"arguments", "inputparameters", "toolinput", "toolargs", "parameters", "input"}),
+    "name": frozenset({"criterionname", "tool", "toolname", "function"}),
+    "id": frozenset({"toolcallid", "callid"}),
+    "output": frozenset({"result", "tooloutput"}),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +64,16 @@ def config_error(problems: Sequence[Problem]) -> ConfigError:
 def suggestion(word: str, known: Iterable[str]) -> str | None:
     """Name the known word that was probably meant, else all of them."""
     words = sorted(known)
-    close = get_close_matches(word, words, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean `{close[0]}`?"
+    meant = [name for name in _ELSEWHERE if name in words and _is_elsewhere(word, name)]
+    meant += get_close_matches(word, words, n=1, cutoff=0.6)
+    if meant:
+        return f"did you mean `{meant[0]}`?"
     return "known: " + ", ".join(f"`{name}`" for name in words) if words else None
+
+
+def _is_elsewhere(word: str, name: str) -> bool:
+    """Return whether another package uses the word for our key `name`."""
+    return word.replace("_", "").replace("-", "").lower() in _ELSEWHERE.get(name, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +100,7 @@ def _problem(details: ErrorDetails, node: Node, model: type[BaseModel], wording:
         message = f"unknown {wording.kind} `{spelled(path)}`{wording.owner}"
         return Problem(place, message, _hint_for_key(model, path, wording))
     name = f"`{spelled(path)}`{wording.owner}" if path else _whole(wording)
+    hint = None
     match details["type"]:
         case "missing":
             return Problem(place, f"{name} is missing", _hint_for_misspelt(str(path[-1]), node, model))
@@ -87,11 +114,16 @@ def _problem(details: ErrorDetails, node: Node, model: type[BaseModel], wording:
         case "tuple_type" | "list_type":
             complaint = "must be a list"
         case "value_error":
-            complaint = details["msg"].removeprefix("Value error, ")
+            complaint, hint = details["msg"].removeprefix("Value error, "), _hint_of(details)
         case _:
             message = details["msg"].removeprefix("Input ").removeprefix("String ").replace("should ", "must ")
             complaint = f"{message[:1].lower()}{message[1:]}"
-    return Problem(place, f"{name} {complaint}")
+    return Problem(place, f"{name} {complaint}", hint)
+
+
+def _hint_of(details: ErrorDetails) -> str | None:
+    error = details.get("ctx", {}).get("error")
+    return error.hint if isinstance(error, UnitError) else None
 
 
 def _whole(wording: Wording) -> str:
@@ -125,8 +157,9 @@ def _hint_for_misspelt(key: str, node: Node, model: type[BaseModel]) -> str | No
     """Find a missing key among those that were written; keys that are not allowed have complaints of their own."""
     if model.model_config.get("extra") != "allow" or not isinstance(node.value, dict):
         return None
-    close = get_close_matches(key, (written for written in node.value if written not in model.model_fields), n=1)
-    return f"is `{close[0]}` meant to be `{key}`?" if close else None
+    others = [written for written in node.value if written not in model.model_fields]
+    meant = [written for written in others if _is_elsewhere(written, key)] or get_close_matches(key, others, n=1)
+    return f"is `{meant[0]}` meant to be `{key}`?" if meant else None
 
 
 def _hint_for_key(model: type[BaseModel], path: Sequence[PathStep], wording: Wording) -> str | None:

@@ -63,6 +63,10 @@ def test_criteria_keys_may_be_spelt_as_uipath_does():
             "case `c`: `pass_at` must be a number from 0 to 1",
         ),
         (
+            '{"id": "c", "evaluator": "e", "actual": {}, "threshold": 0.8}',
+            "case `c`: unknown key `threshold`; did you mean `pass_at`?",
+        ),
+        (
             '{"id": "c", "evaluator": "e", "actual": {}, "pas_at": 0.8}',
             "case `c`: unknown key `pas_at`; did you mean `pass_at`?",
         ),

@@ -140,6 +140,8 @@ def _slip(written: JsonObject) -> str | None:
     """Find a key that is nearly one of ours: a case may carry what else it likes, but not `pas_at`."""
     for key in written:
         meant = () if key in _MISSED else get_close_matches(key, _MISSED, n=1, cutoff=0.8)
+        if key == "threshold" and "pass_at" not in written:
+            meant = ("pass_at",)
         if meant:
             return f"case `{written['id']}`: unknown key `{key[:80]}`; did you mean `{meant[0]}`?"
     return None

@@ -19,6 +19,7 @@ from pathlib import Path
 from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.errors import DecodeError, RecordingError
 from toolgauge.model.outcomes import Scorecard
+from toolgauge.offline.replay.other_forms import KNOWN_FORMS, hint_for
 from toolgauge.otlp.otlp_json import requests_from_json
 from toolgauge.otlp.request import newest_time_ns
 from toolgauge.pipeline.pipeline import Pipeline
@@ -38,7 +39,7 @@ def opened(file: str) -> io.BufferedReader:
     return Path(file).open("rb")
 
 
-def decompressed(source: io.BufferedReader) -> io.BufferedIOBase:
+def decompressed(source: io.BufferedReader) -> io.BufferedReader | gzip.GzipFile | lzma.LZMAFile:
     """Return a stream of the decompressed content; closing it leaves a compressed `source` open."""
     beginning = source.peek(len(_XZ))
     if beginning.startswith(_GZIP):
@@ -65,7 +66,7 @@ class RecordedRequest:
 def find_files(paths: Sequence[str]) -> list[str]:
     """Expand directories to the recordings in them; `-` is standard input. Raise `RecordingError` for a wrong path.
 
-    In a directory, JSON files that speak of no OTLP signal are somebody else's and left alone.
+    In a directory, empty files and JSON files that speak of no OTLP signal are left alone.
     """
     files: list[str] = []
     for path in paths:
@@ -78,7 +79,7 @@ def find_files(paths: Sequence[str]) -> list[str]:
         if not place.is_dir():
             files.append(path)
             continue
-        found = sorted(str(file) for file in place.rglob("*") if file.is_file() and _is_recording(file))
+        found = sorted(str(file) for file in place.rglob("*") if _is_recording(file))
         if not found:
             raise RecordingError(
                 f"no recordings in directory `{path}`", hint=f"looked for {', '.join(f'`*{e}`' for e in _ENDINGS)}"
@@ -104,6 +105,8 @@ def _by_time(files: Sequence[str]) -> Iterator[RecordedRequest]:
 
 
 def _is_recording(file: Path) -> bool:
+    if not file.is_file() or not file.stat().st_size:
+        return False
     name = _without_compression(file.name)
     if not name.endswith((".json", ".jsonl")):
         return name.endswith(_ENDINGS)
@@ -122,20 +125,46 @@ def _without_compression(name: str) -> str:
 
 
 def _requests(file: str) -> Iterator[RecordedRequest]:
+    is_first = True
+    try:
+        for request in _timed(file):
+            yield request
+            is_first = False
+    except _NotOtlpError as error:
+        raise RecordingError(error.message, hint=_hint(file, is_first=is_first)) from error
+
+
+class _NotOtlpError(RecordingError):
+    """What was read is no OTLP: the file may be something else."""
+
+
+def _hint(file: str, *, is_first: bool) -> str | None:
+    """Look at a file that could not be read; one that was OTLP before needs no word on what a recording is."""
+    known = KNOWN_FORMS if is_first else None
+    if file == STDIN:
+        return known
+    with opened(file) as source, decompressed(source) as stream:
+        return hint_for(stream.read(_SNIFFED_BYTES)) or known
+
+
+def _timed(file: str) -> Iterator[RecordedRequest]:
     newest = 0
     for position, (signal, body) in enumerate(_bodies(file), start=1):
         try:
             newest = max(newest, newest_time_ns(signal, body))
         except DecodeError as error:
-            raise RecordingError(f"`{file}`, request {position}: not an OTLP request ({error})") from error
+            raise _NotOtlpError(f"`{file}`, request {position}: not an OTLP request ({error})") from error
         yield RecordedRequest(newest, signal, body)
 
 
 def _bodies(file: str) -> Iterator[tuple[Signal, bytes]]:
     name = _without_compression(file)
+    shown = "standard input" if file == STDIN else f"`{file}`"
     signal: Signal = "logs" if name.endswith((".logs.otlp.pb", ".logs.otlp")) else "traces"
     try:
         with opened(file) as source, decompressed(source) as stream:
+            if not stream.peek(1):
+                raise RecordingError(f"{shown} is empty", hint="nothing was recorded in it")
             if name.endswith(".otlp.pb"):
                 yield signal, stream.read()
             elif name.endswith((".json", ".jsonl")):
@@ -154,7 +183,7 @@ def _json_bodies(file: str, stream: io.BufferedIOBase) -> Iterator[tuple[Signal,
         try:
             yield from requests_from_json(text)
         except DecodeError as error:
-            raise RecordingError(f"`{file}`, line {number}: not OTLP JSON ({error})") from error
+            raise _NotOtlpError(f"`{file}`, line {number}: not OTLP JSON ({error})") from error
 
 
 def _json_documents(stream: io.BufferedIOBase) -> Iterator[tuple[int, bytes]]:
@@ -179,7 +208,7 @@ def _delimited(file: str, signal: Signal, stream: io.BufferedIOBase) -> Iterator
         position += 1
         body = stream.read(size)
         if len(body) < size:
-            raise RecordingError(f"`{file}` is cut off in request {position}")
+            raise _NotOtlpError(f"`{file}` is cut off in request {position}")
         yield signal, body
 
 
@@ -189,7 +218,7 @@ def _varint(file: str, stream: io.BufferedIOBase) -> int | None:
         byte = stream.read(1)
         if not byte:
             if shift:
-                raise RecordingError(f"`{file}` is cut off in a length")
+                raise _NotOtlpError(f"`{file}` is cut off in a length")
             return None
         value |= (byte[0] & 0x7F) << shift
         if byte[0] < 0x80:
@@ -198,7 +227,7 @@ def _varint(file: str, stream: io.BufferedIOBase) -> int | None:
         if shift > 63:
             break
     if value > _MAX_REQUEST_BYTES:
-        raise RecordingError(f"`{file}` is not a stream of length-delimited OTLP requests")
+        raise _NotOtlpError(f"`{file}` is not a stream of length-delimited OTLP requests")
     return value
 
 

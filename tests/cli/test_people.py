@@ -1,19 +1,16 @@
 """`inspect` and `doctor` as people and scripts run them."""
 
 import json
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import run
+from tests.cli.command import run, run_on_terminal
 from tests.wire.agent_runs import AgentRun, request
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 HEALTHY = str(CORPUS / "pydantic-ai" / "one_call.otlp.pb")
+MAILED = str(CORPUS.parent.parent / "src" / "toolgauge" / "demo" / "traffic" / "pydantic-ai.sequence3.otlp.pb")
 SILENT = str(CORPUS / "pydantic-ai" / "content_off.otlp.pb")
 
 
@@ -66,31 +63,20 @@ def test_stats_name_no_values():
     [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
 )
 def test_colour_is_for_terminals_that_want_it(environment: dict[str, str], coloured: bool):  # noqa: FBT001 (a parameter of the test)
-    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "toolgauge", "inspect", SILENT]
-    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env={**kept, **environment}) as process:
-        os.close(theirs)
-        shown = _read_all(ours)
-        assert process.wait(timeout=300) == 0
-    assert b"get_user" in shown
-    assert (b"\x1b[" in shown) is coloured
+    shown = run_on_terminal("inspect", SILENT, environment=environment).out
+    assert "get_user" in shown
+    assert ("\x1b[" in shown) is coloured
 
 
 def test_a_pipe_gets_no_colour():
     assert "\x1b[" not in run("inspect", SILENT, environment={"TERM": "xterm"}).out
 
 
-def _read_all(descriptor: int) -> bytes:
-    """Read until the other side of a terminal is closed, which is an error on Linux."""
-    found = b""
-    try:
-        while piece := os.read(descriptor, 65536):
-            found += piece
-    except OSError:
-        pass
-    os.close(descriptor)
-    return found
+def test_inspect_masks_secrets_but_not_for_programs():
+    shown, printed = run("inspect", MAILED).out, run("inspect", "--json", MAILED).out
+    assert 'send_email(to="[email]", ' in shown
+    assert "zoe@example.com" not in shown
+    assert "zoe@example.com" in printed
 
 
 def test_doctor_says_that_traces_are_split(tmp_path: Path):

@@ -1,29 +1,156 @@
-"""`replay` as people run it: what it says at the end."""
+"""`replay` as people run it: on a terminal, in a pipe, and what it prints at the end."""
 
+import json
 from pathlib import Path
 
-from tests.cli.command import run
+import pytest
 
-HEALTHY = str(Path(__file__).parent.parent / "corpus" / "pydantic-ai" / "one_call.otlp.pb")
+from tests.cli.command import on_screen, run, run_on_terminal
+
+ROOT = Path(__file__).parent.parent
+HEALTHY = str(ROOT / "corpus" / "pydantic-ai" / "one_call.otlp.pb")
+REFUND = [
+    str(file)
+    for file in sorted((ROOT.parent / "src/toolgauge/demo/traffic").glob("openinference-langgraph.sequence.*"))
+]
 CRITERIA = """
 - {name: other-service, evaluator: tool_success, when: {service: "no-such-*"}}
 - {name: other-tool, evaluator: tool_success, tools: ["no_such_*"]}
 - {name: all-calls, evaluator: tool_success}
 """
+REFUNDS = """
+- name: refunds
+  evaluator: tool_call_args
+  enforce: shadow
+  pass_at: 0.5
+  tools: [refund_order]
+  expected: [{name: refund_order, args: {order_id: A-1001, amount: 40.0, reason: arrived damaged}}]
+- name: lookups
+  evaluator: tool_call_args
+  tools: [find_customer]
+  expected: [{name: find_customer, args: {email: eve@example.com}}]
+"""
+VALUES = "(refund_order: amount (exact): expected 40.0, got 42.5)"
 
 
-def test_criteria_that_judged_nothing_are_named_at_the_end(tmp_path: Path):
-    criteria = tmp_path / "criteria.yaml"
-    criteria.write_text(CRITERIA)
-    ended = run("replay", "--json", "--criteria", str(criteria), HEALTHY)
+@pytest.fixture
+def criteria(tmp_path: Path) -> str:
+    (tmp_path / "criteria.yaml").write_text(CRITERIA)
+    return str(tmp_path / "criteria.yaml")
+
+
+@pytest.fixture
+def refunds(tmp_path: Path) -> str:
+    (tmp_path / "refunds.yaml").write_text(REFUNDS)
+    return str(tmp_path / "refunds.yaml")
+
+
+def test_criteria_that_judged_nothing_are_named_at_the_end(criteria: str):
+    ended = run("replay", "--criteria", criteria, HEALTHY)
     assert ended.code == 0
     assert ended.err.splitlines() == [
         "warning: criterion `other-service` matched no trajectory: look at `when` and `scope`",
         "warning: criterion `other-tool` found no call of its `tools`: look at `tools`",
         "results: 7 pass, 3 not_evaluated; criteria without a match: 2",
     ]
+    assert "other-service               matched nothing" in ended.out.splitlines()
 
 
 def test_without_such_criteria_there_is_no_warning():
     ended = run("replay", HEALTHY)
     assert (ended.code, ended.err) == (0, "results: 6 pass, 2 not_evaluated\n")
+
+
+def test_a_table_of_the_criteria_is_at_the_end(refunds: str):
+    table = run("replay", "--criteria", refunds, *REFUND).out.partition("\n\n")[2]
+    assert table.splitlines() == [
+        "criterion                     pass    fail   error   mean      of  not evaluated",
+        "default.tool_success             3       0       0  1.000       3  0",
+        "default.known_tool               3       0       0  1.000       3  0",
+        "default.arguments_schema         3       0       0  1.000       3  0",
+        "default.grounded_arguments       2       0       0  1.000       2  0",
+        "default.repeated_calls           3       0       0  1.000       3  0",
+        "default.error_handling           0       0       0      -       0  1 (100 %): no_calls 1",
+        "default.tool_use                 1       0       0  1.000       1  0",
+        "default.coverage                 1       0       0  1.000       1  0",
+        "refunds (shadow)                 1       0       0  0.667       1  0",
+        "lookups                          0       1       0  0.000       1  0",
+    ]
+
+
+def test_the_table_is_no_part_of_what_a_program_reads(criteria: str):
+    ended = run("replay", "--json", "--criteria", criteria, HEALTHY)
+    assert all(line.startswith("{") for line in ended.out.splitlines())
+    assert ended.err.splitlines()[1].startswith("criterion ")
+
+
+def test_an_object_names_producer_agent_tool_and_time_behind_the_documented_keys(refunds: str):
+    objects = [json.loads(line) for line in run("replay", "--json", "--criteria", refunds, *REFUND).out.splitlines()]
+    called = next(each for each in objects if each["tool"] == "refund_order")
+    judged = next(each for each in objects if each["criterion"] == "refunds")
+    assert list(called) == [
+        *(
+            "trace_id",
+            "conversation_id",
+            "span_id",
+            "criterion",
+            "revision",
+            "evaluator",
+            "version",
+            "level",
+            "outcome",
+        ),
+        *("value", "reason", "explanation"),
+        *("enforce", "service", "environment", "service_version", "agent", "tool", "time"),
+    ]
+    assert (called["version"], called["service_version"], called["environment"]) == ("2", None, None)
+    assert (called["enforce"], called["service"], called["agent"]) == ("live", "shop-assistant", "shop_agent")
+    assert (judged["enforce"], judged["agent"], judged["tool"]) == ("shadow", "shop_agent", None)
+    assert called["time"] < judged["time"]
+
+
+def test_a_pass_without_a_full_score_says_that_it_is_enough(refunds: str):
+    (line,) = [
+        line
+        for line in run("replay", "--criteria", refunds, *REFUND).out.splitlines()
+        if "  pass          0.667" in line
+    ]
+    assert line.split("  ")[-1].startswith("passes at 0.5: arguments are as expected in 0 of 1 expected calls")
+
+
+def test_results_in_shadow_are_marked(refunds: str):
+    printed = run("replay", "--criteria", refunds, *REFUND).out
+    assert "refunds (shadow)  trajectory" in printed
+    assert "lookups  trajectory" in printed
+
+
+def test_values_are_shown_where_the_configuration_shows_them(refunds: str):
+    hidden = run("replay", "--criteria", refunds, *REFUND).out
+    shown = run("replay", "--criteria", refunds, "--set", "redact.values=show", *REFUND).out
+    printed = run("replay", "--json", "--criteria", refunds, "--set", "redact.values=show", *REFUND).out
+    assert (VALUES in hidden, VALUES in shown, VALUES in printed) == (False, True, True)
+    assert 'expected "[email]", got "[email]"' in shown
+    assert "@example.com" not in shown
+
+
+def test_a_terminal_shows_values_unless_the_configuration_hides_them(refunds: str):
+    shown = run_on_terminal("replay", "--criteria", refunds, *REFUND).out
+    hidden = run_on_terminal("replay", "--criteria", refunds, "--set", "redact.values=hide", *REFUND).out
+    printed = run_on_terminal("replay", "--json", "--criteria", refunds, *REFUND).out
+    assert (VALUES in shown, VALUES in hidden, VALUES in printed) == (True, False, False)
+    assert "@example.com" not in shown
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_the_progress_bar_is_never_among_the_lines(arguments: tuple[str, ...]):
+    piped = run("replay", *arguments, *REFUND)
+    sent = run_on_terminal("replay", *arguments, *REFUND, environment={"NO_COLOR": "1"}).out
+    assert "reading  [" in sent
+    assert on_screen(sent) == [*piped.out.splitlines(), *piped.err.splitlines(), ""]
+
+
+def test_a_terminal_gets_colour_and_a_pipe_none():
+    coloured = run_on_terminal("replay", HEALTHY).out
+    assert "\x1b[32mpass         \x1b[0m" in coloured
+    assert "\x1b[" not in run_on_terminal("replay", HEALTHY, environment={"NO_COLOR": "1"}).out
+    assert "\x1b[" not in run("replay", HEALTHY).out

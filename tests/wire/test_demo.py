@@ -85,7 +85,7 @@ def test_it_shows_a_trajectory_of_each_framework(demo: tuple[str, float, Path], 
         "FAIL           default.known_tool: 0.00 in turn 0: `get_wether` was not among the 6 tools on offer; "
         "the closest on offer is `get_weather`",
         "not evaluated  mail-arguments: arguments_not_recorded: the arguments of `send_email` were not recorded",
-        "62 spans were sent and 62 arrived, 27 of them with scores as",
+        "62 spans were sent and 62 arrived, 27 of them with scores as attributes;",
         "  toolgauge.eval.default.tool_success.outcome = fail",
         "toolgauge.scorecard  parent ",
         'toolgauge_spans_total{toolgauge_outcome="received"} 62.0',
@@ -100,7 +100,31 @@ def test_it_shows_a_trajectory_of_each_framework(demo: tuple[str, float, Path], 
 )
 def test_it_says(demo: tuple[str, float, Path], line: str):
     assert line in demo[0]
-    assert "only " not in demo[0].partition("What was found")[0]
+    assert "only " not in demo[0].partition("What arrived")[0]
+
+
+def test_the_best_example_comes_first(demo: tuple[str, float, Path]):
+    shown = re.findall(r"^(\S+), scenario (\S+)$", demo[0], re.MULTILINE)
+    assert shown[:3] == [
+        ("openinference-langgraph", "sequence"),
+        ("pydantic-ai", "unknown_tool"),
+        ("openinference-langgraph", "error"),
+    ]
+    assert len(shown) == 8
+
+
+def test_the_summary_fits_a_screen_together_with_what_to_do_next(demo: tuple[str, float, Path]):
+    lines = demo[0].splitlines()
+    summary = lines[lines.index("Summary") :]
+    assert len(summary) < 24  # the prompt is on the last one
+    assert max(map(len, summary)) <= 80
+    assert summary[2] == "8 runs with 20 tool calls; results: 87 pass, 5 FAIL, 27 not evaluated"
+    assert summary[3:5] == [
+        "  FAIL  refund-arguments: arguments are as expected in 0 of 1 expected calls;",
+        "        refund_order: amount differs (number, exact)",
+    ]
+    assert any(line.startswith("  ALARM  `default.tool_success` of `list_orders` fell from ") for line in summary)
+    assert summary[-1] == "  toolgauge replay FILE...   the scores of recorded traffic"
 
 
 def test_a_refund_that_differs_fails_with_the_argument_and_without_its_value(demo: tuple[str, float, Path]):
@@ -125,5 +149,5 @@ def test_without_the_regression_it_ends_after_the_recordings(tmp_path: Path):
     command = [sys.executable, "-m", "toolgauge", "demo", "--no-regression"]
     ended = subprocess.run(command, capture_output=True, cwd=tmp_path, timeout=300, check=True)
     shown = ended.stdout.decode()
-    assert "8 trajectories with " in shown
+    assert "8 runs with " in shown
     assert "A release" not in shown

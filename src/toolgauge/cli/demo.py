@@ -4,16 +4,17 @@ import asyncio
 
 import click
 
+from toolgauge.cli.output import terminal_style
 from toolgauge.demo.demo import run
 
 _NEXT = """
 What to do next:
-  toolgauge serve                       receive OTLP on localhost:4317 (gRPC) and localhost:4318 (HTTP); point your
-                                        agents' OTEL_EXPORTER_OTLP_ENDPOINT, or a Collector's exporter, at it
+  toolgauge serve            receive OTLP on localhost:4317 (gRPC) and 4318;
+                             set your agents' OTEL_EXPORTER_OTLP_ENDPOINT to it
   toolgauge serve --set exporters.otlp.endpoint=HOST:PORT
-                                        and send everything on to your backend, scores included
-  toolgauge inspect FILE...             the tool calls in recorded OTLP traffic
-  toolgauge replay --criteria F FILE... scores of recorded traffic against your own criteria"""
+                             and send everything on, scores included
+  toolgauge inspect FILE...  the tool calls in recorded OTLP traffic
+  toolgauge replay FILE...   the scores of recorded traffic"""
 
 
 @click.command("demo")
@@ -30,5 +31,5 @@ def command(*, regression: bool) -> None:
     on, with their scores, to a destination that the demo opens too. Then conversations drawn from them with replacement
     stand for a healthy release and a worse one. Nothing is written to disk.
     """
-    asyncio.run(run(click.echo, regression=regression))
+    asyncio.run(run(click.echo, regression=regression, style=terminal_style()))
     click.echo(_NEXT)

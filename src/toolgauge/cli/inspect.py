@@ -9,8 +9,9 @@ from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.model import Config
 from toolgauge.offline.replay.descriptions import trajectory_lines, trajectory_object
 from toolgauge.offline.replay.recordings import scorecards
+from toolgauge.offline.replay.shown_values import ValueWriter
 from toolgauge.offline.replay.stats import Stats, Tally
-from toolgauge.service.pipeline_factory import offline_pipeline
+from toolgauge.service.pipeline_factory import offline_pipeline, redactor
 
 
 @click.command("inspect", epilog=EXIT_CODES)
@@ -24,22 +25,22 @@ def command(files: tuple[str, ...], *, as_json: bool, stats: bool) -> None:
     length-delimited requests (`*.otlp`), each optionally `.gz` or `.xz`; `-` is standard input, a directory means
     all recordings in it. Files given together are one recording. Traces without tool calls are listed too.
 
-    Arguments and results are printed as they were recorded: treat the output as you treat your traces. With --stats
-    none are: spans and log records read and unread, dialects, scopes, states of calls, and what could not be
+    Arguments and results are printed, but for what looks like a key, a token, an e-mail address or a card, which is masked;
+    --json has them as they were recorded: treat the output as you treat your traces. With --stats none are: spans and log records read and unread, dialects, scopes, states of calls, and what could not be
     observed and why; `toolgauge doctor` tells what to do about it.
     """
     if stats:
         _print_stats(files, as_json=as_json)
         return
     style = terminal_style()
-    with reading_progress(files) as recording:
-        for scorecard in scorecards(recording, offline_pipeline(Config(), ())):
+    values = ValueWriter(redactor(Config()))
+    with reading_progress(files) as reading:
+        for scorecard in scorecards(reading, offline_pipeline(Config(), ())):
             if as_json:
-                click.echo(json.dumps(trajectory_object(scorecard.trajectory)))
+                reading.echo(json.dumps(trajectory_object(scorecard.trajectory)))
             else:
-                for line in trajectory_lines(scorecard.trajectory, style):
-                    click.echo(line)
-                click.echo()
+                for line in (*trajectory_lines(scorecard.trajectory, values, style), ""):
+                    reading.echo(line)
 
 
 def _print_stats(files: tuple[str, ...], *, as_json: bool) -> None:

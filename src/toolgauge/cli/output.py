@@ -2,31 +2,92 @@
 
 import os
 import sys
+import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import click
 
 from toolgauge.offline.replay.recordings import RecordedRequest, find_files, read
 from toolgauge.offline.terminal import PLAIN, Style
 
+_WIDTH = 30
+_BETWEEN_DRAWINGS_S = 0.1
+
+
+class ProgressBar:
+    """A bar on standard error, `total` bytes long. Nothing else may be printed before it is cleared.
+
+    Decompressed bytes are counted, so that where the total is that of compressed files the bar ends before they do.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._drawn = ""
+        self._drawn_s = 0.0
+
+    def add(self, size: int) -> None:
+        """Count so many bytes more, and draw if the last drawing is a while ago."""
+        self._done += size
+        now_s = time.monotonic()
+        if now_s - self._drawn_s < _BETWEEN_DRAWINGS_S:
+            return
+        self.clear()
+        self._drawn_s = now_s
+        self._drawn = self._text()
+        click.echo(self._drawn, nl=False, err=True)
+
+    def _text(self) -> str:
+        if self._done > self._total:  # standard input, or files that are compressed
+            return f"reading  {self._done / 1e6:.1f} MB"
+        share = self._done / self._total
+        return f"reading  [{'#' * int(share * _WIDTH):<{_WIDTH}}]  {share:.0%}"
+
+    def clear(self) -> None:
+        """Take the bar off the screen until it is drawn again."""
+        if self._drawn:
+            click.echo(f"\r{' ' * len(self._drawn)}\r", nl=False, err=True)
+            self._drawn = ""
+
+
+class Reading:
+    """The requests of recordings; `echo` prints a line while they are read, and keeps the bar off it."""
+
+    def __init__(self, files: Sequence[str], bar: ProgressBar | None) -> None:
+        self._requests = read(files, bar.add if bar is not None else _no_progress)
+        self._bar = bar
+
+    def __iter__(self) -> Iterator[RecordedRequest]:
+        return self._requests
+
+    def echo(self, line: str = "", *, err: bool = False) -> None:
+        """Print a line."""
+        if self._bar is not None:
+            self._bar.clear()
+        click.echo(line, err=err)
+
 
 @contextmanager
-def reading_progress(paths: Sequence[str]) -> Generator[Iterator[RecordedRequest]]:
+def reading_progress(paths: Sequence[str]) -> Generator[Reading]:
     """Open the recordings at these paths, with a progress bar when stderr is a terminal."""
     files = find_files(paths)
     if not sys.stderr.isatty():
-        yield read(files, _no_progress)
+        yield Reading(files, None)
         return
-    total = sum(Path(file).stat().st_size for file in files if file != "-")
-    with click.progressbar(length=total, label="reading", file=sys.stderr) as bar:
-        yield read(files, bar.update)
+    bar = ProgressBar(sum(Path(file).stat().st_size for file in files if file != "-"))
+    try:
+        yield Reading(files, bar)
+    finally:
+        bar.clear()
 
 
-def terminal_style() -> Style:
-    """Return colours where stdout is a terminal that has them, unless `NO_COLOR` is set."""
-    wanted = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def terminal_style(stream: TextIO | None = None) -> Style:
+    """Return colours where the stream (stdout) is a terminal that has them, unless `NO_COLOR` is set."""
+    is_terminal = (stream or sys.stdout).isatty()
+    wanted = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return Style(colour=True) if wanted else PLAIN
 
 

@@ -19,17 +19,20 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from toolgauge.demo.drawing import EXPORT, Recording, moved_to, recordings, spans
 from toolgauge.demo.lines import (
     DemoDestination,
-    arrival_lines,
+    ScorecardLines,
+    books_lines,
+    example_lines,
     heading,
     introduction,
     metric_lines,
-    scorecard_lines,
     summary_lines,
 )
 from toolgauge.demo.release import show_release
+from toolgauge.export.redact import Redactor
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
+from toolgauge.offline.terminal import PLAIN, Style
 from toolgauge.otlp.envelope import count_items
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.receive.grpc import GrpcReceiver
@@ -48,6 +51,19 @@ def origins(recorded: Sequence[Recording]) -> dict[str, str]:
         for body in recording.requests
         for span in spans(ExportTraceServiceRequest.FromString(body))
     }
+
+
+# What shows most comes first: a refund of the wrong amount, a tool that does not exist, a payment that failed.
+_FIRST = (
+    ("openinference-langgraph", "sequence"),
+    ("pydantic-ai", "unknown_tool"),
+    ("openinference-langgraph", "error"),
+)
+
+
+def _place(recording: Recording) -> int:
+    named = (recording.framework, recording.scenario)
+    return _FIRST.index(named) if named in _FIRST else len(_FIRST)
 
 
 _BETWEEN_REQUESTS_S = 0.1
@@ -105,11 +121,14 @@ class ObservedSink:
         return self._sink.requests(scorecards)
 
 
-async def run(print_line: Callable[[str], None], *, regression: bool) -> None:
+async def run(print_line: Callable[[str], None], *, regression: bool, style: Style = PLAIN) -> None:
     """Send, score and show; with `regression`, a worse release as well. `print_line` prints one line."""
     # What a service logs has no place among the lines of the demo.
     logging.getLogger("toolgauge").addHandler(logging.NullHandler())
-    sent = recordings()
+    recorded = recordings()
+    sent = sorted(recorded, key=_place)
+    shown = ScorecardLines(Redactor(show_values=False), style)
+    sent_spans = sum(count_items(body) for recording in sent for body in recording.requests)
     arrivals = DemoDestination()
     destination = GrpcReceiver(
         arrivals,
@@ -125,29 +144,39 @@ async def run(print_line: Callable[[str], None], *, regression: bool) -> None:
         service = _service(destination.port, seen)
         await service.start()
         try:
-            exposition = await _send_through(service, sent, seen, print_line)
-            _summarise(sent, seen, arrivals, exposition, print_line)
+            exposition = await _send_through(service, sent, seen, shown, print_line)
+            # What a release adds is drawn from the recordings: the summary is about these.
+            judged, arrived = _in_order(sent, seen), tuple(books_lines(arrivals, sent_spans))
+            _show_arrivals(arrived, arrivals, exposition, print_line, style)
             if regression:
-                await show_release(sent, service.receivers[1].port, arrivals, print_line)
+                await show_release(recorded, service.receivers[1].port, arrivals, print_line, style)
         finally:
             await service.stop()
     finally:
         await destination.stop(1)
+    summary = summary_lines(judged, shown.failure_lines(judged), arrived, arrivals.regressions, style)
+    for line in (*heading("Summary", style), *summary):
+        print_line(line)
 
 
-def _summarise(
-    sent: Sequence[Recording],
-    seen: Sequence[Scorecard],
+def _in_order(sent: Sequence[Recording], seen: Sequence[Scorecard]) -> tuple[Scorecard, ...]:
+    """Put scorecards in the order in which their runs were sent."""
+    closed = {scorecard.trajectory.trace_id: scorecard for scorecard in seen}
+    return tuple(closed[trace_id] for trace_id in origins(sent) if trace_id in closed)
+
+
+def _show_arrivals(
+    arrived: Sequence[str],
     arrivals: DemoDestination,
     exposition: str,
     print_line: Callable[[str], None],
+    style: Style,
 ) -> None:
     for lines in (
-        heading("What was found"),
-        summary_lines(seen),
-        heading("What arrived at the destination"),
-        arrival_lines(arrivals, sum(count_items(body) for recording in sent for body in recording.requests)),
-        heading("From the metrics endpoint (OpenMetrics, with exemplars; the same goes out as OTLP)"),
+        heading("What arrived at the destination", style),
+        arrived,
+        example_lines(arrivals, style),
+        heading("From the metrics endpoint (OpenMetrics, with exemplars; the same goes out as OTLP)", style),
         metric_lines(exposition),
     ):
         for line in lines:
@@ -155,13 +184,17 @@ def _summarise(
 
 
 async def _send_through(
-    service: Service, sent: Sequence[Recording], seen: Sequence[Scorecard], print_line: Callable[[str], None]
+    service: Service,
+    sent: Sequence[Recording],
+    seen: Sequence[Scorecard],
+    shown: ScorecardLines,
+    print_line: Callable[[str], None],
 ) -> str:
     """Send all recordings, show their scores, and return the metrics as they were scraped then."""
     grpc_receiver, http_receiver = service.receivers
     sending = asyncio.create_task(send_all(sent, grpc_receiver.port, http_receiver.port))
     try:
-        await _show_as_they_close(service, sent, seen, print_line)
+        await _show_in_order(service, sent, seen, shown, print_line)
         await sending
         return await _scrape(service)
     finally:
@@ -169,19 +202,23 @@ async def _send_through(
         await asyncio.gather(sending, return_exceptions=True)
 
 
-async def _show_as_they_close(
-    service: Service, sent: Sequence[Recording], seen: Sequence[Scorecard], print_line: Callable[[str], None]
+async def _show_in_order(
+    service: Service,
+    sent: Sequence[Recording],
+    seen: Sequence[Scorecard],
+    shown: ScorecardLines,
+    print_line: Callable[[str], None],
 ) -> None:
-    origin_of = origins(sent)
+    """Show the runs in the order in which they are sent, whichever closes first."""
+    waiting = origins(sent)
     until = time.monotonic() + _LONGEST_S
-    shown = 0
-    while shown < len(sent) or service.pipeline.spans_held + service.outbox.spans_queued:
-        for scorecard in seen[shown:]:
-            shown += 1
-            for line in scorecard_lines(scorecard, origin_of.get(scorecard.trajectory.trace_id, "unknown")):
+    while waiting or service.pipeline.spans_held + service.outbox.spans_queued:
+        closed = {scorecard.trajectory.trace_id: scorecard for scorecard in seen}
+        while waiting and (trace_id := next(iter(waiting))) in closed:
+            for line in shown.lines(closed[trace_id], waiting.pop(trace_id)):
                 print_line(line)
         if time.monotonic() > until:
-            print_line(f"{shown} of {len(sent)} runs were scored within {_LONGEST_S:.0f} s")
+            print_line(f"{len(sent) - len(waiting)} of {len(sent)} runs were scored within {_LONGEST_S:.0f} s")
             return
         await asyncio.sleep(0.1)
 

@@ -6,8 +6,10 @@ not be evaluated stand on lines of their own, each with its reason; what passed 
 
 # pyright: reportUnknownMemberType=false
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -16,14 +18,30 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from toolgauge.export.redact import Redactor
 from toolgauge.export.regression_events import EVENT_NAME as REGRESSION
 from toolgauge.model.delivery import Accepted, Answer, Signal
-from toolgauge.model.outcomes import Errored, NotEvaluated, Reason, Result, Scorecard, Scored, outcome_word
+from toolgauge.model.outcomes import (
+    Errored,
+    NotEvaluated,
+    OutcomeWord,
+    Reason,
+    Result,
+    Scorecard,
+    Scored,
+    outcome_word,
+)
 from toolgauge.offline.replay.descriptions import trajectory_lines
-from toolgauge.offline.terminal import printable
+from toolgauge.offline.replay.result_lines import ResultLines, outcome_styled
+from toolgauge.offline.replay.shown_values import ValueWriter
+from toolgauge.offline.terminal import PLAIN, Style, printable, shortened
 
 _OURS = "toolgauge."
 _OWN_SCOPE = "toolgauge"
+_SCREEN_WIDTH = 80
+_MAX_FAILURES = 4
+_ALARM = "ALARM"
+_MAX_REGRESSIONS = 2
 
 
 class DemoDestination:
@@ -83,30 +101,86 @@ _FAILED = ('toolgauge_outcome="fail"', 'toolgauge_outcome="not_evaluated"', 'too
 def introduction(runs: int, frameworks: int) -> Iterator[str]:
     """Introduce the demo."""
     yield f"{runs} recorded runs of {frameworks} agent frameworks, sent as OTLP (gRPC and HTTP) into a running"
-    yield "pipeline. Each is shown when its trajectory closes: the calls, then what the criteria say."
+    yield "pipeline. Each is shown when its trajectory is closed: the calls, then what the criteria find."
     yield ""
     yield "The criteria named default.* need no reference: did the call work, was the tool on offer, do the arguments keep"
     yield "to its schema, had the agent seen their values, does it go in circles, what became of failures, did it call a tool"
     yield "at all, how much was recorded? refund-arguments, weather-lookups and mail-arguments compare with expected calls."
+    yield "What could not be looked at is not evaluated, with its reason: it is never a 0."
     yield ""
 
 
-def heading(text: str) -> Iterator[str]:
+def heading(text: str, style: Style = PLAIN) -> Iterator[str]:
     """Begin a part of the output."""
     yield ""
-    yield text
-    yield "=" * len(text)
+    yield style.head(text)
+    yield style.aside("=" * len(text))
 
 
-def scorecard_lines(scorecard: Scorecard, origin: str) -> Iterator[str]:
-    """Show a trajectory and its scores; `origin` names the framework that made it."""
-    yield f"{printable(origin)}"
-    for line in trajectory_lines(scorecard.trajectory):
-        yield f"  {line}"
-    yield "    scores:"
-    for criterion, results in _by_criterion(scorecard.results):
-        yield from (f"      {line}" for line in _criterion_lines(criterion, results))
-    yield ""
+class ScorecardLines:
+    """Shows trajectories and their scores."""
+
+    def __init__(self, redactor: Redactor, style: Style = PLAIN) -> None:
+        self._values = ValueWriter(redactor)
+        self._results = ResultLines(redactor, {})
+        self._style = style
+
+    def lines(self, scorecard: Scorecard, origin: str) -> Iterator[str]:
+        """Show one; `origin` names the framework that made it."""
+        yield self._style.head(printable(origin))
+        for line in trajectory_lines(scorecard.trajectory, self._values, self._style):
+            yield f"  {line}"
+        yield "    scores:"
+        for criterion, results in _by_criterion(scorecard.results):
+            yield from (f"      {line}" for line in self._criterion_lines(criterion, results))
+        yield ""
+
+    def failure_lines(self, scorecards: Iterable[Scorecard]) -> Iterator[str]:
+        """Show the first of what failed."""
+        results = (result for scorecard in scorecards for result in scorecard.results)
+        failed = (result for result in results if outcome_word(result.outcome) in ("fail", "error"))
+        for result in islice(failed, _MAX_FAILURES):
+            word = _WORDS[outcome_word(result.outcome)]
+            yield from _marked(self._style.bad(word), word, f"{result.criterion}: {self._results.why(result)}")
+
+    def _criterion_lines(self, criterion: str, results: Sequence[Result]) -> Iterator[str]:
+        passed = [result for result in results if outcome_word(result.outcome) == "pass"]
+        if passed and results[0].level == "call":
+            yield f"{self._word('pass')}  {criterion}: {len(passed)} of {len(results)} calls"
+        elif passed:
+            yield f"{self._word('pass')}  {criterion}: {self._because(passed[0])}"
+        unseen: Counter[Reason] = Counter()
+        for result in results:
+            word, outcome = outcome_word(result.outcome), result.outcome
+            if isinstance(outcome, NotEvaluated):
+                unseen[outcome.reason] += 1
+                # Of several calls of which the same was not seen, the first stands for all.
+                if unseen[outcome.reason] > 1:
+                    continue
+            if word != "pass":
+                yield f"{self._word(word)}  {criterion}: {self._because(result)}"
+
+    def _word(self, word: OutcomeWord) -> str:
+        return outcome_styled(self._style, word, f"{_WORDS[word]:<13}")
+
+    def _because(self, result: Result) -> str:
+        why = self._results.why(result)
+        match result.outcome:
+            case Scored(value=value):
+                where = f" in turn {result.call.turn}" if result.call is not None else ""
+                return f"{value:.2f}{where}: {why}"
+            case NotEvaluated(reason=reason):
+                return f"{reason}: {why}" if why else reason
+            case Errored(error_type=error_type):
+                return f"{printable(error_type)}: {why}"
+
+
+def _marked(mark: str, unstyled: str, text: str) -> Iterator[str]:
+    """Write a text on two lines of a screen at most, behind a mark."""
+    indent = " " * (len(unstyled) + 4)
+    lines = textwrap.wrap(shortened(text, 200), _SCREEN_WIDTH - len(indent), max_lines=2, placeholder=" …")
+    for number, line in enumerate(lines):
+        yield f"{indent}{line}" if number else f"  {mark}  {line}"
 
 
 def _by_criterion(results: Iterable[Result]) -> Iterable[tuple[str, list[Result]]]:
@@ -116,57 +190,41 @@ def _by_criterion(results: Iterable[Result]) -> Iterable[tuple[str, list[Result]
     return found.items()
 
 
-def _criterion_lines(criterion: str, results: Sequence[Result]) -> Iterator[str]:
-    passed = [result for result in results if outcome_word(result.outcome) == "pass"]
-    if passed and results[0].level == "call":
-        yield f"{_WORDS['pass']:<13}  {criterion}: {len(passed)} of {len(results)} calls"
-    elif passed:
-        yield f"{_WORDS['pass']:<13}  {criterion}: {_because(passed[0])}"
-    unseen: Counter[Reason] = Counter()
-    for result in results:
-        word, outcome = outcome_word(result.outcome), result.outcome
-        if isinstance(outcome, NotEvaluated):
-            unseen[outcome.reason] += 1
-            # Of several calls of which the same was not seen, the first stands for all.
-            if unseen[outcome.reason] > 1:
-                continue
-        if word != "pass":
-            yield f"{_WORDS[word]:<13}  {criterion}: {_because(result)}"
-
-
-def _because(result: Result) -> str:
-    match result.outcome:
-        case Scored(value=value, explanation=explanation):
-            where = f" in turn {result.call.turn}" if result.call is not None else ""
-            return f"{value:.2f}{where}: {printable(explanation)}"
-        case NotEvaluated(reason=reason, explanation=explanation):
-            return f"{reason}: {printable(explanation)}" if explanation else reason
-        case Errored(error_type=error_type, message=message):
-            return f"{error_type}: {printable(message)}"
-
-
-def summary_lines(scorecards: Sequence[Scorecard]) -> Iterator[str]:
-    """Count what was found."""
+def summary_lines(
+    scorecards: Sequence[Scorecard],
+    failures: Iterable[str],
+    arrived: Iterable[str],
+    regressions: Sequence[LogRecord],
+    style: Style = PLAIN,
+) -> Iterator[str]:
+    """Sum up the demo: on one screen of 24 lines of 80 letters, together with what to do next."""
     words = Counter(outcome_word(result.outcome) for card in scorecards for result in card.results)
     calls = sum(len(card.trajectory.calls) for card in scorecards)
     counted = ", ".join(f"{words[word]} {shown}" for word, shown in _WORDS.items() if words[word])
-    yield f"{len(scorecards)} trajectories with {calls} tool calls; results: {counted}."
-    yield "A result that could not be looked at is not evaluated, with its reason: it is never a 0."
+    yield f"{len(scorecards)} runs with {calls} tool calls; results: {counted}"
+    yield from failures
+    yield from arrived
+    for record in regressions[:_MAX_REGRESSIONS]:
+        yield from _marked(style.bad(_ALARM), _ALARM, record.body.string_value)
 
 
-def arrival_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:
-    """Show what the destination has: the books, a span with scores, a scorecard span."""
-    yield f"{sent_spans} spans were sent and {arrivals.spans} arrived, {len(arrivals.annotated)} of them with scores as"
-    yield f"attributes; besides them {len(arrivals.scorecards)} scorecard spans, {sum(arrivals.events.values())} evaluation"
-    yield f"events (log records), and {len(arrivals.metrics)} metrics by OTLP push."
+def books_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:
+    """Count what the destination has."""
+    yield f"{sent_spans} spans were sent and {arrivals.spans} arrived, {len(arrivals.annotated)} of them with scores as attributes;"
+    events = sum(arrivals.events.values())
+    yield f"besides them {len(arrivals.scorecards)} scorecard spans, {events} evaluation events, {len(arrivals.metrics)} metrics by OTLP push."
+
+
+def example_lines(arrivals: DemoDestination, style: Style = PLAIN) -> Iterator[str]:
+    """Show of what arrived a span with scores and a scorecard span."""
     worst = _worst(arrivals.scorecards)
     annotated = _annotated_by(arrivals.annotated, worst) if worst is not None else None
     if annotated is not None:
-        yield from heading("A tool span with its scores, as it arrived (the added attributes)")
+        yield from heading("A tool span with its scores, as it arrived (the added attributes)", style)
         yield f"{printable(annotated.name)}  trace {annotated.trace_id.hex()}  span {annotated.span_id.hex()}"
         yield from _attribute_lines(annotated, _OURS)
     if worst is not None:
-        yield from heading("The scorecard span of the same trace, as it arrived")
+        yield from heading("The scorecard span of the same trace, as it arrived", style)
         yield from _scorecard_span_lines(worst)
 
 

@@ -15,7 +15,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from toolgauge.demo.drawing import HEALTHY, WORSE, Recording, Release, drawn
 from toolgauge.demo.lines import DemoDestination, heading
-from toolgauge.offline.terminal import printable
+from toolgauge.offline.terminal import PLAIN, Style, printable
 
 _SEED = 8
 _HEALTHY = 180
@@ -29,10 +29,14 @@ _SHOWN = ("baseline", "current", "observations", "evidence")
 
 
 async def show_release(
-    recorded: Sequence[Recording], http_port: int, arrivals: DemoDestination, print_line: Callable[[str], None]
+    recorded: Sequence[Recording],
+    http_port: int,
+    arrivals: DemoDestination,
+    print_line: Callable[[str], None],
+    style: Style = PLAIN,
 ) -> None:
     """Send both releases over HTTP and show the regression that arrives."""
-    for line in (*heading("A release: a healthy agent, then a worse one"), *_introduction()):
+    for line in (*heading("A release: a healthy agent, then a worse one", style), *_introduction()):
         print_line(line)
     chosen = [
         each
@@ -47,7 +51,7 @@ async def show_release(
         sent = await _send(http, chosen, WORSE, _MOST_WORSE, lambda: bool(arrivals.regressions))
     await _arrival(arrivals)
     print_line(f"version {WORSE.version}: {sent} conversations, {_count(arrivals)}")
-    for line in _regression_lines(arrivals.regressions):
+    for line in _regression_lines(arrivals.regressions, style):
         print_line(line)
 
 
@@ -88,13 +92,13 @@ def _count(arrivals: DemoDestination) -> str:
     return f"{len(arrivals.regressions) or 'no'} regression{'' if len(arrivals.regressions) == 1 else 's'}"
 
 
-def _regression_lines(regressions: Sequence[LogRecord]) -> Iterator[str]:
+def _regression_lines(regressions: Sequence[LogRecord], style: Style) -> Iterator[str]:
     if not regressions:
         yield "no regression was detected"
         return
-    yield from heading("The regression, as it arrived (the event `toolgauge.regression`)")
+    yield from heading("The regression, as it arrived (the event `toolgauge.regression`)", style)
     for record in regressions:
-        yield printable(record.body.string_value)
+        yield style.bad(printable(record.body.string_value))
         values = {each.key.removeprefix("toolgauge.regression."): each.value for each in record.attributes}
         shown = (
             f"{name} {values[name].double_value or values[name].int_value:.3g}" for name in _SHOWN if name in values

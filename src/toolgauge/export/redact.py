@@ -28,7 +28,7 @@ _MAX_DIFFERENCES = 20
 _MAX_DEPTH = 4
 _MAX_MEMBERS = 20
 _MAX_REMEMBERED = 1024
-_MASKED = "[masked]"
+MASKED = "[masked]"
 
 _PRIVATE_WORD = (
     r"(?:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd|credential|authorization|cookie)"
@@ -96,23 +96,28 @@ class Redactor:
     def mask(self, text: str) -> str:
         """Mask secrets and cut to the length of an explanation."""
         if len(text) > MAX_EXPLANATION:
-            return self._masked(text)
+            return self._explanation(text)
         # Most explanations are one of a few; masking one costs more than encoding it.
         known = self._remembered.get(text)
         if known is None:
             if len(self._remembered) >= _MAX_REMEMBERED:
                 self._remembered.clear()
-            known = self._remembered[text] = self._masked(text)
+            known = self._remembered[text] = self._explanation(text)
         return known
 
     def content(self, text: str) -> str:
         """Mask secrets in a whole text of any length, such as what a judge is shown; keeps nothing, in any thread."""
         return self._replaced(fit_text(text, len(text)))
 
-    def _masked(self, text: str) -> str:
-        return self._searched(text)[:MAX_EXPLANATION]
+    def is_private(self, name: str) -> bool:
+        """Return whether the name of an argument or of a key is one of secrets."""
+        return self._private_name.search(fit_text(name, _MAX_VALUE)) is not None
 
-    def _searched(self, text: str) -> str:
+    def _explanation(self, text: str) -> str:
+        return self.masked(text)[:MAX_EXPLANATION]
+
+    def masked(self, text: str) -> str:
+        """Mask secrets in the beginning of a text, in more of it than a line shows."""
         searched = self._replaced(fit_text(text, _MAX_SEARCHED))
         # Masks are shorter than what they mask: the place of the cut may have moved into the shown part.
         return searched if len(text) <= _MAX_SEARCHED else searched[:-_MAX_SECRET]
@@ -129,15 +134,18 @@ class Redactor:
         if not self.shows_values or not outcome.differences:
             return self.mask(outcome.explanation)
         shown = "; ".join(self._differences(outcome.differences))
-        return self._masked(f"{outcome.explanation[:MAX_EXPLANATION]} ({shown})")
+        return self._explanation(f"{outcome.explanation[:MAX_EXPLANATION]} ({shown})")
 
     def _differences(self, differences: Sequence[Difference]) -> Iterator[str]:
         for difference in differences[:_MAX_DIFFERENCES]:
             where = difference.where[:_MAX_VALUE]
-            secret = self._private_name.search(fit_text(where, _MAX_VALUE)) is not None
-            expected = self._side(difference.expected, secret=secret)
+            secret = self.is_private(where)
             actual = self._side(difference.actual, secret=secret)
-            yield f"{where} ({difference.rule[:_MAX_VALUE]}): expected {expected}, got {actual}"
+            expected = ""
+            # Where a difference is not one to a value, such as an error, no value was expected.
+            if difference.expected is not None:
+                expected = f"expected {self._side(difference.expected, secret=secret)}, "
+            yield f"{where} ({difference.rule[:_MAX_VALUE]}): {expected}got {actual}"
         if len(differences) > _MAX_DIFFERENCES:
             yield f"and {len(differences) - _MAX_DIFFERENCES} more"
 
@@ -145,7 +153,7 @@ class Redactor:
         if side is None:
             return "nothing"
         if secret:
-            return _MASKED
+            return MASKED
         return _cut(self._value(side.value, _MAX_DEPTH), _MAX_VALUE)
 
     def _value(self, value: Json, depth: int) -> str:
@@ -157,7 +165,7 @@ class Redactor:
             case int() | float():
                 return _number(value)
             case str():
-                return '"' + _cut(self._searched(value), _MAX_VALUE) + '"'
+                return '"' + _cut(self.masked(value), _MAX_VALUE) + '"'
             case list():
                 if depth == 0:
                     return "[...]"
@@ -175,8 +183,7 @@ class Redactor:
                 members.append("...")
                 break
             name = fit_text(key, _MAX_VALUE)
-            secret = self._private_name.search(name) is not None
-            members.append(f'"{name}": {_MASKED if secret else self._value(member, depth - 1)}')
+            members.append(f'"{name}": {MASKED if self.is_private(key) else self._value(member, depth - 1)}')
         return "{" + ", ".join(members) + "}"
 
 
@@ -195,8 +202,8 @@ def _built_in_masks() -> tuple[_Mask, ...]:
     return (
         (_compile(_TOKENS), _always("[key]")),
         (_compile(_SCHEME), lambda found: found.group(1) + " [token]"),
-        (_compile(_USER_INFO), lambda found: found.group(1) + _MASKED + "@"),
-        (_compile(_ASSIGNED), lambda found: found.group(1) + _MASKED),
+        (_compile(_USER_INFO), lambda found: found.group(1) + MASKED + "@"),
+        (_compile(_ASSIGNED), lambda found: found.group(1) + MASKED),
         (_compile(_EMAIL), _always("[email]")),
         (_compile(_CARD), lambda found: "[card]" if _is_card(found.group(0)) else found.group(0)),
     )
@@ -226,7 +233,7 @@ def _configured(patterns: Sequence[str]) -> Iterator[_Mask]:
                 f"`redact.patterns[{index}]` matches the empty text and would mask between all characters",
                 hint="use `+` instead of `*`",
             )
-        yield compiled, _always(_MASKED)
+        yield compiled, _always(MASKED)
 
 
 def _compile(pattern: str) -> _Pattern:

@@ -271,6 +271,7 @@ def emit_settings(config: Config) -> EmitSettings:
     )
 
 
-def redactor(config: Config) -> Redactor:
-    """Read the section `redact`."""
-    return Redactor(show_values=config.redact.values == "show", patterns=config.redact.patterns)
+def redactor(config: Config, *, show_values: bool | None = None) -> Redactor:
+    """Read the section `redact`; `show_values` stands in for its `values`."""
+    shows = config.redact.values == "show" if show_values is None else show_values
+    return Redactor(show_values=shows, patterns=config.redact.patterns)

@@ -1,14 +1,13 @@
-"""Trajectories and results as JSON objects, and as lines for a person."""
+"""Trajectories as JSON objects, and as lines for a person."""
 
-import json
 from collections.abc import Iterator
 from itertools import islice
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.trajectory import CallState, Tokens, ToolCall, Trajectory
-from toolgauge.offline.terminal import PLAIN, Style, printable, shortened
+from toolgauge.offline.replay.shown_values import ValueWriter
+from toolgauge.offline.terminal import PLAIN, Style, shortened
 
 _LONG_NAME_LENGTH = 200
 
@@ -72,36 +71,6 @@ def _content(content: Content) -> tuple[Json, str]:
             return None, reason
 
 
-def result_objects(scorecard: Scorecard) -> Iterator[JsonObject]:
-    """Describe each result for `replay --json`."""
-    for result in scorecard.results:
-        value, reason, explanation = _outcome(result)
-        yield {
-            "trace_id": scorecard.trajectory.trace_id,
-            "conversation_id": scorecard.trajectory.conversation_id,
-            "span_id": None if result.target is None else result.target.span_id,
-            "criterion": result.criterion,
-            "revision": result.revision,
-            "evaluator": result.evaluator,
-            "version": result.version,
-            "level": result.level,
-            "outcome": outcome_word(result.outcome),
-            "value": value,
-            "reason": reason,
-            "explanation": explanation,
-        }
-
-
-def _outcome(result: Result) -> tuple[float | None, str | None, str]:
-    match result.outcome:
-        case Scored(value=value, explanation=explanation):
-            return value, None, explanation
-        case NotEvaluated(reason=reason, explanation=explanation):
-            return None, reason, explanation
-        case Errored(error_type=error_type, message=message):
-            return None, error_type, message
-
-
 def trajectory_head(trajectory: Trajectory) -> str:
     """Name one trajectory for a person."""
     service = shortened(trajectory.service or "unknown service", _LONG_NAME_LENGTH)
@@ -114,21 +83,8 @@ def trajectory_head(trajectory: Trajectory) -> str:
     return f"trace {trajectory.trace_id} of {service}{conversation} (closed: {closed})"
 
 
-def result_line(result: Result) -> str:
-    """Describe one result for a person."""
-    value, reason, explanation = _outcome(result)
-    where = printable(result.call.name) if result.call is not None else "trajectory"
-    word = outcome_word(result.outcome)
-    figure = f"{value:.3f}" if value is not None else printable(reason or "")
-    tail = f"  {printable(explanation)}" if explanation else ""
-    return f"  {word:<13} {figure:<22} {printable(result.criterion)}  {where}{tail}"
-
-
 _NAME_LENGTH = 120
-_VALUE_LENGTH = 80
-_LINE_LENGTH = 240
 _MESSAGE_LENGTH = 240
-_DEPTH = 6
 _INDENT = " " * 10
 _WHY = {
     "not_recorded": "the producer did not record it",
@@ -138,7 +94,7 @@ _WHY = {
 }
 
 
-def trajectory_lines(trajectory: Trajectory, style: Style = PLAIN) -> Iterator[str]:
+def trajectory_lines(trajectory: Trajectory, values: ValueWriter, style: Style = PLAIN) -> Iterator[str]:
     """Describe one trajectory: a head line, then its calls in order, then the facts that are not known."""
     yield style.head(trajectory_head(trajectory))
     if trajectory.agents:
@@ -147,23 +103,23 @@ def trajectory_lines(trajectory: Trajectory, style: Style = PLAIN) -> Iterator[s
         yield "  no tool calls"
         return
     for call in trajectory.calls:
-        yield from _call_lines(call, style)
+        yield from _call_lines(call, values, style)
     unknown = "; ".join(_unknown(trajectory))
     if unknown:
         yield f"  {style.doubtful('not observable:')} {unknown}"
 
 
-def _call_lines(call: ToolCall, style: Style) -> Iterator[str]:
+def _call_lines(call: ToolCall, values: ValueWriter, style: Style) -> Iterator[str]:
     path = " > ".join(shortened(agent, _NAME_LENGTH) for agent in call.agent_path[-5:] or (call.agent,) if agent)
     agent = f"  {style.aside(f'[{path}]')}" if path else ""
     name = style.head(shortened(call.name, _NAME_LENGTH))
-    yield f"  turn {call.turn}  {name}({_arguments(call.arguments)})  {_state(call.state, style)}{agent}"
+    yield f"  turn {call.turn}  {name}({values.arguments(call.arguments)})  {_state(call.state, style)}{agent}"
     if call.error is not None:
         word = "rejected" if call.state == "rejected" else "error"
-        message = shortened(call.error.message, _MESSAGE_LENGTH)
+        message = values.text(call.error.message, _MESSAGE_LENGTH)
         yield f"{_INDENT}{style.bad(f'{word}:')} {shortened(call.error.kind, _NAME_LENGTH)}: {message}"
     elif not isinstance(call.result, NotRecorded):
-        yield f"{_INDENT}result: {_shown(call.result)}"
+        yield f"{_INDENT}result: {values.content(call.result)}"
     unseen = "; ".join(_unseen(call))
     if unseen:
         yield f"{_INDENT}{style.doubtful('not observable:')} {unseen}"
@@ -195,63 +151,3 @@ def _unknown(trajectory: Trajectory) -> Iterator[str]:
         yield "tools on offer (no producer told)"
     if not any(message.role == "user" for message in trajectory.messages):
         yield "the user's text (no producer told)"
-
-
-def _arguments(content: Content) -> str:
-    match content:
-        case Recorded(value=dict() as value):
-            # Enough entries to fill a line; the rest would be cut off anyhow.
-            shown = (
-                f"{key[:_LINE_LENGTH]}={_json(item, _VALUE_LENGTH)}"
-                for key, item in islice(value.items(), _LINE_LENGTH)
-            )
-            return shortened(", ".join(shown), _LINE_LENGTH)
-        case Recorded() | Unparsed():
-            return _shown(content)
-        case NotRecorded():
-            return "?"
-
-
-def _shown(content: Content) -> str:
-    match content:
-        case Recorded(value=value):
-            return _json(value, _LINE_LENGTH)
-        case Unparsed(text=text):
-            return shortened(text, _LINE_LENGTH)
-        case NotRecorded():
-            return "?"
-
-
-def _json(value: Json, room: int) -> str:
-    """Write JSON until the room is filled: hostile values are larger than anybody would wait for."""
-    filled = 0
-    pieces: list[str] = []
-    for piece in _pieces(value, room, _DEPTH):
-        pieces.append(piece)
-        filled += len(piece)
-        if filled > room:
-            break
-    return shortened("".join(pieces), room)
-
-
-def _pieces(value: Json, room: int, depth: int) -> Iterator[str]:
-    """Write JSON bit by bit: `room` bounds each text, `depth` the nesting."""
-    match value:
-        case str():
-            yield json.dumps(value[: room + 1], ensure_ascii=False)
-        case dict() | list() if not depth:
-            yield "…"
-        case dict():
-            yield "{"
-            for place, (key, item) in enumerate(value.items()):
-                yield f"{', ' if place else ''}{json.dumps(key[: room + 1], ensure_ascii=False)}: "
-                yield from _pieces(item, room, depth - 1)
-            yield "}"
-        case list():
-            yield "["
-            for place, item in enumerate(value):
-                yield ", " if place else ""
-                yield from _pieces(item, room, depth - 1)
-            yield "]"
-        case bool() | int() | float() | None:
-            yield json.dumps(value)

@@ -1,0 +1,89 @@
+"""Values of spans as lines for a person: secrets are masked, control characters shown, and length and depth bounded."""
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+
+from toolgauge.export.redact import MASKED, Redactor
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json
+from toolgauge.offline.terminal import shortened
+
+_VALUE_LENGTH = 80
+_LINE_LENGTH = 240
+_DEPTH = 6
+
+
+class ValueWriter:
+    """Writes what calls were given and returned."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+
+    def arguments(self, content: Content) -> str:
+        """Write arguments as `name=value, ...`."""
+        match content:
+            case Recorded(value=dict() as value):
+                # Enough entries to fill a line; the rest would be cut off anyhow.
+                shown = (
+                    f"{key[:_LINE_LENGTH]}={self._member(key, member)}"
+                    for key, member in islice(value.items(), _LINE_LENGTH)
+                )
+                return shortened(", ".join(shown), _LINE_LENGTH)
+            case Recorded() | Unparsed():
+                return self.content(content)
+            case NotRecorded():
+                return "?"
+
+    def content(self, content: Content) -> str:
+        """Write a value of any kind."""
+        match content:
+            case Recorded(value=value):
+                return self._json(value, _LINE_LENGTH)
+            case Unparsed(text=text):
+                return self.text(text, _LINE_LENGTH)
+            case NotRecorded():
+                return "?"
+
+    def text(self, text: str, length: int) -> str:
+        """Write a text."""
+        return shortened(self._redactor.masked(text), length)
+
+    def _member(self, key: str, value: Json) -> str:
+        return MASKED if self._redactor.is_private(key) else self._json(value, _VALUE_LENGTH)
+
+    def _json(self, value: Json, room: int) -> str:
+        """Write JSON until the room is filled: hostile values are larger than anybody would wait for."""
+        filled = 0
+        pieces: list[str] = []
+        for piece in self._pieces(value, room, _DEPTH):
+            pieces.append(piece)
+            filled += len(piece)
+            if filled > room:
+                break
+        return shortened("".join(pieces), room)
+
+    def _pieces(self, value: Json, room: int, depth: int) -> Iterator[str]:
+        """Write JSON bit by bit: `room` bounds each text, `depth` the nesting."""
+        match value:
+            case str():
+                yield json.dumps(self._redactor.masked(value)[: room + 1], ensure_ascii=False)
+            case dict() | list() if not depth:
+                yield "…"
+            case dict():
+                yield "{"
+                for place, (key, member) in enumerate(value.items()):
+                    yield f"{', ' if place else ''}{json.dumps(key[: room + 1], ensure_ascii=False)}: "
+                    if self._redactor.is_private(key):
+                        yield MASKED
+                    else:
+                        yield from self._pieces(member, room, depth - 1)
+                yield "}"
+            case list():
+                yield "["
+                for place, member in enumerate(value):
+                    yield ", " if place else ""
+                    yield from self._pieces(member, room, depth - 1)
+                yield "]"
+            case bool() | int() | float() | None:
+                yield json.dumps(value)

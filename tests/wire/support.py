@@ -109,13 +109,19 @@ def fill_memory(toolgauge: "Toolgauge", body: bytes) -> None:
 
 
 class Process:
-    """A process whose two outputs go to one file, so that no pipe can fill up."""
+    """A process whose two outputs go to one file, so that no pipe can fill up; `stdout` is another place for the first."""
 
-    def __init__(self, command: list[str], output: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, command: list[str], output: Path, env: Mapping[str, str] | None = None, *, stdout: int | None = None
+    ) -> None:
         self.output = output
         self._file = output.open("wb")
         self.popen = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=self._file, stderr=subprocess.STDOUT, env=env or environment()
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=self._file if stdout is None else stdout,
+            stderr=self._file,
+            env=env or environment(),
         )
 
     @property
@@ -161,12 +167,14 @@ class Toolgauge(Process):
         *settings: str,
         listen: tuple[str, ...] = LISTEN,
         env: Mapping[str, str] | None = None,
+        options: tuple[str, ...] = (),
+        stdout: int | None = None,
     ) -> None:
-        arguments = ["serve"]
+        arguments = ["serve", *options]
         for setting in (*listen, *SOON, *settings):
             arguments += ["--set", setting]
         output = folder / f"toolgauge-{time.monotonic_ns()}.log"
-        super().__init__(toolgauge_command(*arguments), output, environment(**(env or {})))
+        super().__init__(toolgauge_command(*arguments), output, environment(**(env or {})), stdout=stdout)
         self.grpc_port = self.http_port = self.metrics_port = 0
 
     def wait_until_up(self) -> "Toolgauge":
@@ -244,9 +252,15 @@ class Toolgauge(Process):
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *settings: str, env: Mapping[str, str] | None = None) -> Generator[Toolgauge]:
+def serving(
+    folder: Path,
+    *settings: str,
+    env: Mapping[str, str] | None = None,
+    options: tuple[str, ...] = (),
+    stdout: int | None = None,
+) -> Generator[Toolgauge]:
     """Run one toolgauge; at the end it must stop in order, unless the test ended it."""
-    toolgauge = Toolgauge(folder, *settings, env=env)
+    toolgauge = Toolgauge(folder, *settings, env=env, options=options, stdout=stdout)
     try:
         yield toolgauge.wait_until_up()
         if toolgauge.is_running():

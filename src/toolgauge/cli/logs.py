@@ -1,4 +1,4 @@
-"""Our own log on stderr: one line an event, as text or as JSON objects.
+"""Our own log on stderr: one line an event, as text or as JSON objects; results on stdout take turns with it.
 
 The text of a line is ours; what libraries attach to it is not: messages of exceptions may quote what came in a span, and
 debug output of clients holds headers and prompts. So only our own loggers speak at the level that was asked for, others
@@ -7,9 +7,11 @@ from warnings up, and of an exception the kind and the places are shown, never i
 
 import json
 import logging
+import os
 import queue
 import sys
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from traceback import extract_tb
 from typing import Literal
@@ -41,12 +43,12 @@ def log_to_stderr(section: Log, handler: logging.Handler | None = None) -> None:
 class LogThread(logging.Handler):
     """Writes lines on a thread of its own: a blocked pipe must stop neither telemetry nor the process.
 
-    Lines beyond `max_lines` that wait are dropped and counted in `dropped`.
+    Lines of the log beyond `max_lines` that wait are dropped and counted in `dropped`.
     """
 
     def __init__(self, max_lines: int = 1000) -> None:
         super().__init__()
-        self._records: queue.Queue[logging.LogRecord | None] = queue.Queue(max_lines)
+        self._records: queue.Queue[logging.LogRecord | Callable[[], str] | None] = queue.Queue(max_lines)
         self._thread = threading.Thread(target=self._run, name="toolgauge-log", daemon=True)
         self._thread.start()
         self.dropped = 0
@@ -59,6 +61,14 @@ class LogThread(logging.Handler):
         except queue.Full:
             self.dropped += 1
 
+    def print_line(self, make: Callable[[], str]) -> bool:
+        """Have a line of results made and written to stdout soon; False when there is no room for it."""
+        try:
+            self._records.put_nowait(make)
+        except queue.Full:
+            return False
+        return True
+
     def end(self, timeout_s: float) -> bool:
         """Write what waits, for as long at most; False when lines are left. Works once."""
         try:
@@ -70,11 +80,25 @@ class LogThread(logging.Handler):
 
     def _run(self) -> None:
         while (record := self._records.get()) is not None:
-            self._write(record)
+            if isinstance(record, logging.LogRecord):
+                self._write(record)
+            else:
+                self._print(record())
             if self.dropped > self._announced and self._records.empty():
                 dropped, self._announced = self.dropped - self._announced, self.dropped
                 text = f"{dropped} lines of this log were dropped: it was written faster than it was read"
                 self._write(logging.LogRecord(_OURS, logging.WARNING, __file__, 0, text, None, None))
+
+    def _print(self, text: str) -> None:
+        try:
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
+        except (OSError, ValueError) as error:
+            # What is left in the buffer would fail once more at the end, and become the exit code.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            why = type(error).__name__
+            warning = f"results are printed no more: standard output cannot be written ({why})"
+            self._write(logging.LogRecord(_OURS, logging.WARNING, __file__, 0, warning, None, None))
 
     def _write(self, record: logging.LogRecord) -> None:
         try:

@@ -11,13 +11,16 @@ from pathlib import Path
 
 import click
 
+from toolgauge.cli.live_lines import LiveLines, Printed, terminal_width
 from toolgauge.cli.logs import LogThread, log_to_stderr
 from toolgauge.cli.main import configuration_options
+from toolgauge.cli.output import terminal_style
 from toolgauge.config.model import Config
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import load_configuration, unusable_files
+from toolgauge.service.losses import Losses
 from toolgauge.service.memory import keep_freed_memory
-from toolgauge.service.pipeline_factory import VERSION
+from toolgauge.service.pipeline_factory import VERSION, redactor
 from toolgauge.service.process import raise_descriptor_limit
 from toolgauge.service.reload import Load, Reloader
 from toolgauge.service.serve import make_service
@@ -35,13 +38,21 @@ _GARBAGE_THRESHOLDS = (700, 10, 1_000_000)
 
 @click.command("serve")
 @configuration_options
-def command(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
+@click.option(
+    "--print",
+    "printed",
+    type=click.Choice(("failed", "all", "off")),
+    help="Which trajectories are printed, one line each, at most 20 a second and a summary at the end. By default `all` "
+    "where standard output is a terminal, and `off` elsewhere.",
+)
+def command(config_paths: Sequence[str], overrides: Sequence[str], printed: Printed | None) -> None:
     """Receive OTLP, score tool calls, and send on spans, scores, metrics and events.
 
     Without `--config` it receives on localhost:4317 (gRPC) and localhost:4318 (HTTP), scores what needs no reference,
     serves metrics on localhost:9464/metrics and forwards nothing. SIGTERM and SIGINT stop it in order: open
     trajectories are scored, queued data is sent; a second signal ends it at once. SIGHUP reloads configuration,
-    criteria and references; where they are wrong, the running ones stay.
+    criteria and references; where they are wrong, the running ones stay. Results are printed to standard output, the log
+    to standard error.
 
     Exit codes: 0 stopped in order, 1 could not start or lost data at the end, 2 bad configuration.
     """
@@ -60,7 +71,8 @@ def command(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
     code = 1
     try:
         files = tuple(Path(path) for path in config_paths)
-        code = asyncio.run(_serve(config, criteria, load, files, log))
+        lines = _live_lines(printed, config, log)
+        code = asyncio.run(_serve(config, criteria, load, files, log, lines))
     finally:
         if not log.end(_LOG_GRACE_S):
             # Python would wait for the thread that writes the log, and nobody reads it.
@@ -68,19 +80,36 @@ def command(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
     sys.exit(code)
 
 
+def _live_lines(printed: Printed | None, config: Config, log: LogThread) -> LiveLines | None:
+    """Make what prints results; `None` where nothing is printed."""
+    wanted = printed or ("all" if sys.stdout.isatty() else "off")
+    if wanted == "off":
+        return None
+    return LiveLines(wanted, redactor(config), log.print_line, terminal_style(), width=terminal_width)
+
+
 async def _serve(
-    config: Config, criteria: Sequence[Criterion], load: Load, files: Sequence[Path], log: LogThread
+    config: Config,
+    criteria: Sequence[Criterion],
+    load: Load,
+    files: Sequence[Path],
+    log: LogThread,
+    lines: LiveLines | None,
 ) -> int:
     for unusable in unusable_files(config):
         raise unusable
-    service = make_service(config, criteria, is_live=True)
+    service = make_service(config, criteria, observing=None if lines is None else lines.observe, is_live=True)
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
     # What is there now stays: walking over it at every collection of garbage would keep senders waiting.
     gc.freeze()
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
-    reloader = Reloader(
-        service, config, criteria, load=load, adopt_log=lambda new: log_to_stderr(new.log, log), files=files
-    )
+
+    def adopt(new: Config) -> None:
+        log_to_stderr(new.log, log)
+        if lines is not None:
+            lines.adopt(redactor(new))
+
+    reloader = Reloader(service, config, criteria, load=load, adopt_log=adopt, files=files)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -100,18 +129,38 @@ async def _serve(
     loop.add_signal_handler(signal.SIGHUP, reloader.ask)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
     _announce(service, config, criteria)
+    ticking = None if lines is None else asyncio.create_task(_tick(lines))
     await stopping.wait()
     left = "scoring what is open" if service.persistence is None else "leaving what is open to the journal"
-    _LOG.info("stopping: %s and sending what is queued", left)
+    _LOG.info("stopping: %s%s", left, "" if _is_leaf(service) else " and sending what is queued")
     service.health.enter("stopping")
     await reloader.stop()
     lost = await service.stop()
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
+    code = _log_end(lost, is_leaf=_is_leaf(service))
+    if lines is not None and ticking is not None:
+        ticking.cancel()
+        lines.summary()
+    return code
+
+
+async def _tick(lines: LiveLines) -> None:
+    while True:
+        await asyncio.sleep(1)
+        lines.tick()
+
+
+def _is_leaf(service: Service) -> bool:
+    return not service.outbox.destinations
+
+
+def _log_end(lost: Losses, *, is_leaf: bool) -> int:
+    """Log what became of everything, and return the exit code."""
     counts = {"spans": lost.spans, "trajectories_dropped": lost.dropped, "trajectories_incomplete": lost.incomplete}
     if lost:
         _LOG.error("stopped; lost: %s", lost, extra=counts)
         return 1
-    what = "nothing was lost" if lost.kept else "everything was delivered"
+    what = "nothing was lost" if lost.kept or is_leaf else "everything was delivered"
     _LOG.info("stopped; %s%s", what, f"; {lost}" if str(lost) else "", extra=counts)
     return 0
 

@@ -1,0 +1,355 @@
+"""Results on a terminal as they come in: one line a trajectory, and a summary at the end.
+
+The worker hands over a small row a trajectory, at most 20 a second, and counts the others; a thread that writes the log makes
+lines of them. Everything from spans is hostile: it is cut by the worker and made printable where a line is made of it.
+"""
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from toolgauge.export.redact import Redactor
+from toolgauge.model.delivery import Outgoing
+from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scorecard, Scored, outcome_word
+from toolgauge.model.records import VERSION
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.offline.terminal import Style, printable, shortened
+from toolgauge.pipeline.pipeline import ScorecardSink
+
+Printed: TypeAlias = Literal["failed", "all", "off"]
+# Has a line written soon, by another thread, which makes its text; False where there is no room.
+Write: TypeAlias = Callable[[Callable[[], str]], bool]
+
+LINES_PER_SECOND = 20
+# A sender that makes up names fills no memory.
+_MAX_SERVICES = 1000
+_MAX_NAME, _MAX_WHY = 40, 300
+_MAX_CRITERIA, _MAX_REASONS = 20, 4
+_SHADOW = " (shadow)"
+_LEAST_ROOM = 60
+
+
+class Row(Struct, frozen=True, kw_only=True, gc=False):
+    """What a line shows of one trajectory; texts are cut, and not yet printable. `word` is `None` without any result."""
+
+    time_ns: int
+    service: str
+    version: str
+    agent: str
+    calls: int
+    word: OutcomeWord | None
+    why: str
+    trace_id: str
+    by_judges: bool = False
+
+
+class LiveLines:
+    """Shows the scorecards that pass through a sink.
+
+    `show` belongs to the worker; `tick`, to be called once a second, `adopt` and `summary` (after the last scorecard) to another
+    thread. Each number is written by one of the two only.
+    """
+
+    def __init__(
+        self,
+        printed: Literal["failed", "all"],
+        redactor: Redactor,
+        write: Write,
+        style: Style,
+        *,
+        width: Callable[[], int],
+    ) -> None:
+        """`width` is the number of columns that a line may fill."""
+        self._shows_all = printed == "all"
+        self._redactor = redactor
+        self._write = write
+        self._style = style
+        self._width = width
+        self._tally = Tally()
+        # The worker's.
+        self._services: set[str] = set()
+        self._dialects: set[str] = set()
+        self._written = 0
+        self._hidden = self._hidden_failed = 0
+        # The other thread's.
+        self._written_before = 0
+        self._counted = self._counted_failed = 0
+
+    def observe(self, sink: ScorecardSink) -> ScorecardSink:
+        """Wrap a sink: what passes through it is shown."""
+        return _ObservedSink(sink, self)
+
+    def show(self, scorecard: Scorecard) -> None:
+        """Count the scorecard, and have a line of it written where there is room."""
+        if scorecard.results or scorecard.trajectory.calls:
+            is_failed = self._tally.add(scorecard)
+            self._show_new(scorecard)
+            self._show(scorecard, is_failed=is_failed)
+
+    def adopt(self, redactor: Redactor) -> None:
+        """Write explanations by these settings from here on."""
+        self._redactor = redactor
+
+    def tick(self) -> None:
+        """Begin another second: count what was not shown in the last one."""
+        self._written_before = self._written
+        hidden, failed = self._hidden, self._hidden_failed
+        more, more_failed = hidden - self._counted, failed - self._counted_failed
+        if more and self._write(partial(_counted_line, more, more_failed, self._style)):
+            self._counted, self._counted_failed = hidden, failed
+
+    def summary(self) -> None:
+        """Show what was counted since the start."""
+        self.tick()
+        text = "\n".join(self._tally.lines(self._style))
+        self._write(lambda: text)
+
+    def _show_new(self, scorecard: Scorecard) -> None:
+        trajectory = scorecard.trajectory
+        services = {trajectory.service or "unknown"} - self._services
+        dialects = {call.dialect for call in trajectory.calls} - self._dialects
+        if (services or dialects) and len(self._services) < _MAX_SERVICES and self._has_room:
+            self._services |= services
+            self._dialects |= dialects
+            names = [f"service {name}" for name in services] + [f"dialect {name}" for name in sorted(dialects)]
+            self._put(partial(_new_line, scorecard.scored_at_ns, names, self._style), is_failed=False)
+
+    def _show(self, scorecard: Scorecard, *, is_failed: bool) -> None:
+        if not (self._shows_all or is_failed):
+            return
+        if self._has_room:
+            row = _row(scorecard, self._redactor)
+            self._put(partial(line_of, row, self._style, self._width), is_failed=is_failed)
+        else:
+            self._hidden += 1
+            self._hidden_failed += is_failed
+
+    @property
+    def _has_room(self) -> bool:
+        return self._written - self._written_before < LINES_PER_SECOND
+
+    def _put(self, make: Callable[[], str], *, is_failed: bool) -> None:
+        if self._write(make):
+            self._written += 1
+        else:
+            self._hidden += 1
+            self._hidden_failed += is_failed
+
+
+class _ObservedSink:
+    """A sink of scorecards that shows them, too."""
+
+    def __init__(self, sink: ScorecardSink, lines: LiveLines) -> None:
+        self._sink = sink
+        self._lines = lines
+
+    def record(self, scorecard: Scorecard) -> None:
+        """Pass the scorecard on, and show it."""
+        self._sink.record(scorecard)
+        self._lines.show(scorecard)
+
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
+        """Pass the requests on."""
+        return self._sink.requests(scorecards)
+
+
+_FAILED: frozenset[str] = frozenset({"fail", "error"})
+# Of one width, so that failures stand below each other.
+_WORDS: dict[OutcomeWord | None, str] = {
+    "pass": "pass ",
+    "fail": "FAIL ",
+    "error": "ERROR",
+    "not_evaluated": "  -  ",
+    None: "  -  ",
+}
+
+
+def _rank(result: Result) -> tuple[bool, float]:
+    """Order results that are no pass: failures before errors, the lowest score first."""
+    outcome = result.outcome
+    return (False, outcome.value) if isinstance(outcome, Scored) else (True, 0.0)
+
+
+def _worst(results: Sequence[Result]) -> Result | None:
+    """Choose the result to show: the worst, else the first that passed."""
+    failed = [result for result in results if outcome_word(result.outcome) in _FAILED]
+    if failed:
+        return min(failed, key=_rank)
+    return next((result for result in results if isinstance(result.outcome, Scored)), results[0] if results else None)
+
+
+def _row(scorecard: Scorecard, redactor: Redactor) -> Row:
+    trajectory = scorecard.trajectory
+    # Criteria that are only tried out decide nothing, unless there are no others.
+    results = [result for result in scorecard.results if result.enforce == "live"] or scorecard.results
+    worst = _worst(results)
+    return Row(
+        time_ns=scorecard.scored_at_ns,
+        service=(trajectory.service or "unknown service")[: _MAX_NAME + 1],
+        version=trajectory.resource.get(VERSION, "")[: _MAX_NAME + 1],
+        agent=_agents(trajectory),
+        calls=len(trajectory.calls),
+        word=None if worst is None else outcome_word(worst.outcome),
+        why="no criterion applies" if worst is None else _why(worst, results, redactor),
+        trace_id=trajectory.trace_id[:_MAX_NAME],
+        by_judges=scorecard.by_judges,
+    )
+
+
+def _agents(trajectory: Trajectory) -> str:
+    if not trajectory.agents:
+        return ""
+    more = len(trajectory.agents) - 1
+    return trajectory.agents[0][:_MAX_NAME] + (f" +{more}" if more else "")
+
+
+def _why(worst: Result, results: Sequence[Result], redactor: Redactor) -> str:
+    words = Counter(outcome_word(result.outcome) for result in results)
+    match worst.outcome:
+        case Scored(passed=True):
+            unseen = f", {words['not_evaluated']} not evaluated" if words["not_evaluated"] else ""
+            return f"{words['pass']} passed{unseen}"
+        case NotEvaluated(reason=reason):
+            return f"{words['not_evaluated']} not evaluated, {worst.criterion[:_MAX_NAME]}: {reason}"
+        case Scored(value=value):
+            figure = f" {value:.2f}"
+        case Errored(error_type=error_type):
+            figure = f" {error_type[:_MAX_NAME]}"
+    shadow = _SHADOW if worst.enforce == "shadow" else ""
+    others = words["fail"] + words["error"] - 1
+    more = f" (and {others} more)" if others else ""
+    explanation = redactor.explain(worst.outcome)[:_MAX_WHY]
+    tool = "" if worst.call is None else worst.call.name[:_MAX_NAME]
+    # Most explanations name the tool.
+    of = f" of {tool}" if tool not in explanation else ""
+    return f"{worst.criterion[:_MAX_NAME]}{figure}{of}{shadow}{more}: {explanation}"
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal, or more than any line has where there is none."""
+    return shutil.get_terminal_size((10_000, 24)).columns
+
+
+def line_of(row: Row, style: Style, width: Callable[[], int]) -> str:
+    """Make one line of a row, cut to `width` columns where that leaves room for the reason."""
+    calls = "judged" if row.by_judges else _number(row.calls, "call")
+    service = " ".join(filter(None, (shortened(row.service, _MAX_NAME), shortened(row.version, _MAX_NAME))))
+    names = filter(None, (service, shortened(row.agent, _MAX_NAME), calls))
+    head, word, trace_id = "  ".join(names), _WORDS[row.word], printable(row.trace_id)
+    taken = len(f"{_clock(row.time_ns)}  {word}  {head}    {trace_id}")
+    why = shortened(row.why, min(_MAX_WHY, max(_LEAST_ROOM, width() - taken)))
+    return f"{_clock(row.time_ns)}  {_coloured(row.word, word, style)}  {head}  {why}  {style.aside(trace_id)}"
+
+
+def _coloured(word: OutcomeWord | None, text: str, style: Style) -> str:
+    match word:
+        case "pass":
+            return style.good(text)
+        case "fail" | "error":
+            return style.bad(text)
+        case "not_evaluated" | None:
+            return style.doubtful(text)
+
+
+def _clock(time_ns: int) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(time_ns / 1e9))
+
+
+def _new_line(time_ns: int, names: Sequence[str], style: Style) -> str:
+    shown = ", ".join(shortened(name, _MAX_NAME + len("service ")) for name in names)
+    return f"{_clock(time_ns)}  {style.head(f'first seen: {shown}')}"
+
+
+def _counted_line(more: int, failed: int, style: Style) -> str:
+    return style.aside(f"… and {more:,} more{f', {failed:,} of them failed' if failed else ''}")
+
+
+class Tally:
+    """Counts of trajectories, calls and results by criterion, since the start. `add` belongs to the worker."""
+
+    def __init__(self) -> None:
+        self._trajectories = self._calls = 0
+        # By criterion, and outcome or the reason why there is none.
+        self._results: Counter[tuple[str, str]] = Counter()
+
+    def add(self, scorecard: Scorecard) -> bool:
+        """Count the scorecard; return whether a live result of it failed."""
+        if not scorecard.by_judges:
+            self._trajectories += 1
+            self._calls += len(scorecard.trajectory.calls)
+        counts, is_failed = self._results, False
+        for result in scorecard.results:
+            outcome, is_live = result.outcome, result.enforce == "live"
+            word = outcome.reason if isinstance(outcome, NotEvaluated) else outcome_word(outcome)
+            counts[result.criterion if is_live else result.criterion + _SHADOW, word] += 1
+            is_failed = is_failed or (is_live and word in _FAILED)
+        return is_failed
+
+    def lines(self, style: Style) -> Iterator[str]:
+        """Summarise: the totals, then a table of the criteria, those with the most failures first."""
+        trajectories = "1 trajectory" if self._trajectories == 1 else f"{self._trajectories:,} trajectories"
+        yield style.head(f"{trajectories}, {_number(self._calls, 'tool call')}")
+        total = _Counts("")
+        criteria: dict[str, _Counts] = {}
+        # A copy: a worker that was given up at the end may still count.
+        for (criterion, outcome), count in tuple(self._results.items()):
+            total.add(outcome, count)
+            criteria.setdefault(criterion, _Counts(criterion)).add(outcome, count)
+        if not criteria:
+            return
+        errors = f", {_number(total.errors, 'error')}" if total.errors else ""
+        yield f"results: {total.passed:,} passed, {total.failed:,} failed{errors}, {total.unseen.total():,} not evaluated{total.why}"
+        yield from _table(sorted(criteria.values(), key=_order), style)
+
+
+class _Counts:
+    """Counts of the results of one criterion, or of all."""
+
+    def __init__(self, name: str) -> None:
+        self.name = shortened(name, _MAX_NAME)
+        self.passed = self.failed = self.errors = 0
+        self.unseen: Counter[str] = Counter()
+
+    def add(self, outcome: str, count: int) -> None:
+        match outcome:
+            case "pass":
+                self.passed += count
+            case "fail":
+                self.failed += count
+            case "error":
+                self.errors += count
+            case reason:
+                self.unseen[reason] += count
+
+    @property
+    def why(self) -> str:
+        """The commonest reasons why something was not evaluated."""
+        shown = [f"{reason} {count:,}" for reason, count in self.unseen.most_common(_MAX_REASONS)]
+        return f" ({', '.join(shown)}{', …' if len(self.unseen) > len(shown) else ''})" if shown else ""
+
+
+def _order(counts: _Counts) -> tuple[int, str]:
+    return -counts.failed - counts.errors, counts.name
+
+
+def _table(criteria: Sequence[_Counts], style: Style) -> Iterator[str]:
+    shown = criteria[:_MAX_CRITERIA]
+    width = max(len("criterion"), *(len(counts.name) for counts in shown))
+    yield style.aside(f"{'criterion':<{width}}  {'passed':>8}  {'failed':>8}  {'errors':>8}  not evaluated")
+    for counts in shown:
+        failed, errors = (f"{count:>8,}" for count in (counts.failed, counts.errors))
+        yield (
+            f"{counts.name:<{width}}  {counts.passed:>8,}  {style.bad(failed) if counts.failed else failed}  "
+            f"{style.bad(errors) if counts.errors else errors}  {counts.unseen.total():,}{counts.why}"
+        )
+    if len(criteria) > len(shown):
+        yield f"… and {len(criteria) - len(shown)} more criteria"
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

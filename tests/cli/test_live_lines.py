@@ -1,0 +1,267 @@
+"""Results as they come in: one line a trajectory, not too many, and nothing of what spans would do to a terminal."""
+
+import re
+from collections.abc import Callable
+from typing import Literal
+
+import pytest
+from msgspec.structs import replace
+
+from tests.export.scorecards import call, call_result, failed, passed, scorecard, shadow, trajectory, trajectory_result
+from toolgauge.cli.live_lines import LINES_PER_SECOND, LiveLines
+from toolgauge.export.redact import Redactor
+from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Scorecard, Scored, Side
+from toolgauge.offline.terminal import PLAIN, Style
+
+UNSEEN = NotEvaluated(reason="no_reference")
+
+
+class Screen:
+    """What was written, with the escapes of colours if there are any; takes nothing while it is full."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.is_full = False
+
+    def write(self, make: Callable[[], str]) -> bool:
+        if self.is_full:
+            return False
+        self.lines.extend(make().split("\n"))
+        return True
+
+    def results(self) -> list[str]:
+        return [line for line in self.lines if "first seen" not in line]
+
+
+def on(
+    screen: Screen,
+    printed: Literal["failed", "all"] = "all",
+    *,
+    show_values: bool = False,
+    style: Style = PLAIN,
+    columns: int = 10_000,
+) -> LiveLines:
+    return LiveLines(printed, Redactor(show_values), screen.write, style, width=lambda: columns)
+
+
+def shown(card: Scorecard, *, show_values: bool = False, style: Style = PLAIN, columns: int = 10_000) -> str:
+    screen = Screen()
+    on(screen, show_values=show_values, style=style, columns=columns).show(card)
+    (line,) = screen.results()
+    return line
+
+
+def test_a_line_has_the_time_the_verdict_where_it_came_from_and_the_trace():
+    made = replace(
+        trajectory(call()),
+        service="shop",
+        resource={"service.version": "1.4"},
+        agents=("support", "refunds"),
+        trace_id="ab12",
+    )
+    line = shown(scorecard(call_result(failed(0.25)), of=made))
+    assert re.fullmatch(
+        r"\d\d:\d\d:\d\d  FAIL   shop 1\.4  support \+1  1 call  "
+        r"refund-arguments 0\.25 of \S+: `amount` differs  ab12",
+        line,
+    )
+
+
+def test_the_worst_result_is_shown_and_how_many_more_failed():
+    results = (
+        call_result(passed(), criterion="good"),
+        call_result(Errored(error_type="Timeout", message="too slow"), criterion="broken"),
+        call_result(failed(0.5), criterion="bad"),
+        trajectory_result(failed(0.1, "too few calls"), criterion="worst"),
+    )
+    line = shown(scorecard(*results))
+    assert "  worst 0.10 (and 2 more): too few calls  " in line
+
+
+def test_a_pass_counts_what_passed_and_what_could_not_be_looked_at():
+    line = shown(scorecard(call_result(passed()), trajectory_result(passed()), trajectory_result(UNSEEN)))
+    assert "  pass   " in line
+    assert "  2 passed, 1 not evaluated  " in line
+
+
+def test_what_could_not_be_looked_at_is_neither_a_pass_nor_a_failure():
+    line = shown(scorecard(trajectory_result(UNSEEN, criterion="refunds")))
+    assert "    -    " in line
+    assert "  1 not evaluated, refunds: no_reference  " in line
+
+
+def test_a_trajectory_that_no_criterion_judges_is_shown():
+    assert "  1 call  no criterion applies  " in shown(scorecard(of=trajectory(call())))
+
+
+def test_without_calls_and_results_there_is_nothing_to_show():
+    screen = Screen()
+    on(screen).show(scorecard(of=trajectory()))
+    assert screen.lines == []
+
+
+def test_criteria_in_the_shadow_fail_nothing():
+    screen = Screen()
+    lines = on(screen, "failed")
+    lines.show(scorecard(shadow(call_result(failed())), call_result(passed())))
+    lines.show(scorecard(shadow(call_result(failed()))))
+    assert screen.results() == []
+    assert "refund-arguments 0.25" not in shown(scorecard(shadow(call_result(failed())), call_result(passed())))
+    assert " (shadow)" in shown(scorecard(shadow(call_result(failed()))))
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\n\u202eevil\u2066\x9b31m\ud800" + "x" * 10_000
+
+
+def test_what_spans_hold_does_nothing_to_a_terminal():
+    judged = replace(call(), name=HOSTILE, dialect="genai")
+    made = replace(
+        trajectory(judged), service=HOSTILE, resource={"service.version": HOSTILE}, agents=(HOSTILE,), trace_id=HOSTILE
+    )
+    screen = Screen()
+    lines = on(screen)
+    lines.show(scorecard(call_result(failed(0.2, HOSTILE), judged), of=made))
+    lines.show(scorecard(call_result(Errored(error_type=HOSTILE, message=HOSTILE), judged), of=made))
+    lines.summary()
+    assert all(line.isprintable() for line in screen.lines)
+    assert max(map(len, screen.lines)) < 700
+    first, *_ = screen.lines
+    assert "first seen: service \\x1b]0;owned" in first
+
+
+DIFFERS = Difference(where="issue_refund.amount", rule="exact", expected=Side(value="AAA"), actual=Side(value="BBB"))
+
+
+@pytest.mark.parametrize("show_values", [False, True])
+def test_values_are_shown_only_where_they_may_be(*, show_values: bool):
+    outcome = Scored(value=0.0, explanation="`amount` differs", differences=(DIFFERS,), passed=False)
+    line = shown(scorecard(call_result(outcome)), show_values=show_values)
+    assert ("BBB" in line) is show_values
+
+
+def test_values_are_hidden_from_the_moment_at_which_they_are_to_be():
+    outcome = Scored(value=0.0, explanation="`amount` differs", differences=(DIFFERS,), passed=False)
+    screen = Screen()
+    lines = on(screen, show_values=True)
+    lines.adopt(Redactor(show_values=False))
+    lines.show(scorecard(call_result(outcome)))
+    assert not any("BBB" in line for line in screen.lines)
+
+
+def test_a_line_fits_the_terminal_where_the_reason_has_room():
+    card = scorecard(call_result(failed(0.2, "so much differs " * 50)))
+    assert len(shown(card, columns=200)) == 200
+    assert "so much differs" in shown(card, columns=10)
+
+
+@pytest.mark.parametrize("printed", ["all", "failed"])
+def test_no_more_lines_a_second_than_somebody_can_read_and_the_others_are_counted(printed: Literal["failed", "all"]):
+    screen = Screen()
+    lines = on(screen, printed)
+    for _ in range(50):
+        lines.show(scorecard(call_result(failed())))
+    for _ in range(1000):
+        lines.show(scorecard(call_result(passed())))
+    assert len(screen.lines) == LINES_PER_SECOND
+    lines.tick()
+    *_, last = screen.lines
+    # One line is that of the service and the dialect.
+    assert last == (
+        "… and 31 more, 31 of them failed" if printed == "failed" else "… and 1,031 more, 31 of them failed"
+    )
+    lines.tick()
+    assert screen.lines[-1] == last
+    for _ in range(30):
+        lines.show(scorecard(call_result(failed())))
+    assert len(screen.lines) == 2 * LINES_PER_SECOND + 1
+
+
+def test_what_is_not_taken_is_counted_when_there_is_room_again():
+    screen = Screen()
+    lines = on(screen)
+    screen.is_full = True
+    for _ in range(3):
+        lines.show(scorecard(call_result(passed())))
+    lines.tick()
+    screen.is_full = False
+    lines.tick()
+    assert screen.lines[-1].startswith("… and ")
+
+
+def test_services_and_dialects_are_announced_once():
+    screen = Screen()
+    lines = on(screen, "failed")
+    by_hand = replace(call(), dialect="genai")
+    for service, judged in (
+        ("shop", by_hand),
+        ("shop", by_hand),
+        ("mail", by_hand),
+        ("mail", replace(by_hand, dialect="x")),
+    ):
+        lines.show(scorecard(call_result(passed(), judged), of=replace(trajectory(judged), service=service)))
+    seen = [line.partition("first seen: ")[2] for line in screen.lines]
+    assert seen == ["service shop, dialect genai", "service mail", "dialect x"]
+
+
+def test_a_sender_that_makes_up_names_ends_the_announcements_and_not_the_lines():
+    screen = Screen()
+    lines = on(screen)
+    for number in range(3000):
+        lines.show(scorecard(call_result(passed()), of=replace(trajectory(call()), service=f"s{number}")))
+        lines.tick()
+    assert sum("first seen" in line for line in screen.lines) == 1000
+    assert len(screen.results()) == 3000
+
+
+def test_judges_answer_on_a_line_of_their_own_and_the_trajectory_counts_once():
+    screen = Screen()
+    lines = on(screen)
+    card = scorecard(call_result(passed()))
+    lines.show(card)
+    lines.show(replace(card, by_judges=True))
+    assert "  judged  " in screen.lines[-1]
+    lines.summary()
+    assert "1 trajectory, 1 tool call" in screen.lines
+
+
+def test_the_summary_has_the_totals_then_the_criteria_with_the_most_failures_first():
+    screen = Screen()
+    lines = on(screen, "failed")
+    for _ in range(3):
+        lines.show(scorecard(call_result(passed(), criterion="good"), trajectory_result(UNSEEN, criterion="unseen")))
+    lines.show(scorecard(call_result(failed(), criterion="refunds"), shadow(call_result(failed(), criterion="new"))))
+    lines.show(scorecard(call_result(Errored(error_type="E", message=""), criterion="broken")))
+    before = len(screen.lines)
+    lines.summary()
+    totals, results, *table = screen.lines[before:]
+    assert totals == "5 trajectories, 6 tool calls"
+    assert results == "results: 3 passed, 2 failed, 1 error, 3 not evaluated (no_reference 3)"
+    assert [re.split(r"  +", line) for line in table] == [
+        ["criterion", "passed", "failed", "errors", "not evaluated"],
+        ["broken", "0", "0", "1", "0"],
+        ["new (shadow)", "0", "1", "0", "0"],
+        ["refunds", "0", "1", "0", "0"],
+        ["good", "3", "0", "0", "0"],
+        ["unseen", "0", "0", "0", "3 (no_reference 3)"],
+    ]
+
+
+def test_a_summary_of_many_criteria_fits_a_screen():
+    screen = Screen()
+    lines = on(screen, "failed")
+    lines.show(scorecard(*(call_result(passed(), criterion=f"c{number:03}") for number in range(100))))
+    lines.summary()
+    assert len(screen.lines) < 30
+    assert screen.lines[-1] == "… and 80 more criteria"
+
+
+def test_a_summary_of_nothing_is_one_line():
+    screen = Screen()
+    on(screen).summary()
+    assert screen.lines == ["0 trajectories, 0 tool calls"]
+
+
+def test_failures_are_red_where_there_are_colours():
+    card = scorecard(call_result(failed()))
+    assert "\x1b[31mFAIL \x1b[0m" in shown(card, style=Style(colour=True))
+    assert "\x1b" not in shown(card)

@@ -1,0 +1,172 @@
+"""`toolgauge serve` on a terminal: a line a trajectory while it runs, a summary at the end; elsewhere only when asked for."""
+
+import contextlib
+import os
+import pty
+import re
+import signal
+import threading
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tests.wire.support import Toolgauge, get, serving, until
+from tests.wire.test_serve import from_log
+
+
+class Terminal:
+    """A terminal of our own, read on a thread so that nothing ever waits for it."""
+
+    def __init__(self) -> None:
+        self._ours, self.theirs = pty.openpty()
+        self._shown = bytearray()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def shown(self) -> str:
+        return self._shown.decode().replace("\r\n", "\n")
+
+    def shown_at_the_end(self) -> str:
+        """Wait until nobody has the other side open any more."""
+        self._thread.join()
+        return self.shown()
+
+    def _read(self) -> None:
+        # Linux answers with an error when the other side is closed.
+        with contextlib.suppress(OSError):
+            while read := os.read(self._ours, 65536):
+                self._shown += read
+        os.close(self._ours)
+
+
+@contextlib.contextmanager
+def on_a_terminal(
+    folder: Path, *settings: str, options: tuple[str, ...] = (), **env: str
+) -> Generator[tuple[Toolgauge, Terminal]]:
+    terminal = Terminal()
+    # Closed where the process has it: a number that is closed twice may be another file by then.
+    with (
+        os.fdopen(terminal.theirs, "wb", buffering=0) as theirs,
+        serving(
+            folder, *settings, env={"COLUMNS": "1000", **env}, options=options, stdout=terminal.theirs
+        ) as toolgauge,
+    ):
+        theirs.close()
+        yield toolgauge, terminal
+
+
+def ended(toolgauge: Toolgauge) -> int:
+    toolgauge.signal()
+    return toolgauge.ended()
+
+
+# The traces of two recordings, one of which fails.
+GOOD, BAD = ("pydantic-ai", "one_call"), ("pydantic-ai", "tool_error")
+
+
+def test_each_trajectory_is_a_line_and_the_end_a_summary(tmp_path: Path):
+    with on_a_terminal(tmp_path, NO_COLOR="1") as (toolgauge, terminal):
+        for recording in (GOOD, BAD):
+            toolgauge.send_recorded(*recording)
+        until(lambda: "FAIL" in terminal.shown() and "pass" in terminal.shown(), "both lines, while it runs")
+        assert ended(toolgauge) == 0
+        shown = terminal.shown_at_the_end()
+    assert re.search(r"^[\d:]{8}  pass   pydantic-ai-demo .*  1 call  \d+ passed.*  [0-9a-f]{32}$", shown, re.MULTILINE)
+    assert re.search(
+        r"^[\d:]{8}  FAIL   pydantic-ai-demo .*  default\.\w+ 0\.\d\d.*: .*  [0-9a-f]{32}$", shown, re.MULTILINE
+    )
+    assert shown.count("first seen: service pydantic-ai-demo, dialect genai\n") == 1
+    assert "\n2 trajectories, 2 tool calls\nresults: " in shown
+    assert re.search(r"^default\.tool_success +1 +1 +0  0$", shown, re.MULTILINE)
+    assert "\x1b" not in shown
+    assert "INFO" not in shown
+
+
+@pytest.mark.parametrize(("term", "is_coloured"), [("xterm", True), ("dumb", False)])
+def test_colours_are_for_terminals_that_have_them(tmp_path: Path, term: str, *, is_coloured: bool):
+    with on_a_terminal(tmp_path, TERM=term, options=("--print", "failed")) as (toolgauge, terminal):
+        toolgauge.send_recorded(*BAD)
+        until(lambda: "FAIL" in terminal.shown(), "the line")
+        assert ("\x1b[31mFAIL" in terminal.shown()) is is_coloured
+
+
+def test_nothing_is_printed_where_nobody_asked_for_it(tmp_path: Path):
+    with on_a_terminal(tmp_path, options=("--print", "off")) as (toolgauge, terminal):
+        toolgauge.send_recorded(*BAD)
+        assert ended(toolgauge) == 0
+        assert terminal.shown_at_the_end() == ""
+
+
+def test_a_file_gets_results_only_when_they_are_asked_for(tmp_path: Path):
+    for options in ((), ("--print", "failed")):
+        output = tmp_path / "results.txt"
+        with output.open("wb") as file, serving(tmp_path, options=options, stdout=file.fileno()) as toolgauge:
+            for recording in (GOOD, BAD):
+                toolgauge.send_recorded(*recording)
+            assert ended(toolgauge) == 0
+        text = output.read_text()
+        assert bool(text) is bool(options)
+        assert ("FAIL" in text) is bool(options)
+        assert "  pass   " not in text
+        assert "\x1b" not in text
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_ends_the_results_and_nothing_else(tmp_path: Path):
+    with (
+        Path("/dev/full").open("wb") as full,
+        serving(tmp_path, options=("--print", "all"), stdout=full.fileno()) as toolgauge,
+    ):
+        toolgauge.send_recorded(*BAD)
+        from_log(toolgauge, "results are printed no more: standard output cannot be written (OSError)")
+        toolgauge.send_recorded(*GOOD)
+        assert ended(toolgauge) == 0
+        assert toolgauge.said().count("results are printed no more") == 1
+
+
+def test_a_reader_that_has_gone_ends_the_results_and_nothing_else(tmp_path: Path):
+    reads, writes = os.pipe()
+    with serving(tmp_path, options=("--print", "all"), stdout=writes) as toolgauge:
+        os.close(writes)
+        os.close(reads)
+        toolgauge.send_recorded(*BAD)
+        from_log(toolgauge, "results are printed no more: standard output cannot be written (BrokenPipeError)")
+        assert get(toolgauge.metrics_port, "/metrics", {})
+        assert ended(toolgauge) == 0
+
+
+def test_without_destinations_it_does_not_claim_to_have_delivered(tmp_path: Path):
+    with serving(tmp_path) as toolgauge:
+        toolgauge.send_recorded(*GOOD)
+        assert ended(toolgauge) == 0
+        log = toolgauge.said()
+    assert "stopping: scoring what is open\n" in log
+    assert "stopped; nothing was lost\n" in log
+    assert "delivered" not in log
+
+
+def test_a_reload_hides_values_from_there_on(tmp_path: Path):
+    def written(values: str) -> str:
+        return (
+            f"redact: {{values: {values}}}\n"
+            "criteria: [{name: weather, evaluator: tool_call_args, expected: [{name: get_weather, args: {city: Atlantis}}]}]\n"
+        )
+
+    config = tmp_path / "toolgauge.yaml"
+    config.write_text(written("show"))
+    options = ("--config", str(config), "--print", "failed")
+    with on_a_terminal(tmp_path, options=options, NO_COLOR="1") as (toolgauge, terminal):
+        toolgauge.send_recorded("pydantic-ai", "bad_args")
+        until(lambda: 'got "Lima"' in terminal.shown(), "the value")
+        before = len(terminal.shown())
+        config.write_text(written("hide"))
+        toolgauge.signal(signal.SIGHUP)
+        from_log(toolgauge, "the configuration was reloaded")
+        toolgauge.send_recorded("pydantic-ai", "mcp_sequence3")
+        assert ended(toolgauge) == 0
+        after = terminal.shown_at_the_end()[before:]
+    assert "weather 0.00" in after
+    assert "get_weather: city differs" in after
+    assert "København" not in after
+    assert "Atlantis" not in after

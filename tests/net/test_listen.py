@@ -1,10 +1,11 @@
+import re
 import socket
 from collections.abc import Iterator
 
 import pytest
 
 from toolgauge.model.errors import StartError
-from toolgauge.net.listen import close_all, listen
+from toolgauge.net.listen import check_endpoints, close_all, listen
 
 
 @pytest.fixture
@@ -39,3 +40,29 @@ def test_unknown_host_is_a_start_error_that_names_the_endpoint():
 def test_address_of_another_machine_is_a_start_error():
     with pytest.raises(StartError, match=r"cannot listen on `192\.0\.2\.1:0`"):
         listen("192.0.2.1:0")
+
+
+def test_all_endpoints_that_cannot_be_had_are_one_error_with_settings_to_copy(taken_port: int):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        other = server.getsockname()[1]
+        endpoints = {"grpc": f"127.0.0.1:{taken_port}", "http": f"127.0.0.1:{other}", "admin": "127.0.0.1:0"}
+        with pytest.raises(StartError) as caught:
+            check_endpoints(endpoints)
+    assert caught.value.message.splitlines() == [
+        "2 endpoints cannot be had",
+        f"  cannot listen on `127.0.0.1:{taken_port}`: the port is in use (`grpc`)",
+        f"  cannot listen on `127.0.0.1:{other}`: the port is in use (`http`)",
+    ]
+    hint = re.fullmatch(
+        r"stop the other process, or choose another port: `--set grpc=(\S+) --set http=(\S+)`", caught.value.hint or ""
+    )
+    assert hint is not None
+    check_endpoints({"grpc": hint[1], "http": hint[2]})
+
+
+def test_endpoints_that_can_be_had_are_left_free():
+    sockets = listen("127.0.0.1:0")
+    port = sockets[0].getsockname()[1]
+    close_all(sockets)
+    check_endpoints({"grpc": f"127.0.0.1:{port}"})
+    close_all(listen(f"127.0.0.1:{port}"))

@@ -129,6 +129,23 @@ def test_a_port_in_use_is_an_error_with_exit_code_1(tmp_path: Path, which: int):
         assert "Traceback" not in toolgauge.said()
 
 
+def test_all_ports_in_use_are_one_error_with_keys_and_settings_to_copy(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
+        grpc, http = (f"receivers.otlp.protocols.{protocol}.endpoint" for protocol in ("grpc", "http"))
+        ports = {grpc: first.getsockname()[1], http: second.getsockname()[1]}
+        free = [setting for setting in LISTEN if not setting.startswith((grpc, http))]
+        taken = [f"{key}=127.0.0.1:{port}" for key, port in ports.items()]
+        toolgauge = Toolgauge(tmp_path, listen=(*free, *taken))
+        try:
+            assert toolgauge.ended() == 1
+        finally:
+            toolgauge.close()
+        assert toolgauge.said().startswith("error: 2 endpoints cannot be had\n")
+        for key, port in ports.items():
+            assert f"cannot listen on `127.0.0.1:{port}`: the port is in use (`{key}`)" in toolgauge.said()
+            assert f"--set {key}=127.0.0.1:" in toolgauge.said()
+
+
 def test_a_memory_limit_below_what_it_needs_without_any_request_is_refused_at_the_start(tmp_path: Path):
     toolgauge = Toolgauge(tmp_path, "memory.limit=32MiB")
     try:

@@ -15,7 +15,9 @@ from toolgauge.cli.live_lines import LiveLines, Printed, terminal_width
 from toolgauge.cli.logs import LogThread, log_to_stderr
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import terminal_style
+from toolgauge.config.load import listener_endpoints
 from toolgauge.config.model import Config
+from toolgauge.net.listen import check_endpoints
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import load_configuration, unusable_files
 from toolgauge.service.losses import Losses
@@ -98,6 +100,7 @@ async def _serve(
 ) -> int:
     for unusable in unusable_files(config):
         raise unusable
+    check_endpoints(listener_endpoints(config))
     service = make_service(config, criteria, observing=None if lines is None else lines.observe, is_live=True)
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
     # What is there now stays: walking over it at every collection of garbage would keep senders waiting.

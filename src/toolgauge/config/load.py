@@ -159,6 +159,11 @@ def listener_sections(config: Config) -> Iterator[tuple[tuple[str, ...], Listene
         yield ("admin",), config.admin
 
 
+def listener_endpoints(config: Config) -> dict[str, str]:
+    """Return where everything listens, by configuration key."""
+    return {spelled(path): endpoint for path, endpoint in _listeners(config)}
+
+
 def _listeners(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
     return (((*path, "endpoint"), listener.endpoint) for path, listener in listener_sections(config))
 

@@ -15,7 +15,7 @@ import socket
 import ssl
 from abc import ABC, abstractmethod
 from asyncio import BaseProtocol
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -53,6 +53,37 @@ def listen(endpoint: str) -> list[socket.socket]:
     if not bound:
         raise StartError(f"cannot listen on `{endpoint}`: no such address on this machine")
     return bound
+
+
+def check_endpoints(endpoints: Mapping[str, str]) -> None:
+    """Raise one `StartError` of all endpoints, by configuration key, that cannot be had; leave no port open."""
+    bound: list[socket.socket] = []
+    problems: list[str] = []
+    instead: list[str] = []
+    try:
+        for key, endpoint in endpoints.items():
+            try:
+                bound += listen(endpoint)
+            except StartError as error:
+                problems.append(f"{error.message} (`{key}`)")
+                if error.hint is not None:
+                    instead.append(f"--set {key}={_free_endpoint(endpoint)}")
+    finally:
+        close_all(bound)
+    if problems:
+        several = "" if len(problems) == 1 else f"{len(problems)} endpoints cannot be had\n  "
+        hint = f"stop the other process, or choose another port: `{' '.join(instead)}`" if instead else None
+        raise StartError(several + "\n  ".join(problems), hint=hint)
+
+
+def _free_endpoint(endpoint: str) -> str:
+    """Find a free port for an endpoint whose own is taken: one that reminds of it, else any."""
+    host, _, port = endpoint.rpartition(":")
+    for other in range(int(port) + 10_000, 65_536, 10_000):
+        with contextlib.suppress(StartError):
+            close_all(listen(f"{host}:{other}"))
+            return f"{host}:{other}"
+    return f"{host}:0"
 
 
 def close_all(sockets: list[socket.socket]) -> None:

@@ -34,6 +34,20 @@ def test_outage_is_said_once_and_its_end_too(clock: Clock, caplog: pytest.LogCap
     ]
 
 
+def test_outage_names_endpoint_and_cause_where_they_are_known(clock: Clock, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.WARNING, "toolgauge.export")
+    health = DestinationHealth("backend", clock, "http://collector:4318")
+    health.failed("connection", "connection refused")
+    health.dropped("http_404", 3)
+    outage, dropped = (record.getMessage() for record in caplog.records)
+    assert outage == (
+        "destination backend (http://collector:4318) does not take requests (connection: connection refused); trying again"
+    )
+    assert dropped.startswith(
+        "destination backend (http://collector:4318): a request with 3 spans was dropped (http_404)"
+    )
+
+
 def test_destination_that_fails_now_and_then_is_said_once_a_minute(clock: Clock, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.WARNING, "toolgauge.export")
     outage = DestinationHealth("backend", clock)

@@ -156,3 +156,18 @@ async def test_guard_answers_other_methods_without_reading_them(method: str):
 )
 def test_star_stands_for_any_text_once(allowed: str, origin: str, *, may: bool):
     assert Cors(allowed_origins=(allowed,)).allows(origin) is may
+
+
+async def test_grpc_on_the_port_for_http_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture):
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+    async with receiving(idle_timeout_s=0.3) as receivers:
+        port = receivers.http.port
+        answers = [await everything(port, preface) for _ in range(3)]
+        assert (await post(port, BODY)).status == 200
+    assert all(answer.startswith((b"HTTP/1.1 400", b"HTTP/1.0 400")) for answer in answers)
+    (line,) = [record for record in caplog.records if record.name == "toolgauge.receive"]
+    assert line.levelname == "WARNING"
+    assert line.getMessage() == (
+        f"a sender speaks gRPC to port {port}, which takes OTLP over HTTP: point it to the port of "
+        "`receivers.otlp.protocols.grpc.endpoint`, or let it send `http/protobuf`"
+    )

@@ -32,7 +32,7 @@ from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.model.ports import Exporter
 from toolgauge.otlp.strict import count_undecodable
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.settings import MIB, SECOND
+from toolgauge.settings import MIB, SECOND, redacted_url
 from toolgauge.state.ledger import Ledger
 
 _log = logging.getLogger("toolgauge.export")
@@ -113,7 +113,8 @@ class Destination:
         self._tasks: list[asyncio.Task[None]] = []
         self._renewing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
-        self._health = DestinationHealth(self.name, _monotonic_s)
+        endpoints = ", ".join(redacted_url(endpoint) or "" for endpoint in settings.endpoints)
+        self._health = DestinationHealth(self.name, _monotonic_s, endpoints)
         self._undelivered = Undelivered()
         # Left to the next process.
         self.kept = Undelivered()
@@ -278,7 +279,7 @@ class Destination:
         backoff = Backoff(self._settings.retry, random.random)
         result: Verdict = verdict
         while isinstance(result, Transient):
-            self._health.failed(result.reason)
+            self._health.failed(result.reason, result.cause)
             if self._stopping.is_set():
                 # There is no later: try again and again until `drain` has no time left.
                 await asyncio.sleep(_DRAIN_WAIT_S)

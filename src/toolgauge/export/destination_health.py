@@ -30,11 +30,12 @@ class Refusing:
 class DestinationHealth:
     """Notes how attempts end; logs when a destination stops or starts taking requests, at most once a minute.
 
-    `clock` is monotonic.
+    `clock` is monotonic; `endpoint` is for the log, without secrets.
     """
 
-    def __init__(self, name: str, clock: Callable[[], float]) -> None:
+    def __init__(self, name: str, clock: Callable[[], float], endpoint: str = "") -> None:
         self._name = name
+        self._where = f"{name} ({endpoint})" if endpoint else name
         self._clock = clock
         self._failing_since: float | None = None
         self._reason = ""
@@ -62,8 +63,8 @@ class DestinationHealth:
         """A request of the signal was taken."""
         self._refusing.pop(signal, None)
 
-    def failed(self, reason: str) -> None:
-        """An attempt failed and will be repeated."""
+    def failed(self, reason: str, cause: str = "") -> None:
+        """An attempt failed and will be repeated; `cause` is more on the reason, where it is known."""
         now_s = self._clock()
         self._reason = reason
         if self._failing_since is None:
@@ -73,7 +74,8 @@ class DestinationHealth:
         self._warned = True
         self._last_warned_s = now_s
         extra = {"destination": self._name, "reason": reason}
-        _log.warning("destination %s does not take requests (%s); trying again", self._name, reason, extra=extra)
+        why = f"{reason}: {cause}" if cause else reason
+        _log.warning("destination %s does not take requests (%s); trying again", self._where, why, extra=extra)
 
     def succeeded(self) -> None:
         """An attempt worked."""
@@ -89,7 +91,7 @@ class DestinationHealth:
             _log.warning(
                 "destination %s: a request with %d spans was dropped (%s); toolgauge.spans and toolgauge.own.dropped "
                 "count%s",
-                self._name,
+                self._where,
                 spans,
                 reason,
                 repetitions(suppressed),

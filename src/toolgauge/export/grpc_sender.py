@@ -13,8 +13,10 @@ from google.rpc.status_pb2 import Status
 from grpc import StatusCode
 
 from toolgauge.export.sender import (
+    CONNECTION_REFUSED,
     DELIVERED,
     MAX_RESPONSE_BYTES,
+    UNKNOWN_HOST,
     Permanent,
     Transient,
     Verdict,
@@ -52,6 +54,14 @@ _ABOUT_CONTENT = frozenset(
 _MAX_METADATA_BYTES = 1 << 20
 # The details that gRPC gives where it got no connection: its code is the same whether nobody is there or a certificate is wrong.
 _TLS_FAILED = re.compile(r"failed to connect.*(?:handshake failed|hostname verification)", re.IGNORECASE | re.DOTALL)
+_NO_CONNECTION = ("failed to connect", "errors resolving", "DNS resolution failed")
+# What these details hold, and what it means.
+_CAUSES = {
+    "http1.x server": "it answers in HTTP/1, not gRPC: is `protocol: http` meant?",
+    "Connection refused": CONNECTION_REFUSED,
+    "hostname lookup": UNKNOWN_HOST,
+    "DNS resolution failed": UNKNOWN_HOST,
+}
 
 
 class GrpcSender:
@@ -170,8 +180,14 @@ def _verdict(error: grpc.aio.AioRpcError) -> Verdict:
     retry_after_s = _retry_after_s(error)
     if code in _TRANSIENT or (code is StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None):
         is_tls = code is StatusCode.UNAVAILABLE and _TLS_FAILED.match(error.details() or "") is not None
-        return Transient("tls" if is_tls else reason, retry_after_s)
+        return Transient("tls" if is_tls else reason, retry_after_s, _cause(error.details() or ""))
     return Permanent(reason, is_lasting=code in _LASTING, is_about_content=code in _ABOUT_CONTENT)
+
+
+def _cause(details: str) -> str:
+    if not details.startswith(_NO_CONNECTION):
+        return ""
+    return next((cause for words, cause in _CAUSES.items() if words in details), "")
 
 
 def _retry_after_s(error: grpc.aio.AioRpcError) -> float | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import ssl
 import time
 import zlib
@@ -11,7 +12,9 @@ from email.utils import parsedate_to_datetime
 import aiohttp
 
 from toolgauge.export.sender import (
+    CONNECTION_REFUSED,
     MAX_RESPONSE_BYTES,
+    UNKNOWN_HOST,
     Permanent,
     Transient,
     Verdict,
@@ -56,7 +59,11 @@ def failed(error: Exception) -> Transient:
             return Transient(f"proxy_{error.status}")
         case aiohttp.ClientResponseError():
             # Whoever answered was not the destination: a balancer that restarts, or another protocol.
-            return Transient("not_http")
+            return Transient("not_http", cause="is `protocol: grpc` meant?")
+        case aiohttp.ClientConnectorDNSError():
+            return Transient("connection", cause=UNKNOWN_HOST)
+        case aiohttp.ClientConnectorError(errno=errno.ECONNREFUSED):
+            return Transient("connection", cause=CONNECTION_REFUSED)
         case _:
             # Where the answer broke off it is not known what became of the request, and a duplicate beats a gap.
             return Transient("connection")

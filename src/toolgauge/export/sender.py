@@ -32,10 +32,14 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Transient:
-    """It may work later. `retry_after_s` is the wait the destination asked for, `None` when it asked for none."""
+    """It may work later. `retry_after_s` is the wait the destination asked for, `None` when it asked for none.
+
+    `cause` is for the log where more is known than `reason`, which is a label: one of a few phrases, never of the destination.
+    """
 
     reason: str
     retry_after_s: float | None = None
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ class Permanent:
 Verdict: TypeAlias = Delivered | Transient | Permanent
 
 DELIVERED = Delivered()
+CONNECTION_REFUSED = "connection refused"
+UNKNOWN_HOST = "the name of the host cannot be resolved"
 
 
 class Sender(Protocol):

@@ -8,6 +8,7 @@ bounded before and after decompression, and no client holds a connection open wi
 import asyncio
 import contextlib
 import json
+import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from toolgauge.model.delivery import Consumer, Refused, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.listen import Listeners
+from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.receive.otlp_handler import (
     HOP_HEADER,
     BrokenBodyError,
@@ -65,7 +67,10 @@ def media_of(content_type: str) -> Media | None:
     return _MEDIA.get(content_type.partition(";")[0].strip().lower())
 
 
+_log = logging.getLogger("toolgauge.receive")
 _SERVER = "toolgauge"
+# A client that speaks HTTP/2 without asking, such as gRPC's, begins with it.
+_HTTP2_PREFACE = b"PRI * HTTP/2.0"
 # How long the rest of a refused body is read, so that a sender in the middle of it sees the answer.
 _LINGER_S = 3.0
 _SLOWEST_BYTES_PER_S = 64 * 1024
@@ -136,17 +141,35 @@ class _Server(web.Server):
     def __init__(self, answer: Callable[[web.BaseRequest], Awaitable[web.Response]], settings: HttpSettings) -> None:
         super().__init__(answer)
         self._settings = settings
+        self._throttle = Throttle()
 
     def __call__(self) -> RequestHandler:
-        return _Protocol(self, self._loop, self._settings)
+        return _Protocol(self, self._loop, self._settings, self._spoke_grpc)
+
+    def _spoke_grpc(self, port: int) -> None:
+        suppressed = self._throttle.suppressed("grpc")
+        if suppressed is not None:
+            _log.warning(
+                "a sender speaks gRPC to port %d, which takes OTLP over HTTP: point it to the port of "
+                "`receivers.otlp.protocols.grpc.endpoint`, or let it send `http/protobuf`%s",
+                port,
+                repetitions(suppressed),
+                extra={"transport": "http", "port": port},
+            )
 
 
 class _Protocol(RequestHandler):
     """Answers a request that is not HTTP, or that failed inside, in our form too."""
 
-    __slots__ = ("_read_header_timeout_s", "has_asked")
+    __slots__ = ("_has_begun", "_on_grpc", "_read_header_timeout_s", "has_asked")
 
-    def __init__(self, server: web.Server, event_loop: asyncio.AbstractEventLoop, settings: HttpSettings) -> None:
+    def __init__(
+        self,
+        server: web.Server,
+        event_loop: asyncio.AbstractEventLoop,
+        settings: HttpSettings,
+        on_grpc: Callable[[int], None],
+    ) -> None:
         super().__init__(
             server,
             loop=event_loop,
@@ -157,6 +180,16 @@ class _Protocol(RequestHandler):
         )
         self._read_header_timeout_s = settings.read_header_timeout / SECOND
         self.has_asked = False
+        self._has_begun = False
+        self._on_grpc = on_grpc
+
+    def data_received(self, data: bytes) -> None:
+        # Answered like everything that is not HTTP/1: gRPC's clients report that, and wait longer each time.
+        if not self._has_begun:
+            self._has_begun = True
+            if data.startswith(_HTTP2_PREFACE) and self.transport is not None:
+                self._on_grpc(self.transport.get_extra_info("sockname")[1])
+        super().data_received(data)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)

@@ -1,0 +1,52 @@
+"""gRPC that comes to the port for HTTP, and the other way round: both sides log it, with what to change."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.wire.support import Toolgauge, serving, until
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[Toolgauge]:
+    (tmp_path / "receiver").mkdir()
+    with serving(tmp_path / "receiver") as toolgauge:
+        yield toolgauge
+
+
+def test_grpc_on_the_port_for_http_is_logged_on_both_sides(tmp_path: Path, receiver: Toolgauge):
+    endpoint = f"http://user:secret@127.0.0.1:{receiver.http_port}"
+    with serving(tmp_path, f"exporters.otlp={{endpoint: '{endpoint}', protocol: grpc}}") as sender:
+        sender.send_recorded("pydantic-ai", "tool_error")
+        outage = (
+            f"destination otlp (http://<redacted>@127.0.0.1:{receiver.http_port}) does not take requests "
+            "(unavailable: it answers in HTTP/1, not gRPC: is `protocol: http` meant?); trying again"
+        )
+        until(lambda: outage in sender.said(), "the cause in the sender's log")
+        assert "secret" not in sender.said()
+        seen = (
+            f"a sender speaks gRPC to port {receiver.http_port}, which takes OTLP over HTTP: point it to the port of "
+            "`receivers.otlp.protocols.grpc.endpoint`, or let it send `http/protobuf`"
+        )
+        until(lambda: seen in receiver.said(), "the wrong protocol in the receiver's log")
+
+
+def test_http_on_the_port_for_grpc_is_logged_by_who_sends_it(tmp_path: Path, receiver: Toolgauge):
+    endpoint = f"http://127.0.0.1:{receiver.grpc_port}"
+    with serving(tmp_path, f"exporters.otlp={{endpoint: '{endpoint}', protocol: http}}") as sender:
+        sender.send_recorded("pydantic-ai", "tool_error")
+        outage = f"destination otlp ({endpoint}) does not take requests (not_http: is `protocol: grpc` meant?)"
+        until(lambda: outage in sender.said(), "the cause in the sender's log")
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_a_destination_that_is_not_there_is_logged_with_endpoint_and_cause(
+    tmp_path: Path, receiver: Toolgauge, protocol: str
+):
+    receiver.close()
+    endpoint = f"http://127.0.0.1:{receiver.grpc_port}"
+    with serving(tmp_path, f"exporters.otlp={{endpoint: '{endpoint}', protocol: {protocol}}}") as sender:
+        sender.send_recorded("pydantic-ai", "tool_error")
+        until(lambda: f"destination otlp ({endpoint})" in sender.said(), "the outage in the log")
+        assert ": connection refused); trying again" in sender.said()

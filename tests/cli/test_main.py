@@ -177,11 +177,18 @@ def test_an_error_that_nobody_reads_leaves_the_exit_code_as_it_is():
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_stream_that_was_closed_by_who_started_us_is_no_fault(closed: str):
-    script = f'exec "$0" -m toolgauge inspect - {closed}'
+    script = f'exec "$0" -m toolgauge inspect "$1" {closed}'
     ended = subprocess.run(
-        ["/bin/sh", "-c", script, sys.executable], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        ["/bin/sh", "-c", script, sys.executable, str(RECORDING)], capture_output=True, text=True, check=False
     )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert (ended.returncode, bool(ended.stdout), ended.stderr) == (0, ">&-" not in closed.split(), "")
+
+
+def test_standard_input_that_was_closed_is_empty():
+    script = 'exec "$0" -m toolgauge inspect - <&-'
+    ended = subprocess.run(["/bin/sh", "-c", script, sys.executable], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("error: standard input is empty\n")
 
 
 def raising(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ def test_criteria_that_judged_nothing_are_named_at_the_end(criteria: str):
     ended = run("replay", "--criteria", criteria, HEALTHY)
     assert ended.code == 0
     assert ended.err.splitlines() == [
-        "warning: criterion `other-service` matched no trajectory: look at `when` and `scope`",
+        "warning: criterion `other-service` matched no trajectory: look at `when.service: no-such-*`",
         "warning: criterion `other-tool` found no call of its `tools`: look at `tools`",
         "results: 7 pass, 3 not_evaluated; criteria without a match: 2",
     ]

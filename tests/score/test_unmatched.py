@@ -2,9 +2,10 @@
 
 from tests.score.support import tool_call, trajectory
 from toolgauge.evaluators.tool_success import ToolSuccess
-from toolgauge.score.criterion import Criterion, ToolKinds, When
+from toolgauge.score.criterion import Criterion, ToolKinds, When, register
 from toolgauge.score.scorer import Scorer
 from toolgauge.score.selection import Tools
+from toolgauge.score.unmatched import UnmatchedCriteria
 
 HOUR = 3600 * 1_000_000_000
 REFUND = trajectory(tool_call("find_order"), tool_call("refund", agent="clerk"))
@@ -49,6 +50,29 @@ def test_a_criterion_for_another_service_matched_no_trajectory():
     watched.at(HOUR)
     assert watched.reported == [("b", "matched no trajectory")]
     assert watched.states == {"a": 0.0, "b": 1.0}
+
+
+def test_the_conditions_that_exclude_everything_are_named():
+    one_wrong = When(service="shop-*", attributes={"stage": "prod"}, agent="cle*")
+    run = trajectory(
+        tool_call("refund", agent="clerk"), agents=("clerk",), attributes={"stage": "prod"}, service="desk"
+    )
+    watched = UnmatchedCriteria(
+        [register(criterion("a", when=one_wrong)), register(criterion("b", when=When(service="x", agent="y")))]
+    )
+    watched.see(run)
+    assert {one.criterion.name: one.keys for one in watched.so_far()} == {
+        "a": "`when.service: shop-*`",
+        "b": "`when.service: x` and `when.agent: y`",
+    }
+
+
+def test_conditions_that_hold_but_never_together_are_named_as_such():
+    watched = UnmatchedCriteria([register(criterion("a", when=When(service="desk", agent="clerk")))])
+    watched.see(trajectory(service="desk", agents=("other",)))
+    watched.see(trajectory(service="shop", agents=("clerk",)))
+    (found,) = watched.so_far()
+    assert found.keys == "`when`, whose conditions hold for some each, but never together"
 
 
 def test_a_criterion_whose_tools_are_never_called_found_no_call():

@@ -4,22 +4,27 @@ A typing error in a glob is no error of the configuration, and a criterion witho
 failures. Each is looked for until it matches, then not again before the next hour, so that what works costs nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.criterion import Criterion, Registered, applies, narrowed_to_agent
+from toolgauge.score.criterion import Criterion, Registered, When, applies, narrowed_to_agent, register
 from toolgauge.score.selection import CallSelection
 from toolgauge.settings import HOUR
 
 
 class Unmatched(Struct, frozen=True):
-    """A criterion that matched nothing. `has_trajectories`: there were trajectories for it, without a call of its `tools`."""
+    """A criterion that matched nothing. `has_trajectories`: there were trajectories for it, without a call of its `tools`.
+
+    `excluding` are its conditions that held for no trajectory, each with its key.
+    """
 
     criterion: Criterion
     has_trajectories: bool
+    excluding: tuple[str, ...] = ()
 
     @property
     def description(self) -> str:
@@ -29,7 +34,9 @@ class Unmatched(Struct, frozen=True):
     @property
     def keys(self) -> str:
         """The keys of the criterion that decide it."""
-        return "`tools`" if self.has_trajectories else "`when` and `scope`"
+        if self.has_trajectories:
+            return "`tools`"
+        return " and ".join(self.excluding) or "`when`, whose conditions hold for some each, but never together"
 
 
 # Called once for each criterion that matches nothing for an hour in which trajectories were scored.
@@ -42,6 +49,7 @@ class UnmatchedCriteria:
     def __init__(self, registered: Sequence[Registered], on_unmatched: OnUnmatched | None = None) -> None:
         """Without `on_unmatched` the period never ends."""
         self._written = {one.criterion.name: one for one in registered if not one.criterion.is_default}
+        self._conditions = {name: dict(_conditions(one)) for name, one in self._written.items()}
         self._on_unmatched = on_unmatched
         self._reported: set[str] = set()
         self._ends_ns: int | None = None
@@ -52,6 +60,8 @@ class UnmatchedCriteria:
     def _begin(self) -> None:
         self._waiting = dict(self._written)
         self._with_trajectories: set[str] = set()
+        # By criterion: its conditions that held for no trajectory.
+        self._excluding = {name: set(conditions) for name, conditions in self._conditions.items()}
         self._is_empty = True
 
     def see(self, trajectory: Trajectory) -> None:
@@ -60,6 +70,9 @@ class UnmatchedCriteria:
         if not self._waiting:
             return
         for name, registered in [*self._waiting.items()]:
+            for key in [*self._excluding[name]]:
+                if applies(self._conditions[name][key], trajectory):
+                    self._excluding[name].discard(key)
             if applies(registered, trajectory):
                 self._with_trajectories.add(name)
                 if _names_call(registered, trajectory):
@@ -73,7 +86,11 @@ class UnmatchedCriteria:
     def so_far(self) -> tuple[Unmatched, ...]:
         """Return the criteria that matched nothing in this period."""
         return tuple(
-            Unmatched(registered.criterion, name in self._with_trajectories)
+            Unmatched(
+                registered.criterion,
+                name in self._with_trajectories,
+                tuple(key for key in self._conditions[name] if key in self._excluding[name]),
+            )
             for name, registered in self._waiting.items()
         )
 
@@ -94,6 +111,26 @@ class UnmatchedCriteria:
                 self._reported.add(name)
                 self._on_unmatched(unmatched)
         self._begin()
+
+
+def _conditions(registered: Registered) -> Iterator[tuple[str, Registered]]:
+    """Yield each condition of `when` as it is written, with a criterion that has no other; `scope` where there is none."""
+    criterion, when = registered.criterion, registered.criterion.when
+    single = [(f"`when.{key}: {glob}`", alone) for key, glob, alone in _globs(when)]
+    single += [
+        (f"`when.attributes.{key}: {value}`", When(attributes={key: value})) for key, value in when.attributes.items()
+    ]
+    for text, alone in single or [(f"`scope: {criterion.scope}`", When())]:
+        yield text, register(replace(criterion, when=alone))
+
+
+def _globs(when: When) -> Iterator[tuple[str, str, When]]:
+    if when.service is not None:
+        yield "service", when.service, When(service=when.service)
+    if when.agent is not None:
+        yield "agent", when.agent, When(agent=when.agent)
+    if when.case is not None:
+        yield "case", when.case, When(case=when.case)
 
 
 def _names_call(registered: Registered, trajectory: Trajectory) -> bool:

@@ -21,7 +21,7 @@ RECEIVERS = "toolgauge.receivers"
 EXPORTERS = "toolgauge.exporters"
 
 # Ours, which the configuration has sections for in any case.
-_BUILT_IN = frozenset({"otlp", "otlp_grpc", "otlp_http", "prometheus"})
+_BUILT_IN = frozenset({"file", "otlp", "otlp_grpc", "otlp_http", "prometheus"})
 _RECEIVER_MEMBERS = ("Settings", "start", "stop")
 _EXPORTER_MEMBERS = ("Settings", "start", "send", "close")
 

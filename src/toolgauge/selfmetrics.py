@@ -427,6 +427,12 @@ class SelfMetrics:
             "look at the destination.",
             ("toolgauge.destination", "toolgauge.signal", "toolgauge.reason"),
         )
+        self.recording_dropped = registry.counter(
+            "toolgauge.recording.dropped",
+            "{request}",
+            "Requests that `exporters.file` did not write; nothing else lost them. Look at the disk.",
+            ("toolgauge.signal", "toolgauge.reason"),
+        )
         self._begin()
 
     def _begin(self) -> None:

@@ -52,6 +52,7 @@ EXIT_CODES = (
 _COMMANDS = {
     "serve": "Receive OTLP, score tool calls, send on spans and scores.",
     "demo": "Show recorded agent traffic being scored, without keys or network.",
+    "record": "Write the OTLP that arrives to a file, and show the tool calls in it.",
     "inspect": "Print the trajectories found in recorded traffic.",
     "doctor": "Tell what producers leave out, and what turns it on.",
     "replay": "Score recorded traffic as if it came in live.",

@@ -25,6 +25,7 @@ from toolgauge.export.settings import (
     AnnotateMode,
     Destinations,
     EventsMode,
+    FileSettings,
     MetricsSettings,
     PrometheusSettings,
     RedactSettings,
@@ -62,6 +63,7 @@ class Receivers(Section):
 class Exporters(Section):
     """Ways out. `otlp` and `webhook` hold no destination by default; `prometheus: null` opens no port."""
 
+    file: FileSettings | None = None
     otlp: Destinations = ()
     webhook: Webhooks = ()
     prometheus: PrometheusSettings | None = PrometheusSettings()

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, PlainSerializer, field_validator, model_validator
 
+from toolgauge.export.recording_file import recording_ending
 from toolgauge.model.delivery import Signal
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.net.settings import ClientTls, ListenerSettings
@@ -17,6 +18,7 @@ from toolgauge.settings import (
     Address,
     Count,
     Duration,
+    FileName,
     Headers,
     PositiveDuration,
     Section,
@@ -92,6 +94,23 @@ class PrometheusSettings(ListenerSettings):
     """The scrape endpoint: score metrics and our own."""
 
     endpoint: Address = "localhost:9464"
+
+
+class FileSettings(Section):
+    """What arrives, as a recording. A file of `max_bytes` is moved aside for the next one, and so is one at the start.
+
+    Of the files that were moved aside, the newest `max_backups` are kept.
+    """
+
+    path: FileName
+    max_bytes: Annotated[Size, Field(gt=0)] = 256 * MIB
+    max_backups: Annotated[int, Field(ge=0)] = 9
+
+    @field_validator("path")
+    @classmethod
+    def _is_the_name_of_a_recording(cls, path: str) -> str:
+        recording_ending(path)
+        return path
 
 
 class RetrySettings(Section):

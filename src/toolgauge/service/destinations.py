@@ -1,4 +1,4 @@
-"""Config -> the destinations: those of `exporters.otlp`, and the exporters that other packages bring."""
+"""Config -> the destinations: those of `exporters.otlp`, the recording, and the exporters that other packages bring."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,6 +6,7 @@ from toolgauge import plugins
 from toolgauge.config.model import Config, extensions
 from toolgauge.export.destination import Destination, exporter_destination, otlp_destination
 from toolgauge.export.fan_out import FanOut
+from toolgauge.export.recording_file import RecordingFile, Rotation
 from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.ports import Exporter
 from toolgauge.selfmetrics import SelfMetrics
@@ -18,6 +19,17 @@ def make_outbox(
     """Make the destinations, or what stands in when there are none."""
     otlp = _otlp_destinations(config.exporters.otlp, metrics, hop_id, user_agent, ledger)
     return FanOut((*otlp, *_of_plug_ins(config, metrics, ledger)), metrics, ledger=ledger)
+
+
+def make_recording(config: Config, metrics: SelfMetrics) -> RecordingFile | None:
+    """Make what writes requests to a file as they arrive, where the configuration wants that."""
+    settings = config.exporters.file
+    if settings is None:
+        return None
+    rotation = Rotation(max_bytes=settings.max_bytes, max_backups=settings.max_backups)
+    recording = RecordingFile(settings.path, rotation=rotation)
+    metrics.recording_dropped.observe = lambda: {(*labels,): count for labels, count in tuple(recording.losses.items())}
+    return recording
 
 
 def _of_plug_ins(config: Config, metrics: SelfMetrics, ledger: Ledger | None) -> Iterator[Destination]:

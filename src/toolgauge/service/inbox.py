@@ -7,10 +7,11 @@ import asyncio
 import queue
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from msgspec.structs import replace
 
+from toolgauge.export.recording_file import RecordingFile
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Refused, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import JournalChange, JournalEntry
@@ -131,6 +132,17 @@ class JournalWriter(Protocol):
         ...
 
 
+# Called on the event loop with each request for which a sender is answered that it was taken.
+OnAccepted: TypeAlias = Callable[[Request], None]
+
+
+def recorded_to(recording: RecordingFile | None) -> OnAccepted:
+    """Return what writes requests to the recording; without one, nothing does."""
+    if recording is None:
+        return lambda _request: None
+    return lambda request: recording.put(request.signal, request.body)
+
+
 class Intake:
     """Implements `model.delivery.Consumer`; belongs to the event loop. `journal` and `ledger` go together."""
 
@@ -141,7 +153,9 @@ class Intake:
         clock: Callable[[], int],
         journal: JournalWriter | None = None,
         ledger: Ledger | None = None,
+        on_accepted: OnAccepted = lambda _request: None,
     ) -> None:
+        self._on_accepted = on_accepted
         self._pipeline = pipeline
         self._inbox = inbox
         self._clock = clock
@@ -170,7 +184,10 @@ class Intake:
             if not self._inbox.put(request):
                 self._pass_unread(request)
             raise
-        return answer if is_put else self._pass_unread(request)
+        taken = answer if is_put else self._pass_unread(request)
+        if isinstance(taken, Accepted):
+            self._on_accepted(request)
+        return taken
 
     def _new_entry(self, request: Request) -> JournalEntry | None:
         if self._ledger is None or not request.count:

@@ -311,6 +311,7 @@ async def _beside(work: Callable[[], _T]) -> _T:
 
 # What is bound, sized or opened once, at the start.
 _AT_START = (
+    "exporters.file",
     "exporters.prometheus",
     "exporters.webhook",
     "admin",

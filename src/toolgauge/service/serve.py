@@ -27,10 +27,10 @@ from toolgauge.receive.http import HttpReceiver
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.admin import AdminEndpoint
-from toolgauge.service.destinations import make_outbox
+from toolgauge.service.destinations import make_outbox, make_recording
 from toolgauge.service.evaluation_limit import EvaluationLimit
 from toolgauge.service.health import make_health
-from toolgauge.service.inbox import Inbox, Intake
+from toolgauge.service.inbox import Inbox, Intake, recorded_to
 from toolgauge.service.judge_pool import JudgePool, asks_judge, make_judges, open_client
 from toolgauge.service.memory import MemoryGuard
 from toolgauge.service.persistence import Persistence
@@ -103,7 +103,8 @@ def make_service(
     queues = [destination.queue_capacity_bytes // 2 for destination in outbox.destinations]
     inbox = Inbox(min(config.inbox.max_bytes, *queues) if queues else config.inbox.max_bytes)
     metrics.inbox_bytes.observe = lambda: {(): inbox.size_bytes}
-    intake = Intake(pipeline, inbox, clock, journal, ledger)
+    recording = make_recording(config, metrics)
+    intake = Intake(pipeline, inbox, clock, journal, ledger, recorded_to(recording))
     worker = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics), evaluation_limit=evaluation_limit)
     health = make_health(config, outbox, memory, worker, clock=clock, journal=journal)
     return Service(
@@ -128,6 +129,7 @@ def make_service(
         clock=clock,
         hop_id=hop_id,
         persistence=persistence,
+        recording=recording,
     )
 
 

@@ -14,6 +14,7 @@ from toolgauge.export.destination import Undelivered
 from toolgauge.export.emitter import Emitter
 from toolgauge.export.fan_out import FanOut
 from toolgauge.export.prometheus import MetricsEndpoint
+from toolgauge.export.recording_file import RecordingFile
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
 from toolgauge.export.webhooks import Webhooks
@@ -50,6 +51,8 @@ _SCORING_DEADLINE_S = 5.0
 _CLOSING_DEADLINE_S = 2.0
 _JUDGING_DEADLINE_S = 7.0
 _WEBHOOKS_TIMEOUT_S = 1.0
+# For writing what waits to be recorded, unless the disk is stuck.
+_RECORDING_DEADLINE_S = 2.0
 # Between two looks whether the queues have room for what was held.
 _ROOM_WAIT_S = 0.02
 _WORKER_GRACE_S = 1.0
@@ -82,7 +85,9 @@ class Service:
         clock: SteadyClock,
         hop_id: str,
         persistence: Persistence | None = None,
+        recording: RecordingFile | None = None,
     ) -> None:
+        self._recording = recording
         self.persistence = persistence
         self.pipeline = pipeline
         self.intake = intake
@@ -138,6 +143,8 @@ class Service:
             # What a sender could not send before was perhaps not sent again.
             journal = None if self.persistence is None else self.persistence.journal
             self.pipeline.receive_since(self.clock() if journal is None else journal.received_since_ns)
+            started.append(self._end_recording)
+            self._begin_recording()
             for receiver in (*self.receivers, *self._additional_receivers):
                 await receiver.start()
                 started.append(lambda receiver=receiver: receiver.stop(0))
@@ -166,6 +173,7 @@ class Service:
         for timer in self._timers:
             timer.cancel()
         await asyncio.gather(*self._timers, return_exceptions=True)
+        await self._end_recording()
         incomplete, dropped = await self._end_reading()
         await self._hear_judges_out()
         if self.watching is not None:
@@ -280,6 +288,14 @@ class Service:
             self.worker.give_up()
             for request in self._inbox.drain():
                 self.pipeline.process_unread(request)
+
+    def _begin_recording(self) -> None:
+        if self._recording is not None:
+            self._recording.start()
+
+    async def _end_recording(self) -> None:
+        if self._recording is not None:
+            await asyncio.to_thread(self._recording.close, _RECORDING_DEADLINE_S)
 
     async def _flush(self, first: Callable[[], None] = lambda: None) -> None:
         def flush() -> None:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from toolgauge.model.errors import RecordingError
 from toolgauge.offline.replay.recordings import RecordedRequest, find_files, read
+from toolgauge.otlp.framing import framed
 
 
 def traces(end_ns: int) -> bytes:
@@ -87,10 +89,34 @@ def test_a_file_without_a_telling_name_is_told_by_its_content(tmp_path: Path):
     assert sorted(request.time_ns for request in found) == [0, 5, 6, 7]
 
 
-def test_a_stream_that_is_cut_off_names_the_file_and_the_request(tmp_path: Path):
+def test_what_is_before_the_cut_of_a_stream_is_read_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     (tmp_path / "s.otlp").write_bytes(delimited(traces(1), traces(2))[:-3])
-    with pytest.raises(RecordingError, match=r"s\.otlp` is cut off in request 2"):
+    assert [request.time_ns for request in recording(tmp_path)] == [1]
+    assert "s.otlp` is cut off in request 2" in caplog.text
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+def test_what_is_before_the_cut_of_a_compressed_stream_is_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, compress: Callable[[bytes], bytes]
+):
+    whole, cut = compress(delimited(traces(1), traces(2))), compress(delimited(traces(3)))
+    (tmp_path / ("s.otlp.gz" if compress is gzip.compress else "s.otlp.xz")).write_bytes(whole + cut[:-5])
+    assert [request.time_ns for request in recording(tmp_path)][:2] == [1, 2]
+    assert "is cut off in request" in caplog.text
+
+
+def test_a_stream_without_one_whole_request_is_an_error(tmp_path: Path):
+    (tmp_path / "s.otlp").write_bytes(delimited(traces(1))[:-3])
+    with pytest.raises(RecordingError, match=r"s\.otlp` is cut off in request 1"):
         recording(tmp_path)
+
+
+def test_one_stream_holds_requests_of_all_signals_and_metrics_are_skipped(tmp_path: Path):
+    stream = framed("traces", traces(1)) + framed("metrics", b"\x0a\x00") + framed("logs", logs(2))
+    (tmp_path / "s.otlp").write_bytes(stream)
+    found = recording(tmp_path)
+    assert [(request.time_ns, request.signal) for request in found] == [(1, "traces"), (2, "logs")]
+    assert found[1].body == logs(2)
 
 
 @pytest.mark.parametrize("name", ["x.otlp.pb", "x.otlp", "x.json", "x.otlp.pb.gz", "x.otlp.xz", "x"])

@@ -9,6 +9,7 @@ shows how it is compressed, as standard input has no name, and names may be wron
 import gzip
 import heapq
 import io
+import logging
 import lzma
 import sys
 import zlib
@@ -20,10 +21,12 @@ from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.errors import DecodeError, RecordingError
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.offline.replay.other_forms import KNOWN_FORMS, hint_for
+from toolgauge.otlp.framing import signal_and_body
 from toolgauge.otlp.otlp_json import requests_from_json
 from toolgauge.otlp.request import newest_time_ns
 from toolgauge.pipeline.pipeline import Pipeline
 
+_LOG = logging.getLogger("toolgauge.offline")
 STDIN = "-"
 # What reading may raise.
 UNREADABLE = (OSError, EOFError, lzma.LZMAError, zlib.error)
@@ -143,8 +146,11 @@ def _hint(file: str, *, is_first: bool) -> str | None:
     known = KNOWN_FORMS if is_first else None
     if file == STDIN:
         return known
-    with opened(file) as source, decompressed(source) as stream:
-        return hint_for(stream.read(_SNIFFED_BYTES)) or known
+    try:
+        with opened(file) as source, decompressed(source) as stream:
+            return hint_for(stream.read(_SNIFFED_BYTES)) or known
+    except UNREADABLE:
+        return known
 
 
 def _timed(file: str) -> Iterator[RecordedRequest]:
@@ -204,12 +210,22 @@ def _json_documents(stream: io.BufferedIOBase) -> Iterator[tuple[int, bytes]]:
 
 def _delimited(file: str, signal: Signal, stream: io.BufferedIOBase) -> Iterator[tuple[Signal, bytes]]:
     position = 0
-    while (size := _varint(file, stream)) is not None:
-        position += 1
-        body = stream.read(size)
-        if len(body) < size:
-            raise _NotOtlpError(f"`{file}` is cut off in request {position}")
-        yield signal, body
+    try:
+        while (size := _varint(file, stream)) is not None:
+            body = stream.read(size)
+            if len(body) < size:
+                raise EOFError
+            position += 1
+            of, body = signal_and_body(body, signal)
+            # Metrics hold no tool calls.
+            if of != "metrics":
+                yield of, body
+    except EOFError:
+        # What was recorded is cut off where the process was killed, or has not been written to its end yet.
+        text = f"`{file}` is cut off in request {position + 1}"
+        if not position:
+            raise _NotOtlpError(text) from None
+        _LOG.warning("warning: %s: the requests before it were read", text)
 
 
 def _varint(file: str, stream: io.BufferedIOBase) -> int | None:
@@ -218,7 +234,7 @@ def _varint(file: str, stream: io.BufferedIOBase) -> int | None:
         byte = stream.read(1)
         if not byte:
             if shift:
-                raise _NotOtlpError(f"`{file}` is cut off in a length")
+                raise EOFError
             return None
         value |= (byte[0] & 0x7F) << shift
         if byte[0] < 0x80:

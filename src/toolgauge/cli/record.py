@@ -1,0 +1,146 @@
+"""`toolgauge record`: what arrives, into a file."""
+
+import asyncio
+import logging
+import os
+import queue
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+
+from toolgauge.cli.logs import log_to_stderr
+from toolgauge.cli.main import configuration_options
+from toolgauge.config.load import load
+from toolgauge.config.model import Config, Log
+from toolgauge.export.recording_file import RecordingFile, recording_ending
+from toolgauge.offline.record.recorder import Recorder
+from toolgauge.service.process import raise_descriptor_limit
+
+_EVERY_S = 0.5
+_CLEAR_LINE = "\r\x1b[K"
+_SCREEN_GRACE_S = 1.0
+
+
+class _Screen:
+    """Lines on stderr, and below them a counter where that is a terminal; written by a thread, so that nothing waits for it."""
+
+    def __init__(self) -> None:
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._has_counter = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._thread = threading.Thread(target=self._run, name="toolgauge-screen", daemon=True)
+        self.counter: Callable[[], str] = lambda: ""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def line(self, text: str) -> None:
+        self._lines.put(text)
+
+    def end(self) -> None:
+        self._lines.put(None)
+        self._thread.join(_SCREEN_GRACE_S)
+
+    def _run(self) -> None:
+        try:
+            while self._show_next():
+                pass
+        except OSError:
+            return  # nobody reads it; the recording goes on
+
+    def _show_next(self) -> bool:
+        clear = _CLEAR_LINE if self._has_counter else ""
+        try:
+            text = self._lines.get(timeout=_EVERY_S if self._has_counter else None)
+        except queue.Empty:
+            # A line that wraps could not be cleared.
+            sys.stderr.write(clear + self.counter()[: shutil.get_terminal_size().columns - 1])
+        else:
+            if text is None:
+                sys.stderr.write(clear)
+                sys.stderr.flush()
+                return False
+            sys.stderr.write(f"{clear}{text}\n")
+        sys.stderr.flush()
+        return True
+
+
+class _LogLines(logging.Handler):
+    """Shows lines of our log among the others."""
+
+    def __init__(self, screen: _Screen) -> None:
+        super().__init__()
+        self._screen = screen
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._screen.line(self.format(record))
+
+
+@click.command("record")
+@click.option("-o", "--output", required=True, metavar="FILE", help="Ends in `.otlp`, `.otlp.gz` or `.otlp.xz`.")
+@click.option("--force", is_flag=True, help="Replace FILE where there is one.")
+@configuration_options
+def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], *, force: bool) -> None:
+    """Receive OTLP, write it to a file, and show the services, dialects and tool calls in it.
+
+    It receives as `toolgauge serve` does, by default on localhost:4317 (gRPC) and localhost:4318 (HTTP), and sends
+    nothing on. Of a configuration the sections `receivers`, `inbox`, `assemble` and `memory` count. SIGINT
+    (Ctrl-C) and SIGTERM end it. `toolgauge inspect`, `replay`, `compare` and `doctor` read the file, also while it is
+    written and after a crash; a compressed one lacks its last second then.
+
+    The file holds prompts, arguments and results as they were sent, and only its owner can read it.
+
+    Exit codes: 0 ended in order, 1 could not start or could not write everything, 2 bad configuration.
+    """
+    try:
+        recording_ending(output)
+    except ValueError as error:
+        raise click.BadParameter(f"`{output}` {error}", param_hint="`--output`") from error
+    config = load([Path(path) for path in config_paths], overrides, os.environ)
+    screen = _Screen()
+    log_to_stderr(Log(level="warning"), _LogLines(screen))
+    raise_descriptor_limit()
+    sys.exit(asyncio.run(_record(config, RecordingFile(output, replaces=force), screen)))
+
+
+async def _record(config: Config, recording: RecordingFile, screen: _Screen) -> int:
+    recorder = Recorder(config, recording, screen.line)
+    screen.counter = recorder.recognized.counter
+    stopping = asyncio.Event()
+
+    def stop() -> None:
+        if stopping.is_set():
+            os._exit(1)
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+    await recorder.start()
+    for receiver, name in zip(recorder.receivers, ("gRPC", "HTTP"), strict=True):
+        screen.line(f"receiving OTLP/{name} on port {receiver.port}")
+    screen.line(f"recording to `{recording.path}`; Ctrl-C ends it")
+    screen.start()
+    await stopping.wait()
+    screen.line("stopping")
+    await recorder.stop()
+    screen.end()
+    return _print_summary(recorder, recording)
+
+
+def _print_summary(recorder: Recorder, recording: RecordingFile) -> int:
+    recognized = recorder.recognized
+    click.echo(recognized.counter())
+    for line in recognized.lines():
+        click.echo(line)
+    lost = recording.losses.total()
+    click.echo(f"{recording.written} requests in `{recording.path}` ({recording.file_bytes} bytes)")
+    if lost:
+        reasons = sorted({reason for (_, reason), count in recording.losses.items() if count})
+        click.echo(f"{lost} requests are missing from it: {', '.join(reasons)}")
+    elif recording.written:
+        click.echo(f"next: toolgauge inspect {recording.path}")
+    return 1 if lost else 0

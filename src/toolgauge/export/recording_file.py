@@ -1,0 +1,244 @@
+"""Writes the requests that arrive to a file that `toolgauge inspect`, `replay`, `compare` and `doctor` read.
+
+A thread writes, so that a slow disk delays no sender; what it cannot write is counted and lost to the file alone. Compressed
+files are whole members one after another, a second of traffic each: a process that is killed leaves a file that can be
+read, without its last second.
+"""
+
+import contextlib
+import gzip
+import logging
+import lzma
+import os
+import queue
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import product
+from typing import Literal, TypeAlias
+
+from toolgauge.model.delivery import Signal
+from toolgauge.model.errors import StartError
+from toolgauge.otlp.framing import framed
+from toolgauge.settings import file_path
+
+_LOG = logging.getLogger("toolgauge.export")
+ENDINGS = (".otlp", ".otlp.gz", ".otlp.xz")
+Loss: TypeAlias = Literal["queue_full", "write_failed", "shutdown"]
+_REASONS: tuple[Loss, ...] = ("queue_full", "write_failed", "shutdown")
+_SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
+_REQUEST_BYTES = 512  # what a request takes in memory beside its body
+_MAX_QUEUE_BYTES = 32 * 1024 * 1024
+_MAX_MEMBER_BYTES = 4 * 1024 * 1024
+_MEMBER_S = 1.0
+_XZ_PRESET = 1  # higher ones take ten times the memory and time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rotation:
+    """When a file is moved aside for the next one, and how many of those before it are kept."""
+
+    max_bytes: int
+    max_backups: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrived:
+    signal: Signal
+    body: bytes
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.body) + _REQUEST_BYTES
+
+
+class RecordingFile:
+    """One recording, from `start` to `close`. `put` belongs to one thread.
+
+    With `rotation`, a file that is there already is moved aside at the start; without, it is an error unless it `replaces` it.
+    `losses` counts the requests that were not written.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        rotation: Rotation | None = None,
+        replaces: bool = False,
+    ) -> None:
+        self.path = file_path(path)
+        self._compress = _compression(self.path.name)
+        self._rotation = rotation
+        self._replaces = replaces
+        self._requests: queue.SimpleQueue[_Arrived | None] = queue.SimpleQueue()
+        # Each is written by one thread.
+        self._bytes_in = 0
+        self._bytes_out = 0
+        self._writing: list[_Arrived] = []
+        self._file: int | None = None
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+        self._has_failed = False
+        self.file_bytes = 0
+        self.written = 0
+        # The thread that writes counts what failed, the one that puts all other reasons.
+        self.losses: Counter[tuple[Signal, Loss]] = Counter(dict.fromkeys(product(_SIGNALS, _REASONS), 0))
+
+    def start(self) -> None:
+        """Open the file, readable for its owner only; raise `StartError` when that cannot be."""
+        try:
+            if self._rotation is not None:
+                self._move_aside()
+            elif self._replaces and self.path.is_file():
+                self.path.unlink()
+            self._open()
+        except FileExistsError:
+            hint = "`--force` replaces it" if self.path.is_file() else None
+            raise StartError(f"cannot record to `{self.path}`: it exists", hint=hint) from None
+        except OSError as error:
+            raise StartError(f"cannot record to `{self.path}`: {error.strerror}") from error
+        self._thread = threading.Thread(target=self._run, name="toolgauge-recording", daemon=True)
+        self._thread.start()
+        _LOG.info("recording requests to `%s`", self.path)
+
+    def put(self, signal: Signal, body: bytes) -> None:
+        """Have a request written soon; without room it is not."""
+        request = _Arrived(signal, body)
+        waiting = self._bytes_in - self._bytes_out
+        if self._is_closed or (waiting and waiting + request.size_bytes > _MAX_QUEUE_BYTES):
+            self._lose(request, "shutdown" if self._is_closed else "queue_full")
+            return
+        self._bytes_in += request.size_bytes
+        self._requests.put(request)
+
+    def close(self, timeout_s: float) -> None:
+        """Write what waits, for as long at most. Works twice and without a start."""
+        if self._thread is None or self._is_closed:
+            return
+        self._is_closed = True
+        self._requests.put(None)
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            for request in (*self._writing, *self._waiting()):
+                self._lose(request, "shutdown")
+        if self.losses.total():
+            _LOG.error("%d requests were not written to `%s`", self.losses.total(), self.path)
+
+    def _waiting(self) -> Iterator[_Arrived]:
+        while not self._requests.empty():
+            with contextlib.suppress(queue.Empty):
+                request = self._requests.get_nowait()
+                if request is not None:
+                    yield request
+
+    def _run(self) -> None:
+        is_last = False
+        while not is_last:
+            is_last = self._gather()
+            if self._writing:
+                self._write(self._writing)
+            self._bytes_out += sum(request.size_bytes for request in self._writing)
+            self._writing = []
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._file)
+
+    def _gather(self) -> bool:
+        """Wait for requests that are written together; return whether they are the last."""
+        requests = self._writing
+        size = 0
+        until = None
+        while size < _MAX_MEMBER_BYTES:
+            try:
+                request = self._requests.get(timeout=None if until is None else max(0.0, until - time.monotonic()))
+            except queue.Empty:
+                return False
+            if request is None:
+                return True
+            requests.append(request)
+            size += len(request.body)
+            if until is None:
+                until = time.monotonic() + (0 if self._compress is _plain else _MEMBER_S)
+        return False
+
+    def _write(self, requests: list[_Arrived]) -> None:
+        try:
+            self._append(self._compress(b"".join(framed(request.signal, request.body) for request in requests)))
+        except (OSError, MemoryError) as error:
+            if not self._has_failed:
+                _LOG.error("cannot write `%s`: %s; requests are received, and missing from it", self.path, error)
+            self._has_failed = True
+            for request in requests:
+                self._lose(request, "write_failed")
+        else:
+            self.written += len(requests)
+
+    def _append(self, data: bytes) -> None:
+        if self._rotation is not None and self.file_bytes and self.file_bytes + len(data) > self._rotation.max_bytes:
+            self._rotate()
+        if self._file is None:
+            self._open()
+        file = self._file
+        assert file is not None  # noqa: S101 (`_open` sets it or raises)
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[os.write(file, rest) :]
+        except OSError:
+            # The part that was written would be taken for the beginning of the next request.
+            os.lseek(file, self.file_bytes, os.SEEK_SET)
+            os.ftruncate(file, self.file_bytes)
+            raise
+        self.file_bytes += len(data)
+
+    def _open(self) -> None:
+        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self.file_bytes = 0
+
+    def _rotate(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+        self._move_aside()
+
+    def _move_aside(self) -> None:
+        """Rename the file after the time, and delete the oldest of those that were renamed before it."""
+        ending = _ending(self.path.name)
+        stem = self.path.name.removesuffix(ending)
+        if self.path.is_file() and not self.path.is_symlink():
+            self.path.rename(self.path.with_name(f"{stem}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}{ending}"))
+        known = re.compile(re.escape(stem) + r"-\d{8}T\d{6}\.\d{6}Z" + re.escape(ending))
+        backups = sorted(file for file in self.path.parent.iterdir() if known.fullmatch(file.name))
+        kept = 0 if self._rotation is None else self._rotation.max_backups
+        for backup in backups[: max(0, len(backups) - kept)]:
+            backup.unlink()
+
+    def _lose(self, request: _Arrived, reason: Loss) -> None:
+        self.losses[request.signal, reason] += 1
+
+
+def recording_ending(name: str) -> str:
+    """Return how the name of a recording ends; raise ValueError where it cannot be the name of one."""
+    if not _ending(name) or name.removesuffix(_ending(name)).endswith(".logs"):
+        raise ValueError(f"must end in {', '.join(f'`{ending}`' for ending in ENDINGS[:2])} or `{ENDINGS[2]}`")
+    return _ending(name)
+
+
+def _ending(name: str) -> str:
+    return next((ending for ending in ENDINGS if name.endswith(ending)), "")
+
+
+def _plain(data: bytes) -> bytes:
+    return data
+
+
+def _xz(data: bytes) -> bytes:
+    return lzma.compress(data, preset=_XZ_PRESET)
+
+
+def _compression(name: str) -> Callable[[bytes], bytes]:
+    return {".otlp.gz": gzip.compress, ".otlp.xz": _xz}.get(_ending(name), _plain)

@@ -1,0 +1,224 @@
+"""`toolgauge record` and `exporters.file`: what senders send is in a file that the other commands read."""
+
+import contextlib
+import os
+import pty
+import re
+import shlex
+import signal
+import stat
+import subprocess
+from collections.abc import Generator, Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.wire.support import CORPUS, Process, environment, post, serving, toolgauge_command, until
+
+FRAMEWORKS = ("openlit-langgraph", "strands", "pydantic-ai")
+LISTEN = tuple(
+    part
+    for protocol in ("grpc", "http")
+    for part in ("--set", f"receivers.otlp.protocols.{protocol}.endpoint=127.0.0.1:0")
+)
+
+
+class Recording(Process):
+    """`toolgauge record` with ports that the system picked; `blocks` bounds the size of the files it writes, in 512 bytes."""
+
+    def __init__(self, folder: Path, file: Path, *arguments: str, blocks: int | None = None) -> None:
+        command = toolgauge_command("record", "-o", str(file), *LISTEN, *arguments)
+        if blocks is not None:
+            command = ["sh", "-c", f"ulimit -f {blocks}; exec {shlex.join(command)}"]
+        super().__init__(command, folder / "record.log")
+        self.port = 0
+
+    def wait_until_up(self) -> "Recording":
+        def port() -> re.Match[str] | None:
+            assert self.is_running(), self.said()
+            return re.search(r"OTLP/HTTP on port (\d+)\n.*Ctrl-C ends it", self.said())
+
+        self.port = int(until(port, "the ports on the screen")[1])
+        return self
+
+    def send(self, files: Iterable[Path]) -> None:
+        for file in files:
+            path = "/v1/logs" if ".logs." in file.name else "/v1/traces"
+            status, _ = post(self.port, file.read_bytes(), path=path)
+            assert status == 200
+
+
+@contextlib.contextmanager
+def recording(folder: Path, file: Path, *arguments: str, blocks: int | None = None) -> Generator[Recording]:
+    process = Recording(folder, file, *arguments, blocks=blocks)
+    try:
+        yield process.wait_until_up()
+        assert "Traceback" not in process.said()
+    finally:
+        process.close()
+
+
+def captured(*frameworks: str) -> list[Path]:
+    return [file for framework in frameworks for file in sorted((CORPUS / framework).glob("*.otlp.pb"))]
+
+
+def printed(*arguments: str) -> str:
+    command = toolgauge_command(*arguments)
+    ended = subprocess.run(command, env=environment(), check=False, stdout=subprocess.PIPE, text=True, timeout=300)
+    # `doctor` finds problems in all of it.
+    assert ended.returncode == (arguments[0] == "doctor")
+    return ended.stdout
+
+
+def results(*arguments: str) -> list[str]:
+    """Return the lines of a command in an order that does not depend on that of the files."""
+    return sorted(printed(*arguments).splitlines())
+
+
+@pytest.mark.parametrize("ending", [".otlp", ".otlp.gz"])
+def test_a_recording_reads_as_what_was_sent(tmp_path: Path, ending: str):
+    file = tmp_path / f"run{ending}"
+    with recording(tmp_path, file) as process:
+        process.send(captured("openlit-langgraph"))
+        process.signal(signal.SIGINT)
+        assert process.ended() == 0
+    assert results("inspect", "--json", str(file)) == results("inspect", "--json", str(CORPUS / "openlit-langgraph"))
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_all_commands_read_a_recording_as_what_was_sent(tmp_path: Path):
+    file = tmp_path / "run.otlp.xz"
+    with recording(tmp_path, file) as process:
+        process.send(captured(*FRAMEWORKS))
+        process.signal(signal.SIGINT)
+        assert process.ended() == 0
+    sent = [str(CORPUS / framework) for framework in FRAMEWORKS]
+    assert results("inspect", "--json", str(file)) == results("inspect", "--json", *sent)
+    assert results("replay", "--json", str(file)) == results("replay", "--json", *sent)
+    assert printed("doctor", "--json", str(file)) == printed("doctor", "--json", *sent)
+
+
+def test_it_names_each_service_and_dialect_once_and_sums_up(tmp_path: Path):
+    with recording(tmp_path, tmp_path / "run.otlp") as process:
+        process.send(captured("openlit-langgraph"))
+        process.signal(signal.SIGTERM)
+        assert process.ended() == 0
+    said = process.said()
+    assert said.count("service `shop-assistant`: dialect openlit") == 1
+    assert re.search(r"^  `shop-assistant`: 6 trajectories, 10 tool calls; openlit \(80\)$", said, re.MULTILINE)
+    assert f"next: toolgauge inspect {tmp_path / 'run.otlp'}" in said
+
+
+def test_nothing_that_came_is_no_error(tmp_path: Path):
+    with recording(tmp_path, tmp_path / "run.otlp") as process:
+        process.signal(signal.SIGTERM)
+        assert process.ended() == 0
+    assert "0 requests in" in process.said()
+
+
+@pytest.mark.parametrize("ending", [".otlp", ".otlp.xz"])
+def test_a_recording_of_a_process_that_was_killed_is_read(tmp_path: Path, ending: str):
+    file = tmp_path / f"run{ending}"
+    with recording(tmp_path, file) as process:
+        process.send(captured("strands"))
+        until(lambda: file.stat().st_size, "something to be in the file")
+        process.signal(signal.SIGKILL)
+        process.ended()
+    assert printed("inspect", "--json", str(file))
+
+
+def test_a_recording_is_read_while_it_is_written(tmp_path: Path):
+    file = tmp_path / "run.otlp.gz"
+    sent = results("inspect", "--json", str(CORPUS / "strands"))
+    with recording(tmp_path, file) as process:
+        process.send(captured("strands"))
+        until(lambda: file.stat().st_size, "something to be in the file")
+        until(lambda: results("inspect", "--json", str(file)) == sent, "all of it to be in the file")
+
+
+def test_a_full_disk_stops_no_sender_and_is_shown_once_and_at_the_end(tmp_path: Path):
+    file = tmp_path / "run.otlp"
+    with recording(tmp_path, file, blocks=64) as process:
+        process.send(captured(*FRAMEWORKS))
+        process.send(captured(*FRAMEWORKS))
+        until(lambda: "cannot write" in process.said(), "the error on the screen")
+        process.send(captured("strands"))
+        process.signal()
+        assert process.ended() == 1
+    assert process.said().count("cannot write") == 1
+    assert re.search(r"^\d+ requests are missing from it: write_failed$", process.said(), re.MULTILINE)
+    # What fitted is whole.
+    assert 0 < file.stat().st_size <= 64 * 1024
+    assert printed("inspect", "--json", str(file))
+
+
+def test_a_file_that_is_there_is_replaced_with_force_only(tmp_path: Path):
+    file = tmp_path / "run.otlp"
+    file.write_bytes(b"old")
+    refused = Recording(tmp_path, file)
+    assert refused.ended() == 1
+    refused.close()
+    assert "it exists" in refused.said()
+    assert "`--force` replaces it" in refused.said()
+    assert file.read_bytes() == b"old"
+    with recording(tmp_path, file, "--force") as process:
+        process.send(captured("strands"))
+        process.signal()
+        assert process.ended() == 0
+    assert printed("inspect", "--json", str(file))
+
+
+def test_a_port_in_use_leaves_the_file_that_is_there(tmp_path: Path):
+    file = tmp_path / "run.otlp"
+    with recording(tmp_path, file) as process:
+        process.send(captured("strands"))
+        before = until(file.read_bytes, "something to be in the file")
+        taken = f"receivers.otlp.protocols.http.endpoint=127.0.0.1:{process.port}"
+        (tmp_path / "second").mkdir()
+        second = Recording(tmp_path / "second", file, "--force", "--set", taken)
+        assert second.ended() == 1
+        second.close()
+        assert file.read_bytes().startswith(before)
+
+
+def test_a_file_name_that_no_reader_knows_is_an_error(tmp_path: Path):
+    refused = Recording(tmp_path, tmp_path / "run.json")
+    assert refused.ended() == 2
+    refused.close()
+    assert "must end in `.otlp`" in refused.said()
+
+
+def test_a_terminal_shows_a_counter(tmp_path: Path):
+    ours, theirs = pty.openpty()
+    command = toolgauge_command("record", "-o", str(tmp_path / "run.otlp"), *LISTEN)
+    with subprocess.Popen(command, env=environment(TERM="xterm"), stdout=subprocess.DEVNULL, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        while b"0 requests, 0 spans" not in shown:
+            shown += os.read(ours, 4096)
+        process.terminate()
+        assert process.wait(120) == 0
+    os.close(ours)
+    assert b"\r\x1b[K0 requests" in shown
+
+
+def test_serve_writes_what_arrives_and_moves_the_last_recording_aside(tmp_path: Path):
+    file = tmp_path / "traffic.otlp.xz"
+    with serving(tmp_path, f"exporters.file.path={file}") as toolgauge:
+        for captured_file in captured("strands"):
+            toolgauge.send(captured_file.read_bytes(), "http")
+        toolgauge.signal()
+        assert toolgauge.ended() == 0
+    assert results("inspect", "--json", str(file)) == results("inspect", "--json", str(CORPUS / "strands"))
+    with serving(tmp_path, f"exporters.file.path={file}", "exporters.file.max_backups=1"):
+        pass
+    (backup,) = tmp_path.glob("traffic-*.otlp.xz")
+    assert printed("inspect", "--json", str(backup))
+
+
+def test_a_recording_that_serve_cannot_write_keeps_it_from_starting(tmp_path: Path):
+    missing = tmp_path / "none" / "traffic.otlp"
+    started = Process(toolgauge_command("serve", "--set", f"exporters.file.path={missing}"), tmp_path / "log")
+    assert started.ended() == 1
+    started.close()
+    assert f"cannot record to `{missing}`: No such file or directory" in started.said()

@@ -81,11 +81,11 @@ def until_equal(look: Callable[[], _T], expected: _T, what: str, deadline_s: flo
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a process under test: without variables that OpenTelemetry, Python and proxies read."""
+    """The environment of a process under test: without variables that OpenTelemetry, Python, proxies and colours read."""
     kept = {
         key: value
         for key, value in os.environ.items()
-        if not key.startswith(("OTEL_", "PYTHON")) and not key.lower().endswith("_proxy")
+        if not key.startswith(("OTEL_", "PYTHON", "NO_COLOR", "FORCE_COLOR")) and not key.lower().endswith("_proxy")
     }
     return {**kept, **more}
 

@@ -53,7 +53,8 @@ class Persistence:
     def recover(self, pipeline: Pipeline, faults: Faults) -> None:
         """Have the pipeline take up what an earlier process left, before anything else reaches it; then begin to write.
 
-        A fault in reading a request is survived, as when it came: else no process could start ever again. What cannot be read is counted and logged, and what there is no time for stays for the next start.
+        A fault in reading a request is survived, as when it came: else no process could start ever again. What cannot be
+        read is counted and logged, and what there is no time for stays for the next start.
         """
         began_ns = self._clock()
         count = spoilt = 0

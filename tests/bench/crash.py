@@ -161,6 +161,7 @@ class Restarted:
             f"receivers.otlp.protocols.http.endpoint=127.0.0.1:{self.port}",
             "exporters.prometheus.endpoint=127.0.0.1:0",
             "admin.endpoint=127.0.0.1:0",
+            "web.endpoint=127.0.0.1:0",
         )
         self.running = self._begin()
 

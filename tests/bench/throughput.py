@@ -128,6 +128,7 @@ def running(name: str, sink: dict[str, int], folder: Path) -> Generator[tuple[su
             "exporters.otlp": f"{{endpoint: '{destination}', compression: none}}",
             "exporters.prometheus.endpoint": f"127.0.0.1:{free_port()}",
             "admin.endpoint": f"127.0.0.1:{free_port()}",
+            "web.endpoint": f"127.0.0.1:{free_port()}",
         }
         if name == "three":
             others = Defaults.model_fields.keys() - {"enabled", "scope", *THREE}

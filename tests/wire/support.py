@@ -36,6 +36,7 @@ LISTEN: tuple[str, ...] = (
     "receivers.otlp.protocols.http.endpoint=127.0.0.1:0",
     "exporters.prometheus.endpoint=127.0.0.1:0",
     "admin.endpoint=127.0.0.1:0",
+    "web.endpoint=127.0.0.1:0",
 )
 # For a service inside the process of the tests: the memory guard would look at what all of them together use.
 IN_TEST = ("memory.limit=64GiB",)

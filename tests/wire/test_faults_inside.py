@@ -211,6 +211,7 @@ def test_a_full_disk_under_the_log_costs_the_log_and_nothing_else(tmp_path: Path
         f"receivers.otlp.protocols.http.endpoint=127.0.0.1:{ports['http']}",
         f"exporters.prometheus.endpoint=127.0.0.1:{ports['metrics']}",
         "admin.endpoint=127.0.0.1:0",
+        "web.endpoint=127.0.0.1:0",
         "log.level=debug",
     )
     (body,) = recorded("pydantic-ai", "tool_error")

@@ -6,7 +6,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -18,6 +19,7 @@ from toolgauge.cli.output import terminal_style
 from toolgauge.config.load import listener_endpoints
 from toolgauge.config.model import Config
 from toolgauge.net.listen import check_endpoints
+from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import load_configuration, unusable_files
 from toolgauge.service.losses import Losses
@@ -28,6 +30,7 @@ from toolgauge.service.reload import Load, Reloader
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 from toolgauge.settings import redacted_url
+from toolgauge.web.view import WebView
 
 _LOG = logging.getLogger("toolgauge")
 # How long the worker may keep the event loop waiting: senders' answers and health have to come in between.
@@ -101,7 +104,9 @@ async def _serve(
     for unusable in unusable_files(config):
         raise unusable
     check_endpoints(listener_endpoints(config))
-    service = make_service(config, criteria, observing=None if lines is None else lines.observe, is_live=True)
+    view = None if config.web is None else WebView(config.web, redactor(config), config.trace_url)
+    observers = [observer.observe for observer in (lines, view) if observer is not None]
+    service = make_service(config, criteria, observing=partial(_observed, observers), is_live=True)
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
     # What is there now stays: walking over it at every collection of garbage would keep senders waiting.
     gc.freeze()
@@ -111,6 +116,8 @@ async def _serve(
         log_to_stderr(new.log, log)
         if lines is not None:
             lines.adopt(redactor(new))
+        if view is not None:
+            view.adopt(redactor(new), new.trace_url)
 
     reloader = Reloader(service, config, criteria, load=load, adopt_log=adopt, files=files)
     stopping = asyncio.Event()
@@ -128,23 +135,47 @@ async def _serve(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    await service.start()
+    await _start(service, view)
     loop.add_signal_handler(signal.SIGHUP, reloader.ask)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
-    _announce(service, config, criteria)
+    _announce(service, config, criteria, view)
     ticking = None if lines is None else asyncio.create_task(_tick(lines))
     await stopping.wait()
     left = "scoring what is open" if service.persistence is None else "leaving what is open to the journal"
     _LOG.info("stopping: %s%s", left, "" if _is_leaf(service) else " and sending what is queued")
     service.health.enter("stopping")
     await reloader.stop()
-    lost = await service.stop()
+    lost = await _stop(service, view)
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
     code = _log_end(lost, is_leaf=_is_leaf(service))
     if lines is not None and ticking is not None:
         ticking.cancel()
         lines.summary()
     return code
+
+
+def _observed(observers: Sequence[Callable[[ScorecardSink], ScorecardSink]], sink: ScorecardSink) -> ScorecardSink:
+    for observe in observers:
+        sink = observe(sink)
+    return sink
+
+
+async def _start(service: Service, view: WebView | None) -> None:
+    if view is not None:
+        await view.start()
+    try:
+        await service.start()
+    except BaseException:
+        if view is not None:
+            await view.stop()
+        raise
+
+
+async def _stop(service: Service, view: WebView | None) -> Losses:
+    lost = await service.stop()
+    if view is not None:
+        await view.stop()
+    return lost
 
 
 async def _tick(lines: LiveLines) -> None:
@@ -168,7 +199,7 @@ def _log_end(lost: Losses, *, is_leaf: bool) -> int:
     return 0
 
 
-def _announce(service: Service, config: Config, criteria: Sequence[Criterion]) -> None:
+def _announce(service: Service, config: Config, criteria: Sequence[Criterion], view: WebView | None) -> None:
     _LOG.info("toolgauge %s scores %d criteria: %s", VERSION, len(criteria), ", ".join(c.name for c in criteria))
     for receiver, name in zip(service.receivers, ("gRPC", "HTTP"), strict=True):
         extra = {"transport": name.lower(), "port": receiver.port}
@@ -181,6 +212,8 @@ def _announce(service: Service, config: Config, criteria: Sequence[Criterion]) -
             service.admin.port,
             extra={"port": service.admin.port},
         )
+    if view is not None:
+        _LOG.info("web view on http://%s", view.address, extra={"port": view.port})
     if service.persistence is not None:
         _LOG.info("requests are acknowledged when they are in the journal in %s", config.state.directory)
     if config.exporters.otlp:

@@ -112,10 +112,7 @@ def _absolute(node: Node) -> object:
     return str(Path(directory) / node.value)
 
 
-_NOT_YET: tuple[tuple[str, ...], ...] = (
-    ("redact", "patterns"),
-    ("web", "endpoint"),
-)
+_NOT_YET: tuple[tuple[str, ...], ...] = (("redact", "patterns"),)
 _ANY_HOST = ("", "0.0.0.0", "::")  # noqa: S104 (compared with, never bound)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1", *_ANY_HOST)
 
@@ -157,6 +154,8 @@ def listener_sections(config: Config) -> Iterator[tuple[tuple[str, ...], Listene
         yield ("exporters", "prometheus"), config.exporters.prometheus
     if config.admin is not None:
         yield ("admin",), config.admin
+    if config.web is not None:
+        yield ("web",), config.web
 
 
 def listener_endpoints(config: Config) -> dict[str, str]:

@@ -111,12 +111,6 @@ class Tools(Section):
     neutral: tuple[str, ...] | None = None
 
 
-class Web(Section):
-    """The web view."""
-
-    endpoint: Address = "localhost:8317"
-
-
 class ErrorPolicy(Section):
     """Which errors of parts count as unwell, with the Collector's names; a recoverable one after a while only."""
 
@@ -130,6 +124,14 @@ class Admin(ListenerSettings):
 
     endpoint: Address = "localhost:13133"
     component_health: ErrorPolicy = ErrorPolicy()
+
+
+class Web(ListenerSettings):
+    """The web view: where it listens, and what it keeps of the latest trajectories."""
+
+    endpoint: Address = "localhost:8317"
+    max_trajectories: Annotated[int, Field(gt=0)] = 500
+    max_bytes: Annotated[Size, Field(gt=0)] = 32 * MIB
 
 
 class Memory(Section):
@@ -185,7 +187,7 @@ class Config(Section):
     watch: WatchSettings = WatchSettings()
     trace_url: TraceUrl | None = None
     judge: JudgeSettings | None = None
-    web: Web = Web()
+    web: Web | None = Web()
     admin: Admin | None = Admin()
     state: StateSettings = StateSettings()
     memory: Memory = Memory()

@@ -1,0 +1,1 @@
+"""The web view: what was scored, and why, for people with a browser. It reads, and changes nothing."""

@@ -1,0 +1,52 @@
+"""The endpoint of the web view: pages, the files they refer to, and a stream of events about changes.
+
+Pages are rendered in a thread: one of ten thousand calls takes longer than receivers may stand still. Senders' names and
+arguments are not for every page in a browser: on loopback the Host header must name this machine.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+from aiohttp import web
+
+from toolgauge.config.model import Web
+from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint
+from toolgauge.web.pages import static_file
+
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_STATIC: Mapping[str, str] = {
+    "/static/toolgauge.css": "text/css",
+    "/static/toolgauge.js": "text/javascript",
+}
+
+Page: TypeAlias = Callable[[web.BaseRequest], Awaitable[str | None]]
+
+
+class WebEndpoint(HttpEndpoint):
+    """Serves the pages of `routes` by the first part of their path; a page that is `None` does not exist."""
+
+    def __init__(self, settings: Web, routes: Mapping[str, Page]) -> None:
+        super().__init__(settings, idle_timeout_s=IDLE_TIMEOUT_S)
+        self._routes = routes
+
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        """Answer with a page, or a file that pages refer to."""
+        content_type = _STATIC.get(request.path)
+        if content_type is not None:
+            body = await asyncio.to_thread(static_file, request.path.removeprefix("/static/"))
+            return web.Response(body=body, content_type=content_type, headers=_HEADERS)
+        page = self._routes.get("/" + request.path.split("/")[1])
+        text = None if page is None else await page(request)
+        if text is None:
+            return web.Response(status=404, text="no such page; there is `/`", headers=_HEADERS)
+        return web.Response(text=text, content_type="text/html", headers=_HEADERS)

@@ -56,6 +56,7 @@ _COMMANDS = {
     "inspect": "Print the trajectories found in recorded traffic.",
     "doctor": "Tell what producers leave out, and what turns it on.",
     "replay": "Score recorded traffic as if it came in live.",
+    "backtest": "Count how often criteria would have fired, and on which runs.",
     "compare": "Compare the scores of two releases, recorded or live.",
     "score": "Score offline cases, as in CI.",
     "convert": "Write definitions of UiPath, ADK, Ragas, agentevals and promptfoo as criteria.",

@@ -228,10 +228,12 @@ def offline_pipeline(
     make_recognizer: MakeRecognizer = Recognizer,
     on_regressions: Callable[[Sequence[Regression]], None] | None = None,
     attributes: Collection[str] = (),
+    judging: Judging | None = None,
+    deadline: Deadline = no_deadline,
 ) -> Callable[[ScorecardSink], Pipeline]:
     """Return what makes a pipeline for recorded traffic: nothing is held, nothing is sent on.
 
-    `attributes` are kept in trajectories although no criterion asks for them.
+    `attributes` are kept in trajectories although no criterion asks for them. `judging` is for one pipeline only.
     """
     offline = config.model_copy(update={"annotate": "off"})
 
@@ -250,6 +252,8 @@ def offline_pipeline(
             watcher=None if on_regressions is None else make_watcher(offline, metrics),
             on_regressions=on_regressions or ignore_regressions,
             attributes=attributes,
+            judging=judging,
+            deadline=deadline,
         )
 
     return make

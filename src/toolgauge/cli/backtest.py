@@ -1,0 +1,159 @@
+"""`toolgauge backtest`: how often criteria would have fired on recorded traffic, and on which runs."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from toolgauge.cli.main import EXIT_CODES, configuration_options
+from toolgauge.cli.output import reading_progress, terminal_style
+from toolgauge.model.errors import ConfigError, RecordingError
+from toolgauge.offline.backtest.costs import CountedJudges, Stopwatch
+from toolgauge.offline.backtest.firings import Backtest
+from toolgauge.offline.backtest.labels import LabelSet, read_labels
+from toolgauge.offline.backtest.report import Report
+from toolgauge.offline.replay.recordings import scorecards
+from toolgauge.offline.terminal import printable
+from toolgauge.recognize.label_values import PLAIN_VERDICTS
+from toolgauge.score.criterion import register, with_writing_tools
+from toolgauge.score.scorer import no_deadline
+from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
+from toolgauge.service.criteria_factory import load_for_replay
+from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
+
+
+@click.command("backtest", epilog=EXIT_CODES)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--criteria",
+    "criteria_files",
+    multiple=True,
+    type=click.Path(),
+    help="A criteria file, scored besides the default criteria; may be given several times.",
+)
+@click.option(
+    "--labels",
+    "label_file",
+    metavar="FILE.csv",
+    type=click.Path(path_type=Path),
+    help="Verdicts of people: a CSV file with the columns `trace_id` or `conversation_id`, and `verdict`.",
+)
+@click.option(
+    "--label-attribute", metavar="KEY", help="The verdict on a trace is in this attribute of its spans or resource."
+)
+@click.option(
+    "--label-pass-at",
+    type=float,
+    metavar="NUMBER",
+    help="Labels that are numbers pass from here on. Without it, 1 passes, 0 and -1 fail, and others are no verdicts.",
+)
+@click.option("--cost", is_flag=True, help="Print on standard error how long scoring took, by criterion.")
+@configuration_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    files: tuple[str, ...],
+    criteria_files: tuple[str, ...],
+    label_file: Path | None,
+    label_attribute: str | None,
+    label_pass_at: float | None,
+    config_paths: tuple[str, ...],
+    overrides: tuple[str, ...],
+    *,
+    cost: bool,
+    as_json: bool,
+) -> None:
+    """Count how often each criterion would have fired on recorded traffic, before it does.
+
+    FILE is as in `toolgauge inspect --help`. A criterion fires on a run when any of its results there is a `fail`; a run is a
+    conversation, or a trace where no producer recorded its id. With labels, a run is what a label is on, and the table shows on how many
+    passed and failed runs each criterion fired, with precision (of the runs it fired on, those that had failed), recall (of the failed
+    runs, those it fired on) and agreement, each with its 95 % interval. Runs that a criterion did not judge count in none of
+    them; `all together` fires when any criterion does.
+
+    A verdict is `passed` or `failed`, `true` or `false`, `1` or `0`, `good` or `bad`, `up` or `down`. No judge is asked; the
+    number of its calls is counted. What is printed depends on the recording, the criteria and the labels alone.
+    """
+    labels = [] if label_file is None else [read_labels(label_file, label_pass_at)]
+    attribute = None if label_attribute is None else LabelSet(label_attribute)
+    config, criteria = load_for_replay(config_paths, overrides, criteria_files, os.environ)
+    if not criteria:
+        raise ConfigError("there is no criterion", hint="give `--criteria FILE`, or leave the default criteria on")
+    judges, stopwatch = CountedJudges(), Stopwatch()
+    backtest, unmatched = Backtest(criteria), UnmatchedCriteria(tuple(map(register, criteria)))
+    make = offline_pipeline(
+        config,
+        criteria,
+        attributes=() if attribute is None else (attribute.name,),
+        judging=judges,
+        deadline=stopwatch.measure if cost else no_deadline,
+    )
+    kinds = tool_kinds(config)
+    with reading_progress(files) as reading:
+        for scorecard in scorecards(reading, make):
+            backtest.add(scorecard)
+            unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
+            if attribute is not None:
+                attribute.add_attribute(scorecard.trajectory, label_pass_at)
+    if not backtest.trajectories:
+        raise RecordingError("there is no trajectory to judge", hint="`toolgauge doctor FILE...` shows what is there")
+    if attribute is not None:
+        labels.append(attribute)
+    _check_labels(backtest, labels)
+    report = Report.of(backtest, labels, judges.calls)
+    _print(report, unmatched.so_far(), as_json=as_json)
+    if cost:
+        _print_cost(stopwatch, backtest)
+
+
+def _check_labels(backtest: Backtest, labels: Sequence[LabelSet]) -> None:
+    """Warn of labels that could not be used; raise `RecordingError` where none could be."""
+    seen = dict.fromkeys(backtest.seen())
+    for one in labels:
+        name = printable(one.name)
+        if one.unread:
+            _warn(f"{one.unread} values of `{name}` are no verdicts, the first is `{one.first_unread}`")
+        if not one.verdicts:
+            raise RecordingError(f"no trace has a verdict in `{name}`", hint=f"a verdict is {PLAIN_VERDICTS}")
+        unmatched = one.unmatched(seen)
+        if len(unmatched) == len(one.verdicts):
+            there = next(iter(seen))
+            raise RecordingError(
+                f"none of the {len(unmatched)} labels of `{name}` is on a trace or conversation of the recording",
+                hint=f"the first label is on {unmatched[0]}, the first trajectory is of {there}",
+            )
+        if unmatched:
+            _warn(
+                f"{len(unmatched)} of {len(one.verdicts)} labels of `{name}` are on nothing in the recording, the "
+                f"first on {unmatched[0]}"
+            )
+
+
+def _print(report: Report, without: Sequence[Unmatched], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(report.as_object()))
+    else:
+        for line in report.lines(terminal_style()):
+            click.echo(line)
+    for one in without:
+        _warn(f"criterion `{one.criterion.name}` {one.description}: look at {one.keys}")
+
+
+def _print_cost(stopwatch: Stopwatch, backtest: Backtest) -> None:
+    """Print durations where they change nothing that is compared."""
+    total_ms = stopwatch.taken_ns.total() / 1e6
+    each_ms = total_ms / backtest.trajectories
+    _message(f"cost: {total_ms:.1f} ms for {backtest.trajectories} trajectories, {each_ms:.3f} ms each")
+    for name, taken_ns in stopwatch.taken_ns.most_common():
+        evaluations = stopwatch.evaluations[name]
+        each_us = taken_ns / 1e3 / evaluations
+        _message(f"  {printable(name)}: {taken_ns / 1e6:.1f} ms in {evaluations} evaluations, {each_us:.0f} us each")
+
+
+def _warn(text: str) -> None:
+    _message(f"warning: {text}")
+
+
+def _message(text: str) -> None:
+    click.echo(text, err=True)

@@ -1,0 +1,170 @@
+"""`backtest` as people run it, over a recording of runs that fail now and then."""
+
+import json
+import re
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from tests.cli import command
+from tests.cli.command import Ended
+from tests.offline.compare.recordings import WORSE, written
+from toolgauge.cli.main import main
+
+ROOT = Path(__file__).parent.parent
+HEALTHY = str(ROOT / "corpus" / "pydantic-ai" / "one_call.otlp.pb")
+RUNS = 40
+JUDGED_BY_A_MODEL = "- {name: choice, evaluator: tool_selection_accuracy, enforce: shadow}"
+
+
+def run(*arguments: str) -> Ended:
+    """Run in this process: most of the time a process takes is its start."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        code = main(["backtest", *arguments])
+    return Ended(code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(written(tmp_path_factory.mktemp("recorded") / "runs.otlp", WORSE, RUNS, seed=1))
+
+
+@pytest.fixture(scope="module")
+def failing(recording: str) -> dict[str, bool]:
+    """By trace: whether `default.tool_success` fails on it, as `replay` has it."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()):
+        main(["replay", "--json", recording])
+    found: dict[str, bool] = {}
+    for line in out.getvalue().splitlines():
+        result = json.loads(line)
+        if result["criterion"] == "default.tool_success":
+            found[result["trace_id"]] = found.get(result["trace_id"], False) or result["outcome"] == "fail"
+    return found
+
+
+@pytest.fixture
+def labels(tmp_path: Path, failing: dict[str, bool]) -> Path:
+    """Label every failing run but one as failed, and of the others one."""
+    fired = [trace for trace, fails in failing.items() if fails]
+    quiet = [trace for trace, fails in failing.items() if not fails]
+    rows = [
+        *((trace, "failed") for trace in (*fired[1:], quiet[0])),
+        *((trace, "ok") for trace in (fired[0], *quiet[1:])),
+    ]
+    file = tmp_path / "labels.csv"
+    file.write_text("trace_id,verdict\n" + "".join(f"{trace},{verdict}\n" for trace, verdict in rows))
+    return file
+
+
+def criterion(ended: Ended, name: str) -> dict[str, object]:
+    report = json.loads(ended.out)
+    return next(each for each in report["criteria"] if each["criterion"] == name)
+
+
+def test_a_criterion_fires_as_often_as_runs_fail_in_a_replay(recording: str, failing: dict[str, bool]):
+    ended = run("--json", recording)
+    fired = criterion(ended, "default.tool_success")["fired"]
+    expected = sum(failing.values())
+    assert 0 < expected < RUNS
+    assert (ended.code, ended.err) == (0, "")
+    assert isinstance(fired, dict)
+    assert (fired["count"], fired["of"]) == (expected, RUNS)
+
+
+def test_labels_show_what_it_gets_right(recording: str, failing: dict[str, bool], labels: Path):
+    fired = sum(failing.values())
+    ended = run(recording, "--labels", str(labels))
+    row = next(line for line in ended.out.splitlines() if re.match(r"default\.tool_success +1 of ", line))
+    cells = re.split(r" {2,}", row)
+    assert cells[1:4] == [f"1 of {RUNS - fired}", f"{fired - 1} of {fired}", "0"]
+    assert cells[4].startswith(f"{(fired - 1) / fired:.2f} [")
+    assert cells[6].startswith(f"{(RUNS - 2) / RUNS:.2f} [")
+    alarm = next(trace for trace, fails in failing.items() if fails)
+    heading = "  `default.tool_success` fired, labelled as passed"
+    assert f"{heading}\n    {alarm}\n" in ended.out
+    assert (ended.code, ended.err) == (0, "")
+
+
+def test_labels_on_nothing_are_counted(recording: str, labels: Path):
+    with labels.open("a") as file:
+        file.write("5b8efff798038103d269b633813fc60c,ok\n")
+    ended = run(recording, "--labels", str(labels))
+    assert ended.code == 0
+    assert ended.err.splitlines() == [
+        f"warning: 1 of {RUNS + 1} labels of `labels.csv` are on nothing in the recording, the first on "
+        "trace `5b8efff798038103d269b633813fc60c`"
+    ]
+
+
+def test_labels_of_another_recording_are_an_error(tmp_path: Path):
+    (tmp_path / "other.csv").write_text("conversation_id,verdict\nc-1,passed\n")
+    ended = run(HEALTHY, "--labels", str(tmp_path / "other.csv"))
+    assert (ended.code, ended.out) == (1, "")
+    assert "error: none of the 1 labels of `other.csv` is on a trace or conversation of the recording" in ended.err
+    assert "hint: the first label is on conversation `c-1`, the first trajectory is of trace `" in ended.err
+
+
+def test_wrong_labels_are_misuse(tmp_path: Path):
+    (tmp_path / "labels.csv").write_text("trace_id,verdict\nabc,perhaps\n")
+    ended = run(HEALTHY, "--labels", str(tmp_path / "labels.csv"))
+    assert (ended.code, ended.out) == (2, "")
+    assert "labels.csv`, line 2: `perhaps` is no verdict" in ended.err
+
+
+def test_a_verdict_may_be_an_attribute(recording: str):
+    """The drawn runs name their release as `service.version`: read as a number, 1.1 is below 2."""
+    ended = run(recording, "--json", "--label-attribute", "service.version", "--label-pass-at", "2")
+    (source,) = json.loads(ended.out)["labels"]
+    assert source == {
+        "name": "service.version",
+        "passed": 0,
+        "failed": RUNS,
+        "contradicted": 0,
+        "unread": 0,
+        "unmatched": 0,
+    }
+
+
+def test_an_attribute_without_verdicts_is_an_error(recording: str):
+    ended = run(recording, "--label-attribute", "service.version")
+    assert ended.code == 1
+    assert f"warning: {RUNS} values of `service.version` are no verdicts, the first is `1.1`" in ended.err
+    assert "error: no trace has a verdict in `service.version`" in ended.err
+
+
+def test_judge_calls_are_counted_and_none_is_made(tmp_path: Path):
+    (tmp_path / "criteria.yaml").write_text(JUDGED_BY_A_MODEL)
+    ended = run(HEALTHY, "--criteria", str(tmp_path / "criteria.yaml"), "--json")
+    found = criterion(ended, "choice")
+    assert (found["judge_calls"], found["reasons"], found["enforce"]) == (1, {"judge_budget": 1}, "shadow")
+    shown = run(HEALTHY, "--criteria", str(tmp_path / "criteria.yaml")).out.splitlines()
+    assert shown[-1] == "judge calls that `toolgauge serve` would make: at least 1 (`choice` 1)"
+
+
+def test_durations_are_printed_apart_from_what_stays_the_same(recording: str):
+    plain, timed = run(recording), run(recording, "--cost")
+    assert plain.out == timed.out
+    assert timed.err.startswith("cost: ")
+    assert "  default.tool_success: " in timed.err
+
+
+def test_the_same_recording_gives_the_same_bytes(recording: str):
+    seeds = ({"PYTHONHASHSEED": seed} for seed in ("1", "2"))
+    first, second = (command.run("backtest", "--json", recording, environment=seed) for seed in seeds)
+    assert first.out == second.out
+    assert first.out
+
+
+def test_without_trajectories_there_is_nothing_to_judge(tmp_path: Path):
+    (tmp_path / "empty.json").write_text('{"resourceSpans": []}')
+    ended = run(str(tmp_path / "empty.json"))
+    assert ended.code == 1
+    assert "error: there is no trajectory to judge" in ended.err
+
+
+def test_without_criteria_there_is_nothing_to_try():
+    ended = run(HEALTHY, "--set", "defaults.enabled=false")
+    assert ended.code == 2
+    assert "error: there is no criterion" in ended.err

@@ -27,6 +27,7 @@ _HEADERS = {
 _STATIC: Mapping[str, str] = {
     "/static/toolgauge.css": "text/css",
     "/static/toolgauge.js": "text/javascript",
+    "/static/icon.svg": "image/svg+xml",
 }
 
 Page: TypeAlias = Callable[[web.BaseRequest], Awaitable[str | None]]

@@ -1,10 +1,15 @@
-"""HTML from templates: everything that comes from spans is escaped, because nothing is ever marked as safe."""
+"""HTML from templates. Text from spans is hostile: all of it is escaped, as nothing is ever marked as safe, and characters
+that act instead of being seen (control characters, changes of direction, halves of a character) are written as escapes.
+"""
 
+import re
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Literal, TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from toolgauge.otlp.encode import fit_time
 
 Section: TypeAlias = Literal["overview", "streams", "trajectories", "gaps", "health"]
 NAVIGATION: tuple[tuple[Section, str, str], ...] = (
@@ -14,6 +19,12 @@ NAVIGATION: tuple[tuple[Section, str, str], ...] = (
     ("gaps", "/not-evaluated", "Not evaluated"),
     ("health", "/health", "Health"),
 )
+# Control characters but tab and line feed, invisible ones, changes of direction, lone surrogates, tags.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_NS_PER_S = 1_000_000_000
 
 
 class Pages:
@@ -23,12 +34,14 @@ class Pages:
         self._environment = Environment(
             loader=PackageLoader("toolgauge.web"),
             autoescape=True,
+            finalize=_finalized,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
         )
         self._environment.filters["clock"] = _clock
         self._environment.filters["moment"] = _moment
+        self._environment.filters["iso"] = _iso
 
     def page(self, template: str, *, section: Section, title: str, **values: object) -> str:
         """Render a whole page; `values` are what its template names."""
@@ -41,9 +54,31 @@ def static_file(name: str) -> bytes:
     return files("toolgauge.web").joinpath("static", name).read_bytes()
 
 
+def visible(text: str) -> str:
+    """Write characters that are not seen, or change how others are seen, as escapes."""
+    return _UNSEEN.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape", "backslashreplace").decode()
+
+
+def _finalized(value: object) -> object:
+    """Prepare what a template writes; markup, which macros return, is made of parts that came through here."""
+    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def _time(time_ns: int) -> datetime:
+    return datetime.fromtimestamp(fit_time(time_ns) // _NS_PER_S, UTC)
+
+
 def _clock(time_ns: int) -> str:
-    return datetime.fromtimestamp(time_ns / 1e9, UTC).strftime("%H:%M:%S")
+    return _time(time_ns).strftime("%m-%d %H:%M:%S")
 
 
 def _moment(time_ns: int) -> str:
-    return datetime.fromtimestamp(time_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return _time(time_ns).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _iso(time_ns: int) -> str:
+    return _time(time_ns).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -12,8 +12,8 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.settings import split_address
 from toolgauge.web.endpoint import WebEndpoint
-from toolgauge.web.pages import Pages
 from toolgauge.web.kept import TrajectoryStore
+from toolgauge.web.pages import Pages
 
 
 class WebView:

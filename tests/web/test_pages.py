@@ -1,0 +1,41 @@
+"""Rendering: what comes from spans stays text."""
+
+import re
+
+import pytest
+
+from toolgauge.web.pages import Pages, static_file, visible
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain, Größe, 漢字, 👩‍💻", "plain, Größe, 漢字, 👩‍💻"),
+        ("two\nlines\tand a tab", "two\nlines\tand a tab"),
+        ("a\x00b\x1b[31mc\x85", "a\\x00b\\x1b[31mc\\x85"),
+        ("user\u202egnp.exe", "user\\u202egnp.exe"),
+        ("half \ud83d", "half \\ud83d"),
+        ("no\u200bbreak\ufeff", "no\\u200bbreak\\ufeff"),
+    ],
+)
+def test_characters_that_act_are_written_as_escapes(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+def test_page_refers_only_to_files_that_are_there() -> None:
+    html = Pages().page("trajectories.html", section="trajectories", title="Trajectories", kept=[])
+    names = re.findall(r'(?:src|href)="/static/([^"]+)"', html)
+    assert sorted(names) == ["icon.svg", "toolgauge.css", "toolgauge.js"]
+    assert all(static_file(name) for name in names)
+
+
+def test_files_of_all_pages_are_small() -> None:
+    sizes = {name: len(static_file(name)) for name in ("icon.svg", "toolgauge.css", "toolgauge.js")}
+    assert sizes["toolgauge.js"] < 10_000
+    assert sum(sizes.values()) < 40_000
+
+
+def test_title_is_escaped() -> None:
+    html = Pages().page("trajectories.html", section="trajectories", title="<script>\u202e", kept=[])
+    assert "&lt;script&gt;\\u202e" in html
+    assert "<script>" not in html

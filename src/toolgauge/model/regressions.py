@@ -78,3 +78,43 @@ class Arm(Struct, frozen=True, kw_only=True, gc=False):
     sum_of_squares: float
     first_seen_ns: int
     last_seen_ns: int
+
+
+class ScoreBucket(Struct, frozen=True, kw_only=True, gc=False):
+    """Observations of one stream between two moments, both of them observed: their number and the sum of their scores."""
+
+    start_ns: int
+    end_ns: int
+    observations: int
+    sum: float
+
+
+class AlarmPeriod(Struct, frozen=True, kw_only=True, gc=False):
+    """A regression that has ended: its estimated onset, when the alarm was raised, and its end.
+
+    `current` is the mean that it had dropped to when it was raised. `acknowledged`: people, or other criteria, gave up its
+    baseline.
+    """
+
+    onset_ns: int
+    raised_ns: int
+    ended_ns: int
+    baseline: float
+    current: float
+    acknowledged: bool
+
+
+class StreamHistory(Struct, frozen=True, kw_only=True, gc=False):
+    """What people look at of one stream: its scores over time, and what happened to it meanwhile.
+
+    `missing` observations are needed before an alarm is possible. `alarm` is the regression that is on, `past` those that have
+    ended, the newest last, `arms` the newest versions. Buckets are in order; times are wall-clock, those of the
+    conversations' first spans.
+    """
+
+    status: StreamStatus
+    missing: int
+    buckets: tuple[ScoreBucket, ...]
+    alarm: Regression | None
+    past: tuple[AlarmPeriod, ...]
+    arms: tuple[Arm, ...]

@@ -15,7 +15,7 @@ from toolgauge.export.regression_events import sentence
 from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outbox, Outgoing
 from toolgauge.model.errors import StartError, StateError
-from toolgauge.model.regressions import Arm, Regression, StreamStatus
+from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
 from toolgauge.service.process import Faults
 from toolgauge.watch.watcher import Watcher
@@ -164,6 +164,10 @@ class Watching:
     async def statuses(self) -> Sequence[StreamStatus]:
         """Describe all streams, those in alarm first."""
         return await self._ask(self._watcher.statuses)
+
+    async def histories(self, streams: Sequence[Stream]) -> Sequence[StreamHistory]:
+        """Describe these streams over time, without those that are not watched."""
+        return await self._ask(lambda: self._watcher.histories(streams))
 
     async def arms(self) -> Sequence[Arm]:
         """Return the observations of every stream by version of its service."""

@@ -112,6 +112,11 @@ class Detector:
         return self._accepted
 
     @property
+    def missing(self) -> int:
+        """How many more observations are needed before an alarm is possible."""
+        return self._baseline_min - self._accepted if self._state == "learning" else 0
+
+    @property
     def since_onset(self) -> int:
         """How many observations have been made since the estimated onset; 0 while no drop is suspected."""
         return int(self._since_onset()[0])

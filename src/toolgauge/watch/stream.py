@@ -7,14 +7,16 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from toolgauge.model.regressions import Arm, Regression, Stream, StreamStatus
+from toolgauge.model.regressions import AlarmPeriod, Arm, Regression, Stream, StreamHistory, StreamStatus
 from toolgauge.watch.detector import Detector
+from toolgauge.watch.history import ScoreHistory
 from toolgauge.watch.tallies import Conversation, StreamKey, Tally, stream_of
 
 _EXEMPLARS = 5
 _VERSIONS = 3
 _TIMES = 500
 _NEWEST = 100
+_PAST_ALARMS = 10
 
 
 class _Arm(Struct, array_like=True):
@@ -39,12 +41,16 @@ class _History(Struct, kw_only=True):
     # By version, the newest three by first sight.
     arms: dict[str, _Arm] = field(default_factory=dict[str, _Arm])
     alarm: Regression | None = None
+    # Those that have ended, the newest ten.
+    past: list[AlarmPeriod] = field(default_factory=list[AlarmPeriod])
 
 
 class _Saved(Struct, array_like=True):
     key: StreamKey
     detector: bytes
     history: _History
+    # Absent in rows that were written before there was a history.
+    scores: bytes = b""
 
 
 # Names the incident of a regression of this stream that begins at this time.
@@ -54,11 +60,18 @@ Incident: TypeAlias = Callable[[Stream, int], str]
 class WatchedStream:
     """Takes one observation after the other. `alarm` is the regression that is on."""
 
-    def __init__(self, key: StreamKey, detector: Detector, history: _History | None = None) -> None:
+    def __init__(
+        self,
+        key: StreamKey,
+        detector: Detector,
+        history: _History | None = None,
+        scores: ScoreHistory | None = None,
+    ) -> None:
         self.key = key
         self.stream: Stream = stream_of(key)
         self.detector = detector
         self._history = history or _History()
+        self._scores = scores or ScoreHistory()
 
     @property
     def alarm(self) -> Regression | None:
@@ -77,6 +90,7 @@ class WatchedStream:
         history, detector = self._history, self.detector
         history.last_ns = now_ns
         self._count(conversation, total / count)
+        self._scores.add(total / count, conversation.opened_ns)
         was_alarm = history.alarm is not None
         raised = detector.observe(tally.scores)
         self._remember(tally, conversation, total / count)
@@ -96,6 +110,7 @@ class WatchedStream:
         self._history.suspected_ns = []
         if alarm is None:
             return None
+        self._note_end(alarm, now_ns, acknowledged=True)
         return replace(
             alarm,
             phase="ended",
@@ -119,6 +134,18 @@ class WatchedStream:
             since_ns=None if alarm is None else alarm.onset_ns,
         )
 
+    def history(self) -> StreamHistory:
+        """Describe its scores over time, and its alarms."""
+        history = self._history
+        return StreamHistory(
+            status=self.status(),
+            missing=self.detector.missing,
+            buckets=self._scores.buckets(),
+            alarm=history.alarm,
+            past=tuple(history.past),
+            arms=tuple(self.arms()),
+        )
+
     def arms(self) -> list[Arm]:
         """Return the observations under each version of the service."""
         return [
@@ -136,13 +163,13 @@ class WatchedStream:
 
     def dump(self) -> bytes:
         """Write everything down."""
-        return msgspec.msgpack.encode(_Saved(self.key, self.detector.dump(), self._history))
+        return msgspec.msgpack.encode(_Saved(self.key, self.detector.dump(), self._history, self._scores.dump()))
 
     @classmethod
     def load(cls, saved: bytes) -> Self:
         """Read what `dump` wrote; raise `ValueError` when it is damaged."""
         read = msgspec.msgpack.decode(saved, type=_Saved)
-        return cls(read.key, Detector.load(read.detector), read.history)
+        return cls(read.key, Detector.load(read.detector), read.history, ScoreHistory.load(read.scores))
 
     def _count(self, conversation: Conversation, score: float) -> None:
         arms, version, seen_ns = self._history.arms, conversation.version or "", conversation.opened_ns
@@ -175,9 +202,21 @@ class WatchedStream:
         self._history.suspected_ns = []
         if alarm is None:
             return None
+        self._note_end(alarm, now_ns, acknowledged=False)
         return replace(
             alarm, phase="ended", at_ns=now_ns, baseline=detector.baseline, current=detector.current, evidence=0.0
         )
+
+    def _note_end(self, alarm: Regression, now_ns: int, *, acknowledged: bool) -> None:
+        period = AlarmPeriod(
+            onset_ns=alarm.onset_ns,
+            raised_ns=alarm.at_ns,
+            ended_ns=now_ns,
+            baseline=alarm.baseline,
+            current=alarm.current,
+            acknowledged=acknowledged,
+        )
+        self._history.past = [*self._history.past, period][-_PAST_ALARMS:]
 
     def _regression(self, now_ns: int, incident: str) -> Regression:
         history, detector = self._history, self.detector

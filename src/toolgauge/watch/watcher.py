@@ -13,11 +13,11 @@ from zlib import crc32
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from toolgauge.model.metrics import Exemplar, Labels, fit_label
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.model.regressions import Arm, Regression, Stream, StreamState, StreamStatus
+from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamState, StreamStatus
 from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.settings import MINUTE
 from toolgauge.watch.alarm_budget import Budget
@@ -175,6 +175,11 @@ class Watcher:
         """Describe all streams, those in alarm first, then by evidence."""
         statuses = [stream.status() for stream in self._streams.values()]
         return sorted(statuses, key=lambda status: (status.state != "alarm", -status.evidence))
+
+    def histories(self, streams: Iterable[Stream]) -> Sequence[StreamHistory]:
+        """Describe these streams over time, without those that are not watched."""
+        found = (self._streams.get(astuple(stream)) for stream in streams)
+        return [stream.history() for stream in found if stream is not None]
 
     def arms(self) -> Sequence[Arm]:
         """Return the observations of every stream by version of its service."""

@@ -1,0 +1,176 @@
+"""The scores of a stream over time, and its alarms."""
+# pyright: reportPrivateUsage=false
+
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.watch.support import HOUR, MINUTE, SECOND, START, Traffic, watcher
+from toolgauge.model.regressions import AlarmPeriod, ScoreBucket, StreamHistory
+from toolgauge.watch.history import MAX_BUCKETS, ScoreHistory
+from toolgauge.watch.stream import WatchedStream
+from toolgauge.watch.watcher import Watcher, _sealed, _unsealed
+
+
+def bucket(start_s: int, end_s: int, observations: int, total: float) -> ScoreBucket:
+    start_ns, end_ns = START + start_s * SECOND, START + end_s * SECOND
+    return ScoreBucket(start_ns=start_ns, end_ns=end_ns, observations=observations, sum=total)
+
+
+def history_of(watching: Watcher, tool: str | None = "find_order") -> StreamHistory:
+    streams = [status.stream for status in watching.statuses() if status.stream.tool == tool]
+    (found,) = watching.histories(streams)
+    return found
+
+
+def test_observations_of_one_second_are_one_bucket() -> None:
+    history = ScoreHistory()
+    for score, time_s in ((1.0, 0), (0.5, 0), (1.0, 2)):
+        history.add(score, START + time_s * SECOND + 7)
+    assert history.buckets() == (bucket(0, 0, 2, 1.5), bucket(2, 2, 1, 1.0))
+
+
+def test_an_observation_that_comes_late_goes_to_its_place() -> None:
+    history = ScoreHistory()
+    for score, time_s in ((1.0, 10), (1.0, 30), (0.0, 20), (0.25, 10), (0.5, 0)):
+        history.add(score, START + time_s * SECOND)
+    assert history.buckets() == (
+        bucket(0, 0, 1, 0.5),
+        bucket(10, 10, 2, 1.25),
+        bucket(20, 20, 1, 0.0),
+        bucket(30, 30, 1, 1.0),
+    )
+
+
+def test_a_month_of_observations_stays_fine_where_it_is_new() -> None:
+    history = ScoreHistory()
+    minutes = 30 * 24 * 60
+    for minute in range(minutes):
+        history.add(1.0, START + minute * MINUTE)
+    buckets = history.buckets()
+    assert len(buckets) == MAX_BUCKETS
+    assert sum(each.observations for each in buckets) == minutes
+    now_ns = buckets[-1].end_ns
+    lengths = {
+        hours: max(each.end_ns - each.start_ns for each in buckets if now_ns - each.end_ns <= hours * HOUR)
+        for hours in (1, 24, 24 * 30)
+    }
+    assert lengths[1] <= 8 * MINUTE
+    assert lengths[24] <= 3 * HOUR
+    assert lengths[24 * 30] <= 84 * HOUR
+
+
+times = st.integers(min_value=-(10**9), max_value=2**34)
+
+
+@given(st.lists(st.tuples(st.sampled_from((0.0, 0.25, 0.5, 1.0)), times), max_size=400))
+def test_merging_keeps_the_count_the_sum_and_the_order(observations: list[tuple[float, int]]) -> None:
+    history = ScoreHistory()
+    for score, time_s in observations:
+        history.add(score, time_s * SECOND)
+    buckets = history.buckets()
+    assert len(buckets) <= MAX_BUCKETS
+    assert sum(each.observations for each in buckets) == len(observations)
+    assert sum(each.sum for each in buckets) == sum(score for score, _ in observations)
+    assert all(each.start_ns <= each.end_ns for each in buckets)
+    assert all(one.end_ns < other.start_ns for one, other in pairwise(buckets))
+    assert ScoreHistory.load(history.dump()).buckets() == buckets
+
+
+@pytest.mark.parametrize("saved", [b"\x01", b"\xff\xff\xff\xff", b"\x01\x00\x00\x00", b"\x00\x00\x00\x00\x00"])
+def test_damaged_bytes_are_no_history(saved: bytes) -> None:
+    with pytest.raises(ValueError, match="damaged"):
+        ScoreHistory.load(saved)
+
+
+def test_the_alarm_that_is_on_and_those_that_ended_are_told_apart() -> None:
+    traffic = Traffic(watcher())
+    traffic.send(30, every=20)
+    assert history_of(traffic.watcher).missing == 20
+    traffic.send(270, every=20)
+    traffic.send(60, every=2)
+    began = next(each for each in traffic.regressions if each.stream.tool == "find_order")
+    during = history_of(traffic.watcher)
+    assert (during.alarm, during.past, during.missing) == (began, (), 0)
+    traffic.send(200, every=20)
+    ended = next(each for each in traffic.regressions if each.phase == "ended" and each.stream.tool == "find_order")
+    after = history_of(traffic.watcher)
+    assert after.alarm is None
+    assert after.past == (
+        AlarmPeriod(
+            onset_ns=began.onset_ns,
+            raised_ns=began.at_ns,
+            ended_ns=ended.at_ns,
+            baseline=began.baseline,
+            current=began.current,
+            acknowledged=False,
+        ),
+    )
+    assert sum(each.observations for each in after.buckets) == 560
+
+
+def test_an_accepted_alarm_has_ended_and_the_scores_stay() -> None:
+    traffic = Traffic(watcher())
+    traffic.send(300, every=20)
+    traffic.send(60, every=2)
+    traffic.watcher.acknowledge({"tool": "find_order"}, traffic.now_ns + SECOND)
+    found = history_of(traffic.watcher)
+    assert [(each.ended_ns, each.acknowledged) for each in found.past] == [(traffic.now_ns + SECOND, True)]
+    assert found.alarm is None
+    assert found.missing == 50
+    assert sum(each.observations for each in found.buckets) == 360
+
+
+def test_only_the_newest_ten_alarms_are_kept() -> None:
+    traffic = Traffic(watcher())
+    traffic.send(300, every=20)
+    ends: list[int] = []
+    for number in range(12):
+        traffic.send(60, every=2)
+        traffic.watcher.acknowledge({}, traffic.now_ns)
+        ends.append(traffic.now_ns)
+        traffic.send(120 + number, every=20)
+    assert [each.ended_ns for each in history_of(traffic.watcher).past] == ends[-10:]
+
+
+def test_a_restart_keeps_the_history() -> None:
+    before = Traffic(watcher())
+    before.send(300, every=20)
+    before.send(60, every=2, version="1.1")
+    rows, _ = before.watcher.changes()
+    after = watcher()
+    assert after.restore(rows) == 0
+    for tool in ("find_order", None):
+        assert history_of(after, tool) == history_of(before.watcher, tool)
+
+
+def test_rows_without_a_history_are_loaded() -> None:
+    before = Traffic(watcher())
+    before.send(300, every=20)
+    rows, _ = before.watcher.changes()
+    older: dict[bytes, bytes] = {}
+    for row, sealed in rows.items():
+        saved = _unsealed(row, sealed)
+        if row.startswith(b"s"):
+            key, detector, history, _scores = msgspec.msgpack.decode(saved)
+            del history["past"]
+            saved = msgspec.msgpack.encode([key, detector, history])
+        older[row] = _sealed(row, saved)
+    after = watcher()
+    assert after.restore(older) == 0
+    found = history_of(after)
+    assert (found.buckets, found.past) == ((), ())
+    assert found.status == history_of(before.watcher).status
+    (stream,) = [each for key, each in after._streams.items() if key[3] == "find_order"]
+    assert WatchedStream.load(stream.dump()).history() == found
+
+
+def test_streams_that_are_not_watched_have_no_history() -> None:
+    traffic = Traffic(watcher())
+    traffic.send(1, every=20)
+    elsewhere = Traffic(watcher())
+    elsewhere.send(1, every=20, service="sales")
+    assert traffic.watcher.histories([status.stream for status in elsewhere.watcher.statuses()]) == []

@@ -208,6 +208,7 @@ class SelfMetrics:
     """What operators watch to know that toolgauge itself is well."""
 
     def __init__(self, registry: MetricRegistry) -> None:
+        self.registry = registry
         self.judge = JudgeMetrics(registry)
         self.watch = WatchMetrics(registry)
         self.webhook = WebhookMetrics(registry)

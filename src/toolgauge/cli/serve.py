@@ -162,6 +162,7 @@ def _observed(observers: Sequence[Callable[[ScorecardSink], ScorecardSink]], sin
 
 async def _start(service: Service, view: WebView | None) -> None:
     if view is not None:
+        view.open(service)
         await view.start()
     try:
         await service.start()

@@ -14,12 +14,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.outcomes import Result, Scorecard, outcome_word
+from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory
 
 # About what a call takes with its results, beside the contents that senders wrote; and what Python makes of such contents.
 _CALL_BYTES = 4096
 _IN_PYTHON = 3
+_WORST_FIRST: tuple[OutcomeWord, ...] = ("fail", "error", "pass")
 
 
 class KeptTrajectory(Struct, frozen=True, kw_only=True):
@@ -36,11 +37,18 @@ class KeptTrajectory(Struct, frozen=True, kw_only=True):
     size_bytes: int
 
     @property
+    def outcome(self) -> OutcomeWord:
+        """The worst outcome of its live criteria; `not_evaluated` where there is no other."""
+        words = {outcome_word(result.outcome) for result in self.results if result.enforce == "live"}
+        for word in _WORST_FIRST:
+            if word in words:
+                return word
+        return "not_evaluated"
+
+    @property
     def is_failed(self) -> bool:
         """Whether a live criterion failed, or its evaluation did."""
-        return any(
-            result.enforce == "live" and outcome_word(result.outcome) in ("fail", "error") for result in self.results
-        )
+        return self.outcome in ("fail", "error")
 
 
 class TrajectoryStore:

@@ -3,11 +3,13 @@ that act instead of being seen (control characters, changes of direction, halves
 """
 
 import re
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from msgspec import Struct
 
 from toolgauge.otlp.encode import fit_time
 
@@ -25,6 +27,29 @@ _UNSEEN = re.compile(
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _NS_PER_S = 1_000_000_000
+
+
+class PageRequest(Struct, frozen=True, kw_only=True):
+    """A request of a page: the parts of the path, without its slashes, and the values of the query by name."""
+
+    path: tuple[str, ...] = ()
+    query: Mapping[str, tuple[str, ...]] = {}
+
+    def value(self, name: str) -> str:
+        """Return the first value of this name that is not empty, else an empty text."""
+        return next((value for value in self.query.get(name, ()) if value), "")
+
+
+# Returns HTML, or `None` where there is no such page. Runs in a thread, may raise `BusyError`.
+Page: TypeAlias = Callable[[PageRequest], str | None]
+
+
+class PageGroup(Protocol):
+    """Pages that belong together."""
+
+    def routes(self) -> Mapping[str, Page]:
+        """Return pages by the first part of their path: that of `/trajectories` is asked for `/trajectories/1`, too."""
+        ...
 
 
 class Pages:

@@ -3,29 +3,28 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from aiohttp import web
-
 from toolgauge.config.model import Web
 from toolgauge.export.redact import Redactor
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.service.service import Service
 from toolgauge.settings import split_address
 from toolgauge.web.endpoint import WebEndpoint
 from toolgauge.web.kept import TrajectoryStore
-from toolgauge.web.pages import Pages
+from toolgauge.web.pages import Page, PageGroup, Pages
+from toolgauge.web.running import Running, Shown, WatchedStreams, Writing
+from toolgauge.web.trajectory_pages import TrajectoryPages
 
 
 class WebView:
-    """Shows what passes through a sink. `observe` before the service is made, `start` and `stop` around it."""
+    """Shows what passes through a sink. `observe` before the service is made, `open`, `start` and `stop` around it."""
 
     def __init__(self, settings: Web, redactor: Redactor, trace_url: str | None) -> None:
         self._settings = settings
-        self._redactor = redactor
-        self._trace_url = trace_url
-        self.store = TrajectoryStore(settings.max_trajectories, settings.max_bytes)
-        self._pages = Pages()
-        self._endpoint = WebEndpoint(settings, {"/": self._trajectories, "/trajectories": self._trajectories})
+        store = TrajectoryStore(settings.max_trajectories, settings.max_bytes)
+        self._shown = Shown(store, Writing(redactor=redactor, trace_url=trace_url))
+        self._endpoint = WebEndpoint(settings, _routes(_page_groups(Pages(), self._shown)))
 
     @property
     def port(self) -> int:
@@ -40,12 +39,21 @@ class WebView:
 
     def observe(self, sink: ScorecardSink) -> ScorecardSink:
         """Wrap a sink: what passes through it is shown."""
-        return _ObservedSink(sink, self.store)
+        return _ObservedSink(sink, self._shown.store)
+
+    def open(self, service: Service) -> None:
+        """Show this service, too. Belongs to the event loop that it runs on."""
+        watching = service.watching
+        self._shown.running = Running(
+            health=service.health,
+            registry=service.metrics.registry,
+            streams=None if watching is None else WatchedStreams(watching, service.health, asyncio.get_running_loop()),
+            clock=service.clock,
+        )
 
     def adopt(self, redactor: Redactor, trace_url: str | None) -> None:
         """Write explanations and links by these settings from here on."""
-        self._redactor = redactor
-        self._trace_url = trace_url
+        self._shown.writing = Writing(redactor=redactor, trace_url=trace_url)
 
     async def start(self) -> None:
         """Listen. Raise `StartError` when the address cannot be had."""
@@ -55,15 +63,13 @@ class WebView:
         """Stop listening. Works twice and without a start."""
         await self._endpoint.stop()
 
-    async def _trajectories(self, request: web.BaseRequest) -> str | None:
-        del request
-        return await asyncio.to_thread(
-            self._pages.page,
-            "trajectories.html",
-            section="trajectories",
-            title="Trajectories",
-            kept=self.store.newest()[:50],
-        )
+
+def _page_groups(pages: Pages, shown: Shown) -> tuple[PageGroup, ...]:
+    return (TrajectoryPages(pages, shown),)
+
+
+def _routes(groups: Iterable[PageGroup]) -> dict[str, Page]:
+    return {path: page for group in groups for path, page in group.routes().items()}
 
 
 class _ObservedSink:

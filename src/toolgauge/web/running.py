@@ -1,0 +1,92 @@
+"""What pages know: the latest trajectories, how values are written, and the service that runs.
+
+Pages are plain functions in threads; what belongs to the worker is asked for on the event loop, with a deadline.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from toolgauge.export.redact import Redactor
+from toolgauge.model.errors import ToolgaugeError
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.regressions import Arm, StreamStatus
+from toolgauge.service.health import Health
+from toolgauge.web.kept import TrajectoryStore
+
+_T = TypeVar("_T")
+_ANSWER_TIMEOUT_S = 5.0
+
+
+class BusyError(ToolgaugeError):
+    """The worker did not answer in time; the page is answered with status 503."""
+
+
+class Watching(Protocol):
+    """Streams of scores, and the detectors that watch them. Its methods are called on the event loop."""
+
+    async def statuses(self) -> Sequence[StreamStatus]:
+        """Return what the detector of each stream knows."""
+        ...
+
+    async def arms(self) -> Sequence[Arm]:
+        """Return the observations of each stream by version."""
+        ...
+
+
+class WatchedStreams:
+    """Asks the detectors from the thread of a page. Its methods wait; they raise `BusyError` after some seconds.
+
+    While the service starts there is nothing yet: what an earlier process saved is being read.
+    """
+
+    def __init__(self, watching: Watching, health: Health, loop: asyncio.AbstractEventLoop) -> None:
+        self._watching = watching
+        self._health = health
+        self._loop = loop
+
+    def statuses(self) -> Sequence[StreamStatus]:
+        """Return what the detector of each stream knows, those in alarm first."""
+        return () if self._health.phase == "starting" else self._ask(self._watching.statuses)
+
+    def arms(self) -> Sequence[Arm]:
+        """Return the observations of each stream by version."""
+        return () if self._health.phase == "starting" else self._ask(self._watching.arms)
+
+    def _ask(self, question: Callable[[], Coroutine[object, object, _T]]) -> _T:
+        async def answer() -> _T:
+            async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+                return await question()
+
+        try:
+            return asyncio.run_coroutine_threadsafe(answer(), self._loop).result()
+        except TimeoutError as error:
+            raise BusyError("the worker is busy and did not answer in time: try again") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """The service that runs. `streams` is `None` where nothing is watched, `clock` wall-clock time in nanoseconds."""
+
+    health: Health
+    registry: MetricRegistry
+    streams: WatchedStreams | None
+    clock: Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """How what spans hold is written: `trace_url` is a template with `{trace_id}`, `None` where nothing is linked."""
+
+    redactor: Redactor
+    trace_url: str | None
+
+
+@dataclass(slots=True)
+class Shown:
+    """All that pages are made of. `writing` is exchanged at a reload; `running` is `None` before there is a service."""
+
+    store: TrajectoryStore
+    writing: Writing
+    running: Running | None = None

@@ -1,9 +1,10 @@
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
 from toolgauge.model.errors import StartError
-from toolgauge.net.auth import TokenGuard
+from toolgauge.net.auth import BrowserGuard, TokenGuard
 from toolgauge.net.settings import Auth
 
 
@@ -71,3 +72,45 @@ def test_empty_token_file_is_an_error_at_the_start(tmp_path: Path):
     (tmp_path / "tokens").write_text("\n")
     with pytest.raises(StartError, match="nobody could get in"):
         TokenGuard(Auth(filename=str(tmp_path / "tokens")))
+
+
+def _basic(text: str | bytes) -> str:
+    return "Basic " + b64encode(text if isinstance(text, bytes) else text.encode()).decode()
+
+
+@pytest.mark.parametrize("value", ["Bearer s3cret", _basic(":s3cret"), _basic("me:s3cret"), _basic("me:pass:word")])
+def test_a_browser_sends_the_token_as_a_password(value: str):
+    guard = BrowserGuard(Auth(tokens=("s3cret", "pass:word")))
+    assert guard.admits(value)
+    assert guard.challenge == 'Basic realm="toolgauge", charset="UTF-8"'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        "",
+        "Basic",
+        "Basic ",
+        "Basic !",
+        "Basic s3cret",
+        _basic("s3cret"),
+        _basic("s3cret:"),
+        _basic("me:wrong"),
+        _basic(b"me:\xff"),
+        "Digest " + _basic("me:s3cret").partition(" ")[2],
+    ],
+)
+def test_anything_else_of_a_browser_does_not_get_in(value: str | None):
+    assert not BrowserGuard(Auth(tokens=("s3cret",))).admits(value)
+
+
+def test_where_the_token_is_in_another_header_no_browser_is_asked_for_a_password():
+    guard = BrowserGuard(Auth(tokens=("s3cret",), header="X-Api-Key", scheme=""))
+    assert guard.challenge == "Token"
+    assert guard.admits("s3cret")
+    assert not guard.admits(_basic("me:s3cret"))
+
+
+def test_a_token_in_utf_8_is_a_password_too():
+    assert BrowserGuard(Auth(tokens=("schlüssel",))).admits(_basic("ich:schlüssel"))

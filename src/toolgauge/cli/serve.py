@@ -162,8 +162,7 @@ def _observed(observers: Sequence[Callable[[ScorecardSink], ScorecardSink]], sin
 
 async def _start(service: Service, view: WebView | None) -> None:
     if view is not None:
-        view.open(service)
-        await view.start()
+        await view.start(service)
     try:
         await service.start()
     except BaseException:
@@ -214,7 +213,7 @@ def _announce(service: Service, config: Config, criteria: Sequence[Criterion], v
             extra={"port": service.admin.port},
         )
     if view is not None:
-        _LOG.info("web view on http://%s", view.address, extra={"port": view.port})
+        _LOG.info("web view on %s", view.url, extra={"port": view.port})
     if service.persistence is not None:
         _LOG.info("requests are acknowledged when they are in the journal in %s", config.state.directory)
     if config.exporters.otlp:

@@ -37,6 +37,7 @@ from toolgauge.model.metrics import (
 )
 from toolgauge.model.metrics import Metric as Registered
 from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint
+from toolgauge.net.negotiation import accepts_gzip, preferences
 from toolgauge.otlp.encode import raw_id
 
 CLASSIC_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -98,7 +99,7 @@ class MetricsEndpoint(HttpEndpoint):
         if request.path != "/metrics":
             return web.Response(status=404, text="no such path; there is `/metrics`")
         accept = ",".join(request.headers.getall("Accept", []))
-        zipped = _accepts_gzip(",".join(request.headers.getall("Accept-Encoding", [])))
+        zipped = accepts_gzip(",".join(request.headers.getall("Accept-Encoding", [])))
         async with self._writing:
             metrics = snapshot(self._registry)
             body, content_type = await asyncio.to_thread(
@@ -151,32 +152,9 @@ def _process(start_ns: int) -> Iterator[Metric]:
 
 def accepts_openmetrics(accept: str) -> bool:
     """Return whether OpenMetrics is named and not liked less than plain text."""
-    likings = _likings(accept)
+    likings = preferences(accept)
     openmetrics_liking = likings.get("application/openmetrics-text", 0.0)
     return openmetrics_liking > 0 and openmetrics_liking >= likings.get("text/plain", 0.0)
-
-
-def _accepts_gzip(accept_encoding: str) -> bool:
-    return _likings(accept_encoding).get("gzip", 0.0) > 0
-
-
-def _likings(accept: str) -> dict[str, float]:
-    likings: dict[str, float] = {}
-    for entry in accept.split(","):
-        name, *parameters = (part.strip().lower() for part in entry.split(";"))
-        likings[name] = max(likings.get(name, 0.0), _quality(parameters))
-    return likings
-
-
-def _quality(parameters: list[str]) -> float:
-    for parameter in parameters:
-        key, _, value = parameter.partition("=")
-        if key.strip() == "q":
-            try:
-                return float(value)
-            except ValueError:
-                return 0.0
-    return 1.0
 
 
 def _family(metric: Counter | Gauge | Histogram, created_from: int | None) -> Metric:

@@ -1,10 +1,14 @@
 """Authentication of clients: a token in a header, compared in constant time.
 
-The same for OTLP over gRPC and HTTP, for the admin endpoint and for metrics. Tokens are never shown, logged or counted.
+The same for OTLP over gRPC and HTTP, for the admin endpoint, for metrics and for the web view. Tokens are never shown,
+logged or counted.
 """
 
+import base64
+import binascii
 import hmac
 from pathlib import Path
+from typing import Self
 
 from toolgauge.model.errors import StartError
 from toolgauge.net.settings import Auth
@@ -28,7 +32,7 @@ class TokenGuard:
             raise StartError("`auth` holds no token, so that nobody could get in")
 
     @classmethod
-    def of(cls, auth: Auth | None) -> "TokenGuard | None":
+    def of(cls, auth: Auth | None) -> Self | None:
         """Make the guard of a listener; `None` when it needs no token."""
         return None if auth is None else cls(auth)
 
@@ -46,13 +50,36 @@ class TokenGuard:
             scheme, _, given = given.partition(" ")
             if scheme.lower() != self._scheme.lower():
                 return False
-        encoded = given.strip().encode("utf-8", "surrogateescape")
+        return self._is_token(given.strip())
+
+    def _is_token(self, text: str) -> bool:
+        encoded = text.encode("utf-8", "surrogateescape")
         # Every token is compared, so that the time tells nothing about which was close.
         matches = [hmac.compare_digest(encoded, token.encode()) for token in self._all_tokens()]
         return any(matches)
 
     def _all_tokens(self) -> tuple[str, ...]:
         return self._tokens if self._file is None else (*self._tokens, *self._file.tokens())
+
+
+class BrowserGuard(TokenGuard):
+    """Admits browsers, too, which can send no token of their own: one is the password that they ask for (RFC 7617).
+
+    The name of the user is not looked at. Where the token is not in `Authorization`, something in front of us puts it there.
+    """
+
+    @property
+    def challenge(self) -> str:
+        """The value of `WWW-Authenticate` in a refusal."""
+        return 'Basic realm="toolgauge", charset="UTF-8"' if self._is_asked_for else super().challenge
+
+    def admits(self, value: str | None) -> bool:
+        """Return whether a header of this value is admitted; `None` is a request without it."""
+        return super().admits(value) or (self._is_asked_for and self._is_token(_password(value or "")))
+
+    @property
+    def _is_asked_for(self) -> bool:
+        return self.header == "authorization"
 
 
 class TokenFile:
@@ -85,6 +112,17 @@ class TokenFile:
         text = self._path.read_text("utf-8-sig")
         self._tokens = tuple(line.strip() for line in text.splitlines() if line.strip())
         self._seen = seen
+
+
+def _password(value: str) -> str:
+    """Read the password of a header such as `Basic dXNlcjpwYXNz`; an empty text, which no token is, where there is none."""
+    scheme, _, encoded = value.strip().partition(" ")
+    if scheme.lower() != "basic":
+        return ""
+    try:
+        return base64.b64decode(encoded.strip(), validate=True).decode().partition(":")[2]
+    except (binascii.Error, ValueError):
+        return ""
 
 
 def _reason(error: OSError | UnicodeDecodeError) -> str:

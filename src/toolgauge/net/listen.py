@@ -238,27 +238,39 @@ class Listeners:
 
 
 # The service stops two of these, one after the other.
-_STOP_TIMEOUT_S = 1.5
+STOP_TIMEOUT_S = 1.5
 # Scrapes and probes come more often; a client that is silent for longer keeps no descriptor.
 IDLE_TIMEOUT_S = 120.0
 
 
 class HttpEndpoint(ABC):
-    """An HTTP server of ours: metrics, health. With `auth`, only requests with a token are answered.
+    """An HTTP server of ours: metrics, health, pages. With `auth`, only requests with a token are answered.
 
-    It is read from, but for `post_paths`, which take POST alone.
+    It is read from, but for `post_paths`, which take POST alone. Every answer has `headers`, refusals too.
     """
 
-    def __init__(self, settings: ListenerSettings, *, idle_timeout_s: float, post_paths: Collection[str] = ()) -> None:
+    guard_type: type[TokenGuard] = TokenGuard
+
+    def __init__(
+        self,
+        settings: ListenerSettings,
+        *,
+        idle_timeout_s: float,
+        stop_timeout_s: float = STOP_TIMEOUT_S,
+        post_paths: Collection[str] = (),
+        headers: Mapping[str, str] = {},
+    ) -> None:
         self._settings = settings
         self._post_paths = frozenset(post_paths)
-        self._guard = TokenGuard.of(settings.auth)
+        self._headers = headers
+        self._guard = self.guard_type.of(settings.auth)
         self._idle_timeout_s = idle_timeout_s
+        self._stop_timeout_s = stop_timeout_s
         self._listeners: Listeners | None = None
         self._server: web.Server | None = None
 
     @abstractmethod
-    async def answer(self, request: web.BaseRequest) -> web.Response:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request that is admitted."""
 
     @property
@@ -281,15 +293,21 @@ class HttpEndpoint(ABC):
             await self._listeners.stop()
         server, self._server = self._server, None
         if server is not None:
-            await server.shutdown(_STOP_TIMEOUT_S)
+            await server.shutdown(self._stop_timeout_s)
 
-    async def _answer(self, request: web.BaseRequest) -> web.Response:
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        response = self._refusal(request) or await self.answer(request)
+        for name, value in self._headers.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    def _refusal(self, request: web.BaseRequest) -> web.Response | None:
         if self._guard is not None and not self._guard.admits(request.headers.get(self._guard.header)):
             return web.Response(status=401, headers={"WWW-Authenticate": self._guard.challenge})
         methods = ("POST",) if request.path in self._post_paths else ("GET", "HEAD")
         if request.method not in methods:
             return web.Response(status=405, headers={"Allow": ", ".join(methods)})
-        return await self.answer(request)
+        return None
 
 
 def _endpoint_logger() -> logging.Logger:

@@ -8,7 +8,6 @@ because no page has it.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from ipaddress import ip_address
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -20,6 +19,7 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.outcomes import Level
 from toolgauge.model.regressions import Arm, StreamStatus
+from toolgauge.net.browsers import is_own_host
 from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint
 from toolgauge.net.settings import is_loopback
 from toolgauge.service.health import Health
@@ -133,15 +133,8 @@ class AdminEndpoint(HttpEndpoint):
                 "the admin endpoint listens beyond loopback and has no `admin.auth`: without a token there is only "
                 "`/` and `/status`",
             )
-        if not self._is_ours(request.headers.get("Host", "")):
-            raise _Refused(403, "the Host header does not name this endpoint: ask `localhost`, with the port")
-
-    def _is_ours(self, host_header: str) -> bool:
-        try:
-            host, port = split_address(host_header)
-        except ValueError:
-            return False
-        return port == self.port and (host.lower() == self._host.lower() or _is_this_machine(host))
+        if not is_own_host(request.headers.get("Host", ""), self._host):
+            raise _Refused(403, "the Host header does not name this machine: ask `localhost`")
 
 
 async def _answer(watching: Watching, path: str, filters: Filters) -> object:
@@ -152,15 +145,6 @@ async def _answer(watching: Watching, path: str, filters: Filters) -> object:
             return {"arms": await watching.arms()}
         case _:
             return {"acknowledged": await watching.acknowledge(filters)}
-
-
-def _is_this_machine(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def _filters(request: web.BaseRequest) -> Filters:

@@ -9,11 +9,14 @@ import gc
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from traceback import extract_tb
+from typing import TypeVar
 
 from toolgauge.model.metrics import Histogram, Labels, MetricRegistry
 from toolgauge.net.throttle import Throttle, repetitions
@@ -21,6 +24,7 @@ from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.memory import resident_bytes
 
 _EVERY_S = 0.1
+_T = TypeVar("_T")
 
 
 class LoopLag:
@@ -187,3 +191,19 @@ class Faults:
                 repetitions(suppressed),
                 extra={"error.type": kind},
             )
+
+
+async def beside(work: Callable[[], _T], name: str) -> _T:
+    """Do the work in a thread for which the end of the process does not wait."""
+    outcome: Future[_T] = Future()
+    # From here on giving up is our business alone: the thread may still hand in what nobody wants any more.
+    outcome.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except Exception as error:  # noqa: BLE001 (raised again where it is waited for)
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, name=f"toolgauge-{name}", daemon=True).start()
+    return await asyncio.wrap_future(outcome)

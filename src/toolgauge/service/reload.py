@@ -9,12 +9,10 @@ import asyncio
 import gc
 import logging
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 from toolgauge.config.load import empty_files
 from toolgauge.config.model import Config
@@ -26,7 +24,7 @@ from toolgauge.score.criterion import Criterion, Lookup
 from toolgauge.service.destinations import renewed_destinations
 from toolgauge.service.judge_pool import asks_judge, make_judges, open_client
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_rules, redactor
-from toolgauge.service.process import Faults
+from toolgauge.service.process import Faults, beside
 from toolgauge.service.serve import exchanged, make_receivers
 from toolgauge.service.service import Service
 from toolgauge.settings import Section
@@ -38,7 +36,6 @@ _FREED_AT_ONCE = 1000
 _FREE_PAUSE_S = 0.005
 Load: TypeAlias = Callable[[], tuple[Config, tuple[Criterion, ...]]]
 Outcome: TypeAlias = Literal["applied", "partly", "refused"]
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +145,7 @@ class Reloader:
         # Collecting garbage stops all threads for as long as it takes to walk over every reference there is.
         gc.disable()
         try:
-            return await _beside(self._prepare)
+            return await beside(self._prepare, "reload")
         finally:
             gc.freeze()
             gc.enable()
@@ -291,22 +288,6 @@ async def _free(criteria: Sequence[Criterion]) -> None:
     while cases:
         del cases[-_FREED_AT_ONCE:]
         await asyncio.sleep(_FREE_PAUSE_S)
-
-
-async def _beside(work: Callable[[], _T]) -> _T:
-    """Do the work in a thread for which the end of the process does not wait."""
-    outcome: Future[_T] = Future()
-    # From here on giving up is our business alone: the thread may still hand in what nobody wants any more.
-    outcome.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            outcome.set_result(work())
-        except Exception as error:  # noqa: BLE001 (raised again where it is waited for)
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, name="toolgauge-reload", daemon=True).start()
-    return await asyncio.wrap_future(outcome)
 
 
 # What is bound, sized or opened once, at the start.

@@ -63,6 +63,8 @@ class TrajectoryStore:
         self._lock = Lock()
         self.size_bytes = 0
         self.added = 0
+        # Counts trajectories and late results.
+        self.changes = 0
 
     def add(self, scorecard: Scorecard) -> None:
         """Keep a trajectory, or the late results of judges for one that is kept."""
@@ -105,6 +107,7 @@ class TrajectoryStore:
         return kept
 
     def _put(self, kept: KeptTrajectory) -> None:
+        self.changes += 1
         (self._failed if kept.is_failed else self._others)[kept.id] = kept
         self.size_bytes += kept.size_bytes
         for old in self._surplus():

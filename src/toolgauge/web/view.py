@@ -1,67 +1,79 @@
 """The web view of a running service: it sees scorecards in passing, and answers with pages about them."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from toolgauge.config.model import Web
 from toolgauge.export.redact import Redactor
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.selfmetrics import WatchMetrics
+from toolgauge.service.process import Faults
 from toolgauge.service.service import Service
 from toolgauge.settings import split_address
-from toolgauge.web.endpoint import WebEndpoint
+from toolgauge.web.endpoint import HEADERS, WebEndpoint
 from toolgauge.web.kept import TrajectoryStore
+from toolgauge.web.live_updates import LiveUpdates, Source
 from toolgauge.web.pages import Page, PageGroup, Pages
 from toolgauge.web.running import Running, Shown, WatchedStreams, Writing
 from toolgauge.web.trajectory_pages import TrajectoryPages
 
+_FIGURES_EVERY_S = 5.0
+_ALL_ADDRESSES = ("", "0.0.0.0", "::")  # noqa: S104 (nothing is bound here)
+
 
 class WebView:
-    """Shows what passes through a sink. `observe` before the service is made, `open`, `start` and `stop` around it."""
+    """Shows what passes through a sink. `observe` before the service is made, `start` and `stop` around it."""
 
     def __init__(self, settings: Web, redactor: Redactor, trace_url: str | None) -> None:
         self._settings = settings
         store = TrajectoryStore(settings.max_trajectories, settings.max_bytes)
         self._shown = Shown(store, Writing(redactor=redactor, trace_url=trace_url))
-        self._endpoint = WebEndpoint(settings, _routes(_page_groups(Pages(), self._shown)))
+        self._live: LiveUpdates | None = None
+        self._endpoint: WebEndpoint | None = None
 
     @property
     def port(self) -> int:
         """The port in use; 0 before `start`."""
-        return self._endpoint.port
+        return 0 if self._endpoint is None else self._endpoint.port
 
     @property
-    def address(self) -> str:
-        """Where a browser on this machine finds it, as `host:port`."""
+    def url(self) -> str:
+        """Where a browser on this machine finds it."""
         host, _ = split_address(self._settings.endpoint)
-        return f"{host or 'localhost'}:{self.port}"
+        scheme = "http" if self._settings.tls is None else "https"
+        return f"{scheme}://{_reachable(host)}:{self.port}"
 
     def observe(self, sink: ScorecardSink) -> ScorecardSink:
         """Wrap a sink: what passes through it is shown."""
         return _ObservedSink(sink, self._shown.store)
 
-    def open(self, service: Service) -> None:
-        """Show this service, too. Belongs to the event loop that it runs on."""
-        watching = service.watching
-        self._shown.running = Running(
-            health=service.health,
-            registry=service.metrics.registry,
-            streams=None if watching is None else WatchedStreams(watching, service.health, asyncio.get_running_loop()),
-            clock=service.clock,
-        )
-
     def adopt(self, redactor: Redactor, trace_url: str | None) -> None:
         """Write explanations and links by these settings from here on."""
         self._shown.writing = Writing(redactor=redactor, trace_url=trace_url)
 
-    async def start(self) -> None:
-        """Listen. Raise `StartError` when the address cannot be had."""
+    async def start(self, service: Service) -> None:
+        """Listen, and show this service, which may start later. Raise `StartError` when the address cannot be had."""
+        watching, metrics = service.watching, service.metrics
+        self._shown.running = Running(
+            health=service.health,
+            registry=metrics.registry,
+            streams=None if watching is None else WatchedStreams(watching, service.health, asyncio.get_running_loop()),
+            clock=service.clock,
+        )
+        self._live = LiveUpdates(_sources(self._shown.store, metrics.watch, service.clock), HEADERS)
+        routes = _routes(_page_groups(Pages(), self._shown))
+        self._endpoint = WebEndpoint(self._settings, routes, self._live, Faults(metrics))
         await self._endpoint.start()
+        self._live.start()
 
     async def stop(self) -> None:
         """Stop listening. Works twice and without a start."""
-        await self._endpoint.stop()
+        if self._live is not None:
+            await self._live.stop()
+        if self._endpoint is not None:
+            await self._endpoint.stop()
 
 
 def _page_groups(pages: Pages, shown: Shown) -> tuple[PageGroup, ...]:
@@ -70,6 +82,22 @@ def _page_groups(pages: Pages, shown: Shown) -> tuple[PageGroup, ...]:
 
 def _routes(groups: Iterable[PageGroup]) -> dict[str, Page]:
     return {path: page for group in groups for path, page in group.routes().items()}
+
+
+def _sources(store: TrajectoryStore, watch: WatchMetrics, clock: Callable[[], int]) -> Iterator[Source]:
+    """Yield what pages follow: an alarm is shown at once, figures that move with every trajectory now and then."""
+    yield Source(name="trajectories", stamp=lambda: store.changes)
+    # A copy, made at one go: the worker adds streams meanwhile.
+    yield Source(name="streams", stamp=lambda: (list(watch.alarms.cells.values()), list(watch.active.cells.values())))
+    yield Source(name="streams", stamp=lambda: store.changes, every_s=_FIGURES_EVERY_S)
+    yield Source(name="health", stamp=clock, every_s=_FIGURES_EVERY_S)
+
+
+def _reachable(host: str) -> str:
+    """Return a host to ask for what listens on `host`, which may be all addresses."""
+    if host in _ALL_ADDRESSES:
+        return "localhost"
+    return f"[{host}]" if ":" in host else host
 
 
 class _ObservedSink:

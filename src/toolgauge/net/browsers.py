@@ -1,0 +1,51 @@
+"""Which requests of a browser are of our own pages, or of the person who sits in front of it.
+
+A page elsewhere can have a browser ask what only this machine, or this network, can reach. It reads no answer of another
+origin, unless it points a name of its own here (DNS rebinding); the Host header names it then, and pages cannot choose that.
+Ports decide nothing: tunnels and published ports change them.
+"""
+
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from toolgauge.net.settings import is_loopback
+from toolgauge.settings import split_address
+
+
+def is_own_host(header: str, endpoint_host: str) -> bool:
+    """Return whether a Host header names an endpoint that listens on `endpoint_host`, and cannot be another's name.
+
+    On loopback that is this machine. Elsewhere it may also be an address, or a name without a dot, which the public DNS
+    does not have.
+    """
+    try:
+        host, _ = split_address(header if _has_port(header) else f"{header}:0")
+    except ValueError:
+        return False
+    host = host.lower()
+    if not host:
+        return False
+    if host in ("localhost", endpoint_host.lower()):
+        return True
+    address = _address(host)
+    if is_loopback(endpoint_host):
+        return address is not None and address.is_loopback
+    return address is not None or "." not in host
+
+
+def is_of_another_site(headers: Mapping[str, str]) -> bool:
+    """Return whether a page of another origin asks in passing; that people follow a link from there is welcome."""
+    if headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):
+        return False
+    return headers.get("Sec-Fetch-Mode") != "navigate" or headers.get("Sec-Fetch-Dest") != "document"
+
+
+def _has_port(header: str) -> bool:
+    return ":" in header.rpartition("]")[2]
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from toolgauge.export.explanations import deciding, worst_result
 from toolgauge.export.redact import Redactor
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scorecard, Scored, outcome_word
@@ -169,25 +170,10 @@ _WORDS: dict[OutcomeWord | None, str] = {
 }
 
 
-def _rank(result: Result) -> tuple[bool, float]:
-    """Order results that are no pass: failures before errors, the lowest score first."""
-    outcome = result.outcome
-    return (False, outcome.value) if isinstance(outcome, Scored) else (True, 0.0)
-
-
-def _worst(results: Sequence[Result]) -> Result | None:
-    """Choose the result to show: the worst, else the first that passed."""
-    failed = [result for result in results if outcome_word(result.outcome) in _FAILED]
-    if failed:
-        return min(failed, key=_rank)
-    return next((result for result in results if isinstance(result.outcome, Scored)), results[0] if results else None)
-
-
 def _row(scorecard: Scorecard, redactor: Redactor) -> Row:
     trajectory = scorecard.trajectory
-    # Criteria that are only tried out decide nothing, unless there are no others.
-    results = [result for result in scorecard.results if result.enforce == "live"] or scorecard.results
-    worst = _worst(results)
+    results = deciding(scorecard.results)
+    worst = worst_result(results)
     return Row(
         time_ns=scorecard.scored_at_ns,
         service=(trajectory.service or "unknown service")[: _MAX_NAME + 1],

@@ -13,22 +13,21 @@ from typing import Protocol, TypeAlias, cast
 
 import re2
 
+from toolgauge.export.json_text import MASKED, json_text
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Scored, Side
 from toolgauge.otlp.encode import fit_text
 
 MAX_EXPLANATION = 1024
-# Text is cut here before it is searched. It must be well above what is shown, so that
-# no half of a secret, which no pattern recognises, stands at the end of the shown part.
-_MAX_SEARCHED = 8 * MAX_EXPLANATION
+# So much more of a text is searched than is shown, so that no half of a secret, which no pattern recognises, stands at
+# the end of the shown part.
+_SEARCHED_BEYOND = 7 * MAX_EXPLANATION
 _MAX_SECRET = 512
 _MAX_VALUE = 200
 _MAX_DIFFERENCES = 20
 _MAX_DEPTH = 4
-_MAX_MEMBERS = 20
 _MAX_REMEMBERED = 1024
-MASKED = "[masked]"
 
 _PRIVATE_WORD = (
     r"(?:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd|credential|authorization|cookie)"
@@ -49,7 +48,9 @@ _TOKENS = r"|".join(
 )
 _SCHEME = r"(?i)\b(bearer|basic)\s+[A-Za-z0-9+/._~=-]{8,}"
 _ASSIGNED = (
-    r"(?i)(\b\w{0,32}" + _PRIVATE_WORD + r"\w{0,32}[\"']?\s*[:=]\s*)(?:\"(?:[^\"\\]|\\.)*\"?|'[^']*'?|[^\s\"',;}\])]+)"
+    r"(?i)(\b\w{0,32}"
+    + _PRIVATE_WORD
+    + r"\w{0,32}[\"']?\s*[:=]\s*)(?:\[masked\]|\"(?:[^\"\\]|\\.)*\"?|'[^']*'?|[^\s\"',;}\])]+)"
 )
 _USER_INFO = r"(://)[^\s/@:]{1,256}:[^\s/@]{1,256}@"
 _EMAIL = r"[A-Za-z0-9._%+'-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+"
@@ -116,11 +117,23 @@ class Redactor:
     def _explanation(self, text: str) -> str:
         return self.masked(text)[:MAX_EXPLANATION]
 
-    def masked(self, text: str) -> str:
-        """Mask secrets in the beginning of a text, in more of it than a line shows."""
-        searched = self._replaced(fit_text(text, _MAX_SEARCHED))
+    def masked(self, text: str, length: int = MAX_EXPLANATION) -> str:
+        """Mask secrets in the beginning of a text, in more of it than the `length` that is shown."""
+        limit = length + _SEARCHED_BEYOND
+        searched = self._replaced(fit_text(text, limit))
         # Masks are shorter than what they mask: the place of the cut may have moved into the shown part.
-        return searched if len(text) <= _MAX_SEARCHED else searched[:-_MAX_SECRET]
+        return searched if len(text) <= limit else searched[:-_MAX_SECRET]
+
+    def json(self, value: Json, room: int, *, depth: int = 6, is_indented: bool = False) -> str:
+        """Write a value; the text is longer than `room` where there is more of it, and not much longer."""
+        # What is masked in texts may be a number, too.
+        return self.content(json_text(value, self, room=room, depth=depth, is_indented=is_indented))
+
+    def side(self, difference: Difference, side: Side | None, room: int) -> str | None:
+        """Write one side of a difference; `None` where there is none."""
+        if side is None:
+            return None
+        return MASKED if self.is_private(difference.where) else self.json(side.value, room, depth=_MAX_DEPTH)
 
     def _replaced(self, text: str) -> str:
         if self._guard.search(text) is not None:
@@ -138,64 +151,22 @@ class Redactor:
 
     def _differences(self, differences: Sequence[Difference]) -> Iterator[str]:
         for difference in differences[:_MAX_DIFFERENCES]:
-            where = difference.where[:_MAX_VALUE]
-            secret = self.is_private(where)
-            actual = self._side(difference.actual, secret=secret)
-            expected = ""
+            actual, expected = (
+                "nothing" if text is None else _cut(text, _MAX_VALUE)
+                for text in (
+                    self.side(difference, difference.actual, _MAX_VALUE),
+                    self.side(difference, difference.expected, _MAX_VALUE),
+                )
+            )
             # Where a difference is not one to a value, such as an error, no value was expected.
-            if difference.expected is not None:
-                expected = f"expected {self._side(difference.expected, secret=secret)}, "
-            yield f"{where} ({difference.rule[:_MAX_VALUE]}): {expected}got {actual}"
+            wanted = "" if difference.expected is None else f"expected {expected}, "
+            yield f"{difference.where[:_MAX_VALUE]} ({difference.rule[:_MAX_VALUE]}): {wanted}got {actual}"
         if len(differences) > _MAX_DIFFERENCES:
             yield f"and {len(differences) - _MAX_DIFFERENCES} more"
-
-    def _side(self, side: Side | None, *, secret: bool) -> str:
-        if side is None:
-            return "nothing"
-        if secret:
-            return MASKED
-        return _cut(self._value(side.value, _MAX_DEPTH), _MAX_VALUE)
-
-    def _value(self, value: Json, depth: int) -> str:
-        match value:
-            case None:
-                return "null"
-            case bool():
-                return "true" if value else "false"
-            case int() | float():
-                return _number(value)
-            case str():
-                return '"' + _cut(self.masked(value), _MAX_VALUE) + '"'
-            case list():
-                if depth == 0:
-                    return "[...]"
-                members = (self._value(member, depth - 1) for member in value[:_MAX_MEMBERS])
-                return "[" + ", ".join(members) + (", ...]" if len(value) > _MAX_MEMBERS else "]")
-            case dict():
-                return self._object(value, depth)
-
-    def _object(self, value: dict[str, Json], depth: int) -> str:
-        if depth == 0:
-            return "{...}"
-        members: list[str] = []
-        for key, member in value.items():
-            if len(members) == _MAX_MEMBERS:
-                members.append("...")
-                break
-            name = fit_text(key, _MAX_VALUE)
-            members.append(f'"{name}": {MASKED if self.is_private(key) else self._value(member, depth - 1)}')
-        return "{" + ", ".join(members) + "}"
 
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[:limit] + "..."
-
-
-def _number(value: float) -> str:
-    # Python refuses to write an integer of more than 4300 digits.
-    if isinstance(value, int) and value.bit_length() > 256:
-        return "a very large number"
-    return repr(value)
 
 
 def _built_in_masks() -> tuple[_Mask, ...]:

@@ -27,3 +27,20 @@ def is_large(number: float) -> bool:
 def spelled(number: float) -> str:
     """Write a large number; the same text for an integer and a float that are equal."""
     return hex(int(number))
+
+
+def kind(value: Json) -> str:
+    """Name the kind of a value in words for people."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int() | float():
+            return "number"
+        case str():
+            return "text"
+        case list():
+            return "list"
+        case dict():
+            return "object"

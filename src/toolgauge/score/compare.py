@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeGuard
 
 from msgspec import Struct
 
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, kind
 from toolgauge.model.outcomes import Difference, Side
 from toolgauge.score.equality import Key, agreement, canonical, same
 from toolgauge.score.rules import (
@@ -111,23 +111,6 @@ def describe(difference: Difference) -> str:
 
 # Rules that do not compare with the expected value itself, so that its kind says nothing.
 _BLIND = frozenset(("one_of", "regex"))
-
-
-def kind(value: Json) -> str:
-    """Name the kind of a value in words for people."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int() | float():
-            return "number"
-        case str():
-            return "text"
-        case list():
-            return "list"
-        case dict():
-            return "object"
 
 
 def path(where: str, name: str) -> str:

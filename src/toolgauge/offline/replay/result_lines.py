@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
+from toolgauge.export.explanations import figure, requirement
 from toolgauge.export.redact import Redactor
 from toolgauge.model.json import JsonObject
-from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scorecard, Scored, outcome_word
+from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.terminal import PLAIN, Style, printable
@@ -18,7 +19,7 @@ def result_objects(scorecard: Scorecard, redactor: Redactor) -> Iterator[JsonObj
     """Describe each result for `replay --json`."""
     trajectory = scorecard.trajectory
     for result in scorecard.results:
-        value, reason = _figure(result)
+        value, reason = figure(result.outcome)
         call = result.call
         yield {
             "trace_id": trajectory.trace_id,
@@ -41,16 +42,6 @@ def result_objects(scorecard: Scorecard, redactor: Redactor) -> Iterator[JsonObj
             "tool": None if call is None else call.name,
             "time": _time(trajectory.end_ns if call is None else call.end_ns),
         }
-
-
-def _figure(result: Result) -> tuple[float | None, str | None]:
-    match result.outcome:
-        case Scored(value=value):
-            return value, None
-        case NotEvaluated(reason=reason):
-            return None, reason
-        case Errored(error_type=error_type):
-            return None, error_type
 
 
 def _first_agent(trajectory: Trajectory) -> str | None:
@@ -77,30 +68,24 @@ class ResultLines:
 
     def line(self, result: Result) -> str:
         """Describe one result on one line."""
-        value, reason = _figure(result)
+        value, reason = figure(result.outcome)
         word = outcome_word(result.outcome)
-        figure = f"{value:.3f}" if value is not None else printable(reason or "")
+        score = f"{value:.3f}" if value is not None else printable(reason or "")
         where = printable(result.call.name) if result.call is not None else "trajectory"
         shadow = f" {self._style.aside('(shadow)')}" if result.enforce == "shadow" else ""
         why = self.why(result)
         tail = f"  {why}" if why else ""
         shown = outcome_styled(self._style, word, f"{word:<13}")
-        return f"  {shown} {figure:<22} {printable(result.criterion)}{shadow}  {where}{tail}"
+        return f"  {shown} {score:<22} {printable(result.criterion)}{shadow}  {where}{tail}"
 
     def why(self, result: Result) -> str:
         """Explain a result; what a pass lacks of a full score reads as a fault without the score that is enough."""
         explanation = printable(self._redactor.explain(result.outcome))
         match result.outcome:
             case Scored(value=value, passed=True) if value < 1:
-                return f"{self._enough(result)}: {explanation}"
+                return f"{requirement(result, self._pass_at) or 'enough to pass'}: {explanation}"
             case _:
                 return explanation
-
-    def _enough(self, result: Result) -> str:
-        pass_at = self._pass_at.get(result.criterion)
-        if not result.can_fail or pass_at is None:
-            return "passes at any score" if not result.can_fail else "enough to pass"
-        return f"passes at {pass_at:g}"
 
 
 def outcome_styled(style: Style, word: OutcomeWord, text: str) -> str:

@@ -1,17 +1,15 @@
 """Values of spans as lines for a person: secrets are masked, control characters shown, and length and depth bounded."""
 
-import json
-from collections.abc import Iterator
 from itertools import islice
 
-from toolgauge.export.redact import MASKED, Redactor
+from toolgauge.export.json_text import MASKED
+from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.offline.terminal import shortened
 
 _VALUE_LENGTH = 80
 _LINE_LENGTH = 240
-_DEPTH = 6
 
 
 class ValueWriter:
@@ -53,37 +51,4 @@ class ValueWriter:
         return MASKED if self._redactor.is_private(key) else self._json(value, _VALUE_LENGTH)
 
     def _json(self, value: Json, room: int) -> str:
-        """Write JSON until the room is filled: hostile values are larger than anybody would wait for."""
-        filled = 0
-        pieces: list[str] = []
-        for piece in self._pieces(value, room, _DEPTH):
-            pieces.append(piece)
-            filled += len(piece)
-            if filled > room:
-                break
-        return shortened("".join(pieces), room)
-
-    def _pieces(self, value: Json, room: int, depth: int) -> Iterator[str]:
-        """Write JSON bit by bit: `room` bounds each text, `depth` the nesting."""
-        match value:
-            case str():
-                yield json.dumps(self._redactor.masked(value)[: room + 1], ensure_ascii=False)
-            case dict() | list() if not depth:
-                yield "…"
-            case dict():
-                yield "{"
-                for place, (key, member) in enumerate(value.items()):
-                    yield f"{', ' if place else ''}{json.dumps(key[: room + 1], ensure_ascii=False)}: "
-                    if self._redactor.is_private(key):
-                        yield MASKED
-                    else:
-                        yield from self._pieces(member, room, depth - 1)
-                yield "}"
-            case list():
-                yield "["
-                for place, member in enumerate(value):
-                    yield ", " if place else ""
-                    yield from self._pieces(member, room, depth - 1)
-                yield "]"
-            case bool() | int() | float() | None:
-                yield json.dumps(value)
+        return shortened(self._redactor.json(value, room), room)

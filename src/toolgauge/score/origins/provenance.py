@@ -12,11 +12,10 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json, JsonObject, kind
 from toolgauge.model.left_out import is_cut
 from toolgauge.model.outcomes import Difference, NotEvaluated, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.compare import kind
 from toolgauge.score.equality import Leaf, agreement
 from toolgauge.score.origins.value_search import SearchRule, ValueSearch
 from toolgauge.score.patterns import Globs

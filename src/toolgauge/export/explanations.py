@@ -1,0 +1,178 @@
+"""What decided a result, for people: the outcome in words, and each difference, as far as values may be shown.
+
+Terminal and web view write the same from it. Texts are masked and of bounded length; they come from spans and
+have to be escaped.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from toolgauge.export.redact import Redactor
+from toolgauge.model.json import kind
+from toolgauge.model.outcomes import (
+    Difference,
+    Errored,
+    NotEvaluated,
+    Outcome,
+    OutcomeWord,
+    Result,
+    Scored,
+    Side,
+    outcome_word,
+)
+
+# Below verdicts whose values are hidden.
+HOW_TO_SHOW_VALUES = "values are hidden; `redact: {values: show}` in the configuration shows them"
+_MAX_DIFFERENCES = 50
+_MAX_WHERE = 200
+_MAX_VALUE = 400
+# So much of two long values is looked at for the place where they begin to differ, and so much of the same before it is shown.
+_MAX_COMPARED = 8_000
+_BEFORE = 40
+_FAILED = ("fail", "error")
+
+
+class ShownDifference(Struct, frozen=True, kw_only=True):
+    """One thing that differed. `where` names tool and argument path, `rule` what decided.
+
+    `expected` and `actual` are values, or where those are hidden their kinds (`a number`); `None` where there is none.
+    """
+
+    where: str
+    rule: str
+    expected: str | None
+    actual: str | None
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """What came of one result, and why. `result` has criterion, level and call.
+
+    `reason` is why there is no score: a word of the closed list, or the error's type. `requirement` is
+    the score that is enough (`passes at 0.8`), empty where it is not known. `more` counts the differences left out.
+    """
+
+    result: Result
+    word: OutcomeWord
+    value: float | None
+    reason: str | None
+    requirement: str
+    explanation: str
+    differences: tuple[ShownDifference, ...] = ()
+    more: int = 0
+    hides_values: bool = False
+
+
+class VerdictWriter:
+    """Writes verdicts. `pass_at` has the least score that passes, by criterion, as far as known."""
+
+    def __init__(self, redactor: Redactor, pass_at: Mapping[str, float]) -> None:
+        self._redactor = redactor
+        self._pass_at = pass_at
+
+    def verdict(self, result: Result) -> Verdict:
+        """Write what came of a result."""
+        outcome = result.outcome
+        value, reason = figure(outcome)
+        differences = outcome.differences if isinstance(outcome, Scored) else ()
+        return Verdict(
+            result=result,
+            word=outcome_word(outcome),
+            value=value,
+            reason=reason,
+            requirement=requirement(result, self._pass_at),
+            explanation=self._redactor.mask(_explanation(outcome)),
+            differences=tuple(map(self._difference, differences[:_MAX_DIFFERENCES])),
+            more=max(0, len(differences) - _MAX_DIFFERENCES),
+            hides_values=bool(differences) and not self._redactor.shows_values,
+        )
+
+    def _difference(self, difference: Difference) -> ShownDifference:
+        if self._redactor.shows_values:
+            expected, actual = self._sides(difference)
+        else:
+            expected, actual = _kind(difference.expected), _kind(difference.actual)
+        return ShownDifference(
+            where=self._redactor.mask(difference.where[:_MAX_WHERE]),
+            rule=self._redactor.mask(difference.rule[:_MAX_WHERE]),
+            expected=expected,
+            actual=actual,
+        )
+
+    def _sides(self, difference: Difference) -> tuple[str | None, str | None]:
+        expected = self._redactor.side(difference, difference.expected, _MAX_COMPARED)
+        actual = self._redactor.side(difference, difference.actual, _MAX_COMPARED)
+        if expected is None or actual is None:
+            return _window(expected, 0), _window(actual, 0)
+        start = 0 if max(len(expected), len(actual)) <= _MAX_VALUE else _same(expected, actual)
+        return _window(expected, start), _window(actual, start)
+
+
+def figure(outcome: Outcome) -> tuple[float | None, str | None]:
+    """Return the score, and where there is none why: the reason, or the type of the error."""
+    match outcome:
+        case Scored(value=value):
+            return value, None
+        case NotEvaluated(reason=reason):
+            return None, reason
+        case Errored(error_type=error_type):
+            return None, error_type
+
+
+def requirement(result: Result, pass_at: Mapping[str, float]) -> str:
+    """Return which score is enough, `passes at 0.8`; empty where that is not known."""
+    if not result.can_fail:
+        return "passes at any score"
+    least = pass_at.get(result.criterion)
+    return "" if least is None else f"passes at {least:g}"
+
+
+def deciding(results: Sequence[Result]) -> Sequence[Result]:
+    """Leave out criteria that are only tried out: they decide nothing, unless there are no others."""
+    return [result for result in results if result.enforce == "live"] or results
+
+
+def worst_result(results: Sequence[Result]) -> Result | None:
+    """Choose the result to show for all: the worst failure, else the first that passed, else the first; `None` of none."""
+    failed = [result for result in results if outcome_word(result.outcome) in _FAILED]
+    if failed:
+        return min(failed, key=_rank)
+    return next((result for result in results if isinstance(result.outcome, Scored)), results[0] if results else None)
+
+
+def _rank(result: Result) -> tuple[bool, float]:
+    """Order results that are no pass: failures before errors, the lowest score first."""
+    outcome = result.outcome
+    return (False, outcome.value) if isinstance(outcome, Scored) else (True, 0.0)
+
+
+def _explanation(outcome: Outcome) -> str:
+    return outcome.message if isinstance(outcome, Errored) else outcome.explanation
+
+
+def _kind(side: Side | None) -> str | None:
+    if side is None:
+        return None
+    word = kind(side.value)
+    match word:
+        case "null" | "text":
+            return word
+        case "object":
+            return "an object"
+        case _:
+            return f"a {word}"
+
+
+def _same(one: str, other: str) -> int:
+    """Count the characters that both begin with."""
+    differing = (place for place, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
+    return next(differing, min(len(one), len(other)))
+
+
+def _window(text: str | None, start: int) -> str | None:
+    """Cut a long text to the part where it begins to differ."""
+    if text is None or len(text) <= _MAX_VALUE:
+        return text
+    begin = max(0, start - _BEFORE)
+    end = begin + _MAX_VALUE
+    return ("…" if begin else "") + text[begin:end] + ("…" if end < len(text) else "")

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.metrics import MetricRegistry
-from toolgauge.model.regressions import Arm, StreamStatus
+from toolgauge.model.regressions import Arm, Stream, StreamHistory, StreamStatus
 from toolgauge.service.health import Health
 from toolgauge.web.kept import TrajectoryStore
 
@@ -28,6 +28,10 @@ class Watching(Protocol):
 
     async def statuses(self) -> Sequence[StreamStatus]:
         """Return what the detector of each stream knows."""
+        ...
+
+    async def histories(self, streams: Sequence[Stream]) -> Sequence[StreamHistory]:
+        """Return what these streams were over time, without those that are not watched."""
         ...
 
     async def arms(self) -> Sequence[Arm]:
@@ -49,6 +53,10 @@ class WatchedStreams:
     def statuses(self) -> Sequence[StreamStatus]:
         """Return what the detector of each stream knows, those in alarm first."""
         return () if self._health.phase == "starting" else self._ask(self._watching.statuses)
+
+    def histories(self, streams: Sequence[Stream]) -> Sequence[StreamHistory]:
+        """Return what these streams were over time, without those that are not watched."""
+        return () if self._health.phase == "starting" else self._ask(lambda: self._watching.histories(streams))
 
     def arms(self) -> Sequence[Arm]:
         """Return the observations of each stream by version."""

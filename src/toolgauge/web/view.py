@@ -17,6 +17,7 @@ from toolgauge.web.kept import TrajectoryStore
 from toolgauge.web.live_updates import LiveUpdates, Source
 from toolgauge.web.pages import Page, PageGroup, Pages
 from toolgauge.web.running import Running, Shown, WatchedStreams, Writing
+from toolgauge.web.stream_pages import StreamPages
 from toolgauge.web.trajectory_pages import TrajectoryPages
 
 _FIGURES_EVERY_S = 5.0
@@ -77,7 +78,7 @@ class WebView:
 
 
 def _page_groups(pages: Pages, shown: Shown) -> tuple[PageGroup, ...]:
-    return (TrajectoryPages(pages, shown),)
+    return (TrajectoryPages(pages, shown), StreamPages(pages, shown))
 
 
 def _routes(groups: Iterable[PageGroup]) -> dict[str, Page]:

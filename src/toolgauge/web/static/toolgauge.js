@@ -7,7 +7,19 @@
   const day = new Intl.DateTimeFormat([], { month: "short", day: "numeric" });
   const full = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "long" });
 
+  const tick = {
+    second: clock,
+    minute: new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }),
+    day,
+  };
+
   function localTimes(root) {
+    for (const element of root.querySelectorAll("text[data-time]")) {
+      const time = new Date(element.dataset.time);
+      // A day that begins elsewhere is an hour here.
+      const form = element.dataset.form === "day" && time.getHours() ? "minute" : element.dataset.form;
+      element.textContent = tick[form].format(time);
+    }
     for (const element of root.querySelectorAll("time[datetime]")) {
       const time = new Date(element.dateTime);
       if (Number.isNaN(time.getTime())) continue;

@@ -1,0 +1,327 @@
+"""From the scores of a stream to the geometry of its chart: points, lines and labels, in the units of an SVG's `viewBox`.
+
+Pure figures: templates write them as attributes, and style sheets give them colours, so that a chart needs no script.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from toolgauge.model.regressions import ScoreBucket, StreamHistory
+from toolgauge.settings import HOUR, MINUTE, SECOND
+from toolgauge.watch.betting import interval
+
+# What a label of the time axis shows.
+TimeForm: TypeAlias = Literal["second", "minute", "day"]
+
+_DAY = 24 * HOUR
+_STEPS = (
+    *(count * SECOND for count in (1, 2, 5, 10, 15, 30)),
+    *(count * MINUTE for count in (1, 2, 5, 10, 15, 30)),
+    *(count * HOUR for count in (1, 2, 3, 6, 12)),
+    *(count * _DAY for count in (1, 2, 7, 14, 28, 91, 364)),
+)
+_FORMATS: dict[TimeForm, str] = {"second": "%H:%M:%S", "minute": "%H:%M", "day": "%b %d"}
+_SCORE_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
+# So many scores make a mean that is worth a point.
+_A_POINT = 12
+_LEAST_RANGE = 0.1
+_VERSION_LENGTH = 14
+# A line over a longer part of the chart without observations would claim what nobody has seen.
+_GAP = 0.2
+
+
+class Bin(Struct, frozen=True, kw_only=True, gc=False):
+    """Neighbouring observations that are one point: their mean and its 95 % interval."""
+
+    start_ns: int
+    end_ns: int
+    observations: int
+    mean: float
+    low: float
+    high: float
+
+
+class Point(Struct, frozen=True, kw_only=True, gc=False):
+    """One bin on the chart: where its mean is, and where its interval begins and ends."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+    radius: float
+    bin: Bin
+
+
+class Tick(Struct, frozen=True, kw_only=True, gc=False):
+    """One label of an axis; `time_ns` is 0 on that of the scores."""
+
+    at: float
+    label: str
+    form: TimeForm = "minute"
+    time_ns: int = 0
+
+
+class AlarmBand(Struct, frozen=True, kw_only=True, gc=False):
+    """One alarm from its onset to its end; `end_ns` is `None` while it is on."""
+
+    x: float
+    width: float
+    onset_ns: int
+    end_ns: int | None
+
+
+class VersionMark(Struct, frozen=True, kw_only=True, gc=False):
+    """The first sight of a version; `label` is cut, `row` keeps labels apart that are near to each other."""
+
+    x: float
+    label: str
+    version: str
+    seen_ns: int
+    row: int
+    is_left: bool
+
+
+class Size(Struct, frozen=True, kw_only=True, gc=False):
+    """The size of a chart, and the room around its plot."""
+
+    name: Literal["wide", "narrow"]
+    width: int
+    height: int
+    ticks: int
+    left: int = 44
+    right: int = 12
+    top: int = 40
+    bottom: int = 28
+
+    @property
+    def plot_width(self) -> int:
+        """The width of the plot."""
+        return self.width - self.left - self.right
+
+    @property
+    def plot_height(self) -> int:
+        """The height of the plot."""
+        return self.height - self.top - self.bottom
+
+
+class Chart(Struct, frozen=True, kw_only=True, gc=False):
+    """All that is drawn. `lines` are the `points` of one polyline each, `bands` those of the polygons of intervals."""
+
+    size: Size
+    points: tuple[Point, ...]
+    lines: tuple[str, ...]
+    bands: tuple[str, ...]
+    alarms: tuple[AlarmBand, ...]
+    versions: tuple[VersionMark, ...]
+    score_ticks: tuple[Tick, ...]
+    time_ticks: tuple[Tick, ...]
+    baseline_y: float | None
+
+
+class Sparkline(Struct, frozen=True, kw_only=True, gc=False):
+    """A small chart: one line, the baseline, and the newest point."""
+
+    points: str
+    baseline_y: float | None
+    x: float
+    y: float
+
+
+WIDE = Size(name="wide", width=1200, height=320, ticks=10)
+NARROW = Size(name="narrow", width=360, height=260, ticks=4)
+SPARK_WIDTH, SPARK_HEIGHT = 120, 28
+_SPARK_BINS = 24
+_SPARK_EDGE = 3
+
+
+def binned(buckets: Sequence[ScoreBucket], start_ns: int, end_ns: int, most: int) -> tuple[Bin, ...]:
+    """Put the buckets of a time into at most so many bins of one length, fewer where there are few observations."""
+    chosen = [bucket for bucket in buckets if start_ns <= bucket.end_ns and bucket.start_ns <= end_ns]
+    observations = sum(bucket.observations for bucket in chosen)
+    count = min(max(observations // _A_POINT, 12), most)
+    length = max((end_ns - start_ns) / count, 1)
+    groups: dict[int, list[ScoreBucket]] = {}
+    for bucket in chosen:
+        middle = (bucket.start_ns + bucket.end_ns) / 2
+        groups.setdefault(min(max(int((middle - start_ns) / length), 0), count - 1), []).append(bucket)
+    return tuple(_bin(group) for group in groups.values())
+
+
+def _bin(buckets: Sequence[ScoreBucket]) -> Bin:
+    observations = sum(bucket.observations for bucket in buckets)
+    mean = min(max(sum(bucket.sum for bucket in buckets) / observations, 0.0), 1.0)
+    low, high = interval(mean, observations)
+    return Bin(
+        start_ns=buckets[0].start_ns,
+        end_ns=buckets[-1].end_ns,
+        observations=observations,
+        mean=mean,
+        low=low,
+        high=high,
+    )
+
+
+class _Scale:
+    """From times and scores to places on the chart."""
+
+    def __init__(self, size: Size, start_ns: int, end_ns: int, low: float, high: float) -> None:
+        self._size = size
+        self.start_ns, self.end_ns = start_ns, max(end_ns, start_ns + SECOND)
+        self._low, self._high = low, high
+
+    def x(self, time_ns: float) -> float:
+        part = (time_ns - self.start_ns) / (self.end_ns - self.start_ns)
+        return round(self._size.left + min(max(part, 0.0), 1.0) * self._size.plot_width, 1)
+
+    def y(self, score: float) -> float:
+        part = (score - self._low) / (self._high - self._low)
+        return round(self._size.top + (1 - min(max(part, 0.0), 1.0)) * self._size.plot_height, 1)
+
+
+def draw(history: StreamHistory, size: Size, start_ns: int, end_ns: int) -> Chart:
+    """Draw the scores of a stream between two moments."""
+    bins = binned(history.buckets, start_ns, end_ns, 60 if size.name == "wide" else 30)
+    baseline = history.status.baseline
+    low, high, step = _score_range([each.mean for each in bins], baseline)
+    scale = _Scale(size, start_ns, end_ns, low, high)
+    points = tuple(_points(bins, scale))
+    runs = list(_runs(points, size))
+    return Chart(
+        size=size,
+        points=points,
+        lines=tuple(" ".join(f"{each.x},{each.y}" for each in run) for run in runs),
+        bands=tuple(_outline(run) for run in runs),
+        alarms=tuple(_alarms(history, scale)),
+        versions=tuple(_versions(history, scale, size)),
+        score_ticks=tuple(_score_ticks(low, high, step, scale)),
+        time_ticks=tuple(_time_ticks(scale, size.ticks)),
+        baseline_y=None if baseline is None else scale.y(baseline),
+    )
+
+
+def sparkline(history: StreamHistory) -> Sparkline | None:
+    """Draw all scores of a stream in small; `None` where there are none."""
+    buckets = history.buckets
+    if not buckets:
+        return None
+    bins = binned(buckets, buckets[0].start_ns, buckets[-1].end_ns, _SPARK_BINS)
+    baseline = history.status.baseline
+    means = [each.mean for each in bins] if baseline is None else [*(each.mean for each in bins), baseline]
+    low, high = min(means), max(*means, min(means) + _LEAST_RANGE)
+    room = Size(
+        name="narrow",
+        width=SPARK_WIDTH,
+        height=SPARK_HEIGHT,
+        ticks=0,
+        left=_SPARK_EDGE,
+        right=_SPARK_EDGE,
+        top=_SPARK_EDGE,
+        bottom=_SPARK_EDGE,
+    )
+    points = tuple(_points(bins, _Scale(room, buckets[0].start_ns, buckets[-1].end_ns, low, high)))
+    return Sparkline(
+        points=" ".join(f"{each.x},{each.y}" for each in points),
+        baseline_y=None if baseline is None else _Scale(room, 0, 1, low, high).y(baseline),
+        x=points[-1].x,
+        y=points[-1].y,
+    )
+
+
+def _points(bins: Sequence[Bin], scale: _Scale) -> Iterator[Point]:
+    most = max((each.observations for each in bins), default=1)
+    for each in bins:
+        yield Point(
+            x=scale.x((each.start_ns + each.end_ns) / 2),
+            y=scale.y(each.mean),
+            low=scale.y(each.low),
+            high=scale.y(each.high),
+            radius=round(1.5 + 2.5 * math.sqrt(each.observations / most), 1),
+            bin=each,
+        )
+
+
+def _runs(points: Sequence[Point], size: Size) -> Iterator[list[Point]]:
+    """Yield points that one line joins."""
+    run: list[Point] = []
+    for point in points:
+        if run and point.x - run[-1].x > _GAP * size.plot_width:
+            yield run
+            run = []
+        run.append(point)
+    if run:
+        yield run
+
+
+def _outline(run: Sequence[Point]) -> str:
+    there = [f"{each.x},{each.high}" for each in run]
+    back = [f"{each.x},{each.low}" for each in reversed(run)]
+    return " ".join((*there, *back))
+
+
+def _score_range(means: Sequence[float], baseline: float | None) -> tuple[float, float, float]:
+    """Return the ends of the axis of scores, and the step between its labels."""
+    shown = [*means, *(() if baseline is None else (baseline,))] or [0.0, 1.0]
+    margin = max((max(shown) - min(shown)) * 0.25, _LEAST_RANGE / 2)
+    low, high = max(min(shown) - margin, 0.0), min(max(shown) + margin, 1.0)
+    step = next((step for step in _SCORE_STEPS if (high - low) / step <= 5), _SCORE_STEPS[-1])
+    # Rounded first: 0.3 / 0.1 is a little less than 3.
+    return math.floor(round(low / step, 6)) * step, min(math.ceil(round(high / step, 6)) * step, 1.0), step
+
+
+def _score_ticks(low: float, high: float, step: float, scale: _Scale) -> Iterator[Tick]:
+    decimals = 2 if step in (0.01, 0.02, 0.05, 0.25) else 1
+    for number in range(round((high - low) / step) + 1):
+        score = min(low + number * step, 1.0)
+        yield Tick(at=scale.y(score), label=f"{score:.{decimals}f}")
+
+
+def _time_ticks(scale: _Scale, most: int) -> Iterator[Tick]:
+    lasts_ns = scale.end_ns - scale.start_ns
+    step = next((step for step in _STEPS if lasts_ns / step <= most), lasts_ns)
+    form: TimeForm = "second" if step < MINUTE else "minute" if step < _DAY else "day"
+    first = -(-scale.start_ns // step) * step
+    for number in range(lasts_ns // step + 1):
+        time_ns = first + number * step
+        if time_ns > scale.end_ns:
+            return
+        # A day begins with its name.
+        shown: TimeForm = "day" if form == "minute" and time_ns % _DAY == 0 else form
+        yield Tick(at=scale.x(time_ns), label=_written(time_ns, shown), form=shown, time_ns=time_ns)
+
+
+def _written(time_ns: int, form: TimeForm) -> str:
+    return datetime.fromtimestamp(time_ns // SECOND, UTC).strftime(_FORMATS[form])
+
+
+def _alarms(history: StreamHistory, scale: _Scale) -> Iterator[AlarmBand]:
+    periods: list[tuple[int, int | None]] = [(past.onset_ns, past.ended_ns) for past in history.past]
+    if history.alarm is not None:
+        periods.append((history.alarm.onset_ns, None))
+    for onset_ns, ended_ns in periods:
+        end_ns = scale.end_ns if ended_ns is None else ended_ns
+        if end_ns < scale.start_ns or onset_ns > scale.end_ns:
+            continue
+        x = scale.x(onset_ns)
+        # One of a moment is seen, too.
+        yield AlarmBand(x=x, width=round(max(scale.x(end_ns) - x, 2), 1), onset_ns=onset_ns, end_ns=ended_ns)
+
+
+def _versions(history: StreamHistory, scale: _Scale, size: Size) -> Iterator[VersionMark]:
+    """Mark where versions came; one that was there from the beginning is no change."""
+    begun_ns = history.buckets[0].end_ns if history.buckets else 0
+    free_from = [-math.inf, -math.inf]
+    for arm in sorted(history.arms, key=lambda arm: arm.first_seen_ns):
+        if not arm.version or not max(begun_ns + 1, scale.start_ns) <= arm.first_seen_ns <= scale.end_ns:
+            continue
+        label = arm.version if len(arm.version) <= _VERSION_LENGTH else f"{arm.version[: _VERSION_LENGTH - 1]}…"
+        x = scale.x(arm.first_seen_ns)
+        length = 8 * len(label) + 12
+        is_left = x + length > size.width
+        begins = x - length if is_left else x
+        row = 0 if begins >= free_from[0] else 1
+        free_from[row] = begins + length
+        yield VersionMark(x=x, label=label, version=arm.version, seen_ns=arm.first_seen_ns, row=row, is_left=is_left)

@@ -1,0 +1,265 @@
+"""The pages of streams: all that are watched, those with evidence of a drop first, and one with its chart."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from shlex import quote
+from typing import Literal, TypeAlias, get_args
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict, astuple
+
+from toolgauge.export.regression_events import sentence, trace_links, valid_traces
+from toolgauge.model.regressions import Regression, Stream, StreamHistory, StreamState, StreamStatus
+from toolgauge.settings import HOUR
+from toolgauge.web.chart import NARROW, WIDE, Chart, Sparkline, draw, sparkline
+from toolgauge.web.pages import Page, PageRequest, Pages, visible
+from toolgauge.web.running import Shown, WatchedStreams
+
+PAGE_SIZE = 50
+_MAX_TEXT = 200
+_STATES: tuple[StreamState, ...] = get_args(StreamState)
+_STATE_ORDER: Mapping[StreamState, int] = {"alarm": 0, "watching": 1, "recovered": 1, "learning": 2}
+
+Range: TypeAlias = Literal["3h", "1d", "7d", "all"]
+_RANGE_NAMES: tuple[Range, ...] = get_args(Range)
+_RANGES: Mapping[Range, int] = {"3h": 3 * HOUR, "1d": 24 * HOUR, "7d": 7 * 24 * HOUR}
+_RANGE_WORDS: Mapping[Range, str] = {"3h": "3 hours", "1d": "1 day", "7d": "7 days", "all": "everything"}
+# The part of a chart at its end that an alarm may take, so that what was before it is seen.
+_OF_AN_ALARM = 0.6
+
+
+class StreamFilters(Struct, frozen=True, kw_only=True):
+    """A choice of streams; an empty text is no condition. `page` counts from 1."""
+
+    service: str = ""
+    criterion: str = ""
+    state: str = ""
+    page: int = 1
+
+    @classmethod
+    def of(cls, request: PageRequest) -> "StreamFilters":
+        """Read a query; it may hold other things, too."""
+        page = request.value("page")
+        return cls(
+            service=request.value("service")[:_MAX_TEXT],
+            criterion=request.value("criterion")[:_MAX_TEXT],
+            state=next((state for state in _STATES if state == request.value("state")), ""),
+            page=max(int(page), 1) if page.isascii() and page.isdecimal() and len(page) < 6 else 1,
+        )
+
+    def query(self, **changed: object) -> str:
+        """Write a query, with some values changed; empty without any condition."""
+        plain = asdict(StreamFilters())
+        values = {name: value for name, value in (asdict(self) | changed).items() if value != plain[name]}
+        return f"?{urlencode(values)}" if values else ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every stream matches."""
+        return not (self.service or self.criterion or self.state)
+
+    def matches(self, status: StreamStatus) -> bool:
+        """Return whether a stream is meant."""
+        return (
+            self.service in ("", status.stream.service)
+            and self.criterion in ("", status.stream.criterion)
+            and self.state in ("", status.state)
+        )
+
+
+class StreamRow(Struct, frozen=True, kw_only=True):
+    """One stream in the table of all."""
+
+    id: str
+    status: StreamStatus
+    missing: int
+    versions: tuple[str, ...]
+    spark: Sparkline | None
+
+    @property
+    def drop(self) -> float | None:
+        """How far the current mean is below the baseline; `None` while nothing is known, or learned."""
+        return _drop(self.status)
+
+
+class TraceLink(Struct, frozen=True, kw_only=True):
+    """An example; `page` is its kept trajectory, `url` the trace elsewhere, `None` where there is no such place."""
+
+    trace_id: str
+    page: str | None
+    url: str | None
+
+
+class StreamPages:
+    """Shows what the detectors know. Without `watch.enabled` the pages name that switch."""
+
+    def __init__(self, pages: Pages, shown: Shown) -> None:
+        self._pages = pages
+        self._shown = shown
+
+    def routes(self) -> Mapping[str, Page]:
+        """Return the pages by the first part of their path."""
+        return {"/streams": self._streams}
+
+    def _streams(self, request: PageRequest) -> str | None:
+        running = self._shown.running
+        if len(request.path) > 2:
+            return None
+        if running is None or running.streams is None:
+            return None if len(request.path) > 1 else self._not_watched(is_starting=running is None)
+        if len(request.path) > 1:
+            return self._one(request, running.streams)
+        return self._all(StreamFilters.of(request), running.streams)
+
+    def _not_watched(self, *, is_starting: bool) -> str:
+        return self._pages.page("streams_off.html", section="streams", title="Streams", is_starting=is_starting)
+
+    def _all(self, filters: StreamFilters, streams: WatchedStreams) -> str:
+        statuses = sorted(streams.statuses(), key=_place)
+        found = [status for status in statuses if filters.matches(status)]
+        begin = (filters.page - 1) * PAGE_SIZE
+        shown = found[begin : begin + PAGE_SIZE]
+        histories = {history.status.stream: history for history in streams.histories([one.stream for one in shown])}
+        return self._pages.page(
+            "streams.html",
+            section="streams",
+            title="Streams",
+            rows=[_row(status, histories.get(status.stream)) for status in shown],
+            filters=filters,
+            total=len(statuses),
+            found=len(found),
+            first=begin + 1,
+            has_more=begin + PAGE_SIZE < len(found),
+            counts={state: sum(status.state == state for status in statuses) for state in _STATES},
+            services=sorted({status.stream.service for status in statuses if status.stream.service}),
+            criteria=sorted({status.stream.criterion for status in statuses}),
+        )
+
+    def _one(self, request: PageRequest, streams: WatchedStreams) -> str | None:
+        stream = next((each.stream for each in streams.statuses() if stream_id(each.stream) == request.path[1]), None)
+        history = None if stream is None else next(iter(streams.histories([stream])), None)
+        if history is None:
+            return None
+        chosen = next((name for name in _RANGE_NAMES if name == request.value("range")), _range(history))
+        status = history.status
+        return self._pages.page(
+            "stream.html",
+            section="streams",
+            title=stream_title(status.stream),
+            id=request.path[1],
+            status=status,
+            history=history,
+            drop=_drop(status),
+            charts=_charts(history, chosen),
+            range=chosen,
+            ranges=_ranges(history),
+            alarm=history.alarm,
+            sentence=None if history.alarm is None else sentence(history.alarm),
+            past=tuple(reversed(history.past)),
+            before=self._links(() if history.alarm is None else history.alarm.before),
+            after=self._links(() if history.alarm is None else history.alarm.after),
+            ack=ack_command(status.stream),
+            trajectories=urlencode(_trajectory_filters(status.stream, history.alarm)),
+        )
+
+    def _links(self, trace_ids: Sequence[str]) -> tuple[TraceLink, ...]:
+        if not trace_ids:
+            return ()
+        pages = {kept.trajectory.trace_id: f"/trajectories/{kept.id}" for kept in self._shown.store.newest()}
+        trace_url = self._shown.writing.trace_url
+        return tuple(
+            TraceLink(
+                trace_id=trace_id, page=pages.get(trace_id), url=next(iter(trace_links((trace_id,), trace_url)), None)
+            )
+            for trace_id in valid_traces(trace_ids)
+        )
+
+
+def stream_id(stream: Stream) -> str:
+    """Return an id that is safe in a URL, and the same after a restart."""
+    return blake2b(msgspec.msgpack.encode(astuple(stream)), digest_size=8).hexdigest()
+
+
+def stream_title(stream: Stream) -> str:
+    """Name a stream for its heading: criterion, and what it judges."""
+    if stream.tool:
+        return f"{stream.criterion} of {stream.tool}"
+    tools = "all tools" if stream.level == "call" else "whole runs"
+    return f"{stream.criterion} of {tools}{f' of {stream.agent}' if stream.agent else ''}"
+
+
+def ack_command(stream: Stream) -> str:
+    """Write the command that accepts the scores of this stream alone, to be pasted into a shell."""
+    names = asdict(stream)
+    options = (f"--{name} {quote(visible(names[name] or ''))}" for name in _ACK_OPTIONS)
+    return f"toolgauge ack {' '.join(options)}"
+
+
+_ACK_OPTIONS = ("criterion", "service", "environment", "agent", "tool", "level")
+
+
+def _place(status: StreamStatus) -> tuple[int, float, float, str]:
+    drop = _drop(status)
+    return _STATE_ORDER[status.state], -status.evidence, -(drop or 0.0), repr(astuple(status.stream))
+
+
+def _drop(status: StreamStatus) -> float | None:
+    if status.baseline is None or status.current is None or status.state == "learning":
+        return None
+    return status.baseline - status.current
+
+
+def _row(status: StreamStatus, history: StreamHistory | None) -> StreamRow:
+    arms = () if history is None else sorted(history.arms, key=lambda arm: arm.first_seen_ns)
+    return StreamRow(
+        id=stream_id(status.stream),
+        status=status,
+        missing=0 if history is None else history.missing,
+        versions=tuple(arm.version for arm in arms if arm.version),
+        spark=None if history is None else sparkline(history),
+    )
+
+
+def _lasted_ns(history: StreamHistory) -> int:
+    return history.buckets[-1].end_ns - history.buckets[0].start_ns if history.buckets else 0
+
+
+def _range(history: StreamHistory) -> Range:
+    """Choose what a chart shows when nothing is asked for: a day, and more where an alarm is on for long."""
+    if not history.buckets:
+        return "all"
+    last_ns = history.buckets[-1].end_ns
+    alarm_ns = 0 if history.alarm is None else last_ns - history.alarm.onset_ns
+    least: Range = "1d" if history.alarm is None else "3h"
+    for name, length_ns in _RANGES.items():
+        if length_ns >= _RANGES[least] and alarm_ns <= _OF_AN_ALARM * length_ns:
+            return name if length_ns < _lasted_ns(history) else "all"
+    return "all"
+
+
+def _ranges(history: StreamHistory) -> Iterator[tuple[Range, str]]:
+    """Yield the ranges that differ; none where everything is one of them."""
+    lasted_ns = _lasted_ns(history)
+    shorter = [name for name in _RANGE_NAMES if _RANGES.get(name, lasted_ns) < lasted_ns]
+    for name in _RANGE_NAMES:
+        if name in shorter or (shorter and name == "all"):
+            yield name, _RANGE_WORDS[name]
+
+
+def _charts(history: StreamHistory, chosen: Range) -> tuple[Chart, ...]:
+    if not history.buckets:
+        return ()
+    end_ns = history.buckets[-1].end_ns
+    start_ns = history.buckets[0].start_ns
+    if chosen != "all":
+        start_ns = max(start_ns, end_ns - _RANGES[chosen])
+    return tuple(draw(history, size, start_ns, end_ns) for size in (WIDE, NARROW))
+
+
+def _trajectory_filters(stream: Stream, alarm: Regression | None) -> dict[str, str]:
+    """Select trajectories of the stream: those that failed, while an alarm is on."""
+    named = {"service": stream.service, "tool": stream.tool, "criterion": stream.criterion}
+    filters = {name: value for name, value in named.items() if value}
+    return filters if alarm is None else {"outcome": "failed", **filters}

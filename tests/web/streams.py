@@ -1,0 +1,96 @@
+"""Pages of streams over a watcher that is asked as the worker would be, without a service."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from html.parser import HTMLParser
+
+from tests.watch.support import Traffic
+from toolgauge.export.redact import Redactor
+from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.regressions import Arm, Stream, StreamHistory, StreamStatus
+from toolgauge.service.health import Health
+from toolgauge.watch.watcher import Watcher
+from toolgauge.web.kept import TrajectoryStore
+from toolgauge.web.pages import PageGroup, PageRequest, Pages
+from toolgauge.web.running import Running, Shown, WatchedStreams, Writing
+
+
+class AskedWatcher:
+    """A watcher that answers on the event loop."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+
+    async def statuses(self) -> Sequence[StreamStatus]:
+        return self._watcher.statuses()
+
+    async def arms(self) -> Sequence[Arm]:
+        return self._watcher.arms()
+
+    async def histories(self, streams: Sequence[Stream]) -> Sequence[StreamHistory]:
+        return self._watcher.histories(streams)
+
+
+def shown(watcher: Watcher | None, *, trace_url: str | None = None) -> Shown:
+    """Make what pages are made of; belongs to the running event loop."""
+    health = Health(clock=lambda: 0, components=dict)
+    health.enter("running")
+    streams = None
+    if watcher is not None:
+        streams = WatchedStreams(AskedWatcher(watcher), health, asyncio.get_running_loop())
+    running = Running(health=health, registry=MetricRegistry(), streams=streams, clock=lambda: 0)
+    writing = Writing(redactor=Redactor(show_values=False), trace_url=trace_url)
+    return Shown(TrajectoryStore(100, 1 << 20), writing, running)
+
+
+async def page(
+    make: Callable[[Pages, Shown], PageGroup], over: Shown, *path: str, query: Mapping[str, str] | None = None
+) -> str | None:
+    """Render a page in a thread, as the endpoint does."""
+    asked = PageRequest(path=path, query={name: (value,) for name, value in (query or {}).items()})
+    return await asyncio.to_thread(make(Pages(), over).routes()[f"/{path[0]}"], asked)
+
+
+_APART = ("td", "th", "br", "li", "dt", "dd", "p", "option")
+
+
+class Parsed(HTMLParser):
+    """What a browser makes of a page: its elements, their attributes, and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag in _APART:
+            self.text += " "
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def count(self, tag: str, **attributes: str) -> int:
+        """Count the elements of this name and with these attributes; `class_` is one of several classes."""
+        return sum(1 for name, found in self.elements if name == tag and _has(found, attributes))
+
+    @property
+    def words(self) -> str:
+        """The text with single spaces."""
+        return " ".join(self.text.split())
+
+
+def _has(found: Mapping[str, str | None], wanted: Mapping[str, str]) -> bool:
+    return all(
+        value in (found.get("class") or "").split() if name == "class_" else found.get(name) == value
+        for name, value in wanted.items()
+    )
+
+
+def worse_release(watcher: Watcher) -> Traffic:
+    """Watch a service whose second version fails every other call."""
+    traffic = Traffic(watcher)
+    traffic.send(300, every=20)
+    traffic.send(60, every=2, version="1.1")
+    return traffic

@@ -9,8 +9,10 @@ from typing import TypeAlias
 
 import click
 
+from toolgauge.cli.gate_options import gate_options, make_gate, print_checks, print_gate_hint
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import Reading, reading_progress, terminal_style
+from toolgauge.cli.report_files import Reports, ScorecardRows, report_options
 from toolgauge.config.model import Config
 from toolgauge.export.regression_events import sentence
 from toolgauge.model.outcomes import Scorecard
@@ -19,6 +21,8 @@ from toolgauge.offline.replay.criteria_table import Summary
 from toolgauge.offline.replay.descriptions import trajectory_head
 from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.offline.replay.result_lines import ResultLines, result_objects
+from toolgauge.offline.reports.gate import FailOn
+from toolgauge.offline.reports.rows import Report
 from toolgauge.offline.terminal import printable
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
@@ -28,7 +32,13 @@ from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_
 _Describe: TypeAlias = Callable[[Scorecard], Iterable[str]]
 
 
-@click.command("replay")
+_EXIT_CODES = (
+    "Exit codes: 0 fine, or no condition is given; 1 a condition of `--fail-on` or `--fail-under` does not hold, or a failure "
+    "at run time; 2 misuse or bad configuration."
+)
+
+
+@click.command("replay", epilog=_EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--criteria",
@@ -37,16 +47,22 @@ _Describe: TypeAlias = Callable[[Scorecard], Iterable[str]]
     type=click.Path(),
     help="A criteria file; may be given several times. Without one, the default criteria score what needs no reference.",
 )
+@gate_options
+@report_options
 @configuration_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result and line.")
 def command(
     files: tuple[str, ...],
     criteria_files: tuple[str, ...],
+    fail_on: tuple[FailOn, ...],
+    fail_under: dict[str, float],
+    junit_file: str | None,
+    markdown_file: str | None,
     config_paths: tuple[str, ...],
     overrides: tuple[str, ...],
     *,
     as_json: bool,
-) -> None:
+) -> int:
     """Score recorded OTLP traffic with recorded time and print the results.
 
     Trajectories close as they would have closed live. FILE is as in `toolgauge inspect --help`. With `--criteria`,
@@ -60,9 +76,15 @@ def command(
     On a terminal, explanations show the values that differ, unless the configuration has `redact.values`; in a pipe and
     with --json they do with `--set redact.values=show` only. What looks like a key, a token, an e-mail address or a card is
     masked in any case.
+
+    `--fail-on` and `--fail-under` make it a gate for CI. Criteria with `enforce: shadow` fail nothing; what was not
+    evaluated is no score and passes nothing, so that a gate under which nothing was scored fails. In a step of GitHub
+    Actions, failures become annotations too, on standard error. Reports show values as a pipe does.
     """
     config, criteria = load_for_replay(config_paths, overrides, criteria_files, os.environ)
-    summary = Summary(criteria)
+    gate = make_gate(fail_on, fail_under, criteria)
+    reports = Reports("toolgauge replay", junit_file, markdown_file, os.environ)
+    summary, rows = Summary(criteria), ScorecardRows(redactor(config), criteria)
     unmatched = UnmatchedCriteria(tuple(map(register, criteria)))
     kinds = tool_kinds(config)
     describe = _objects(config) if as_json else _lines(config, criteria)
@@ -70,10 +92,36 @@ def command(
         make = offline_pipeline(config, criteria, on_regressions=partial(_print_regressions, reading))
         for scorecard in scorecards(reading, make):
             summary.add(scorecard)
+            reports.add(rows.rows(scorecard))
             unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
             for line in describe(scorecard):
                 reading.echo(line)
-    _print_summary(summary, unmatched.so_far(), to_stderr=as_json)
+    without = unmatched.so_far()
+    _print_summary(summary, without, to_stderr=as_json)
+    without_result = _without_result(summary, without)
+    checks = tuple(gate.checks(summary.counts, without_result))
+    is_failed = not all(check.passed for check in checks)
+    reports.write(
+        lambda title, found: Report(
+            title=title,
+            rows=found,
+            counts=summary.counts,
+            without_result=without_result,
+            checks=checks,
+            is_failed=is_failed,
+        )
+    )
+    if gate.is_set:
+        print_checks(checks)
+    else:
+        print_gate_hint(summary.counts)
+    return int(is_failed)
+
+
+def _without_result(summary: Summary, without: Sequence[Unmatched]) -> dict[str, str]:
+    """Explain why criteria judged nothing; a default one may have nothing to look at."""
+    found = {one.name: "has no result" for one in summary.counts if not (one.words or one.is_default)}
+    return found | {one.criterion.name: one.description for one in without}
 
 
 def _objects(config: Config) -> _Describe:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import click
 
-from toolgauge.cli.main import EXIT_CODES, configuration_options
+from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import terminal_style
+from toolgauge.cli.report_files import CaseRows, Reports, report_options
 from toolgauge.config.load import load
 from toolgauge.config.tool_definitions import load_tool_definitions
 from toolgauge.model.errors import RecordingError
@@ -19,14 +20,30 @@ from toolgauge.model.outcomes import Errored, outcome_word
 from toolgauge.offline.cases.case import Case, Unreadable, check_files, lines, parse
 from toolgauge.offline.cases.scoring import CaseResult, Cases, explanation, result_object, value_and_reason
 from toolgauge.offline.replay.recordings import STDIN
+from toolgauge.offline.reports.rows import Report
 from toolgauge.offline.terminal import Style, printable
+from toolgauge.service.pipeline_factory import redactor
+
+_EXIT_CODES = (
+    "Exit codes: 0 fine; 1 a case failed, ended in an error or could not be read, there was none, or a failure at run time; "
+    "2 misuse or bad configuration."
+)
 
 
-@click.command("score", epilog=EXIT_CODES)
+@click.command("score", epilog=_EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, metavar="CASES...")
+@report_options
 @configuration_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a case and line.")
-def command(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...], *, as_json: bool) -> int:
+def command(
+    files: tuple[str, ...],
+    junit_file: str | None,
+    markdown_file: str | None,
+    config_paths: tuple[str, ...],
+    overrides: tuple[str, ...],
+    *,
+    as_json: bool,
+) -> int:
     """Score offline cases and print the results.
 
     CASES is a file with one JSON object a line, as it is or compressed by gzip or xz; `-` is standard input. A case has
@@ -45,6 +62,7 @@ def command(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tu
     words: Counter[str] = Counter()
     places: dict[str, str] = {}
     style = terminal_style()
+    reports, rows = Reports("toolgauge score", junit_file, markdown_file, os.environ), CaseRows(redactor(config))
     with _progress(files) as advance:
         for line in lines(files):
             advance(line.read)
@@ -52,16 +70,20 @@ def command(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tu
             if isinstance(case, Unreadable):
                 words["unreadable"] += 1
                 _complain(f"{case.place}: {case.problem}")
+                reports.add((rows.unreadable(case),))
                 continue
             _warn_of_twins(case, places)
             result = cases.score(case)
             words[outcome_word(result.outcome)] += 1
             _complain_of(case, result)
+            reports.add((rows.row(result),))
             click.echo(json.dumps(result_object(result)) if as_json else _row(result, style))
     if not words:
         raise RecordingError("there is no case to score", hint="a case is one line of JSON")
     click.echo("cases: " + ", ".join(f"{count} {word}" for word, count in words.most_common()), err=True)
-    return int(any(words[word] for word in ("fail", "error", "unreadable")))
+    is_failed = any(words[word] for word in ("fail", "error", "unreadable"))
+    reports.write(lambda title, found: Report(title=title, rows=found, counts=rows.counts, is_failed=is_failed))
+    return int(is_failed)
 
 
 def _row(result: CaseResult, style: Style) -> str:

@@ -94,6 +94,12 @@ class Redactor:
             case Errored(message=message):
                 return self.mask(message)
 
+    def differences(self, outcome: Scored) -> tuple[str, ...]:
+        """Write what was expected beside what was done, one text a difference; none where values are hidden."""
+        if not self.shows_values:
+            return ()
+        return tuple(self._explanation(text) for text in self._differences(outcome.differences))
+
     def mask(self, text: str) -> str:
         """Mask secrets and cut to the length of an explanation."""
         if len(text) > MAX_EXPLANATION:

@@ -1,10 +1,8 @@
 """A comparison as one JSON object, as a table for a person, and as Markdown for a pull request.
 
-Names come from clients: on a terminal control characters are shown and not sent, and in Markdown whatever could become
-a link, a mention, a cell or HTML is written as a character reference.
+Names come from clients: on a terminal control characters are shown and not sent, and in Markdown they are code.
 """
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from math import ceil, log10
@@ -14,11 +12,11 @@ from toolgauge.model.regressions import Stream
 from toolgauge.offline.compare.comparison import Comparison
 from toolgauge.offline.compare.conversation_means import StreamCounts
 from toolgauge.offline.compare.verdict import Judged, Missing, Question, Verdict
+from toolgauge.offline.markdown_text import code
 from toolgauge.offline.terminal import PLAIN, Style, printable, shortened
 
 _NAME_LENGTH = 60
 _HEADS = ("agent", "tool", "base", "new", "difference", "verdict")
-_UNSAFE = re.compile(r"[^\w .-]|(?<=www)\.", re.ASCII)
 
 
 def comparison_object(comparison: Comparison) -> JsonObject:
@@ -196,14 +194,6 @@ def markdown_lines(comparison: Comparison) -> Iterator[str]:
     yield ""
     for sentence in conclusion(comparison, code):
         yield f"- {sentence}"
-
-
-def code(name: str | None) -> str:
-    """Write a name as code that no Markdown reader takes for anything else."""
-    if name is None:
-        return "-"
-    text = shortened(name, _NAME_LENGTH)
-    return f"<code>{_UNSAFE.sub(lambda found: f'&#{ord(found[0])};', text)}</code>"
 
 
 def quoted(name: str | None) -> str:

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, Scorecard, Scored, outcome_word
+from toolgauge.model.outcomes import OutcomeWord, Scorecard
+from toolgauge.offline.criterion_counts import CriterionCounts
 from toolgauge.offline.replay.result_lines import outcome_styled
 from toolgauge.offline.terminal import PLAIN, Style, printable
 from toolgauge.score.criterion import Criterion
@@ -17,17 +18,20 @@ class Summary:
     """Counts results by criterion, in the order of the criteria."""
 
     def __init__(self, criteria: Sequence[Criterion]) -> None:
-        self._rows = {criterion.name: _Row(criterion) for criterion in criteria}
+        self._rows = {
+            one.name: CriterionCounts(one.name, is_default=one.is_default, is_shadow=one.enforce == "shadow")
+            for one in criteria
+        }
 
     def add(self, scorecard: Scorecard) -> None:
         """Count the results of a trajectory."""
         for result in scorecard.results:
-            row = self._rows[result.criterion]
-            row.words[outcome_word(result.outcome)] += 1
-            if isinstance(result.outcome, Scored):
-                row.sum += result.outcome.value
-            elif isinstance(result.outcome, NotEvaluated):
-                row.reasons[result.outcome.reason] += 1
+            self._rows[result.criterion].add(result.outcome)
+
+    @property
+    def counts(self) -> tuple[CriterionCounts, ...]:
+        """The counts of each criterion."""
+        return tuple(self._rows.values())
 
     @property
     def words(self) -> Counter[OutcomeWord]:
@@ -39,38 +43,33 @@ class Summary:
         rows = [row for row in self._rows.values() if row.words or not row.is_default]
         if not rows:
             return
-        width = max(len(_HEAD), *(len(row.title) for row in rows))
+        titles = [_title(row) for row in rows]
+        width = max(len(_HEAD), *map(len, titles))
         head = f"{_HEAD:<{width}}  {'pass':>6}  {'fail':>6}  {'error':>6}  {'mean':>5}  {'of':>6}  not evaluated"
         yield style.head(head)
-        for row in rows:
+        for row, title in zip(rows, titles, strict=True):
             if row.words:
-                yield f"{row.title:<{width}}  {row.figures(style)}"
+                yield f"{title:<{width}}  {_figures(row, style)}"
             else:
                 why = "matched nothing" if row.name in unmatched else "no result"
-                yield f"{row.title:<{width}}  {style.doubtful(why)}"
+                yield f"{title:<{width}}  {style.doubtful(why)}"
 
 
-class _Row:
-    def __init__(self, criterion: Criterion) -> None:
-        self.name = criterion.name
-        self.is_default = criterion.is_default
-        self.title = printable(criterion.name) + (_SHADOW if criterion.enforce == "shadow" else "")
-        self.words = Counter[OutcomeWord]()
-        self.reasons = Counter[str]()
-        self.sum = 0.0
+def _title(row: CriterionCounts) -> str:
+    return printable(row.name) + (_SHADOW if row.is_shadow else "")
 
-    def figures(self, style: Style) -> str:
-        counts = "  ".join(_count(self.words[word], word, style) for word in _COLUMNS)
-        scored = self.words["pass"] + self.words["fail"]
-        mean = f"{self.sum / scored:.3f}" if scored else "-"
-        return f"{counts}  {mean:>5}  {scored:>6}  {self._not_evaluated(style)}"
 
-    def _not_evaluated(self, style: Style) -> str:
-        count = self.words["not_evaluated"]
-        if not count:
-            return "0"
-        reasons = ", ".join(f"{reason} {number}" for reason, number in self.reasons.most_common())
-        return style.doubtful(f"{count} ({_share(count, self.words.total())}): {reasons}")
+def _figures(row: CriterionCounts, style: Style) -> str:
+    counts = "  ".join(_count(row.words[word], word, style) for word in _COLUMNS)
+    mean = "-" if row.mean is None else f"{row.mean:.3f}"
+    return f"{counts}  {mean:>5}  {row.scored:>6}  {_not_evaluated(row, style)}"
+
+
+def _not_evaluated(row: CriterionCounts, style: Style) -> str:
+    count = row.words["not_evaluated"]
+    if not count:
+        return "0"
+    return style.doubtful(f"{count} ({_share(count, row.words.total())}): {row.reasons_text}")
 
 
 def _count(count: int, word: OutcomeWord, style: Style) -> str:

@@ -1,0 +1,208 @@
+"""What `replay` and `score` share about reports: the options, the rows, and the files they end in."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from toolgauge.export.redact import Redactor
+from toolgauge.model.errors import ToolgaugeError
+from toolgauge.model.outcomes import (
+    Errored,
+    NotEvaluated,
+    Outcome,
+    OutcomeWord,
+    Result,
+    Scorecard,
+    Scored,
+    outcome_word,
+)
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.offline.cases.case import Case, Unreadable
+from toolgauge.offline.cases.scoring import CaseResult
+from toolgauge.offline.criterion_counts import CriterionCounts
+from toolgauge.offline.reports.annotations import annotations
+from toolgauge.offline.reports.junit import junit
+from toolgauge.offline.reports.markdown import markdown
+from toolgauge.offline.reports.rows import Finding, Report, Row, joined
+from toolgauge.score.criterion import Criterion, Lookup
+
+_F = TypeVar("_F", bound=Callable[..., object])
+_UNREADABLE = "unreadable"
+
+
+def report_options(function: _F) -> _F:
+    """Add `--junit` and `--markdown`, which arrive as `junit_file` and `markdown_file`."""
+    as_junit = click.option(
+        "--junit",
+        "junit_file",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        help="Also write JUnit XML, as GitHub, GitLab and Jenkins read it: a test case for each criterion and what it "
+        "judged. What was not evaluated is skipped, with its reason.",
+    )
+    as_markdown = click.option(
+        "--markdown",
+        "markdown_file",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        help="Also write a table and the failures as Markdown, at most 64 KiB, for a comment on a pull request or "
+        "`$GITHUB_STEP_SUMMARY`, which is appended to.",
+    )
+    return as_junit(as_markdown(function))
+
+
+class Reports:
+    """Collects the rows of what was scored, where any report wants them, and writes the reports at the end."""
+
+    def __init__(
+        self, title: str, junit_file: str | None, markdown_file: str | None, environment: Mapping[str, str]
+    ) -> None:
+        self._title = title
+        self._junit_file = junit_file
+        self._markdown_file = markdown_file
+        self._annotates = environment.get("GITHUB_ACTIONS") == "true"
+        self._summary_file = environment.get("GITHUB_STEP_SUMMARY")
+        self._rows: list[Row] = []
+        for file in (junit_file, markdown_file):
+            if file is not None and not Path(file).absolute().parent.is_dir():
+                raise click.UsageError(f"cannot write `{file}`: there is no directory `{Path(file).parent}`")
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether rows are needed."""
+        return self._annotates or self._junit_file is not None or self._markdown_file is not None
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Keep rows."""
+        if self.is_wanted:
+            self._rows += rows
+
+    def write(self, make: Callable[[str, Sequence[Row]], Report]) -> None:
+        """Write the files, and the annotations to standard error; `make` completes the report."""
+        if not self.is_wanted:
+            return
+        report = make(self._title, self._rows)
+        if self._junit_file is not None:
+            _write(self._junit_file, junit(report), appends=False)
+        if self._markdown_file is not None:
+            _write(self._markdown_file, markdown(report).encode(), appends=self._markdown_file == self._summary_file)
+        # GitHub reads commands from both streams, and standard output may go to another program.
+        for line in annotations(report) if self._annotates else ():
+            click.echo(line, err=True)
+
+
+def _write(file: str, content: bytes, *, appends: bool) -> None:
+    try:
+        with Path(file).open("ab" if appends else "wb") as stream:
+            stream.write(content)
+    except OSError as error:
+        raise ToolgaugeError(f"cannot write `{file}`: {error.strerror or error}") from error
+
+
+class ScorecardRows:
+    """Makes rows of scorecards. Where a criterion looks up its case, that is what the trajectory goes by."""
+
+    def __init__(self, redactor: Redactor, criteria: Sequence[Criterion]) -> None:
+        self._redactor = redactor
+        self._case_keys = [one.reference.key for one in criteria if isinstance(one.reference, Lookup)]
+
+    def rows(self, scorecard: Scorecard) -> Iterator[Row]:
+        """Yield a row for each criterion that judged the trajectory."""
+        by_criterion: dict[str, list[Result]] = {}
+        for result in scorecard.results:
+            by_criterion.setdefault(result.criterion, []).append(result)
+        subject, details = self._subject(scorecard.trajectory)
+        for criterion, results in by_criterion.items():
+            found: list[tuple[Result, OutcomeWord]] = [(result, outcome_word(result.outcome)) for result in results]
+            yield Row(
+                criterion=criterion,
+                subject=subject,
+                outcome=joined([word for _, word in found]),
+                details=details,
+                is_shadow=results[0].enforce == "shadow",
+                passes=sum(word == "pass" for _, word in found),
+                findings=tuple(
+                    finding(self._redactor, result.outcome, "" if result.call is None else result.call.name)
+                    for result, word in found
+                    if word != "pass"
+                ),
+            )
+
+    def _subject(self, trajectory: Trajectory) -> tuple[str, str]:
+        service = "" if trajectory.service is None else f" of {trajectory.service}"
+        trace = f"trace {trajectory.trace_id}{service}"
+        case = next((trajectory.attributes[key] for key in self._case_keys if key in trajectory.attributes), None)
+        if case is not None:
+            return str(case), trace
+        if trajectory.scope == "conversation" and trajectory.conversation_id is not None:
+            return f"conversation {trajectory.conversation_id}", trace
+        return trace, ""
+
+
+def finding(redactor: Redactor, outcome: Outcome, tool: str = "") -> Finding:
+    """Describe a result that is no pass, as `redact` allows it."""
+    match outcome:
+        case Scored(value=value, explanation=explanation):
+            return Finding(
+                outcome=outcome_word(outcome),
+                tool=tool,
+                value=value,
+                explanation=redactor.mask(explanation),
+                differences=redactor.differences(outcome),
+            )
+        case NotEvaluated(reason=reason, explanation=explanation):
+            return Finding(outcome="not_evaluated", tool=tool, reason=reason, explanation=redactor.mask(explanation))
+        case Errored(error_type=error_type, message=message):
+            return Finding(outcome="error", tool=tool, reason=error_type, explanation=redactor.mask(message))
+
+
+class CaseRows:
+    """Makes rows of offline cases and counts them by evaluator, which is what stands for a criterion there."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._counts: dict[str, CriterionCounts] = {}
+
+    @property
+    def counts(self) -> tuple[CriterionCounts, ...]:
+        """The counts of each evaluator."""
+        return tuple(self._counts.values())
+
+    def row(self, result: CaseResult) -> Row:
+        """Make the row of a case."""
+        case = result.case
+        self._count(case.evaluator, result.outcome)
+        word = outcome_word(result.outcome)
+        calls = [(call.outcome, "" if call.call is None else call.call.name) for call in result.calls]
+        below = [one for one in calls if outcome_word(one[0]) != "pass"]
+        found = [] if word == "pass" else [(result.outcome, ""), *below]
+        return Row(
+            criterion=case.evaluator,
+            subject=case.name,
+            outcome=word,
+            place=_place(case),
+            passes=int(word == "pass"),
+            findings=tuple(finding(self._redactor, *one) for one in found),
+        )
+
+    def unreadable(self, line: Unreadable) -> Row:
+        """Make the row of a line that is no case."""
+        outcome = Errored(error_type=_UNREADABLE, message=line.problem)
+        self._count(_UNREADABLE, outcome)
+        return Row(
+            criterion=_UNREADABLE,
+            subject=line.place,
+            outcome="error",
+            place=_place(line),
+            findings=(finding(self._redactor, outcome),),
+        )
+
+    def _count(self, evaluator: str, outcome: Outcome) -> None:
+        self._counts.setdefault(evaluator, CriterionCounts(evaluator)).add(outcome)
+
+
+def _place(line: Case | Unreadable) -> tuple[str, int] | None:
+    file, _, number = line.place.rpartition(":")
+    return (file, int(number)) if Path(file).exists() else None

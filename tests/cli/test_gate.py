@@ -1,0 +1,187 @@
+"""`replay` and `score` as a step of CI runs them: exit codes, last lines, reports, annotations."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.cli.command import Ended, run
+from toolgauge.model.json import JsonObject
+
+TRAFFIC = Path(__file__).parents[2] / "src" / "toolgauge" / "demo" / "traffic"
+REFUND = [str(file) for file in sorted(TRAFFIC.glob("openinference-langgraph.sequence.*"))]
+# The run refunds 42.5, and looks up another customer.
+CRITERIA = """
+- name: amounts
+  evaluator: tool_call_args
+  tools: [refund_order]
+  expected: [{name: refund_order, args: {amount: 40.0}}]
+- name: trial
+  evaluator: tool_call_args
+  enforce: shadow
+  tools: [find_customer]
+  expected: [{name: find_customer, args: {email: eve@example.com}}]
+- {name: typo, evaluator: tool_success, when: {service: "no-such-*"}}
+"""
+CASES: list[JsonObject] = [
+    {
+        "id": "right",
+        "evaluator": "tool_call_args",
+        "expected": {"tool_calls": [{"name": "pay", "args": {"amount": 1}}]},
+        "actual": {"calls": [{"name": "pay", "args": {"amount": 1}}]},
+    },
+    {
+        "id": "wrong",
+        "evaluator": "tool_call_args",
+        "expected": {"tool_calls": [{"name": "pay", "args": {"amount": 1}}]},
+        "actual": {"calls": [{"name": "pay", "args": {"amount": 2}}]},
+    },
+    {"id": "nothing", "evaluator": "tool_call_args", "expected": {}, "actual": {"calls": []}},
+]
+IN_ACTIONS = {"GITHUB_ACTIONS": "true"}
+ON_MACHINE = {"GITHUB_ACTIONS": "", "GITHUB_STEP_SUMMARY": ""}
+
+
+@pytest.fixture
+def criteria(tmp_path: Path) -> str:
+    (tmp_path / "criteria.yaml").write_text(CRITERIA)
+    return str(tmp_path / "criteria.yaml")
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> str:
+    lines = [*map(json.dumps, CASES), "no JSON"]
+    (tmp_path / "cases.jsonl").write_text("\n".join(lines) + "\n")
+    return str(tmp_path / "cases.jsonl")
+
+
+def replay(criteria: str, *options: str, environment: dict[str, str] = ON_MACHINE) -> Ended:
+    return run("replay", "--criteria", criteria, *options, *REFUND, environment=environment)
+
+
+def test_without_a_condition_failures_end_with_0_and_the_options_are_named_last(criteria: str):
+    ended = replay(criteria)
+    assert ended.code == 0
+    assert ended.err.splitlines()[-1] == (
+        "exit code 0, although 1 result is `fail` or `error`; "
+        "`--fail-on fail,error` or `--fail-under NAME=0.9` end with 1"
+    )
+
+
+def test_each_condition_that_does_not_hold_is_named_and_ends_with_1(criteria: str):
+    ended = replay(criteria, "--fail-on", "fail,error", "--fail-on", "not_evaluated", "--fail-under", "amounts=0.5")
+    assert ended.code == 1
+    assert [line for line in ended.err.splitlines() if line.startswith("gate")] == [
+        "gate passed: `--fail-on error`: no result is `error`; 17 scores",
+        "gate failed: `--fail-on fail`: 1 result `fail`: `amounts` 1",
+        "gate failed: `--fail-on not_evaluated`: `typo` matched no trajectory",
+        "gate failed: `--fail-under amounts=0.5`: the mean of `amounts` is 0.000 (1 score), under 0.5",
+    ]
+
+
+def test_conditions_that_hold_end_with_0(criteria: str):
+    ended = replay(criteria, "--fail-on", "error", "--fail-under", "default.tool_success=1")
+    assert ended.code == 0
+    assert ended.err.splitlines()[-1] == (
+        "gate passed: `--fail-under default.tool_success=1`: "
+        "the mean of `default.tool_success` is 1.000 (3 scores), not under 1"
+    )
+
+
+def test_a_criterion_without_a_score_fails_its_limit(criteria: str):
+    ended = replay(criteria, "--fail-under", "typo=0")
+    assert ended.code == 1
+    assert ended.err.splitlines()[-1] == (
+        "gate failed: `--fail-under typo=0`: `typo` has no score to compare with 0: matched no trajectory"
+    )
+
+
+def test_a_shadow_criterion_fails_nothing_and_a_limit_for_it_is_refused_aloud(criteria: str):
+    ended = replay(criteria, "--fail-under", "trial=0.9")
+    assert ended.code == 0
+    assert ended.err.splitlines()[0] == (
+        "warning: `--fail-under trial` is left out: the criterion has `enforce: shadow`, which fails nothing"
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--fail-under", "amuonts=0.9"), "no criterion called `amuonts`; known: `default.tool_success`, "),
+        (("--fail-under", "amounts=90"), "`amounts=90` is no NAME=SCORE with a score from 0 to 1"),
+        (("--fail-under", "amounts"), "`amounts` is no NAME=SCORE"),
+        (("--fail-under", "amounts=1", "--fail-under", "amounts=0.5"), "criterion `amounts` is given twice"),
+        (("--fail-on", "fail,failure"), "no outcome called `failure`; known: `fail`, `error`, `not_evaluated`"),
+        (("--junit", "no-such-place/report.xml"), "there is no directory `no-such-place`"),
+    ],
+)
+def test_what_cannot_be_meant_ends_with_2(criteria: str, option: tuple[str, ...], message: str):
+    ended = replay(criteria, *option)
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+
+
+def test_reports_of_a_replay_have_expected_beside_actual_where_values_are_shown(criteria: str, tmp_path: Path):
+    junit, markdown = tmp_path / "report.xml", tmp_path / "report.md"
+    options = ("--junit", str(junit), "--markdown", str(markdown))
+    shown = replay(criteria, *options, "--set", "redact.values=show", "--fail-on", "fail")
+    assert shown.code == 1
+    (failure,) = ET.parse(junit).findall("testsuite[@name='amounts']/testcase/failure")  # noqa: S314 - our own
+    difference = "refund_order: amount (exact): expected 40.0, got 42.5"
+    assert f"  {difference}" in (failure.text or "").splitlines()
+    assert "expected 40.0&#44; got 42.5</code>" in markdown.read_text()
+    assert markdown.read_text().startswith("### toolgauge replay: failed, 1 failure\n")
+    assert replay(criteria, *options).code == 0
+    assert "42.5" not in junit.read_text() + markdown.read_text()
+    assert markdown.read_text().startswith("### toolgauge replay: 1 failure\n")
+
+
+def test_the_summary_of_a_step_is_appended_to(criteria: str, tmp_path: Path):
+    summary = tmp_path / "summary.md"
+    summary.write_text("# Mine\n")
+    environment = {"GITHUB_STEP_SUMMARY": str(summary), "GITHUB_ACTIONS": ""}
+    assert replay(criteria, "--markdown", str(summary), environment=environment).code == 0
+    assert summary.read_text().startswith("# Mine\n### toolgauge replay: 1 failure\n")
+
+
+def test_annotations_go_to_standard_error_where_actions_run(criteria: str):
+    ended = replay(criteria, "--json", "--fail-on", "fail", environment=IN_ACTIONS)
+    assert [line for line in ended.out.splitlines() if not line.startswith("{")] == []
+    commands = [line for line in ended.err.splitlines() if line.startswith("::")]
+    assert [command.partition("::amounts")[0].split(" of shop")[0] for command in commands] == [
+        "::error title=--fail-on fail::1 result `fail`: `amounts` 1",
+        "::error title=amounts%3A trace 7eabeccfb1a92e956d7b86c8164360e8",
+    ]
+    assert "::" not in replay(criteria, "--fail-on", "fail").err
+
+
+def test_a_trajectory_goes_by_its_case_where_a_criterion_looks_it_up(tmp_path: Path):
+    (tmp_path / "cases.jsonl").write_text('{"case": "shop-assistant", "expected": [{"name": "refund_order"}]}\n')
+    written = "- {name: by-case, evaluator: tool_call_f1, reference: {file: cases.jsonl, key: service.name}}\n"
+    (tmp_path / "criteria.yaml").write_text(written)
+    ended = replay(str(tmp_path / "criteria.yaml"), "--junit", str(tmp_path / "report.xml"))
+    assert ended.code == 0
+    names = {case.get("name") for case in ET.parse(tmp_path / "report.xml").iter("testcase")}  # noqa: S314 - our own
+    assert names == {"shop-assistant"}
+
+
+def test_score_writes_the_same_reports_and_keeps_its_exit_code(cases: str, tmp_path: Path):
+    junit, markdown = tmp_path / "report.xml", tmp_path / "report.md"
+    ended = run("score", "--junit", str(junit), "--markdown", str(markdown), cases, environment=IN_ACTIONS)
+    assert ended.code == 1
+    found = [
+        (case.get("classname"), case.get("name"), case.get("line"), [child.tag for child in case])
+        for case in ET.parse(junit).iter("testcase")  # noqa: S314 - our own
+    ]
+    assert found == [
+        ("tool_call_args", "right", "1", []),
+        ("tool_call_args", "wrong", "2", ["failure"]),
+        ("tool_call_args", "nothing", "3", ["skipped"]),
+        ("unreadable", f"{cases}:4", "4", ["error"]),
+    ]
+    assert markdown.read_text().splitlines()[0] == "### toolgauge score: 2 failures"
+    assert [line.split("::")[1] for line in ended.err.splitlines() if line.startswith("::")] == [
+        f"error file={cases},line=2,title=tool_call_args%3A wrong",
+        f"error file={cases},line=4,title=unreadable%3A {cases}%3A4",
+    ]

@@ -7,15 +7,6 @@ import click
 from toolgauge.cli.output import terminal_style
 from toolgauge.demo.demo import run
 
-_NEXT = """
-What to do next:
-  toolgauge serve            receive OTLP on localhost:4317 (gRPC) and 4318;
-                             set your agents' OTEL_EXPORTER_OTLP_ENDPOINT to it
-  toolgauge serve --set exporters.otlp.endpoint=HOST:PORT
-                             and send everything on, scores included
-  toolgauge inspect FILE...  the tool calls in recorded OTLP traffic
-  toolgauge replay FILE...   the scores of recorded traffic"""
-
 
 @click.command("demo")
 @click.option(
@@ -24,12 +15,16 @@ What to do next:
     show_default=True,
     help="Whether a healthy release and then a worse one follow, until the drop is detected.",
 )
-def command(*, regression: bool) -> None:
-    """Show recorded agent traffic being scored, and a worse release being detected: no keys, no network, ends by itself.
+@click.option(
+    "--stay",
+    is_flag=True,
+    help="Show all of it in the web view, too, on localhost:8317 or, where that is taken, on a free port; stay until Ctrl-C.",
+)
+def command(*, regression: bool, stay: bool) -> None:
+    """Show recorded agent traffic being scored, and a worse release being detected: no keys, no network.
 
     Recorded runs of several real frameworks are sent over loopback sockets into a running pipeline, which sends them
     on, with their scores, to a destination that the demo opens too. Then conversations drawn from them with replacement
     stand for a healthy release and a worse one. Nothing is written to disk.
     """
-    asyncio.run(run(click.echo, regression=regression, style=terminal_style()))
-    click.echo(_NEXT)
+    asyncio.run(run(click.echo, regression=regression, stay=stay, style=terminal_style()))

@@ -8,6 +8,7 @@ assembling are shortened, so that the demo ends by itself in well under half a m
 
 import asyncio
 import logging
+import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import as_file, files
@@ -16,6 +17,7 @@ import aiohttp
 import grpc.aio
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from toolgauge.config.model import Web
 from toolgauge.demo.drawing import EXPORT, Recording, moved_to, recordings, spans
 from toolgauge.demo.lines import (
     DemoDestination,
@@ -25,13 +27,17 @@ from toolgauge.demo.lines import (
     heading,
     introduction,
     metric_lines,
+    next_lines,
     summary_lines,
+    web_view_lines,
 )
 from toolgauge.demo.release import show_release
 from toolgauge.export.redact import Redactor
 from toolgauge.model.delivery import Outgoing
+from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
+from toolgauge.net.listen import check_endpoints
 from toolgauge.offline.terminal import PLAIN, Style
 from toolgauge.otlp.envelope import count_items
 from toolgauge.pipeline.pipeline import ScorecardSink
@@ -41,6 +47,7 @@ from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
+from toolgauge.web.view import WebView
 
 
 def origins(recorded: Sequence[Recording]) -> dict[str, str]:
@@ -100,6 +107,8 @@ async def _send_http(recording: Recording, http: aiohttp.ClientSession) -> None:
             await asyncio.sleep(_BETWEEN_REQUESTS_S)
 
 
+# The recordings are samples without anything personal.
+_SHOWN = Redactor(show_values=True)
 _MAX_MESSAGE_BYTES = 16 << 20
 _LONGEST_S = 20.0
 
@@ -121,14 +130,13 @@ class ObservedSink:
         return self._sink.requests(scorecards)
 
 
-async def run(print_line: Callable[[str], None], *, regression: bool, style: Style = PLAIN) -> None:
-    """Send, score and show; with `regression`, a worse release as well. `print_line` prints one line."""
+async def run(print_line: Callable[[str], None], *, regression: bool, stay: bool = False, style: Style = PLAIN) -> None:
+    """Send, score and show; with `regression`, a worse release as well. `print_line` prints one line.
+
+    With `stay` the web view shows all of it, until the process is interrupted.
+    """
     # What a service logs has no place among the lines of the demo.
     logging.getLogger("toolgauge").addHandler(logging.NullHandler())
-    recorded = recordings()
-    sent = sorted(recorded, key=_place)
-    shown = ScorecardLines(Redactor(show_values=False), style)
-    sent_spans = sum(count_items(body) for recording in sent for body in recording.requests)
     arrivals = DemoDestination()
     destination = GrpcReceiver(
         arrivals,
@@ -137,26 +145,74 @@ async def run(print_line: Callable[[str], None], *, regression: bool, style: Sty
         hop_id="demo-destination",
     )
     seen: list[Scorecard] = []
-    for line in introduction(len(sent), len({recording.framework for recording in sent})):
-        print_line(line)
+    view = WebView(Web(endpoint=_web_endpoint()), _SHOWN, None) if stay else None
     await destination.start()
     try:
-        service = _service(destination.port, seen)
+        service = _service(destination.port, seen, view)
+        if view is not None:
+            await view.start(service)
         await service.start()
         try:
-            exposition = await _send_through(service, sent, seen, shown, print_line)
-            # What a release adds is drawn from the recordings: the summary is about these.
-            judged, arrived = _in_order(sent, seen), tuple(books_lines(arrivals, sent_spans))
-            _show_arrivals(arrived, arrivals, exposition, print_line, style)
-            if regression:
-                await show_release(recorded, service.receivers[1].port, arrivals, print_line, style)
+            await _show(service, arrivals, seen, view, print_line, regression=regression, style=style)
         finally:
             await service.stop()
+            if view is not None:
+                await view.stop()
     finally:
         await destination.stop(1)
-    summary = summary_lines(judged, shown.failure_lines(judged), arrived, arrivals.regressions, style)
-    for line in (*heading("Summary", style), *summary):
-        print_line(line)
+
+
+async def _show(
+    service: Service,
+    arrivals: DemoDestination,
+    seen: Sequence[Scorecard],
+    view: WebView | None,
+    print_line: Callable[[str], None],
+    *,
+    regression: bool,
+    style: Style,
+) -> None:
+    def print_lines(lines: Iterable[str]) -> None:
+        for line in lines:
+            print_line(line)
+
+    recorded = recordings()
+    sent = sorted(recorded, key=_place)
+    shown = ScorecardLines(_SHOWN, style)
+    print_lines(introduction(len(sent), len({recording.framework for recording in sent})))
+    if view is not None:
+        print_lines(web_view_lines(view.url, style))
+    exposition = await _send_through(service, sent, seen, shown, print_line)
+    # What a release adds is drawn from the recordings: the summary is about these.
+    judged = _in_order(sent, seen)
+    arrived = tuple(books_lines(arrivals, sum(count_items(body) for recording in sent for body in recording.requests)))
+    _show_arrivals(arrived, arrivals, exposition, print_line, style)
+    if regression:
+        await show_release(recorded, service.receivers[1].port, arrivals, print_line, style)
+    print_lines(heading("Summary", style))
+    print_lines(summary_lines(judged, shown.failure_lines(judged), arrived, arrivals.regressions, style))
+    print_lines(next_lines())
+    if view is not None:
+        interrupted = _interruption()
+        print_lines(web_view_lines(view.url, style))
+        await interrupted.wait()
+
+
+def _web_endpoint() -> str:
+    """Choose where people know the web view to be, or any free port."""
+    usual = Web().endpoint
+    try:
+        check_endpoints({"web.endpoint": usual})
+    except StartError:
+        return "localhost:0"
+    return usual
+
+
+def _interruption() -> asyncio.Event:
+    interrupted = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
+    return interrupted
 
 
 def _in_order(sent: Sequence[Recording], seen: Sequence[Scorecard]) -> tuple[Scorecard, ...]:
@@ -223,7 +279,7 @@ async def _show_in_order(
         await asyncio.sleep(0.1)
 
 
-def _service(destination_port: int, seen: list[Scorecard]) -> Service:
+def _service(destination_port: int, seen: list[Scorecard], view: WebView | None) -> Service:
     overrides = (
         "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:0",
         "receivers.otlp.protocols.http.endpoint=127.0.0.1:0",
@@ -236,10 +292,15 @@ def _service(destination_port: int, seen: list[Scorecard]) -> Service:
         "metrics.interval=1s",
         "watch.conversation_idle=2s",
         "watch.baseline_min=60",
+        "redact.values=show",
     )
     with as_file(files("toolgauge.demo") / "criteria.yaml") as criteria_file:
         config, criteria = load_for_replay((), overrides, (str(criteria_file),), {})
-    return make_service(config, criteria, observing=lambda sink: ObservedSink(sink, seen))
+
+    def observing(sink: ScorecardSink) -> ScorecardSink:
+        return ObservedSink(sink if view is None else view.observe(sink), seen)
+
+    return make_service(config, criteria, observing=observing)
 
 
 async def _scrape(service: Service) -> str:

@@ -18,6 +18,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from toolgauge.export.explanations import ShownDifference, VerdictWriter
 from toolgauge.export.redact import Redactor
 from toolgauge.export.regression_events import EVENT_NAME as REGRESSION
 from toolgauge.model.delivery import Accepted, Answer, Signal
@@ -122,7 +123,9 @@ class ScorecardLines:
 
     def __init__(self, redactor: Redactor, style: Style = PLAIN) -> None:
         self._values = ValueWriter(redactor)
-        self._results = ResultLines(redactor, {})
+        # What differs has lines of its own.
+        self._results = ResultLines(Redactor(show_values=False), {})
+        self._verdicts = VerdictWriter(redactor, {})
         self._style = style
 
     def lines(self, scorecard: Scorecard, origin: str) -> Iterator[str]:
@@ -141,7 +144,9 @@ class ScorecardLines:
         failed = (result for result in results if outcome_word(result.outcome) in ("fail", "error"))
         for result in islice(failed, _MAX_FAILURES):
             word = _WORDS[outcome_word(result.outcome)]
-            yield from _marked(self._style.bad(word), word, f"{result.criterion}: {self._results.why(result)}")
+            compared = [difference for difference in self._differences(result) if difference.expected is not None]
+            why = _compared(compared[0]) if compared else self._results.why(result)
+            yield from _marked(self._style.bad(word), word, f"{result.criterion}: {why}")
 
     def _criterion_lines(self, criterion: str, results: Sequence[Result]) -> Iterator[str]:
         passed = [result for result in results if outcome_word(result.outcome) == "pass"]
@@ -159,6 +164,11 @@ class ScorecardLines:
                     continue
             if word != "pass":
                 yield f"{self._word(word)}  {criterion}: {self._because(result)}"
+                for difference in self._differences(result):
+                    yield f"{'':<15}{self._style.head(_compared(difference))}"
+
+    def _differences(self, result: Result) -> Sequence[ShownDifference]:
+        return self._verdicts.verdict(result).differences
 
     def _word(self, word: OutcomeWord) -> str:
         return outcome_styled(self._style, word, f"{_WORDS[word]:<13}")
@@ -173,6 +183,13 @@ class ScorecardLines:
                 return f"{reason}: {why}" if why else reason
             case Errored(error_type=error_type):
                 return f"{printable(error_type)}: {why}"
+
+
+def _compared(difference: ShownDifference) -> str:
+    """Write expected beside actual; where a call failed, no value was expected."""
+    wanted = "" if difference.expected is None else f"expected {difference.expected}, "
+    got = "nothing" if difference.actual is None else difference.actual
+    return printable(f"{difference.where}: {wanted}got {got}")
 
 
 def _marked(mark: str, unstyled: str, text: str) -> Iterator[str]:
@@ -206,6 +223,26 @@ def summary_lines(
     yield from arrived
     for record in regressions[:_MAX_REGRESSIONS]:
         yield from _marked(style.bad(_ALARM), _ALARM, record.body.string_value)
+
+
+def next_lines() -> Iterator[str]:
+    """Name what people do after the demo."""
+    yield from (
+        "",
+        "What to do next:",
+        "  toolgauge demo --stay      and look at all of this in a browser",
+        "  toolgauge serve            receive OTLP on localhost:4317 (gRPC) and 4318;",
+        "                             set your agents' OTEL_EXPORTER_OTLP_ENDPOINT to it",
+        "  toolgauge serve --set exporters.otlp.endpoint=HOST:PORT",
+        "                             and send everything on, scores included",
+        "  toolgauge replay FILE...   the scores of recorded traffic",
+    )
+
+
+def web_view_lines(url: str, style: Style = PLAIN) -> Iterator[str]:
+    """Name the address of the web view."""
+    yield f"In the web view: {style.head(url)} (Ctrl-C ends it)"
+    yield ""
 
 
 def books_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:

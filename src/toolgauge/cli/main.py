@@ -57,6 +57,7 @@ _COMMANDS = {
     "doctor": "Tell what producers leave out, and what turns it on.",
     "replay": "Score recorded traffic as if it came in live.",
     "backtest": "Count how often criteria would have fired, and on which runs.",
+    "expect": "Turn good recorded runs into references, and failing ones into cases.",
     "compare": "Compare the scores of two releases, recorded or live.",
     "score": "Score offline cases, as in CI.",
     "convert": "Write definitions of UiPath, ADK, Ragas, agentevals and promptfoo as criteria.",

@@ -4,6 +4,7 @@ Some problems no single key shows: functions that do not exist yet, and addresse
 """
 
 import glob
+import math
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -248,6 +249,42 @@ def shown(config: Config) -> str:
 def as_yaml(values: Json) -> str:
     """Write values so that reading them as configuration gives the same."""
     return yaml.dump(_escaped(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+class _LineDumper(_Dumper):
+    """Writes every text on one line."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        """Escape the ends of lines, of which Unicode has more than one, and what else does not print."""
+        style = None if data.isprintable() else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style)  # pyright: ignore[reportUnknownMemberType]  # not in the stubs
+
+
+_LineDumper.add_representer(str, _LineDumper.represent_str)
+
+
+def as_yaml_line(value: Json) -> str:
+    """Write a value on one line, as what follows a key or a dash."""
+    # In a list of one: the end of a document may stand behind a text by itself.
+    return _line([_escaped(value)])[1:-1]
+
+
+def as_yaml_key(key: str) -> str:
+    """Write a key of a mapping on one line; dollar signs mean nothing in keys."""
+    return _line([key])[1:-1] if len(key) < 100 else _line(key, style='"')
+
+
+def _line(value: Json, style: str | None = None) -> str:
+    written = yaml.dump(
+        value,
+        Dumper=_LineDumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=math.inf,
+        default_flow_style=True,
+        default_style=style,
+    )
+    return written.removesuffix("\n")
 
 
 def _escaped(value: Json) -> Json:

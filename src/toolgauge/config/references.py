@@ -177,6 +177,8 @@ class _Line(BaseModel):
     expected: ExpectedItems | None = None
     expected_turns: tuple[ExpectedItems, ...] | None = None
     expected_output: JsonValue = None
+    # For people; nothing is compared with it.
+    note: str | None = None
 
 
 def read_references(text: bytes, source: str) -> tuple[Mapping[str, Expected], tuple[Problem, ...]]:

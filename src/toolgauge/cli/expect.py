@@ -1,0 +1,193 @@
+"""`toolgauge expect`: good recorded runs become references, a failing one becomes a case to correct."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from toolgauge.cli.main import EXIT_CODES, configuration_options
+from toolgauge.cli.output import reading_progress
+from toolgauge.config.model import Config
+from toolgauge.model.errors import RecordingError
+from toolgauge.model.trajectory import TrajectoryScope
+from toolgauge.offline.expect.documents import Document, document
+from toolgauge.offline.expect.reference_text import criteria_lines, reference_lines
+from toolgauge.offline.expect.runs import RunReader
+from toolgauge.offline.expect.tasks import Choice, Chooser
+from toolgauge.offline.replay.recordings import scorecards
+from toolgauge.offline.terminal import printable
+from toolgauge.score.patterns import Globs
+from toolgauge.service.criteria_factory import load_for_replay
+from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
+
+
+@click.command("expect", epilog=EXIT_CODES)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--trace",
+    "traces",
+    multiple=True,
+    metavar="ID",
+    help="A run, by its trace id. Given several times: runs of one task.",
+)
+@click.option(
+    "--case", "cases", multiple=True, metavar="GLOB", help="Runs of these cases only, by the attribute of --key."
+)
+@click.option(
+    "--key",
+    "case_key",
+    default="eval.case.id",
+    show_default=True,
+    metavar="ATTRIBUTE",
+    help="The attribute that names the task of a run: runs with the same value are runs of one task.",
+)
+@click.option(
+    "--tools",
+    multiple=True,
+    metavar="TOOLS",
+    help="Which calls are expected: `writes`, those that change state (the default), `all`, or names and globs of tools.",
+)
+@click.option(
+    "--scope",
+    type=click.Choice(("trace", "conversation")),
+    help="What one run is: by default the trace with --trace, and else the whole conversation.",
+)
+@click.option("--promote", is_flag=True, help="Make cases of failing runs, for a person to correct.")
+@click.option(
+    "--criteria",
+    "criteria_files",
+    multiple=True,
+    type=click.Path(),
+    help="A criteria file; may be given several times. A run that fails a criterion in it is no reference; with --promote, "
+    "its criteria show which calls were wrong.",
+)
+@click.option(
+    "--references",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write what is expected to this file, one line a case, and one criterion that looks it up there.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the criteria to this file, not to standard output.",
+)
+@configuration_options
+def command(
+    files: tuple[str, ...],
+    traces: tuple[str, ...],
+    cases: tuple[str, ...],
+    case_key: str,
+    tools: tuple[str, ...],
+    scope: TrajectoryScope | None,
+    criteria_files: tuple[str, ...],
+    references: Path | None,
+    output: Path | None,
+    config_paths: tuple[str, ...],
+    overrides: tuple[str, ...],
+    *,
+    promote: bool,
+) -> None:
+    """Turn good recorded runs into references: the calls that the next run of the same task is held against.
+
+    Prints a criteria file that `toolgauge replay --criteria` and `criteria_files` take as it is. FILE is as in
+    `toolgauge inspect --help`.
+
+    Runs of one task are compared: calls that only some of them have become optional, and values that differ are left
+    free. Of a task with a single run, values are left free by their form and by where they come from: text that the agent
+    wrote, ids that nothing before the call had shown, the time of the run. Comments name what is free, and why. What looks
+    like a key, a token, an e-mail address or a card is never written. Other values are: read the file before you share it.
+
+    With --promote a failing run becomes a case: calls that no criterion faults are expected, the others stand in comments
+    marked CORRECT, below what the user wrote. Until somebody has corrected them, the case fails.
+    """
+    choice = Choice(
+        scope=scope or ("trace" if traces else "conversation"),
+        traces=tuple(trace.lower() for trace in traces),
+        cases=cases,
+        only_failing=promote,
+    )
+    # Conversations are put together where a criterion is for them.
+    wanted = (f"defaults.scope={choice.scope}", *overrides, "defaults.enabled=true")
+    config, criteria = load_for_replay(config_paths, wanted, criteria_files, os.environ)
+    required = frozenset(criterion.name for criterion in criteria if not criterion.is_default)
+    counted = _tools(tools)
+    reader = RunReader(
+        counts=_counts(counted, config), kinds=tool_kinds(config), redactor=redactor(config), case_key=case_key
+    )
+    chooser = Chooser(reader, replace(choice, required=required))
+    with reading_progress(files) as reading:
+        for scorecard in scorecards(reading, offline_pipeline(config, criteria, attributes=(case_key,))):
+            chooser.add(scorecard)
+            if chooser.is_done:
+                break
+    written = document(
+        chooser.tasks(),
+        tools=counted,
+        case_key=case_key,
+        is_promoted=promote,
+        is_one_criterion=references is not None,
+    )
+    _write(written, references, output)
+    _print_summary(written, chooser)
+
+
+def _tools(written: Sequence[str]) -> Literal["writes"] | tuple[str, ...] | None:
+    """Read `--tools`; `None` is all of them."""
+    match written:
+        case () | ("writes",):
+            return "writes"
+        case ("all",):
+            return None
+        case _:
+            if "writes" in written or "all" in written:
+                raise click.UsageError("`--tools writes` and `--tools all` stand alone")
+            return tuple(written)
+
+
+def _counts(tools: str | tuple[str, ...] | None, config: Config) -> Callable[[str], bool]:
+    if tools is None:
+        return bool
+    return Globs(tools).match if isinstance(tools, tuple) else tool_kinds(config).writes
+
+
+def _write(written: Document, references: Path | None, output: Path | None) -> None:
+    directory = Path() if output is None else output.parent
+    looked_up = None if references is None else os.path.relpath(references, directory)
+    if references is not None:
+        _write_file(references, reference_lines(written))
+    if output is not None:
+        _write_file(output, criteria_lines(written, looked_up))
+        return
+    for line in criteria_lines(written, looked_up):
+        click.echo(line)
+
+
+def _write_file(path: Path, lines: Iterable[str]) -> None:
+    try:
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    except OSError as error:
+        raise RecordingError(f"cannot write `{path}`: {error.strerror}") from error
+
+
+def _print_summary(written: Document, chooser: Chooser) -> None:
+    for line in chooser.left_out:
+        click.echo(f"left out: {printable(line)}", err=True)
+    if (more := chooser.count_left_out - len(chooser.left_out)) > 0:
+        click.echo(f"left out: {more} more", err=True)
+    cases = [case for one in written.criteria for case in one.cases]
+    calls = [call for case in cases for call in case.expected]
+    optional = sum(call.is_optional for call in calls)
+    doubtful = sum(len(case.doubtful) for case in cases)
+    free = sum(word == "ignore" for one in written.criteria for word, _ in one.rules.arguments.values())
+    parts = [f"{len(calls)} calls expected", f"{optional} of them optional", f"{free} arguments left free"]
+    if doubtful:
+        parts.append(f"{doubtful} calls to correct")
+    click.echo(f"{_number(len(cases), 'case')} from {_number(written.runs, 'run')}: {', '.join(parts)}", err=True)
+
+
+def _number(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -1,0 +1,1 @@
+"""Recorded runs become references: a criterion, or lines of a reference file."""

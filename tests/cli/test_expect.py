@@ -1,0 +1,194 @@
+"""`expect` as people run it: recordings of several frameworks in, criteria out that these runs meet and changed ones do not."""
+
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.cli.command import run
+from toolgauge.cli.main import commands
+from toolgauge.model.errors import RecordingError
+
+CORPUS = Path(__file__).parent.parent / "corpus"
+SEQUENCES = ("pydantic-ai/sequence3", "strands/double_sequence3", "google-adk/sequence3_full", "openai-v2/sequence3")
+SEQUENCE = str(CORPUS / "pydantic-ai" / "sequence3.otlp.pb")
+TRACE = "6238b4aafb9461c7d357aac519e978af"
+
+
+def expect(*arguments: str) -> Result:
+    """Run `toolgauge expect` in this process; errors are raised."""
+    return CliRunner().invoke(commands, ["expect", *arguments], catch_exceptions=False, prog_name="toolgauge")
+
+
+def refused(*arguments: str) -> list[str]:
+    """Run `toolgauge expect` in this process and return the lines of its error."""
+    with pytest.raises(RecordingError) as refusal:
+        expect(*arguments)
+    hint = [] if refusal.value.hint is None else [f"hint: {refusal.value.hint}"]
+    return [*f"error: {refusal.value.message}".splitlines(), *hint]
+
+
+def outcomes(criteria: Path, *files: str) -> list[str]:
+    """Replay recordings against a criteria file and return what became of its criteria."""
+    result = CliRunner().invoke(
+        commands,
+        ["replay", "--set", "defaults.enabled=false", "--criteria", str(criteria), "--json", *files],
+        catch_exceptions=False,
+    )
+    return [json.loads(line)["outcome"] for line in result.stdout.splitlines()]
+
+
+def with_attributes(name: str, folder: Path, **attributes: str) -> str:
+    """Copy a recorded run, with further attributes on its resource."""
+    request = ExportTraceServiceRequest.FromString((CORPUS / f"{name}.otlp.pb").read_bytes())
+    for resource in request.resource_spans:
+        for key, value in attributes.items():
+            resource.resource.attributes.add(key=key.replace("_", ".")).value.string_value = value
+    file = folder / f"{name.replace('/', '-')}-{'-'.join(attributes.values())}.otlp.pb"
+    file.write_bytes(request.SerializeToString())
+    return str(file)
+
+
+def files_of(name: str) -> list[str]:
+    return [str(file) for file in sorted(CORPUS.glob(f"{name}.*.pb"))]
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_a_run_of_each_framework_meets_the_reference_made_of_it(name: str, tmp_path: Path):
+    criteria = tmp_path / "criteria.yaml"
+    assert expect(*files_of(name), "--tools", "all", "-o", str(criteria)).exit_code == 0
+    assert set(outcomes(criteria, *files_of(name))) == {"pass"}
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_a_run_with_another_argument_fails(name: str, tmp_path: Path):
+    criteria = tmp_path / "criteria.yaml"
+    expect(*files_of(name), "--tools", "all", "-o", str(criteria))
+    written = criteria.read_text()
+    criteria.write_text(written.replace("city: København", "city: Lima"))
+    assert written.count("city: København") == 1
+    assert set(outcomes(criteria, *files_of(name))) == {"fail"}
+
+
+def test_the_criteria_of_a_run_on_the_screen():
+    result = expect(SEQUENCE)
+    assert result.stdout.splitlines() == [
+        "# Written by `toolgauge expect` from 1 run. It holds values of recorded runs: read it before you share it.",
+        "criteria:",
+        f"  # 1 run: trace {TRACE}",
+        "  - name: expected-calls",
+        "    evaluator: tool_call_f1",
+        "    # every run is held against this: a `when` names those that are meant",
+        "    tools: writes",
+        "    expected:",
+        "      - name: send_email",
+        "        args: {}",
+        "    arguments:",
+        "      send_email.body: ignore  # free text",
+        "      send_email.subject: ignore  # free text",
+        "      send_email.to: ignore  # looks like a secret or an address",
+    ]
+    assert result.stderr == "1 case from 1 run: 1 calls expected, 0 of them optional, 3 arguments left free\n"
+
+
+def test_runs_of_several_cases_become_a_reference_file(tmp_path: Path):
+    files = [
+        with_attributes("pydantic-ai/sequence3", tmp_path, eval_case_id="mail"),
+        with_attributes("pydantic-ai/one_call", tmp_path, eval_case_id="look"),
+    ]
+    (tmp_path / "made").mkdir()
+    criteria, cases = tmp_path / "made" / "criteria.yaml", tmp_path / "cases.jsonl"
+    expect(*files, "--references", str(cases), "-o", str(criteria))
+    assert [json.loads(line)["case"] for line in cases.read_text().splitlines()] == ["look", "mail"]
+    assert "    reference: {file: ../cases.jsonl, key: eval.case.id}" in criteria.read_text().splitlines()
+    assert outcomes(criteria, *files) == ["pass", "pass"]
+
+
+def test_cases_are_chosen_by_a_glob(tmp_path: Path):
+    files = [
+        with_attributes("pydantic-ai/sequence3", tmp_path, app_task="mail"),
+        with_attributes("pydantic-ai/one_call", tmp_path, app_task="look"),
+    ]
+    text = expect(*files, "--key", "app.task", "--case", "m*").stdout
+    assert [line for line in text.splitlines() if "name: expect" in line] == ["  - name: expect-mail"]
+
+
+def test_a_run_that_fails_a_criterion_is_no_reference(tmp_path: Path):
+    (tmp_path / "strict.yaml").write_text("- {name: no-mail, evaluator: policy, forbid: [{tool: send_email}]}")
+    assert refused(SEQUENCE, "--criteria", str(tmp_path / "strict.yaml")) == [
+        "error: no run of the recording can be a reference:",
+        f"  trace {TRACE}: it fails `no-mail`",
+    ]
+
+
+def test_a_failing_run_is_promoted_to_a_case_that_it_fails(tmp_path: Path):
+    (tmp_path / "strict.yaml").write_text("- {name: no-mail, evaluator: policy, forbid: [{tool: send_email}]}")
+    file = with_attributes("pydantic-ai/sequence3", tmp_path, eval_case_id="mail")
+    criteria = tmp_path / "case.yaml"
+    result = expect(file, "--promote", "--criteria", str(tmp_path / "strict.yaml"), "-o", str(criteria))
+    assert result.stderr.endswith("1 calls to correct\n")
+    assert "      # CORRECT: no-mail: " in criteria.read_text()
+    assert outcomes(criteria, file) == ["fail"]
+
+
+def test_runs_that_fail_nothing_are_not_promoted():
+    lines = refused(SEQUENCE, "--promote")
+    assert lines[-1] == f"  trace {TRACE}: no criterion fails on it"
+
+
+def test_an_unknown_trace_is_answered_with_those_near_it():
+    ended = run("expect", SEQUENCE, "--trace", TRACE[:-1] + "0")
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.splitlines() == [
+        f"error: no trace `{TRACE[:-1]}0` in the recording",
+        f"hint: there is `{TRACE}`",
+    ]
+
+
+def test_an_unknown_case_is_answered_with_those_near_it(tmp_path: Path):
+    file = with_attributes("pydantic-ai/sequence3", tmp_path, eval_case_id="refund-17")
+    assert refused(file, "--case", "refund-71") == ["error: no run of a case `refund-71`", "hint: there is `refund-17`"]
+
+
+def test_runs_of_several_tasks_without_a_case_are_listed():
+    lines = refused(SEQUENCE, str(CORPUS / "pydantic-ai" / "one_call.otlp.pb"))
+    assert lines[0] == "error: the runs begin with different words, and no attribute names their tasks:"
+    assert lines[-1].startswith("hint: name the runs of one task with `--trace ID --trace ID`")
+
+
+def test_a_trace_without_a_call_is_no_reference_unless_it_is_asked_for():
+    file = str(CORPUS / "pydantic-ai" / "no_tool.otlp.pb")
+    (_, line) = refused(file)
+    trace = line.split()[1].removesuffix(":")
+    assert line == f"  trace {trace}: it has no tool call"
+    assert "    expected: []" in expect(file, "--trace", trace).stdout.splitlines()
+
+
+def test_arguments_that_were_not_recorded_are_any():
+    text = expect(str(CORPUS / "pydantic-ai" / "content_off.otlp.pb"), "--tools", "all").stdout
+    assert "      # any arguments: its arguments were not recorded" in text.splitlines()
+
+
+def test_an_empty_recording(tmp_path: Path):
+    (tmp_path / "empty.otlp").write_bytes(b"")
+    (tmp_path / "nothing.json").write_text('{"resourceSpans": []}')
+    assert refused(str(tmp_path / "empty.otlp"))[0] == f"error: `{tmp_path}/empty.otlp` is empty"
+    assert refused(str(tmp_path / "nothing.json"))[0] == "error: the recording holds no trajectory"
+
+
+def test_a_compressed_stream_gives_the_same_bytes(tmp_path: Path):
+    (tmp_path / "one.otlp.pb.xz").write_bytes(lzma.compress(Path(SEQUENCE).read_bytes()))
+    assert expect(str(tmp_path / "one.otlp.pb.xz")).stdout == expect(SEQUENCE).stdout
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path):
+    (line,) = refused(SEQUENCE, "-o", str(tmp_path / "no" / "criteria.yaml"))
+    assert line.startswith(f"error: cannot write `{tmp_path}/no/criteria.yaml`: ")
+
+
+def test_writes_stand_alone_among_tools():
+    ended = run("expect", SEQUENCE, "--tools", "writes", "--tools", "get_*")
+    assert (ended.code, ended.err.splitlines()[0]) == (2, "error: `--tools writes` and `--tools all` stand alone")

@@ -1,0 +1,92 @@
+"""What holds for references made of any run: it meets them itself, and no text in it changes their form."""
+
+import json
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.offline.expect.written import document_of, loaded, run_of, score, text_of
+from tests.property.test_compare import VALUES
+from tests.score.support import tool_call, trajectory, user
+from toolgauge.config.references import read_references
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.offline.expect.freedoms import is_writable
+from toolgauge.offline.expect.reference_text import reference_lines
+
+HOSTILE = st.sampled_from(
+    [
+        "\n---\n- name: x",
+        "# no comment",
+        "a: b",
+        "*",
+        "wr?te",
+        "&anchor",
+        "!!python/object",
+        "${env:HOME}",
+        "$$",
+        "\u2028",
+        "\x85",
+        "\ufeff",
+        "\x1b[2J",
+        '"]',
+        "a.b[*]",
+        "'",
+        "{}",
+        "- ",
+        "",
+        "\ud800",
+        "key" * 60,
+    ]
+)
+# Runs with names that UTF-8 cannot hold are left out before.
+CASES = HOSTILE.filter(is_writable)
+NAMES = st.one_of(st.text(min_size=1, max_size=8), HOSTILE).filter(lambda name: bool(name) and is_writable(name))
+ARGUMENTS = st.dictionaries(st.one_of(NAMES, HOSTILE, st.just("order_id")), st.one_of(VALUES, HOSTILE), max_size=3)
+CALLS = st.lists(st.tuples(NAMES, ARGUMENTS), max_size=4)
+
+
+def _run(calls: list[tuple[str, JsonObject]], case: Json = None):
+    made = [tool_call(f"do {name}"[:200], args) for name, args in calls]
+    attributes = {} if case is None else {"eval.case.id": case}
+    return trajectory(*made, messages=(user("please", 0),), attributes=attributes)  # pyright: ignore[reportArgumentType]
+
+
+@settings(max_examples=20)
+@given(CALLS, CASES)
+def test_a_run_meets_the_reference_that_is_made_of_it(calls: list[tuple[str, JsonObject]], case: str):
+    made = _run(calls, case or "case")
+    with tempfile.TemporaryDirectory() as folder:
+        (criterion,) = loaded(document_of([run_of(made)]), Path(folder))
+    assert score(criterion, made).value == 1.0
+    assert criterion.when.attributes == {"eval.case.id": case or "case"}
+
+
+@settings(max_examples=20)
+@given(CALLS, CALLS)
+def test_several_runs_meet_the_reference_that_is_made_of_them(
+    calls: list[tuple[str, JsonObject]], others: list[tuple[str, JsonObject]]
+):
+    runs = [_run(calls), _run([*calls, *others]), _run(others)]
+    with tempfile.TemporaryDirectory() as folder:
+        (criterion,) = loaded(document_of([run_of(one) for one in runs]), Path(folder))
+    for one in runs:
+        assert score(criterion, one).value == 1.0
+
+
+@given(CALLS, CALLS, CASES)
+def test_each_line_of_a_reference_file_is_a_case(
+    calls: list[tuple[str, JsonObject]], others: list[tuple[str, JsonObject]], name: str
+):
+    runs = [_run(calls, f"1{name}"), _run(others, f"2{name}")]
+    lines = list(reference_lines(document_of(*([run_of(one)] for one in runs), is_one_criterion=True)))
+    cases, problems = read_references("\n".join(lines).encode(), "cases.jsonl")
+    assert (problems, list(cases)) == ((), [f"1{name}", f"2{name}"])
+
+
+@settings(max_examples=20)
+@given(CALLS)
+def test_the_same_runs_give_the_same_bytes(calls: list[tuple[str, JsonObject]]):
+    first, again = (text_of(document_of([run_of(_run(json.loads(json.dumps(calls))))])) for _ in range(2))
+    assert first == again

@@ -4,27 +4,40 @@ The books: received = forwarded + consumed + held + queued + refused + dropped(r
 destination: `toolgauge.destination` is empty for what happens to a span before it is handed to them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from toolgauge.model.metrics import MetricRegistry
 
 _SIGNALS = ("traces", "metrics", "logs")
 _REFUSED_BECAUSE = ("queue_full", "memory", "shutdown", "journal_full")
-# A destination may also refuse for good, with a status of its own.
-_DROPPED_BECAUSE = (
-    "queue_full",
-    "too_large",
-    "retries_exhausted",
-    "partial_success",
-    "shutdown",
-    "destination_removed",
-)
+# Why spans are dropped, counted from 0.
+_DROPPED_BECAUSE: Mapping[str, str] = {
+    "queue_full": "one of several destinations had no room",
+    "too_large": "the request is larger than the destination's `max_request_size`",
+    "retries_exhausted": "no attempt worked within `retry.max_elapsed_time` of the first one",
+    "partial_success": "the destination took the request and rejected some of its spans",
+    "shutdown": "it could not be sent in time when the process ended",
+    "destination_removed": "it could not be sent in the 30 s after a reload took its destination away",
+}
+_ALSO_DROPPED_BECAUSE: Mapping[str, str] = {
+    "no_endpoint": "the destination has no endpoint for this signal",
+    "response_too_large": "the answer over HTTP is larger than toolgauge reads",
+}
+_REFUSED_FOR_GOOD = "the destination refused the request for good with it"
+_FAILED_INSIDE = "sending failed inside toolgauge: report it"
 _DURATION_BOUNDS_S = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 _JUDGE_BOUNDS_S = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 _DELAY_BOUNDS_S = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _LAG_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 _COMMIT_BOUNDS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 _LATE_BOUNDS_S = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
+
+
+def drop_reason(reason: str) -> str:
+    """Explain a value of `toolgauge.reason`; one that is not listed is the status with which a destination refused."""
+    if reason.startswith("internal_"):
+        return _FAILED_INSIDE
+    return {**_DROPPED_BECAUSE, **_ALSO_DROPPED_BECAUSE}.get(reason, _REFUSED_FOR_GOOD)
 
 
 class JudgeMetrics:

@@ -31,14 +31,20 @@ class AskedWatcher:
         return self._watcher.histories(streams)
 
 
-def shown(watcher: Watcher | None, *, trace_url: str | None = None) -> Shown:
+def shown(watcher: Watcher | None, *, trace_url: str | None = None, registry: MetricRegistry | None = None) -> Shown:
     """Make what pages are made of; belongs to the running event loop."""
     health = Health(clock=lambda: 0, components=dict)
     health.enter("running")
     streams = None
     if watcher is not None:
         streams = WatchedStreams(AskedWatcher(watcher), health, asyncio.get_running_loop())
-    running = Running(health=health, registry=MetricRegistry(), streams=streams, clock=lambda: 0)
+    running = Running(
+        health=health,
+        registry=registry or MetricRegistry(),
+        streams=streams,
+        clock=lambda: 0,
+        loop=asyncio.get_running_loop(),
+    )
     writing = Writing(redactor=Redactor(show_values=False), trace_url=trace_url)
     return Shown(TrajectoryStore(100, 1 << 20), writing, running)
 

@@ -108,7 +108,7 @@ async def test_a_stream_shows_its_alarm_its_examples_and_how_to_accept_it() -> N
     judged = replace(trajectory(), trace_id=kept_id)
     over.store.add(Scorecard(trajectory=judged, results=(result(scored(0.0), "find_order"),), scored_at_ns=START))
     found = await one(over, STREAM)
-    assert "`default.tool_success` of `find_order` fell from 0.95 to" in found.words
+    assert "default.tool_success of find_order fell from 0.95 to" in found.words
     assert "with version 1.1" in found.words
     assert found.count("a", href=f"/trajectories/{kept_id}") == 1
     assert found.count("a", href=f"/trajectories/{before_id}") == 0

@@ -4,7 +4,7 @@ Pages are plain functions in threads; what belongs to the worker is asked for on
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,7 +12,7 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.regressions import Arm, Stream, StreamHistory, StreamStatus
-from toolgauge.service.health import Health
+from toolgauge.service.health import ComponentHealth, Health
 from toolgauge.web.kept import TrajectoryStore
 
 _T = TypeVar("_T")
@@ -63,14 +63,20 @@ class WatchedStreams:
         return () if self._health.phase == "starting" else self._ask(self._watching.arms)
 
     def _ask(self, question: Callable[[], Coroutine[object, object, _T]]) -> _T:
-        async def answer() -> _T:
-            async with asyncio.timeout(_ANSWER_TIMEOUT_S):
-                return await question()
+        return _asked(question, self._loop)
 
-        try:
-            return asyncio.run_coroutine_threadsafe(answer(), self._loop).result()
-        except TimeoutError as error:
-            raise BusyError("the worker is busy and did not answer in time: try again") from error
+
+def _asked(question: Callable[[], Coroutine[object, object, _T]], loop: asyncio.AbstractEventLoop) -> _T:
+    """Have the event loop answer, and wait in the thread of a page."""
+
+    async def answer() -> _T:
+        async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+            return await question()
+
+    try:
+        return asyncio.run_coroutine_threadsafe(answer(), loop).result()
+    except TimeoutError as error:
+        raise BusyError("the worker is busy and did not answer in time: try again") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +87,16 @@ class Running:
     registry: MetricRegistry
     streams: WatchedStreams | None
     clock: Callable[[], int]
+    loop: asyncio.AbstractEventLoop
+
+    def components(self) -> Mapping[str, ComponentHealth]:
+        """Return the health of each part by its name; none while the process starts or stops."""
+
+        async def looked_at() -> Mapping[str, ComponentHealth]:
+            return dict(self.health.components()) if self.health.is_ready else {}
+
+        # Destinations measure their outages by the clock of the event loop.
+        return _asked(looked_at, self.loop)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,7 +142,7 @@ class StreamPages:
         history = None if stream is None else next(iter(streams.histories([stream])), None)
         if history is None:
             return None
-        chosen = next((name for name in _RANGE_NAMES if name == request.value("range")), _range(history))
+        chosen = _range(request.value("range"), history)
         status = history.status
         return self._pages.page(
             "stream.html",
@@ -226,8 +226,11 @@ def _lasted_ns(history: StreamHistory) -> int:
     return history.buckets[-1].end_ns - history.buckets[0].start_ns if history.buckets else 0
 
 
-def _range(history: StreamHistory) -> Range:
-    """Choose what a chart shows when nothing is asked for: a day, and more where an alarm is on for long."""
+def _range(asked: str, history: StreamHistory) -> Range:
+    """Choose what a chart shows: without a wish a day, less or more where an alarm is on."""
+    for name in _RANGE_NAMES:
+        if name == asked:
+            return name
     if not history.buckets:
         return "all"
     last_ns = history.buckets[-1].end_ns

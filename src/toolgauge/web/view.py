@@ -13,6 +13,7 @@ from toolgauge.service.process import Faults
 from toolgauge.service.service import Service
 from toolgauge.settings import split_address
 from toolgauge.web.endpoint import HEADERS, WebEndpoint
+from toolgauge.web.health_pages import HealthPages
 from toolgauge.web.kept import TrajectoryStore
 from toolgauge.web.live_updates import LiveUpdates, Source
 from toolgauge.web.pages import Page, PageGroup, Pages
@@ -57,11 +58,13 @@ class WebView:
     async def start(self, service: Service) -> None:
         """Listen, and show this service, which may start later. Raise `StartError` when the address cannot be had."""
         watching, metrics = service.watching, service.metrics
+        loop = asyncio.get_running_loop()
         self._shown.running = Running(
             health=service.health,
             registry=metrics.registry,
-            streams=None if watching is None else WatchedStreams(watching, service.health, asyncio.get_running_loop()),
+            streams=None if watching is None else WatchedStreams(watching, service.health, loop),
             clock=service.clock,
+            loop=loop,
         )
         self._live = LiveUpdates(_sources(self._shown.store, metrics.watch, service.clock), HEADERS)
         routes = _routes(_page_groups(Pages(), self._shown))
@@ -78,7 +81,7 @@ class WebView:
 
 
 def _page_groups(pages: Pages, shown: Shown) -> tuple[PageGroup, ...]:
-    return (TrajectoryPages(pages, shown), StreamPages(pages, shown))
+    return (TrajectoryPages(pages, shown), StreamPages(pages, shown), HealthPages(pages, shown))
 
 
 def _routes(groups: Iterable[PageGroup]) -> dict[str, Page]:

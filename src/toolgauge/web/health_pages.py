@@ -62,7 +62,7 @@ class Books(Struct, frozen=True, kw_only=True):
 
     @property
     def difference(self) -> int:
-        """What is missing on the right side of the equation; 0 when the books balance."""
+        """The spans that the right side of the equation lacks; 0 when the books balance."""
         dropped = sum(count for _, count, _ in self.dropped)
         known = self.forwarded + self.consumed + self.held + self.queued + self.refused + dropped
         return self.received - known

@@ -7,10 +7,10 @@ from toolgauge.offline.value_profiles import VARYING, Profile, Summary, form_of,
 
 
 def profiled(values: list[Json], *, name: str = "kind", definition: str = "", sources: int = 1000) -> Summary:
-    profile = Profile(name, definition)
+    profile = Profile(name)
     for place, value in enumerate(values):
         profile.add(value, str(place % sources))
-    return profile.summary()
+    return profile.summary(definition)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def profiled(values: list[Json], *, name: str = "kind", definition: str = "", so
         (None, "null"),
         (True, "boolean"),
         (3, "integer"),
-        (3.0, "integer"),
+        (3.0, "number"),
         (3.5, "number"),
         ([], "list"),
         ({}, "object"),
@@ -95,14 +95,32 @@ def test_more_than_a_dozen_labels_are_no_closed_set():
 
 def test_identifiers_have_a_pattern_of_their_shape():
     assert profiled([f"#W{1234567 + place}" for place in range(9)]).pattern == r"\#[A-Z][0-9]{7}"
-    assert profiled(
-        [f"{name}_kovacs_{8020 + place}" for place, name in enumerate(["mei"] * 9 + ["olivia"])]
-    ).pattern == ("[a-z]+_[a-z]{6}_[0-9]{4}")
+    assert profiled([f"mei_kovacs_{8020 + place}" for place in range(9)]).pattern == "[a-z]+_[a-z]+_[0-9]{4}"
+    values: list[Json] = [f"{kind}_{number}" for kind in ("gift_card", "voucher") for number in range(10, 15)]
+    assert profiled(values).pattern == "[a-z]+_[0-9]{2}|[a-z]+_[a-z]+_[0-9]{2}"
 
 
-def test_identifiers_without_a_common_shape_have_no_pattern():
-    values: list[Json] = ["a1b2", "ab12", "1a2b", "a12b", "1ab2", "a1bc2", "12ab", "x9", "9x", "x9x"]
-    assert profiled(values).pattern is None
+def test_identifiers_of_many_shapes_have_a_pattern_of_their_characters():
+    values: list[Json] = [
+        "A1B2C3",
+        "AB12C3",
+        "1A2B3C",
+        "A12B3C",
+        "1AB234",
+        "A1BC23",
+        "12ABC3",
+        "X9X9X9",
+        "9XXXXX",
+        "XXXXX9",
+    ]
+    assert profiled(values, name="code").pattern == "[A-Z0-9]{6}"
+    assert profiled(["a1b2", *values], name="code").pattern == "[A-Za-z0-9]+"
+    assert profiled(["a1-b2", *values], name="code").pattern is None
+
+
+def test_a_word_under_the_name_of_an_id_is_an_id():
+    values: list[Json] = [*(f"A{place}BCDE" for place in range(10)), "QQQQQQ", "12"]
+    assert profiled(values, name="reservation_id").forms == {"identifier": 12}
 
 
 def test_numbers_have_a_range_rounded_outwards():

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 from msgspec.structs import replace
+from pydantic import ValidationError
 
 from tests.score.support import TRACE, judge, not_evaluated, scored, sides, tool_call, trajectory
 from toolgauge.evaluators.arguments_schema import ArgumentsSchema
@@ -365,3 +366,25 @@ def test_two_tools_with_one_schema_are_named_each():
         "the arguments of `find` keep to its schema",
         "the arguments of `seek` keep to its schema",
     ]
+
+
+def test_schemas_of_the_criterion_take_the_place_of_those_on_offer():
+    evaluator = ArgumentsSchema.model_validate({"schemas": {"refund": {"properties": {"amount": {"maximum": 500}}}}})
+    judged = trajectory(
+        tool_call("refund", {"amount": 501}), tool_call("refund", {"amount": 5}), tool_call("find"), offered=["find"]
+    )
+    first, second, third = judge(evaluator, judged)
+    assert isinstance(first, Scored)
+    assert first.value == 0.0
+    assert (
+        first.explanation == "the arguments of `refund` break its schema (of the criterion): `amount` is out of range"
+    )
+    assert isinstance(second, Scored)
+    assert second.value == 1.0
+    assert isinstance(third, NotEvaluated)
+    assert (third.reason, third.explanation) == ("no_schema", "the criterion has no schema of `find`")
+
+
+def test_a_schema_of_the_criterion_that_cannot_be_used_is_refused():
+    with pytest.raises(ValidationError, match="has a schema of `refund` that cannot be used"):
+        ArgumentsSchema.model_validate({"schemas": {"refund": {"$ref": "https://example.com/schema"}}})

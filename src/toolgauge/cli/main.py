@@ -45,7 +45,7 @@ def configuration_options(function: _F) -> _F:
 
 EXIT_CODES = (
     "Exit codes: 0 fine; 1 problems found, or a failure at run time; 2 misuse or bad configuration; 3 not enough data "
-    "(`compare`)."
+    "(`compare`, `learn`)."
 )
 
 # Sub-command -> what the list says about it; the module is `toolgauge.cli.<name>`, with `_` for `-`.
@@ -56,6 +56,7 @@ _COMMANDS = {
     "inspect": "Print the trajectories found in recorded traffic.",
     "doctor": "Tell what producers leave out, and what turns it on.",
     "replay": "Score recorded traffic as if it came in live.",
+    "learn": "Learn criteria from recorded traffic, for a person to review.",
     "backtest": "Count how often criteria would have fired, and on which runs.",
     "expect": "Turn good recorded runs into references, and failing ones into cases.",
     "compare": "Compare the scores of two releases, recorded or live.",

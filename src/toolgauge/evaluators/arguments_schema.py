@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import ClassVar, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 from msgspec import Struct
+from pydantic import Field, JsonValue, field_validator
 
 from toolgauge.model.content import Unparsed
 from toolgauge.model.errors import SchemaError
@@ -28,6 +29,8 @@ from toolgauge.score.selection import CallSelection, nothing_to_judge, readable_
 # Less than a second for all calls of a trajectory that do not plainly fit.
 _STEPS = 300_000
 _MAX_SHOWN = 5
+_MAX_SCHEMAS = 500
+_WRITTEN_HERE = " (of the criterion)"
 _MAX_DIFFERENCES = 20
 _WORDS: Mapping[Kind, str] = {
     "unknown_arguments": "is not an argument of the tool",
@@ -38,6 +41,7 @@ _WORDS: Mapping[Kind, str] = {
     "other": "breaks the rule",
 }
 
+_WrittenByTool: TypeAlias = dict[str, dict[str, JsonValue]]
 # What stands for the schema of a call that has none, and that of one that cannot be used.
 _Schema: TypeAlias = ToolSchema | NotEvaluated
 
@@ -52,6 +56,18 @@ class ArgumentsSchema(CallSelection):
 
     # What an argument that the schema does not name is, where the schema leaves open whether there may be others.
     unknown_arguments: UnknownArguments = "fail"
+    # By name of the tool: take the place of the schemas on offer. Tools without one here are not judged.
+    schemas: Annotated[_WrittenByTool, Field(min_length=1, max_length=_MAX_SCHEMAS)] | None = None
+
+    @field_validator("schemas")
+    @classmethod
+    def _can_be_used(cls, schemas: _WrittenByTool | None) -> _WrittenByTool | None:
+        for name, schema in (schemas or {}).items():
+            try:
+                ToolSchema(schema, "fail")
+            except SchemaError as error:
+                raise ValueError(f"has a schema of {shown(name)} that cannot be used: {error}") from error
+        return schemas
 
     @cached_property
     def _schemas(self) -> ToolSchemas:
@@ -63,7 +79,8 @@ class ArgumentsSchema(CallSelection):
         if not calls:
             yield None, nothing_to_judge(trajectory)
             return
-        definitions, steps = _Definitions(trajectory), Steps(_STEPS)
+        definitions = _Definitions(trajectory) if self.schemas is None else _WrittenSchemas(self.schemas)
+        steps = Steps(_STEPS)
         checks: dict[tuple[str, SpanRef | None], _Check] = {}
         for call in calls:
             key = call.name, call.run
@@ -81,7 +98,7 @@ class ArgumentsSchema(CallSelection):
             else:
                 yield call, _outcome(call.name, arguments, schema, steps, check.remark)
 
-    def _check(self, call: ToolCall, definitions: "_Definitions") -> "_Check":
+    def _check(self, call: ToolCall, definitions: "_Definitions | _WrittenSchemas") -> "_Check":
         definition, remark = definitions.of(call)
         name = call.name
         usual = None if remark else self._usual.get(name) or self._usual.keep(name, _valid(name))
@@ -135,6 +152,21 @@ class _Definitions:
             return NotEvaluated(reason="no_tool_offer", explanation="the tools on offer were not recorded"), ""
         where = "on offer" if self._has_offer else "registered"
         return NotEvaluated(reason="no_schema", explanation=f"{shown(call.name)} was not among the tools {where}"), ""
+
+
+class _WrittenSchemas:
+    """Looks up the schemas that the criterion itself holds."""
+
+    def __init__(self, schemas: _WrittenByTool) -> None:
+        self._schemas = schemas
+
+    def of(self, call: ToolCall) -> tuple[ToolDefinition | NotEvaluated, str]:
+        """Return the definition that the criterion has for the called tool, and a remark about its origin."""
+        schema = self._schemas.get(call.name)
+        if schema is None:
+            explanation = f"the criterion has no schema of {shown(call.name)}"
+            return NotEvaluated(reason="no_schema", explanation=explanation), ""
+        return ToolDefinition(name=call.name, parameters=schema), _WRITTEN_HERE
 
 
 def _by_name(tools: Sequence[ToolDefinition]) -> Mapping[str, ToolDefinition]:

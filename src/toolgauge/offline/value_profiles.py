@@ -35,6 +35,11 @@ TextForm: TypeAlias = Literal[
 ]
 Form: TypeAlias = Literal["null", "boolean", "integer", "number", "list", "object"] | TextForm
 
+_PATTERNS: Mapping[Form, str] = {
+    "date": r"\d{4}-\d{2}-\d{2}",
+    "uuid": "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
+    "email": r"[^@\s]+@[^@\s]+",
+}
 # What differs from one conversation to the next, and has to be left free where one conversation stands for others.
 VARYING: frozenset[Form] = frozenset(
     {
@@ -65,6 +70,7 @@ _LONGEST_DECLARED = 48
 _LARGEST_FIGURE = 10_000_000
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}[./]\d{1,2}[./](?:\d{4}|\d{2})")
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATETIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)? ?(?:Z|UTC|[+-]\d{2}:?\d{2})?")
 _TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
@@ -106,7 +112,7 @@ def form_of(value: Json) -> Form:
         case int():
             return "integer"
         case float():
-            return "integer" if value.is_integer() and abs(value) < _LARGEST_FIGURE else "number"
+            return "number"
         case str():
             return _form_of_text(value)
         case list():
@@ -207,8 +213,8 @@ class Summary:
     """What all values at one place have in common; everything in it may be written down.
 
     `form` is the form that all values but null have, `None` when they differ. `labels` are all values where they are few labels
-    that many sources share, `None` otherwise. `pattern` is an RE2 pattern that all identifiers match, `None` where their
-    shapes differ. `low` and `high` are rounded outwards, `None` where numbers are ids. `distinct` counts different values up
+    that many sources share, `None` otherwise. `pattern` is an RE2 pattern that all ids, days, UUIDs or
+    e-mail addresses match, `None` where their shapes differ. `low` and `high` are rounded outwards, `None` where numbers are ids. `distinct` counts different values up
     to a bound.
     """
 
@@ -232,29 +238,33 @@ class _Label:
 class Profile:
     """Collects the values at one place in bounded memory; the order in which they come makes no difference.
 
-    `name` is that of the argument, or the last key of a path. `definition` is the text of the tool's definition as its producer
-    recorded it: labels that stand in it may be written down after one observation.
+    `name` is that of the argument, or the last key of a path.
     """
 
-    def __init__(self, name: str = "", definition: str = "") -> None:
+    def __init__(self, name: str = "") -> None:
         self._is_personal = is_personal(name)
         self._is_id = is_id_name(name)
-        self._definition = definition
         self._forms: Counter[Form] = Counter()
         self._labels: dict[str, _Label] | None = {}
-        self._shapes: dict[tuple[str, ...], _Shape] | None = {}
+        self._shapes: _Shapes | None = _Shapes()
         self._figures = Quantiles()
         self._has_large = False
+        self._has_other_dates = False
         self._sources: set[str] = set()
         self._hashes: set[int] = set()
 
     def add(self, value: Json, source: str) -> None:
         """Add one value; `source` names the user or the conversation that it is of."""
         form = form_of(value)
+        if self._is_id and form in ("label", "decimal"):
+            form = "identifier"
         self._forms[form] += 1
         if len(self._sources) < _MAX_SOURCES:
             self._sources.add(source)
+        if isinstance(value, str | int | float) and len(self._hashes) < _MAX_SOURCES:
+            self._hashes.add(hash(value))
         if isinstance(value, str):
+            self._has_other_dates = self._has_other_dates or (form == "date" and not _ISO_DATE.fullmatch(value))
             self._add_text(value.strip(), form, source)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             self._has_large = self._has_large or not abs(value) < _LARGEST_FIGURE
@@ -262,8 +272,6 @@ class Profile:
                 self._figures.add(float(value))
 
     def _add_text(self, text: str, form: Form, source: str) -> None:
-        if len(self._hashes) < _MAX_SOURCES:
-            self._hashes.add(hash(text))
         if self._labels is not None:
             if len(text) > _LONGEST_DECLARED or (text not in self._labels and len(self._labels) == _MAX_LABELS):
                 self._labels = None
@@ -276,20 +284,15 @@ class Profile:
             self._add_shape(text)
 
     def _add_shape(self, text: str) -> None:
-        shapes = self._shapes
-        if shapes is None:
-            return
-        runs = _RUN.findall(text)
-        kinds = tuple(map(_kind, runs))
-        if kinds in shapes:
-            shapes[kinds].widen(runs)
-        elif len(shapes) < _MAX_SHAPES and all(letter.isascii() for letter in text):
-            shapes[kinds] = _Shape([len(run) for run in runs], [len(run) for run in runs])
-        else:
-            self._shapes = None
+        if self._shapes is not None:
+            self._shapes = self._shapes.with_(text)
 
-    def summary(self) -> Summary:
-        """Return what may be written down of the values so far."""
+    def summary(self, definition: str = "") -> Summary:
+        """Return what may be written down of the values so far.
+
+        `definition` is the text of the tool's definition as its producer recorded it: labels that stand in it may be written
+        down after one observation.
+        """
         present: dict[Form, int] = {form: count for form, count in self._forms.items() if form != "null"}
         if present.keys() == {"integer", "number"}:
             present = {"number": sum(present.values())}
@@ -301,32 +304,37 @@ class Profile:
             sources=len(self._sources),
             forms=dict(sorted(self._forms.items())),
             form=form,
-            labels=self._public_labels(present),
-            pattern=self._pattern() if form == "identifier" else None,
+            labels=self._public_labels(present, definition),
+            pattern=self._pattern(form),
             low=None if spread is None else spread[0],
             high=None if spread is None else spread[1],
             distinct=len(self._hashes),
         )
 
-    def _public_labels(self, present: Collection[Form]) -> tuple[str, ...] | None:
+    def _pattern(self, form: Form | None) -> str | None:
+        match form:
+            case "identifier":
+                return None if self._shapes is None else self._shapes.pattern()
+            case "date" if self._has_other_dates:
+                return None
+            case None:
+                return None
+            case _:
+                return _PATTERNS.get(form)
+
+    def _public_labels(self, present: Collection[Form], definition: str) -> tuple[str, ...] | None:
         labels = self._labels
         if not labels or not present or any(form in _NEVER for form in present):
             return None
-        if not all(self._is_public(text, label) for text, label in labels.items()):
+        if not all(self._is_public(text, label, definition) for text, label in labels.items()):
             return None
         return tuple(sorted(labels))
 
-    def _is_public(self, text: str, label: _Label) -> bool:
-        if is_declared(text, self._definition):
+    def _is_public(self, text: str, label: _Label, definition: str) -> bool:
+        if is_declared(text, definition):
             return True
         is_label = len(text) <= _LONGEST_LABEL and _LABEL.fullmatch(text) is not None
         return is_label and not self._is_personal and not self._is_id and len(label.sources) >= MIN_SOURCES
-
-    def _pattern(self) -> str | None:
-        # Ids without any form would become as many patterns as there are ids.
-        if not self._shapes or any(shape.count < MIN_SOURCES for shape in self._shapes.values()):
-            return None
-        return "|".join(_written(kinds, shape) for kinds, shape in sorted(self._shapes.items()))
 
 
 # Forms that have no labels among them, not even where a tool's definition has an example of one.
@@ -337,16 +345,60 @@ _NEVER: frozenset[Form] = frozenset[Form]({"boolean", "integer", "number", "list
 
 @dataclass(slots=True)
 class _Shape:
-    """How often it was seen, and the shortest and the longest of each run of letters or digits."""
+    """The shortest and the longest of each run of letters or digits, and some of the texts that have the shape, hashed."""
 
     shortest: list[int]
     longest: list[int]
-    count: int = 1
+    texts: set[int] = field(default_factory=set[int])
 
-    def widen(self, runs: list[str]) -> None:
-        self.shortest = list(map(min, self.shortest, map(len, runs)))
-        self.longest = list(map(max, self.longest, map(len, runs)))
-        self.count += 1
+    def add(self, lengths: list[int], text: str) -> None:
+        self.shortest = list(map(min, self.shortest, lengths))
+        self.longest = list(map(max, self.longest, lengths))
+        if len(self.texts) < MIN_SOURCES:
+            self.texts.add(hash(text))
+
+    def written(self, kinds: tuple[str, ...]) -> str:
+        return "".join(
+            kind + _times(kind, low, high) if kind in _CLASSES else re.escape(kind)
+            for kind, low, high in zip(kinds, self.shortest, self.longest, strict=True)
+        )
+
+
+@dataclass(slots=True)
+class _Shapes:
+    """The shapes of ids, and which characters they have."""
+
+    by_kinds: dict[tuple[str, ...], _Shape] | None = field(default_factory=dict[tuple[str, ...], _Shape])
+    alphabet: set[str] = field(default_factory=set[str])
+    shortest: int = _LONGEST_TOKEN
+    longest: int = 0
+
+    def with_(self, text: str) -> "_Shapes | None":
+        """Add a text; letters that are not plain ones have no classes here."""
+        if not text.isascii():
+            return None
+        runs = _RUN.findall(text)
+        kinds = tuple(map(_kind, runs))
+        self.alphabet.update(kinds)
+        self.shortest, self.longest = min(self.shortest, len(text)), max(self.longest, len(text))
+        if self.by_kinds is None:
+            return self
+        if kinds not in self.by_kinds and len(self.by_kinds) == _MAX_SHAPES:
+            self.by_kinds = None
+            return self
+        lengths = list(map(len, runs))
+        self.by_kinds.setdefault(kinds, _Shape(lengths, lengths)).add(lengths, text)
+        return self
+
+    def pattern(self) -> str | None:
+        """Write a pattern: of the shapes where each has several texts, else of the characters alone."""
+        shapes = self.by_kinds
+        if shapes and all(len(shape.texts) >= MIN_SOURCES for shape in shapes.values()):
+            return "|".join(shape.written(kinds) for kinds, shape in sorted(shapes.items()))
+        if not self.alphabet <= set(_CLASSES):
+            return None
+        letters = "".join(kind.strip("[]") for kind in _CLASSES if kind in self.alphabet)
+        return f"[{letters}]{_times(_CLASSES[2], self.shortest, self.longest)}"
 
 
 def _kind(run: str) -> str:
@@ -357,14 +409,8 @@ def _kind(run: str) -> str:
     return _CLASSES[0] if first.isupper() else _CLASSES[2] if first.isdigit() else _CLASSES[1]
 
 
-def _written(kinds: tuple[str, ...], shape: _Shape) -> str:
-    return "".join(
-        kind + _times(low, high) if kind in _CLASSES else re.escape(kind)
-        for kind, low, high in zip(kinds, shape.shortest, shape.longest, strict=True)
-    )
-
-
-def _times(low: int, high: int) -> str:
-    if low != high:
-        return "+"
-    return "" if low == 1 else f"{{{low}}}"
+def _times(kind: str, low: int, high: int) -> str:
+    """Write how often; letters form words, which have any length."""
+    if low == high == 1:
+        return ""
+    return f"{{{low}}}" if low == high and kind == _CLASSES[2] else "+"

@@ -23,8 +23,13 @@ def written(path: Path, release: Release, conversations: int, *, seed: int, star
     times = count(start_ns, _APART_NS)
     with path.open("ab") as file:
         for body in islice(drawn(SEQUENCE, release, seed=seed, clock=lambda: next(times)), conversations):
-            file.write(b"".join(_length(len(body))) + body)
+            file.write(framed(body))
     return path
+
+
+def framed(body: bytes) -> bytes:
+    """Write a request as a stream has it: its length, then itself."""
+    return b"".join(_length(len(body))) + body
 
 
 def _length(size: int) -> Iterator[bytes]:

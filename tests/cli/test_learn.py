@@ -1,0 +1,116 @@
+"""`toolgauge learn` as people use it: recordings in, a criteria file out that runs as it is."""
+
+import json
+from itertools import chain, count, islice
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import run
+from tests.offline.compare.recordings import framed
+from toolgauge.demo.drawing import Release, drawn, recordings
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Record runs of three frameworks, each as often as chance has it."""
+    frameworks = ("openinference-langgraph", "pydantic-ai", "google-adk")
+    recorded = [found for found in recordings() if found.framework in frameworks]
+    times = count(1_800_000_000_000_000_000, 60_000_000_000)
+    bodies = islice(drawn(recorded, Release(version="1.0", failures=0.0), seed=1, clock=lambda: next(times)), 200)
+    file = tmp_path_factory.mktemp("three") / "three.otlp"
+    file.write_bytes(b"".join(map(framed, bodies)))
+    return file
+
+
+@pytest.fixture(scope="module")
+def learned(three: Path) -> Path:
+    ended = run("learn", str(three), "-o", str(three.parent / "envelope.yaml"))
+    assert ended.code == 0, ended.err
+    assert "wrote 13 criteria to" in ended.err
+    return three.parent / "envelope.yaml"
+
+
+def test_what_was_learned_runs_in_a_replay_and_only_the_invented_tool_fails(three: Path, learned: Path):
+    ended = run("replay", "--json", "--set", "defaults.enabled=false", "--criteria", str(learned), str(three))
+    assert ended.code == 0, ended.err
+    results = [json.loads(line) for line in ended.out.splitlines()]
+    assert {result["explanation"] for result in results if result["outcome"] == "fail"} == {
+        "`allow_only` does not allow `get_wether`; it was rejected",
+    }
+    assert "learned.shop-assistant.order" in {result["criterion"] for result in results if result["outcome"] == "pass"}
+
+
+def test_what_was_learned_is_a_valid_configuration(learned: Path):
+    config = learned.parent / "toolgauge.yaml"
+    config.write_text(f"criteria_files: ['{learned}']\n")
+    ended = run("validate", "--config", str(config))
+    assert (ended.code, ended.err) == (0, "")
+    assert "learned.google-adk-demo.budget" in ended.out
+
+
+def test_the_same_recording_gives_the_same_bytes(three: Path, learned: Path):
+    assert run("learn", str(three)).out == learned.read_text()
+
+
+def test_no_argument_or_result_of_the_recording_is_in_the_file(learned: Path):
+    text = learned.read_text()
+    assert not [value for value in ("@example", "Oslo", "Berlin", "A-1001", "ORD", "Ada") if value in text]
+
+
+def test_a_few_runs_are_not_enough():
+    ended = run("learn", str(CORPUS / "pydantic-ai" / "sequence3.otlp.pb"))
+    assert ended.code == 3
+    assert ended.out == ""
+    assert "no rule has enough evidence; record more" in ended.err
+
+
+def test_a_recording_without_calls_teaches_nothing(tmp_path: Path):
+    file = tmp_path / "none.json"
+    file.write_text('{"resourceSpans": []}')
+    ended = run("learn", str(file))
+    assert ended.code == 1
+    assert "error: there is no tool call in these recordings (0 runs)" in ended.err
+    assert "hint: `toolgauge doctor FILE...` looks for the reason" in ended.err
+
+
+def test_an_empty_recording_is_an_error(tmp_path: Path):
+    file = tmp_path / "empty.otlp"
+    file.write_bytes(b"")
+    assert "is empty" in run("learn", str(file)).err
+
+
+def test_runs_can_be_chosen_by_an_attribute(three: Path):
+    ended = run("learn", "--only", "service.version=2.0", str(three))
+    assert ended.code == 1
+    assert "error: no run has `service.version=2.0`" in ended.err
+    assert run("learn", "--only", "service.version=1.0", str(three)).code == 0
+
+
+def test_a_wrong_choice_is_misuse(three: Path):
+    ended = run("learn", "--only", "service.version", str(three))
+    assert ended.code == 2
+    assert "--only takes ATTRIBUTE=VALUE, not `service.version`" in ended.err
+
+
+def test_mixed_versions_are_named(tmp_path: Path):
+    times = count(1_800_000_000_000_000_000, 60_000_000_000)
+    recorded = [found for found in recordings() if found.framework == "google-adk"]
+    releases = [Release(version=version, failures=0.0) for version in ("1.0", "1.1")]
+    bodies = chain.from_iterable(
+        islice(drawn(recorded, release, seed=1, clock=lambda: next(times)), 30) for release in releases
+    )
+    file = tmp_path / "mixed.otlp"
+    file.write_bytes(b"".join(map(framed, bodies)))
+    ended = run("learn", str(file))
+    assert ended.code == 0
+    assert "2 versions are mixed: `--only service.version=...` learns from one" in ended.err
+    assert "versions: 1.0 (30 runs), 1.1 (30 runs)" in ended.out
+
+
+def test_a_file_that_cannot_be_written_is_named(three: Path, tmp_path: Path):
+    ended = run("learn", str(three), "-o", str(tmp_path / "missing" / "envelope.yaml"))
+    assert ended.code == 1
+    assert f"error: cannot write `{tmp_path}/missing/envelope.yaml`: No such file or directory" in ended.err

@@ -26,7 +26,7 @@ def sides(redactor: Redactor, result: Result) -> tuple[str | None, str | None]:
 
 
 def test_verdict_has_what_decided():
-    verdict = VerdictWriter(SHOWING, {"refund-arguments": 0.8}).verdict(differing(40.0, 42.5))
+    verdict = VerdictWriter(SHOWING, {"9f86d081884c": 0.8}).verdict(differing(40.0, 42.5))
 
     assert (verdict.word, verdict.value, verdict.reason) == ("fail", 0.5, None)
     assert verdict.requirement == "passes at 0.8"
@@ -81,7 +81,7 @@ def test_differences_beyond_fifty_are_counted():
 
 
 def test_without_a_score_the_reason_stands_in_its_place():
-    writer = VerdictWriter(SHOWING, {"refund-f1": 1.0})
+    writer = VerdictWriter(SHOWING, {})
     unseen = writer.verdict(trajectory_result(NotEvaluated(reason="no_calls", explanation="no call was made")))
     broken = writer.verdict(trajectory_result(Errored(error_type="ValueError", message="no mail to ann@example.org")))
     assert (unseen.word, unseen.value, unseen.reason, unseen.explanation) == (

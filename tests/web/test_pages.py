@@ -23,7 +23,7 @@ def test_characters_that_act_are_written_as_escapes(text: str, shown: str) -> No
 
 
 def test_page_refers_only_to_files_that_are_there() -> None:
-    html = Pages().page("trajectories.html", section="trajectories", title="Trajectories", kept=[])
+    html = Pages().page("base.html", section="trajectories", title="Trajectories")
     names = re.findall(r'(?:src|href)="/static/([^"]+)"', html)
     assert sorted(names) == ["icon.svg", "toolgauge.css", "toolgauge.js"]
     assert all(static_file(name) for name in names)
@@ -36,6 +36,6 @@ def test_files_of_all_pages_are_small() -> None:
 
 
 def test_title_is_escaped() -> None:
-    html = Pages().page("trajectories.html", section="trajectories", title="<script>\u202e", kept=[])
+    html = Pages().page("base.html", section="trajectories", title="<script>\u202e")
     assert "&lt;script&gt;\\u202e" in html
     assert "<script>" not in html

@@ -135,7 +135,7 @@ def _lines(config: Config, criteria: Sequence[Criterion]) -> _Describe:
     is_shown = sys.stdout.isatty() and "values" not in config.redact.model_fields_set
     results = ResultLines(
         redactor(config, show_values=is_shown or config.redact.values == "show"),
-        {criterion.name: criterion.pass_at for criterion in criteria},
+        {criterion.revision: criterion.pass_at for criterion in criteria},
         style,
     )
 

@@ -93,6 +93,13 @@ def _live_lines(printed: Printed | None, config: Config, log: LogThread) -> Live
     return LiveLines(wanted, redactor(config), log.print_line, terminal_style(), width=terminal_width)
 
 
+def _web_view(config: Config, criteria: Sequence[Criterion]) -> WebView | None:
+    if config.web is None:
+        return None
+    pass_at = {criterion.revision: criterion.pass_at for criterion in criteria}
+    return WebView(config.web, redactor(config), config.trace_url, pass_at)
+
+
 async def _serve(
     config: Config,
     criteria: Sequence[Criterion],
@@ -104,7 +111,7 @@ async def _serve(
     for unusable in unusable_files(config):
         raise unusable
     check_endpoints(listener_endpoints(config))
-    view = None if config.web is None else WebView(config.web, redactor(config), config.trace_url)
+    view = _web_view(config, criteria)
     observers = [observer.observe for observer in (lines, view) if observer is not None]
     service = make_service(config, criteria, observing=partial(_observed, observers), is_live=True)
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}

@@ -64,7 +64,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 
 class VerdictWriter:
-    """Writes verdicts. `pass_at` has the least score that passes, by criterion, as far as known."""
+    """Writes verdicts. `pass_at` has the least score that passes, by the criterion's revision, as far as known."""
 
     def __init__(self, redactor: Redactor, pass_at: Mapping[str, float]) -> None:
         self._redactor = redactor
@@ -123,7 +123,7 @@ def requirement(result: Result, pass_at: Mapping[str, float]) -> str:
     """Return which score is enough, `passes at 0.8`; empty where that is not known."""
     if not result.can_fail:
         return "passes at any score"
-    least = pass_at.get(result.criterion)
+    least = pass_at.get(result.revision)
     return "" if least is None else f"passes at {least:g}"
 
 

@@ -18,7 +18,7 @@ OutcomeFilter: TypeAlias = Literal["all", "failed", "error", "passed", "not_eval
 ScopeFilter: TypeAlias = Literal["", "trace", "conversation"]
 
 PAGE_SIZE = 50
-_MAX_TEXT = 200
+MAX_TEXT = 200
 _WORD: Mapping[str, OutcomeWord] = {"failed": "fail", "error": "error"}
 
 
@@ -61,7 +61,7 @@ class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @classmethod
     def of(cls, query: Mapping[str, tuple[str, ...]]) -> "Filters":
         """Read a query; it may hold other things, too."""
-        texts = {name: next((value for value in values if value), "")[:_MAX_TEXT] for name, values in query.items()}
+        texts = {name: next((value for value in values if value), "")[:MAX_TEXT] for name, values in query.items()}
         outcome, scope, before = texts.get("outcome"), texts.get("scope"), texts.get("before", "")
         return cls(
             outcome=next((known for known in get_args(OutcomeFilter) if known == outcome), "all"),
@@ -84,7 +84,7 @@ class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Write a query, with some values changed: `?outcome=failed`, empty without any condition."""
         plain = asdict(Filters())
         values = {name: value for name, value in (asdict(self) | changed).items() if value != plain[name]}
-        return f"?{urlencode(values)}" if values else ""
+        return f"?{urlencode(values, errors='replace')}" if values else ""
 
     def matches(self, kept: KeptTrajectory) -> bool:
         """Return whether a trajectory is meant."""

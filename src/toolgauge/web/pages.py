@@ -3,7 +3,7 @@ that act instead of being seen (control characters, changes of direction, halves
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Literal, Protocol, TypeAlias
@@ -27,6 +27,9 @@ _UNSEEN = re.compile(
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _NS_PER_S = 1_000_000_000
+_MINUTE_S = 60
+# Of a path of agents, so many innermost ones with so many characters each.
+_MAX_DEPTH, _MAX_AGENT = 4, 60
 
 
 class PageRequest(Struct, frozen=True, kw_only=True):
@@ -64,9 +67,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.filters["clock"] = _clock
-        self._environment.filters["moment"] = _moment
-        self._environment.filters["iso"] = _iso
+        self._environment.filters.update(_FILTERS)
 
     def page(self, template: str, *, section: Section, title: str, **values: object) -> str:
         """Render a whole page; `values` are what its template names."""
@@ -77,6 +78,11 @@ class Pages:
 def static_file(name: str) -> bytes:
     """Read a file that pages refer to."""
     return files("toolgauge.web").joinpath("static", name).read_bytes()
+
+
+def reason_text(reason: str) -> str:
+    """Write a word of a closed list for people."""
+    return reason.replace("_", " ")
 
 
 def visible(text: str) -> str:
@@ -107,3 +113,36 @@ def _moment(time_ns: int) -> str:
 
 def _iso(time_ns: int) -> str:
     return _time(time_ns).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _short(text: str | None, length: int) -> str:
+    if text is None:
+        return ""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def _path(agents: Sequence[str | None]) -> str:
+    return " > ".join(_short(agent, _MAX_AGENT) for agent in agents[-_MAX_DEPTH:] if agent)
+
+
+def _duration(time_ns: int) -> str:
+    seconds = max(0, time_ns) / _NS_PER_S
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < _MINUTE_S:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), _MINUTE_S)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min {rest} s"
+
+
+_FILTERS: Mapping[str, Callable[..., str]] = {
+    "clock": _clock,
+    "moment": _moment,
+    "iso": _iso,
+    "short": _short,
+    "reason": reason_text,
+    "score": "{:.3f}".format,
+    "thousands": "{:,}".format,
+    "duration": _duration,
+    "path": _path,
+}

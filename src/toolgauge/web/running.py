@@ -5,7 +5,7 @@ Pages are plain functions in threads; what belongs to the worker is asked for on
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from toolgauge.export.redact import Redactor
@@ -36,6 +36,15 @@ class Watching(Protocol):
 
     async def arms(self) -> Sequence[Arm]:
         """Return the observations of each stream by version."""
+        ...
+
+
+class Listening(Protocol):
+    """Something that listens."""
+
+    @property
+    def port(self) -> int:
+        """The port in use; 0 before it listens."""
         ...
 
 
@@ -81,13 +90,17 @@ def _asked(question: Callable[[], Coroutine[object, object, _T]], loop: asyncio.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """The service that runs. `streams` is `None` where nothing is watched, `clock` wall-clock time in nanoseconds."""
+    """The service that runs. `streams` is `None` where nothing is watched, `clock` wall-clock time in nanoseconds.
+
+    `receivers` are those of OTLP over gRPC and HTTP.
+    """
 
     health: Health
     registry: MetricRegistry
     streams: WatchedStreams | None
     clock: Callable[[], int]
     loop: asyncio.AbstractEventLoop
+    receivers: Sequence[Listening] = ()
 
     def components(self) -> Mapping[str, ComponentHealth]:
         """Return the health of each part by its name; none while the process starts or stops."""
@@ -101,10 +114,14 @@ class Running:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """How what spans hold is written: `trace_url` is a template with `{trace_id}`, `None` where nothing is linked."""
+    """How what spans hold is written: `trace_url` is a template with `{trace_id}`, `None` where nothing is linked.
+
+    `pass_at` has the least score that passes, by the criterion's revision, as far as known.
+    """
 
     redactor: Redactor
     trace_url: str | None
+    pass_at: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(slots=True)

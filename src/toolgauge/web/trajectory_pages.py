@@ -1,10 +1,21 @@
-"""The pages of trajectories: the latest ones."""
+"""The pages of trajectories: what needs attention, the latest ones, and each of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 
-from toolgauge.web.filters import Filters, facets
+from toolgauge.export.regression_events import trace_links
+from toolgauge.model.records import ENVIRONMENT, VERSION
+from toolgauge.model.regressions import StreamStatus
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.web.filters import MAX_TEXT, Facets, Filters, facets
+from toolgauge.web.kept import KeptTrajectory
 from toolgauge.web.pages import Page, PageRequest, Pages
-from toolgauge.web.running import Shown
+from toolgauge.web.running import BusyError, Shown
+from toolgauge.web.trajectory_rows import gaps, row, services
+from toolgauge.web.trajectory_view import TrajectoryWriter
+
+_FAILURES, _GAPS, _SERVICES = 8, 6, 20
+_MAX_OPTIONS = 200
 
 
 class TrajectoryPages:
@@ -16,20 +27,126 @@ class TrajectoryPages:
 
     def routes(self) -> Mapping[str, Page]:
         """Return the pages by the first part of their path."""
-        return {"/": self._latest, "/trajectories": self._latest}
+        return {"/": self._overview, "/trajectories": self._trajectories}
+
+    def _overview(self, _request: PageRequest) -> str | None:
+        newest = self._shown.store.newest()
+        redactor = self._shown.writing.redactor
+        alarms, is_busy = self._alarms()
+        found = [*gaps(newest)]
+        return self._pages.page(
+            "overview.html",
+            section="overview",
+            title="Overview",
+            total=len(newest),
+            alarms=alarms,
+            is_busy=is_busy,
+            failures=[row(one, redactor) for one in islice((one for one in newest if one.is_failed), _FAILURES)],
+            failed=sum(one.is_failed for one in newest),
+            gaps=found[:_GAPS],
+            more_gaps=max(0, len(found) - _GAPS),
+            services=services(newest)[:_SERVICES],
+            ports=self._ports(),
+        )
+
+    def _alarms(self) -> tuple[Sequence[StreamStatus], bool]:
+        """Return the streams in alarm; and whether the worker was too busy to answer."""
+        running = self._shown.running
+        if running is None or running.streams is None:
+            return (), False
+        try:
+            return [status for status in running.streams.statuses() if status.state == "alarm"], False
+        except BusyError:
+            return (), True
+
+    def _ports(self) -> Sequence[int]:
+        """Return the ports of OTLP over gRPC and HTTP; empty before there is a service."""
+        running = self._shown.running
+        return () if running is None else [receiver.port for receiver in running.receivers]
+
+    def _trajectories(self, request: PageRequest) -> str | None:
+        if len(request.path) > 2:
+            return None
+        return self._latest(request) if len(request.path) < 2 else self._one(request)
 
     def _latest(self, request: PageRequest) -> str | None:
-        if len(request.path) > 1:
-            return None
         filters = Filters.of(request.query)
         newest = self._shown.store.newest()
         found = filters.page_of(newest)
+        redactor = self._shown.writing.redactor
         return self._pages.page(
             "trajectories.html",
             section="trajectories",
             title="Trajectories",
-            kept=found.kept,
+            rows=[row(one, redactor) for one in found.kept],
             filters=filters,
-            facets=facets(newest),
-            older=found.older,
+            options=options(filters, facets(newest)),
+            found=found,
+            total=len(newest),
+            ports=self._ports(),
         )
+
+    def _one(self, request: PageRequest) -> str | None:
+        store, writing = self._shown.store, self._shown.writing
+        kept = store.find(request.path[1])
+        if kept is None:
+            return None
+        asked = request.value("call")
+        number = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 9 else None
+        trajectory = kept.trajectory
+        writer = TrajectoryWriter(writing.redactor, writing.pass_at)
+        newer, older = neighbours(store.newest(), kept)
+        return self._pages.page(
+            "trajectory.html",
+            section="trajectories",
+            title=title(trajectory),
+            kept=kept,
+            **head(trajectory),
+            shown=writer.shown(trajectory, kept.results, number),
+            links=trace_links((trajectory.trace_id,), writing.trace_url),
+            newer=newer,
+            older=older,
+        )
+
+
+def title(trajectory: Trajectory) -> str:
+    """Name a trajectory in a heading."""
+    return f"Trajectory of {(trajectory.service or 'an unknown service')[:80]}"
+
+
+def head(trajectory: Trajectory) -> dict[str, object]:
+    """Collect what the head of a trajectory's page names."""
+    return {
+        "trajectory": trajectory,
+        "version": trajectory.resource.get(VERSION, ""),
+        "environment": trajectory.resource.get(ENVIRONMENT, ""),
+        "duration_ns": max(0, trajectory.end_ns - trajectory.start_ns) if trajectory.start_ns > 0 else None,
+        "has_user_text": any(message.role == "user" for message in trajectory.messages),
+    }
+
+
+def neighbours(
+    newest: Sequence[KeptTrajectory], kept: KeptTrajectory
+) -> tuple[KeptTrajectory | None, KeptTrajectory | None]:
+    """Find the next newer and the next older trajectory of the same service."""
+    same = [one for one in newest if one.trajectory.service == kept.trajectory.service]
+    newer = [one for one in same if one.number > kept.number]
+    older = (one for one in same if one.number < kept.number)
+    return newer[-1] if newer else None, next(older, None)
+
+
+def options(filters: Filters, known: Facets) -> Sequence[tuple[str, str, Sequence[str]]]:
+    """Return the fields of the filters, each with its label and what there is to choose from."""
+    fields = (
+        ("service", "Service", known.services, filters.service),
+        ("version", "Version", known.versions, filters.version),
+        ("agent", "Agent", known.agents, filters.agent),
+        ("tool", "Tool", known.tools, filters.tool),
+        ("criterion", "Criterion", known.criteria, filters.criterion),
+        ("scope", "Scope", known.scopes, filters.scope),
+    )
+    # A name that is too long for a query cannot be asked for; one that is chosen stays, although nothing has it any more.
+    return [
+        (name, label, sorted({*[value for value in values if len(value) <= MAX_TEXT][:_MAX_OPTIONS], chosen} - {""}))
+        for name, label, values, chosen in fields
+    ]

@@ -1,7 +1,8 @@
 """The web view of a running service: it sees scorecards in passing, and answers with pages about them."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from toolgauge.config.model import Web
 from toolgauge.export.redact import Redactor
@@ -28,10 +29,13 @@ _ALL_ADDRESSES = ("", "0.0.0.0", "::")  # noqa: S104 (nothing is bound here)
 class WebView:
     """Shows what passes through a sink. `observe` before the service is made, `start` and `stop` around it."""
 
-    def __init__(self, settings: Web, redactor: Redactor, trace_url: str | None) -> None:
+    def __init__(
+        self, settings: Web, redactor: Redactor, trace_url: str | None, pass_at: Mapping[str, float] | None = None
+    ) -> None:
+        """`pass_at` has the least score that passes, by the criterion's revision."""
         self._settings = settings
         store = TrajectoryStore(settings.max_trajectories, settings.max_bytes)
-        self._shown = Shown(store, Writing(redactor=redactor, trace_url=trace_url))
+        self._shown = Shown(store, Writing(redactor=redactor, trace_url=trace_url, pass_at=pass_at or {}))
         self._live: LiveUpdates | None = None
         self._endpoint: WebEndpoint | None = None
 
@@ -53,7 +57,7 @@ class WebView:
 
     def adopt(self, redactor: Redactor, trace_url: str | None) -> None:
         """Write explanations and links by these settings from here on."""
-        self._shown.writing = Writing(redactor=redactor, trace_url=trace_url)
+        self._shown.writing = replace(self._shown.writing, redactor=redactor, trace_url=trace_url)
 
     async def start(self, service: Service) -> None:
         """Listen, and show this service, which may start later. Raise `StartError` when the address cannot be had."""
@@ -65,6 +69,7 @@ class WebView:
             streams=None if watching is None else WatchedStreams(watching, service.health, loop),
             clock=service.clock,
             loop=loop,
+            receivers=service.receivers,
         )
         self._live = LiveUpdates(_sources(self._shown.store, metrics.watch, service.clock), HEADERS)
         routes = _routes(_page_groups(Pages(), self._shown))

@@ -59,7 +59,7 @@ def _time(time_ns: int) -> str | None:
 
 
 class ResultLines:
-    """Describes results for a person. `pass_at` has the least score that passes, by criterion, as far as known."""
+    """Describes results for a person. `pass_at` is as in `VerdictWriter`."""
 
     def __init__(self, redactor: Redactor, pass_at: Mapping[str, float], style: Style = PLAIN) -> None:
         self._redactor = redactor

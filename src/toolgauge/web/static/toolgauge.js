@@ -74,12 +74,14 @@
   // ---- following what happens ----
 
   const PAUSE_MS = 1000;
+  const RETRY_MS = 10000;
   const connection = document.getElementById("connection");
 
   function follow() {
     const status = connection.querySelector("[role=status]");
     const button = connection.querySelector("button");
     const WORDS = { live: "Live", paused: "Paused", lost: "Connection lost, trying again", wait: "Connecting" };
+    const names = (live().dataset.live || "").split(" ").filter(Boolean);
     let isPaused = false;
     let isOpen = false;
     let isStale = false;
@@ -105,21 +107,25 @@
     };
     const state = () => show(isPaused ? "paused" : isOpen ? "live" : "lost");
 
+    const listen = () => {
+      const events = new EventSource("/events");
+      events.addEventListener("open", () => {
+        // What happened while nobody listened is not sent again.
+        if (connection.dataset.state === "lost") changed();
+        isOpen = true;
+        state();
+      });
+      events.addEventListener("error", () => {
+        isOpen = false;
+        state();
+        // After an answer that is no stream the browser does not try again by itself.
+        if (events.readyState === EventSource.CLOSED) setTimeout(listen, RETRY_MS);
+      });
+      for (const name of names) events.addEventListener(name, changed);
+    };
+
     show("wait");
-    const events = new EventSource("/events");
-    const names = (live().dataset.live || "").split(" ");
-    events.addEventListener("open", () => {
-      // What happened while nobody listened is not sent again.
-      if (connection.dataset.state === "lost") changed();
-      isOpen = true;
-      state();
-    });
-    events.addEventListener("error", () => {
-      isOpen = false;
-      state();
-    });
-    events.addEventListener("message", changed);
-    for (const name of names) if (name) events.addEventListener(name, changed);
+    listen();
     button.addEventListener("click", () => {
       isPaused = !isPaused;
       button.setAttribute("aria-pressed", String(isPaused));

@@ -1,0 +1,364 @@
+"""One trajectory as its page shows it: verdicts by criterion, calls in turns, and what could not be observed.
+
+Made when a page is opened, and bounded however large the trajectory is: a window of its calls, so many differences, so many
+characters of a value. Texts come from spans; templates escape them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
+
+from msgspec import Struct
+
+from toolgauge.export.explanations import Verdict, VerdictWriter
+from toolgauge.export.json_text import MASKED
+from toolgauge.export.redact import Redactor
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json, kind
+from toolgauge.model.outcomes import Difference, OutcomeWord, Result, Scored, outcome_word
+from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.model.unobserved import Observed
+from toolgauge.web.pages import reason_text
+
+# Calls on one page, and what is written of the values of each; of a call that is asked for more.
+CALLS_PER_PAGE = 100
+_ROOM, _ROOM_ASKED = 2_000, 200_000
+_ONE_LINE = 88
+_MAX_ARGUMENTS = 50
+_MAX_VERDICTS = 20
+_MAX_MESSAGES, _MESSAGE_ROOM = 50, 2_000
+_MAX_TOOLS = 200
+_BY_URGENCY: tuple[OutcomeWord, ...] = ("fail", "error", "not_evaluated", "pass")
+_WHY_NOT = {
+    "not_recorded": "the producer did not record it",
+    "redacted": "the producer redacted it",
+    "unparsable": "no valid JSON, kept as text",
+    "truncated": "cut off on the way",
+}
+
+
+class ShownValue(Struct, frozen=True, kw_only=True):
+    """A value, or why there is none to read. `text` is empty without a value; `is_cut` where there is more of it."""
+
+    text: str = ""
+    note: str = ""
+    is_cut: bool = False
+
+
+class ShownArgument(Struct, frozen=True, kw_only=True):
+    """One argument of a call. `expected` are what criteria expected in its place, each with the criterion's name."""
+
+    name: str
+    value: ShownValue
+    expected: tuple[tuple[str, str], ...] = ()
+
+
+class ShownCall(Struct, frozen=True, kw_only=True):
+    """One call. `number` is its place among all, from 0; `verdicts` are those about it alone."""
+
+    number: int
+    call: ToolCall
+    arguments: tuple[ShownArgument, ...]
+    more_arguments: int
+    whole: ShownValue | None
+    result: ShownValue
+    error: str | None
+    verdicts: tuple[Verdict, ...]
+    missing: tuple[str, ...]
+    is_asked: bool
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a value of it is not shown to its end."""
+        values = [argument.value for argument in self.arguments] + [self.result, *filter(None, (self.whole,))]
+        return self.more_arguments > 0 or any(value.is_cut for value in values)
+
+
+class ShownTurn(Struct, frozen=True, kw_only=True):
+    """The calls of one model output; several of them are a parallel group."""
+
+    number: int
+    calls: tuple[ShownCall, ...]
+    is_parallel: bool
+
+
+class ShownCriterion(Struct, frozen=True, kw_only=True):
+    """All results of one criterion. `verdicts` are those worth reading, `words` count the results by outcome."""
+
+    criterion: str
+    word: OutcomeWord
+    is_shadow: bool
+    is_of_calls: bool
+    words: Mapping[str, int]
+    total: int
+    verdicts: tuple[Verdict, ...]
+    more: int
+
+
+class ShownMessage(Struct, frozen=True, kw_only=True):
+    """One text of the conversation."""
+
+    role: str
+    text: str
+    time_ns: int
+    is_cut: bool
+
+
+class ShownTrajectory(Struct, frozen=True, kw_only=True):
+    """One trajectory. `first` is the number of the first call that is shown, `total` how many there are."""
+
+    criteria: tuple[ShownCriterion, ...]
+    turns: tuple[ShownTurn, ...]
+    first: int
+    total: int
+    per_page: int
+    messages: tuple[ShownMessage, ...]
+    more_messages: int
+    hides_values: bool
+    missing: tuple[tuple[str, int], ...]
+    tools: tuple[str, ...]
+    more_tools: int
+
+
+class TrajectoryWriter:
+    """Makes what pages show of trajectories; `pass_at` is as in `VerdictWriter`."""
+
+    def __init__(self, redactor: Redactor, pass_at: Mapping[str, float]) -> None:
+        self._redactor = redactor
+        self._verdicts = VerdictWriter(redactor, pass_at)
+
+    def shown(
+        self,
+        trajectory: Trajectory,
+        results: Sequence[Result],
+        asked: int | None = None,
+        per_page: int = CALLS_PER_PAGE,
+    ) -> ShownTrajectory:
+        """Show a trajectory with its results. `asked` is the number of a call to show whole, with the calls around it."""
+        calls = trajectory.calls
+        asked = asked if asked is not None and 0 <= asked < len(calls) else None
+        first = 0 if asked is None else asked - asked % per_page
+        tools = trajectory.tools_offered or ()
+        return ShownTrajectory(
+            criteria=self._criteria(results),
+            turns=tuple(self._turns(trajectory, results, first, first + per_page, asked)),
+            first=first,
+            total=len(calls),
+            per_page=per_page,
+            messages=tuple(map(self._message, trajectory.messages[:_MAX_MESSAGES])) if self._shows else (),
+            more_messages=len(trajectory.messages)
+            - (min(len(trajectory.messages), _MAX_MESSAGES) if self._shows else 0),
+            hides_values=not self._shows,
+            missing=tuple(_missing(trajectory).most_common()),
+            tools=tuple(tool.name for tool in tools[:_MAX_TOOLS]),
+            more_tools=max(0, len(tools) - _MAX_TOOLS),
+        )
+
+    @property
+    def _shows(self) -> bool:
+        return self._redactor.shows_values
+
+    def _criteria(self, results: Sequence[Result]) -> tuple[ShownCriterion, ...]:
+        by_criterion: dict[tuple[str, str], list[Result]] = {}
+        for result in results:
+            by_criterion.setdefault((result.criterion, result.enforce), []).append(result)
+        shown = [self._criterion(name, of) for (name, _), of in by_criterion.items()]
+        return tuple(sorted(shown, key=lambda one: (one.is_shadow, _BY_URGENCY.index(one.word), one.criterion)))
+
+    def _criterion(self, name: str, results: Sequence[Result]) -> ShownCriterion:
+        words = Counter(outcome_word(result.outcome) for result in results)
+        word: OutcomeWord = next(known for known in _BY_URGENCY if words[known])
+        # Of a criterion that passed and of one that did not alike: what decided, not what else was fine.
+        decisive = [result for result in results if outcome_word(result.outcome) == word]
+        noted = decisive + [result for result in results if word == "fail" and outcome_word(result.outcome) == "error"]
+        room = 1 if word in ("pass", "not_evaluated") else _MAX_VERDICTS
+        return ShownCriterion(
+            criterion=name,
+            word=word,
+            is_shadow=results[0].enforce == "shadow",
+            is_of_calls=any(result.call is not None for result in results),
+            words=words,
+            total=len(results),
+            verdicts=tuple(map(self._verdicts.verdict, noted[:room])),
+            more=max(0, len(noted) - room),
+        )
+
+    def _turns(
+        self, trajectory: Trajectory, results: Sequence[Result], first: int, end: int, asked: int | None
+    ) -> Iterator[ShownTurn]:
+        window = trajectory.calls[first:end]
+        wanted = {id(call) for call in window}
+        about: dict[int, list[Result]] = {}
+        for result in results:
+            if result.call is not None and id(result.call) in wanted:
+                about.setdefault(id(result.call), []).append(result)
+        differing = _differing(results, trajectory.calls)
+        observed = Observed(trajectory)
+        numbered = enumerate(window, start=first)
+        for turn, group in groupby(numbered, key=lambda entry: entry[1].turn):
+            shown = tuple(
+                self._call(
+                    number,
+                    call,
+                    [*map(self._verdicts.verdict, about.get(id(call), ()))],
+                    differing.get(id(call), ()),
+                    observed,
+                    is_asked=number == asked,
+                )
+                for number, call in group
+            )
+            yield ShownTurn(number=turn, calls=shown, is_parallel=len(shown) > 1)
+
+    def _call(
+        self,
+        number: int,
+        call: ToolCall,
+        verdicts: Sequence[Verdict],
+        differing: Iterable[tuple[str, Difference]],
+        observed: Observed,
+        *,
+        is_asked: bool,
+    ) -> ShownCall:
+        room = _ROOM_ASKED if is_asked else _ROOM
+        arguments, more = self._arguments(call, tuple(differing), room)
+        return ShownCall(
+            number=number,
+            call=call,
+            arguments=arguments,
+            more_arguments=more,
+            whole=None if arguments else self._no_arguments(call.arguments, room),
+            result=self._value(call.result, room),
+            error=None if call.error is None else self._error(call.error.message, room),
+            verdicts=tuple(sorted(verdicts, key=lambda verdict: _BY_URGENCY.index(verdict.word))),
+            missing=tuple(map(reason_text, observed.missing(call))),
+            is_asked=is_asked,
+        )
+
+    def _error(self, message: str, room: int) -> str:
+        if not self._shows:
+            return ""
+        return self._redactor.masked(message, room)[:room]
+
+    def _arguments(
+        self, call: ToolCall, differing: Sequence[tuple[str, Difference]], room: int
+    ) -> tuple[tuple[ShownArgument, ...], int]:
+        match call.arguments:
+            case Recorded(value=dict() as given):
+                pass
+            case _:
+                return (), 0
+        shown: list[ShownArgument] = []
+        limit = _MAX_ARGUMENTS if room == _ROOM else len(given)
+        for name, value in islice(given.items(), limit):
+            room_left = max(room // 8, room - sum(len(argument.value.text) for argument in shown))
+            written = ShownValue(text=MASKED) if self._redactor.is_private(name) else self._json(value, room_left)
+            shown.append(ShownArgument(name=name, value=written, expected=tuple(self._expected(name, differing))))
+        for name in dict.fromkeys(_argument(difference) for _, difference in differing):
+            if name is not None and name not in given:
+                absent = ShownValue(note="missing")
+                shown.append(ShownArgument(name=name, value=absent, expected=tuple(self._expected(name, differing))))
+        return tuple(shown), len(given) - min(len(given), limit)
+
+    def _expected(self, name: str, differing: Sequence[tuple[str, Difference]]) -> Iterator[tuple[str, str]]:
+        for criterion, difference in differing[:_MAX_VERDICTS]:
+            if _argument(difference) != name:
+                continue
+            if difference.expected is None:
+                yield criterion, f"not as wanted ({difference.rule})"
+            elif self._shows:
+                expected = self._redactor.side(difference, difference.expected, _ONE_LINE) or ""
+                yield criterion, f"expected {expected[:_ONE_LINE]}{'…' if len(expected) > _ONE_LINE else ''}"
+            else:
+                yield criterion, f"differs ({difference.rule})"
+
+    def _no_arguments(self, content: Content, room: int) -> ShownValue:
+        if isinstance(content, Recorded) and content.value == {}:
+            return ShownValue(note="none")
+        return self._value(content, room)
+
+    def _value(self, content: Content, room: int) -> ShownValue:
+        match content:
+            case Recorded(value=value):
+                return self._json(value, room)
+            case Unparsed(text=text, reason=reason) if self._shows:
+                shown = self._redactor.masked(text, room)
+                return ShownValue(text=shown[:room], note=_WHY_NOT[reason], is_cut=len(text) > room)
+            case Unparsed(reason=reason):
+                return ShownValue(note=f"hidden text; {_WHY_NOT[reason]}")
+            case NotRecorded(reason=reason):
+                return ShownValue(note=_WHY_NOT[reason])
+
+    def _json(self, value: Json, room: int) -> ShownValue:
+        if not self._shows:
+            return ShownValue(note=f"hidden ({kind(value)})")
+        if isinstance(value, str) and "\n" in value:
+            return ShownValue(text=self._redactor.masked(value, room)[:room], is_cut=len(value) > room)
+        text = self._redactor.json(value, min(_ONE_LINE, room), depth=20)
+        if len(text) > _ONE_LINE:
+            text = self._redactor.json(value, room, depth=20, is_indented=True)
+        return ShownValue(text=text[:room], is_cut=len(text) > room)
+
+    def _message(self, message: Message) -> ShownMessage:
+        text = self._redactor.masked(message.text, _MESSAGE_ROOM)[:_MESSAGE_ROOM]
+        return ShownMessage(
+            role=message.role, text=text, time_ns=message.time_ns, is_cut=len(message.text) > _MESSAGE_ROOM
+        )
+
+
+def _missing(trajectory: Trajectory) -> Counter[str]:
+    observed = Observed(trajectory)
+    return Counter(reason_text(reason) for call in trajectory.calls for reason in observed.missing(call))
+
+
+def _differing(results: Sequence[Result], calls: Sequence[ToolCall]) -> dict[int, list[tuple[str, Difference]]]:
+    """Find the differences in arguments of each call, with the names of their criteria.
+
+    A result about the trajectory names the tool of a difference alone: it is the call's where no other has such a value.
+    """
+    by_name: dict[str, list[ToolCall]] = {}
+    for call in calls:
+        by_name.setdefault(call.name, []).append(call)
+    found: dict[int, list[tuple[str, Difference]]] = {}
+    for result in results:
+        if not isinstance(result.outcome, Scored) or result.outcome.passed:
+            continue
+        for difference in result.outcome.differences:
+            call = result.call or _meant(difference, by_name)
+            if call is not None:
+                found.setdefault(id(call), []).append((result.criterion, difference))
+    return found
+
+
+def _meant(difference: Difference, by_name: Mapping[str, Sequence[ToolCall]]) -> ToolCall | None:
+    tool, path = _parts(difference)
+    calls = by_name.get(tool, ())
+    if len(calls) == 1:
+        return calls[0]
+    name = _first_key(path)
+    if name is None or difference.actual is None or path != name:
+        return None
+    alike = [
+        call
+        for call in islice(calls, _MAX_VERDICTS)
+        if isinstance(call.arguments, Recorded)
+        and isinstance(call.arguments.value, dict)
+        and call.arguments.value.get(name) == difference.actual.value
+    ]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _parts(difference: Difference) -> tuple[str, str]:
+    """Take the place of a difference apart: `turn 2: issue_refund: items[0].sku` is of a tool and a path."""
+    tool, _, path = difference.where.rpartition(": ")
+    return tool.rpartition(": ")[2], path
+
+
+def _argument(difference: Difference) -> str | None:
+    tool, path = _parts(difference)
+    return _first_key(path) if tool else None
+
+
+def _first_key(path: str) -> str | None:
+    """Return the argument that a path begins with."""
+    name = path.split(".", 1)[0].split("[", 1)[0]
+    return name if name.isidentifier() else None

@@ -1,0 +1,288 @@
+"""The pages of trajectories, made of recorded runs and of hostile text."""
+
+import os
+import time
+from functools import cache
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from tests.export.scorecards import call, call_result, failed, passed, scorecard, trajectory, trajectory_result
+from tests.web.html_reader import Html
+from toolgauge.export.redact import Redactor
+from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.observations import CallError, ToolDefinition
+from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side
+from toolgauge.model.records import VERSION
+from toolgauge.model.trajectory import Message, ToolCall
+from toolgauge.offline.replay.recordings import find_files, read, scorecards
+from toolgauge.service.criteria_factory import load_for_replay
+from toolgauge.service.pipeline_factory import offline_pipeline
+from toolgauge.web.kept import TrajectoryStore
+from toolgauge.web.pages import PageRequest, Pages
+from toolgauge.web.running import Shown, Writing
+from toolgauge.web.trajectory_pages import TrajectoryPages
+
+DEMO = Path(__file__).parents[2] / "src/toolgauge/demo"
+# A refund of 42.50 where 40 was expected, in the recorded traffic of the demo.
+WRONG_REFUND = "7eabeccfb1a92e956d7b86c8164360e8"
+HOSTILE = "<script>alert(1)</script>\"' onclick=x <b>&amp;</b> </title>\u202egnp\x1b[2J\x00\ud83d --> ]]> javascript:"
+ENCODABLE = HOSTILE.replace("\ud83d", "")
+# All that pages are made of; what is hostile adds nothing to it.
+ELEMENTS = frozenset(
+    [
+        "html",
+        "head",
+        "meta",
+        "title",
+        "link",
+        "script",
+        "body",
+        "a",
+        "header",
+        "nav",
+        "ul",
+        "li",
+        "div",
+        "span",
+        "button",
+        "main",
+        "h1",
+        "h2",
+        "h3",
+        "p",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "section",
+        "form",
+        "label",
+        "select",
+        "option",
+        "input",
+        "dl",
+        "dt",
+        "dd",
+        "code",
+        "details",
+        "summary",
+        "ol",
+        "strong",
+        "time",
+        "pre",
+        "mark",
+        "ins",
+        "del",
+    ]
+)
+ATTRIBUTES = frozenset(
+    [
+        "lang",
+        "charset",
+        "name",
+        "content",
+        "rel",
+        "href",
+        "type",
+        "src",
+        "defer",
+        "class",
+        "id",
+        "aria-label",
+        "aria-current",
+        "role",
+        "aria-pressed",
+        "hidden",
+        "tabindex",
+        "scope",
+        "action",
+        "method",
+        "value",
+        "selected",
+        "placeholder",
+        "autocomplete",
+        "spellcheck",
+        "data-label",
+        "data-live",
+        "data-form",
+        "data-zone",
+        "data-without-script",
+        "datetime",
+        "title",
+        "aria-hidden",
+        "aria-labelledby",
+    ]
+)
+
+
+@cache
+def recorded() -> tuple[Scorecard, ...]:
+    """Score the recorded traffic of the demo by its criteria."""
+    config, criteria = load_for_replay([], [], [str(DEMO / "criteria.yaml")], os.environ)
+    requests = read(find_files([str(DEMO / "traffic")]), lambda _size_bytes: None)
+    return tuple(scorecards(requests, offline_pipeline(config, criteria)))
+
+
+def page(
+    *cards: Scorecard, path: str = "/", show_values: bool = True, trace_url: str | None = None, **query: str
+) -> str:
+    store = TrajectoryStore(20_000, 1 << 34)
+    for card in cards:
+        store.add(card)
+    writing = Writing(redactor=Redactor(show_values=show_values), trace_url=trace_url)
+    routes = TrajectoryPages(Pages(), Shown(store, writing)).routes()
+    parts = tuple(part for part in path.split("/") if part)
+    asked = PageRequest(path=parts, query={name: (value,) for name, value in query.items()})
+    html = routes["/" + "".join(parts[:1])](asked)
+    assert html is not None
+    # As it is sent.
+    html.encode()
+    return html
+
+
+def hostile_card() -> Scorecard:
+    made = replace(
+        call(HOSTILE, error=CallError(kind=HOSTILE, message=HOSTILE)),
+        arguments=Recorded({ENCODABLE: ENCODABLE, "amount": [ENCODABLE]}),
+        agent=HOSTILE,
+        agent_path=(HOSTILE, HOSTILE),
+    )
+    second = replace(made, order=1, error=None, arguments=Unparsed(HOSTILE), result=Recorded(ENCODABLE))
+    of = replace(
+        trajectory(made, second),
+        service=HOSTILE,
+        agents=(HOSTILE, HOSTILE),
+        conversation_id=HOSTILE,
+        tools_offered=(ToolDefinition(name=HOSTILE),),
+        messages=(Message("user", HOSTILE, 0),),
+        resource={VERSION: HOSTILE},
+        incomplete=HOSTILE,
+    )
+    differs = Difference(
+        where=f"{HOSTILE}: amount", rule=HOSTILE, expected=Side(value=HOSTILE), actual=Side(value=HOSTILE)
+    )
+    scored = Scored(0.5, HOSTILE, differences=(differs,), passed=False)
+    return scorecard(
+        call_result(scored, made),
+        trajectory_result(scored),
+        trajectory_result(NotEvaluated(reason="no_calls", explanation=HOSTILE), "other"),
+        of=of,
+    )
+
+
+@pytest.mark.parametrize("show_values", [True, False])
+@pytest.mark.parametrize("path", ["/", "/trajectories", "/trajectories/0af7651916cd43dd8448eb211c80319c"])
+def test_hostile_text_adds_no_element_and_no_attribute(path: str, show_values: bool):  # noqa: FBT001 (a test's table)
+    html = page(hostile_card(), path=path, show_values=show_values)
+    read_back = Html(html)
+    assert read_back.elements <= ELEMENTS
+    assert read_back.attributes <= ATTRIBUTES
+    assert all(link.startswith(("/", "#")) for link in read_back.links)
+    assert "<script>alert(1)</script>" in read_back.text
+    assert not {"\u202e", "\x1b", "\x00", "\ud83d"} & set(html)
+
+
+@pytest.mark.parametrize("path", ["/", "/trajectories", f"/trajectories/{WRONG_REFUND}"])
+def test_pages_have_one_outline(path: str):
+    read_back = Html(page(*recorded(), path=path))
+    assert read_back.headings[0] == 1
+    assert read_back.headings.count(1) == 1
+    assert all(below - above <= 1 for above, below in zip(read_back.headings, read_back.headings[1:], strict=False))
+    assert len(read_back.ids) == len(set(read_back.ids))
+    assert "style" not in read_back.attributes
+
+
+def test_page_of_a_trajectory_shows_expected_beside_actual():
+    text = Html(page(*recorded(), path=f"/trajectories/{WRONG_REFUND}")).text
+    assert "fail refund-arguments 0.667" in text
+    assert "refund_order: amount 40.0 42.5 exact" in text
+    assert "amount 42.5 ✕ expected 40.0 refund-arguments" in text
+    assert "3 of 3 calls pass" in text
+    assert "Refund the latest order of [email], it arrived damaged." in text
+    assert "200 in, 40 out" in text
+
+
+def test_hidden_values_leave_names_rules_and_kinds():
+    html = page(*recorded(), path=f"/trajectories/{WRONG_REFUND}", show_values=False)
+    text = Html(html).text
+    assert "42.5" not in text
+    assert "arrived damaged" not in text
+    assert "amount hidden (number) ✕ differs (exact) refund-arguments" in text
+    assert "redact: {values: show}" in text
+    assert "3 hidden" in text
+
+
+def test_trace_is_linked_where_there_is_a_place_for_it():
+    path = f"/trajectories/{WRONG_REFUND}"
+    linked = Html(page(*recorded(), path=path, trace_url="https://traces.example/t/{trace_id}"))
+    assert f"https://traces.example/t/{WRONG_REFUND}" in linked.links
+    assert "open the trace" not in Html(page(*recorded(), path=path)).text
+
+
+def test_list_has_the_worst_result_and_its_reason():
+    text = Html(page(*recorded(), path="/trajectories", outcome="failed", service="shop-assistant")).text
+    assert "2 trajectories of 8 that are kept" in text
+    assert "fail shop-assistant agent shop_agent" not in text
+    assert "refund-arguments 0.667: arguments are as expected in 0 of 1 expected calls" in text
+    assert "default.tool_success 0.000: `charge_card` failed with `ValueError`" in text
+
+
+def test_list_says_when_nothing_matches():
+    text = Html(page(*recorded(), path="/trajectories", service="gone")).text
+    assert "None of the 8 trajectories that are kept matches." in text
+
+
+def test_overview_names_failures_gaps_and_services():
+    text = Html(page(*recorded())).text
+    assert "Newest failures" in text
+    assert "default.arguments_schema arguments not recorded 3 of" in text
+    assert "shop-assistant" in text
+    assert "2 of 3" in text
+    assert "No trajectory yet" in Html(page()).text
+
+
+def test_trajectory_that_is_not_kept_has_no_page():
+    routes = TrajectoryPages(
+        Pages(), Shown(TrajectoryStore(1, 1), Writing(redactor=Redactor(show_values=True), trace_url=None))
+    ).routes()
+    assert routes["/trajectories"](PageRequest(path=("trajectories", "gone"))) is None
+    assert routes["/trajectories"](PageRequest(path=("trajectories", "a", "b"))) is None
+
+
+def many_calls(count: int) -> tuple[ToolCall, ...]:
+    first = replace(call("search"), arguments=Recorded({"query": "x" * 1000}))
+    return tuple(replace(first, order=number, turn=number // 2) for number in range(count))
+
+
+def test_ten_thousand_calls_are_shown_hundred_at_a_time():
+    calls = many_calls(10_000)
+    results = [call_result(failed() if one.order == 7_777 else passed(), one) for one in calls]
+    card = scorecard(*results, of=trajectory(*calls))
+    path = "/trajectories/0af7651916cd43dd8448eb211c80319c"
+    started = time.process_time()
+    first = page(card, path=path)
+    assert time.process_time() - started < 5
+    assert len(first) < 400_000
+    assert "calls 1 to 100 of 10,000" in Html(first).text
+    assert "9,999 of 10,000 calls pass" in Html(first).text
+    assert f"{path}?call=7777#call-7777" in Html(first).links
+    assert "call-7777" in Html(page(card, path=path, call="7777")).ids
+    for wrong in ("10000", "-1", "x", "9" * 400):
+        assert "calls 1 to 100" in Html(page(card, path=path, call=wrong)).text
+
+
+def test_large_values_are_cut_and_shown_longer_on_demand():
+    made = replace(
+        call("N" * 1_000_000), arguments=Recorded({"text": "y" * 2_000_000}), result=Recorded([*["z"] * 500_000])
+    )
+    card = scorecard(call_result(passed(), made), of=replace(trajectory(made), service="S" * 1_000_000))
+    path = "/trajectories/0af7651916cd43dd8448eb211c80319c"
+    short, long = page(card, path=path), page(card, path=path, call="0")
+    assert len(short) < 30_000
+    assert "Show call 1 whole" in Html(short).text
+    assert 100_000 < len(long) < 1_000_000
+    assert len(page(card)) < 20_000

@@ -59,6 +59,7 @@ _COMMANDS = {
     "learn": "Learn criteria from recorded traffic, for a person to review.",
     "backtest": "Count how often criteria would have fired, and on which runs.",
     "expect": "Turn good recorded runs into references, and failing ones into cases.",
+    "explain": "Show what decided the verdicts of one criterion.",
     "compare": "Compare the scores of two releases, recorded or live.",
     "score": "Score offline cases, as in CI.",
     "convert": "Write definitions of UiPath, ADK, Ragas, agentevals and promptfoo as criteria.",

@@ -103,13 +103,14 @@ def trajectory_lines(trajectory: Trajectory, values: ValueWriter, style: Style =
         yield "  no tool calls"
         return
     for call in trajectory.calls:
-        yield from _call_lines(call, values, style)
+        yield from call_lines(call, values, style)
     unknown = "; ".join(_unknown(trajectory))
     if unknown:
         yield f"  {style.doubtful('not observable:')} {unknown}"
 
 
-def _call_lines(call: ToolCall, values: ValueWriter, style: Style) -> Iterator[str]:
+def call_lines(call: ToolCall, values: ValueWriter, style: Style) -> Iterator[str]:
+    """Describe one call: a line with its arguments, then its result or error, then the facts that were not seen."""
     path = " > ".join(shortened(agent, _NAME_LENGTH) for agent in call.agent_path[-5:] or (call.agent,) if agent)
     agent = f"  {style.aside(f'[{path}]')}" if path else ""
     name = style.head(shortened(call.name, _NAME_LENGTH))

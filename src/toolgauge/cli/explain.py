@@ -1,0 +1,125 @@
+"""`toolgauge explain`: one criterion, verdict by verdict."""
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import click
+from msgspec.structs import replace
+
+from toolgauge.cli.main import EXIT_CODES, configuration_options
+from toolgauge.cli.output import reading_progress, terminal_style
+from toolgauge.config.problems import suggestion
+from toolgauge.model.errors import ConfigError, RecordingError
+from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_word
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.offline.explain.verdict_lines import VerdictLines
+from toolgauge.offline.replay.recordings import scorecards
+from toolgauge.offline.terminal import printable
+from toolgauge.score.criterion import Criterion, register, with_writing_tools
+from toolgauge.score.unmatched import UnmatchedCriteria
+from toolgauge.service.criteria_factory import load_for_replay
+from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
+
+
+@click.command("explain", epilog=EXIT_CODES)
+@click.argument("name", metavar="CRITERION")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--criteria",
+    "criteria_files",
+    multiple=True,
+    type=click.Path(),
+    help="A criteria file, which has CRITERION; may be given several times. Default criteria need none.",
+)
+@click.option("--failed", is_flag=True, help="Only verdicts that are `fail` or `error`.")
+@click.option("--trace", "trace_id", metavar="ID", help="Only the trajectory of this trace, or of this conversation.")
+@configuration_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a verdict and line.")
+def command(
+    name: str,
+    files: tuple[str, ...],
+    criteria_files: tuple[str, ...],
+    trace_id: str | None,
+    config_paths: tuple[str, ...],
+    overrides: tuple[str, ...],
+    *,
+    failed: bool,
+    as_json: bool,
+) -> None:
+    """Explain the verdicts of one criterion on recorded traffic: what differed, expected beside actual, and the calls.
+
+    CRITERION is the name of a default criterion or of one in `--criteria` or `--config`, FILE is as in `toolgauge inspect --help`.
+    A verdict on a trajectory as a whole shows all its calls, one on a call shows this call. No judge is asked.
+
+    On a terminal, values are shown, unless the configuration has `redact.values`; in a pipe and with --json they are with
+    `--set redact.values=show` only. What looks like a key, a token, an e-mail address or a card is masked in any case.
+    """
+    config, criteria = load_for_replay(config_paths, overrides, criteria_files, os.environ)
+    criterion = _named(name, criteria)
+    is_shown = sys.stdout.isatty() and not as_json and "values" not in config.redact.model_fields_set
+    verdicts = VerdictLines(
+        criterion, redactor(config, show_values=is_shown or config.redact.values == "show"), terminal_style()
+    )
+    unmatched, kinds = UnmatchedCriteria((register(criterion),)), tool_kinds(config)
+    words, is_found = Counter[OutcomeWord](), False
+    with reading_progress(files) as reading:
+        for scorecard in scorecards(reading, offline_pipeline(config, (criterion,))):
+            unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
+            if trace_id is not None and not _is_of(scorecard.trajectory, trace_id):
+                continue
+            is_found = True
+            wanted = [result for result in scorecard.results if not failed or _has_failed(result)]
+            words.update(outcome_word(result.outcome) for result in scorecard.results)
+            for line in _described(verdicts, scorecard, wanted, as_json=as_json):
+                reading.echo(line)
+    if not is_found:
+        raise _nothing(trace_id)
+    for one in unmatched.so_far():
+        click.echo(f"warning: criterion `{name}` {one.description}: look at {one.keys}", err=True)
+    if verdicts.hint is not None:
+        click.echo(f"hint: {verdicts.hint}", err=True)
+    counts = ", ".join(f"{count} {word}" for word, count in words.most_common()) or "none"
+    click.echo(f"verdicts of `{name}` ({_rule(criterion)}): {counts}", err=True)
+
+
+def _named(name: str, criteria: Sequence[Criterion]) -> Criterion:
+    for criterion in criteria:
+        if criterion.name == name:
+            return criterion
+    hint = suggestion(name, [criterion.name for criterion in criteria])
+    raise ConfigError(f"no criterion called `{printable(name)}`", hint=hint)
+
+
+def _rule(criterion: Criterion) -> str:
+    shadow = ", in the shadow" if criterion.enforce == "shadow" else ""
+    return f"{criterion.evaluator_name}, passes at {criterion.pass_at:g}{shadow}"
+
+
+def _nothing(trace_id: str | None) -> RecordingError:
+    if trace_id is None:
+        return RecordingError("there is no trajectory to judge", hint="`toolgauge doctor FILE...` shows what is there")
+    return RecordingError(
+        f"no trajectory of trace `{printable(trace_id)}`", hint="`toolgauge inspect FILE...` lists the trajectories"
+    )
+
+
+def _is_of(trajectory: Trajectory, wanted: str) -> bool:
+    """Return whether a trajectory is of a trace or a conversation; one of a conversation is of all its traces."""
+    if wanted in (trajectory.trace_id, trajectory.conversation_id):
+        return True
+    return any(call.span.trace_id == wanted for call in trajectory.calls)
+
+
+def _has_failed(result: Result) -> bool:
+    return outcome_word(result.outcome) in ("fail", "error")
+
+
+def _described(
+    verdicts: VerdictLines, scorecard: Scorecard, wanted: Sequence[Result], *, as_json: bool
+) -> Iterator[str]:
+    if wanted:
+        described = replace(scorecard, results=tuple(wanted))
+        yield from map(json.dumps, verdicts.objects(described)) if as_json else verdicts.lines(described)

@@ -11,6 +11,7 @@ import pytest
 from tests.cli import command
 from tests.cli.command import Ended
 from tests.offline.compare.recordings import WORSE, written
+from tests.walk.test_feedback import verdict
 from toolgauge.cli.main import main
 
 ROOT = Path(__file__).parent.parent
@@ -132,6 +133,18 @@ def test_an_attribute_without_verdicts_is_an_error(recording: str):
     assert ended.code == 1
     assert f"warning: {RUNS} values of `service.version` are no verdicts, the first is `1.1`" in ended.err
     assert "error: no trace has a verdict in `service.version`" in ended.err
+
+
+def test_verdicts_in_the_recording_are_labels(recording: str, failing: dict[str, bool], tmp_path: Path):
+    thumbs = [verdict("down" if fails else "up", trace=bytes.fromhex(trace)) for trace, fails in failing.items()]
+    for number, body in enumerate((*thumbs, verdict("so-so", trace=bytes(range(16))))):
+        (tmp_path / f"{number}.logs.otlp.pb").write_bytes(body)
+    ended = run(recording, str(tmp_path), "--json")
+    (source,) = json.loads(ended.out)["labels"]
+    assert (source["name"], source["passed"] + source["failed"], source["unread"]) == ("thumbs", RUNS, 1)
+    (beside,) = json.loads(json.dumps(criterion(ended, "default.tool_success")["labels"]))
+    assert (beside["label"], beside["agreement"]["share"], beside["precision"]["share"]) == ("thumbs", 1.0, 1.0)
+    assert ended.err == "warning: 1 values of `thumbs` are no verdicts\n"
 
 
 def test_judge_calls_are_counted_and_none_is_made(tmp_path: Path):

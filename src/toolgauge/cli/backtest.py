@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -12,7 +12,7 @@ from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.offline.backtest.costs import CountedJudges, Stopwatch
 from toolgauge.offline.backtest.firings import Backtest
-from toolgauge.offline.backtest.labels import LabelSet, read_labels
+from toolgauge.offline.backtest.labels import Labelled, LabelSet, RecordedFeedback, read_labels
 from toolgauge.offline.backtest.report import Report
 from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.offline.terminal import printable
@@ -80,7 +80,7 @@ def command(
     config, criteria = load_for_replay(config_paths, overrides, criteria_files, os.environ)
     if not criteria:
         raise ConfigError("there is no criterion", hint="give `--criteria FILE`, or leave the default criteria on")
-    judges, stopwatch = CountedJudges(), Stopwatch()
+    judges, stopwatch, feedback = CountedJudges(), Stopwatch(), RecordedFeedback(label_pass_at)
     backtest, unmatched = Backtest(criteria), UnmatchedCriteria(tuple(map(register, criteria)))
     make = offline_pipeline(
         config,
@@ -88,6 +88,7 @@ def command(
         attributes=() if attribute is None else (attribute.name,),
         judging=judges,
         deadline=stopwatch.measure if cost else no_deadline,
+        feedback=feedback,
     )
     kinds = tool_kinds(config)
     with reading_progress(files) as reading:
@@ -100,34 +101,40 @@ def command(
         raise RecordingError("there is no trajectory to judge", hint="`toolgauge doctor FILE...` shows what is there")
     if attribute is not None:
         labels.append(attribute)
-    _check_labels(backtest, labels)
+    seen = dict.fromkeys(backtest.seen())
+    for one in labels:
+        _check_labels(one, seen)
+    recorded = [found for _, found in sorted(feedback.by_name.items())]
+    for one in recorded:
+        _warn_of_labels(one, seen)
+    labels.extend(one for one in recorded if one.verdicts)
     report = Report.of(backtest, labels, judges.calls)
     _print(report, unmatched.so_far(), as_json=as_json)
     if cost:
         _print_cost(stopwatch, backtest)
 
 
-def _check_labels(backtest: Backtest, labels: Sequence[LabelSet]) -> None:
+def _check_labels(labels: LabelSet, seen: Mapping[Labelled, None]) -> None:
     """Warn of labels that could not be used; raise `RecordingError` where none could be."""
-    seen = dict.fromkeys(backtest.seen())
-    for one in labels:
-        name = printable(one.name)
-        if one.unread:
-            _warn(f"{one.unread} values of `{name}` are no verdicts, the first is `{one.first_unread}`")
-        if not one.verdicts:
-            raise RecordingError(f"no trace has a verdict in `{name}`", hint=f"a verdict is {PLAIN_VERDICTS}")
-        unmatched = one.unmatched(seen)
-        if len(unmatched) == len(one.verdicts):
-            there = next(iter(seen))
-            raise RecordingError(
-                f"none of the {len(unmatched)} labels of `{name}` is on a trace or conversation of the recording",
-                hint=f"the first label is on {unmatched[0]}, the first trajectory is of {there}",
-            )
-        if unmatched:
-            _warn(
-                f"{len(unmatched)} of {len(one.verdicts)} labels of `{name}` are on nothing in the recording, the "
-                f"first on {unmatched[0]}"
-            )
+    name, unmatched = printable(labels.name), labels.unmatched(seen)
+    if labels.verdicts and len(unmatched) == len(labels.verdicts):
+        raise RecordingError(
+            f"none of the {len(unmatched)} labels of `{name}` is on a trace or conversation of the recording",
+            hint=f"the first label is on {unmatched[0]}, the first trajectory is of {next(iter(seen))}",
+        )
+    _warn_of_labels(labels, seen)
+    if not labels.verdicts:
+        raise RecordingError(f"no trace has a verdict in `{name}`", hint=f"a verdict is {PLAIN_VERDICTS}")
+
+
+def _warn_of_labels(labels: LabelSet, seen: Mapping[Labelled, None]) -> None:
+    name, unmatched = printable(labels.name), labels.unmatched(seen)
+    if labels.unread:
+        first = f", the first is `{labels.first_unread}`" if labels.first_unread else ""
+        _warn(f"{labels.unread} values of `{name}` are no verdicts{first}")
+    if unmatched:
+        of = f"{len(unmatched)} of {len(labels.verdicts)} labels of `{name}`"
+        _warn(f"{of} are on nothing in the recording, the first on {unmatched[0]}")
 
 
 def _print(report: Report, without: Sequence[Unmatched], *, as_json: bool) -> None:

@@ -75,7 +75,7 @@ class Span(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class LogRecord(Struct, frozen=True, kw_only=True, eq=False):
-    """One log record, viewed. `ref` is the span it belongs to, `None` when it names none.
+    """One log record, viewed. `ref` is the span it belongs to, `None` when it names none; it may name a trace alone.
 
     `event_name` is OTLP `LogRecord.event_name`, else the attribute `event.name`, else "".
     """
@@ -88,6 +88,8 @@ class LogRecord(Struct, frozen=True, kw_only=True, eq=False):
     resource: Resource
     scope: Scope
     size_bytes: int
+    # Where it names a trace and no span of it.
+    trace_id: str | None = None
 
 
 Record: TypeAlias = Span | LogRecord

@@ -41,6 +41,11 @@ def are_ids(trace_id: bytes, span_id: bytes) -> bool:
     return len(trace_id) == 16 and len(span_id) == 8 and trace_id != _NO_TRACE_ID and span_id != _NO_SPAN_ID
 
 
+def is_trace_id(raw: bytes) -> bool:
+    """Return whether the bytes are a trace id: 16 of them, not all zero."""
+    return len(raw) == 16 and raw != _NO_TRACE_ID
+
+
 def is_span_id(raw: bytes) -> bool:
     """Return whether the bytes are a span id: 8 of them, not all zero."""
     return len(raw) == 8 and raw != _NO_SPAN_ID

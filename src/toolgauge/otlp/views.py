@@ -30,7 +30,7 @@ from toolgauge.model.records import (
     remote_flag,
 )
 from toolgauge.otlp.bounds import check_events, check_name, check_record, check_span, check_value
-from toolgauge.otlp.heads import are_ids, is_span_id
+from toolgauge.otlp.heads import are_ids, is_span_id, is_trace_id
 from toolgauge.otlp.messages import (
     ANY_VALUE,
     EVENT,
@@ -367,6 +367,7 @@ class Views:
             resource=resource,
             scope=scope,
             size_bytes=len(raw),
+            trace_id=None if has_span or not is_trace_id(trace_id) else trace_id.hex(),
         )
 
     def resource(self, parts: Repeated[bytes]) -> Resource:

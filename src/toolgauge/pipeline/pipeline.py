@@ -20,6 +20,7 @@ from toolgauge.export.redact import Redactor
 from toolgauge.export.results import Annotations
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outbox, Outgoing, Signal
 from toolgauge.model.errors import DecodeError
+from toolgauge.model.feedback import FeedbackSink
 from toolgauge.model.journal import ClosedId, JournalEntry
 from toolgauge.model.judging import Answers, Judging
 from toolgauge.model.observations import ToolDefinition, UnreadSpan
@@ -34,6 +35,7 @@ from toolgauge.pipeline.admission import Admission
 from toolgauge.pipeline.egress import Egress
 from toolgauge.pipeline.hold import Hold, is_to_bear_scores
 from toolgauge.pipeline.reader import Reader
+from toolgauge.recognize.feedback_reader import FEEDBACK_MARK, feedback_of_record, feedback_of_span
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.scorer import Scorer
 from toolgauge.selfmetrics import SelfMetrics
@@ -125,6 +127,7 @@ class Pipeline:
         on_regressions: Callable[[Sequence[Regression]], None] = ignore_regressions,
         ledger: Ledger | None = None,
         on_split: OnSplit = ignore_split,
+        feedback: FeedbackSink,
     ) -> None:
         self._ledger = ledger
         self.admission = Admission(outbox, metrics, has_memory)
@@ -138,6 +141,7 @@ class Pipeline:
         self._settings = settings
         self._clock = clock
         self._watcher = watcher
+        self._feedback = feedback
         self._on_regressions = on_regressions
         self._annotations = Annotations(settings.redactor)
         self._egress = Egress(self.admission, sink.requests, metrics, ledger)
@@ -147,6 +151,7 @@ class Pipeline:
         self._split_detector = SplitDetector()
         self._on_split = on_split
         self._closes_all = False
+        self._is_closing = False
         self._is_interrupted = False
         self._is_paused = False
         # Whether what is read was delivered by an earlier process.
@@ -178,12 +183,10 @@ class Pipeline:
 
     @property
     def next_due_ns(self) -> int | None:
-        """When a trajectory may become due to close, or a conversation be complete; `None` when none is open."""
-        closing_ns = self._assembler.next_due_ns()
+        """When a trajectory may become due to close, a conversation be complete, or feedback be compared; `None` when nothing is open."""
         complete_ns = None if self._watcher is None else self._watcher.next_due_ns
-        if closing_ns is None or complete_ns is None:
-            return closing_ns or complete_ns
-        return min(closing_ns, complete_ns)
+        dues = (self._assembler.next_due_ns(), complete_ns, self._feedback.next_due_ns)
+        return min((due for due in dues if due is not None), default=None)
 
     @property
     def trajectories_open(self) -> int:
@@ -313,6 +316,7 @@ class Pipeline:
         holds = self._settings.annotate in ("both", "hold") and not self._is_reading_again
         recognizer, defers = self._reader.recognizer, self._assembler.defers
         unread = [*decoded.heads]
+        self._take_feedback(decoded, now_ns)
         for viewed in decoded.viewed:
             waiting = _waiting(viewed, recognizer) if defers else None
             if waiting is not None and self._assembler.may_wait(waiting):
@@ -329,10 +333,21 @@ class Pipeline:
                 held.append(viewed.place)
         self._assembler.add_heads(unread, now_ns, entry)
 
+    def _take_feedback(self, decoded: DecodedTraces, now_ns: int) -> None:
+        # One look at a whole request: hardly any has a verdict in it.
+        if FEEDBACK_MARK in decoded.request:
+            for viewed in decoded.viewed:
+                if FEEDBACK_MARK in viewed.raw:
+                    for feedback in feedback_of_span(viewed.span):
+                        self._feedback.add(feedback, now_ns)
+
     def _process_records(self, request: Request) -> None:
         try:
             decoded = self._reader.decoder.logs(request.body, request.envelope)
             for record in decoded.viewed:
+                feedback = feedback_of_record(record)
+                if feedback is not None:
+                    self._feedback.add(feedback, request.received_ns)
                 reading = self._reader.recognizer.read(record)
                 if reading is not None:
                     self._assembler.add(reading, request.received_ns, request.entry)
@@ -377,6 +392,7 @@ class Pipeline:
             return self._close_due()
         finally:
             # A fault in here must not keep trajectories from being closed.
+            self._feedback.tick(self._now_ns)
             if self._watcher is not None:
                 self._report(self._watcher.tick(self._now_ns))
 
@@ -389,6 +405,8 @@ class Pipeline:
             if self._clock() >= until:
                 return True
         self._closes_all = False
+        if self._is_closing:
+            self._feedback.close()
         self._egress.close(self._assembler.take_released())
         self._count_broken_values()
         return False
@@ -401,6 +419,7 @@ class Pipeline:
     def close(self, now_ns: int) -> None:
         """Refuse what still comes, and have the ticks that follow close everything that is open."""
         self.admission.close()
+        self._is_closing = True
         self.close_open(now_ns)
 
     def pause(self) -> None:
@@ -537,6 +556,7 @@ class Pipeline:
             self._watch(scorecard)
 
     def _watch(self, scorecard: Scorecard) -> None:
+        self._feedback.observe(scorecard)
         if self._watcher is not None:
             self._report(self._watcher.observe(scorecard))
 

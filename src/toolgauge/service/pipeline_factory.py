@@ -14,6 +14,7 @@ from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
 from toolgauge.judge.disabled import DisabledJudges
 from toolgauge.model.delivery import Outbox, Outgoing, Signal
+from toolgauge.model.feedback import FeedbackSink
 from toolgauge.model.judging import Judging
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.ports import Dialect
@@ -36,6 +37,7 @@ from toolgauge.score.scorer import Deadline, Scorer, no_deadline
 from toolgauge.score.unmatched import OnUnmatched, Unmatched
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
+from toolgauge.watch.feedback_agreement import FeedbackAgreement
 from toolgauge.watch.watcher import Watcher
 
 VERSION = version("toolgauge")
@@ -96,13 +98,15 @@ def make_pipeline(
     ledger: Ledger | None = None,
     live_since_ns: int | None = None,
     on_split: OnSplit = _log_split,
+    feedback: FeedbackSink | None = None,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
 
     Criteria that judge nothing for an hour go to `on_unmatched`. With `content`, results and messages are read although no
     criterion looks at them; so are `attributes`. A run that began before `live_since_ns` may have been received in part by
-    another process.
+    another process. Verdicts of others go to `feedback`; without one they are compared with what criteria find.
     """
+    late = config.assemble.late_memory
     scorer = _scorer(config, criteria, metrics, deadline, on_unmatched)
     wanted = scorer.wanted.union(attributes)
     recognizer = make_recognizer(plugins.dialects(), metrics, wanted)
@@ -132,6 +136,7 @@ def make_pipeline(
         on_regressions=on_regressions,
         ledger=ledger,
         on_split=on_split,
+        feedback=feedback or FeedbackAgreement(late.traces, late.for_, metrics.feedback),
     )
 
 
@@ -230,10 +235,11 @@ def offline_pipeline(
     attributes: Collection[str] = (),
     judging: Judging | None = None,
     deadline: Deadline = no_deadline,
+    feedback: FeedbackSink | None = None,
 ) -> Callable[[ScorecardSink], Pipeline]:
     """Return what makes a pipeline for recorded traffic: nothing is held, nothing is sent on.
 
-    `attributes` are kept in trajectories although no criterion asks for them. `judging` is for one pipeline only.
+    `attributes` are kept in trajectories although no criterion asks for them. `judging` and `feedback` are for one pipeline only.
     """
     offline = config.model_copy(update={"annotate": "off"})
 
@@ -254,6 +260,7 @@ def offline_pipeline(
             attributes=attributes,
             judging=judging,
             deadline=deadline,
+            feedback=feedback,
         )
 
     return make

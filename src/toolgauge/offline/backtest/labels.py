@@ -8,6 +8,8 @@ from itertools import islice
 from pathlib import Path
 
 from toolgauge.model.errors import ConfigError
+from toolgauge.model.feedback import Feedback
+from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.terminal import printable, shortened
 from toolgauge.recognize.label_values import PLAIN_VERDICTS, verdict_of
@@ -15,6 +17,8 @@ from toolgauge.recognize.label_values import PLAIN_VERDICTS, verdict_of
 _TRACE, _CONVERSATION, _VERDICT = "trace_id", "conversation_id", "verdict"
 _SHOWN_PROBLEMS = 10
 _SHOWN_LENGTH = 80
+_MOST_NAMES = 20
+_OTHER = "_other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +54,14 @@ class LabelSet:
             return
         passed = verdict_of(value, pass_at)
         if passed is None:
-            self.first_unread = self.first_unread or shortened(str(value), _SHOWN_LENGTH)
-            self.unread += 1
+            self.add_unread(str(value))
         else:
             self.add(Labelled(is_conversation=False, id=trajectory.trace_id), passed=passed)
+
+    def add_unread(self, value: str) -> None:
+        """Count a value that is no verdict."""
+        self.first_unread = self.first_unread or shortened(value, _SHOWN_LENGTH)
+        self.unread += 1
 
     def label_of(self, trace_id: str, conversation_id: str | None, *, conversation_first: bool) -> Labelled | None:
         """Find the label of a trajectory: that of its trace, else of its conversation, or the other way around."""
@@ -70,6 +78,41 @@ class LabelSet:
     def unmatched(self, seen: Collection[Labelled]) -> list[Labelled]:
         """Return the labels on nothing in a recording."""
         return [labelled for labelled in self.verdicts if labelled not in seen]
+
+
+class RecordedFeedback:
+    """Implements `model.feedback.FeedbackSink`: keeps the verdicts in a recording, by the name of their evaluation."""
+
+    next_due_ns = None
+
+    def __init__(self, pass_at: float | None = None) -> None:
+        """Verdicts that have a number pass from `pass_at` on, where it is given."""
+        self._pass_at = pass_at
+        self.by_name: dict[str, LabelSet] = {}
+
+    def add(self, feedback: Feedback, now_ns: int) -> None:
+        """Keep one verdict; names beyond a few are one source."""
+        del now_ns
+        name = feedback.name if feedback.name in self.by_name or len(self.by_name) < _MOST_NAMES else _OTHER
+        labels = self.by_name.setdefault(name, LabelSet(name))
+        passed = feedback.passed
+        if feedback.value is not None and self._pass_at is not None:
+            passed = feedback.value >= self._pass_at
+        if passed is None:
+            labels.add_unread("" if feedback.value is None else f"{feedback.value:g}")
+            return
+        is_conversation = feedback.trace_id is None
+        found = feedback.conversation_id if is_conversation else feedback.trace_id
+        labels.add(Labelled(is_conversation=is_conversation, id=found or ""), passed=passed)
+
+    def observe(self, scorecard: Scorecard) -> None:
+        """Leave the comparison to the end of the recording."""
+
+    def tick(self, now_ns: int) -> None:
+        """Do nothing: labels are good for the whole recording."""
+
+    def close(self) -> None:
+        """Do nothing, as above."""
 
 
 def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:

@@ -1,0 +1,46 @@
+"""Verdicts of others on what agents did: of users (thumbs), of people at work (tickets), or of another evaluation."""
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from toolgauge.model.outcomes import Scorecard
+
+
+class Feedback(Struct, frozen=True, kw_only=True, gc=False):
+    """One verdict on a trace, or on a conversation where no trace is named.
+
+    `name` is that of their evaluation, `passed` is `None` where the value can be read neither as passed nor as failed.
+    """
+
+    name: str
+    passed: bool | None
+    # Its number, on a scale of its own.
+    value: float | None = None
+    trace_id: str | None = None
+    conversation_id: str | None = None
+
+
+class FeedbackSink(Protocol):
+    """Takes verdicts as they arrive, and the scorecards that they are compared with, in one thread."""
+
+    def add(self, feedback: Feedback, now_ns: int) -> None:
+        """Take one verdict, before or after its trajectory was scored."""
+        ...
+
+    def observe(self, scorecard: Scorecard) -> None:
+        """Take the results of a trajectory."""
+        ...
+
+    def tick(self, now_ns: int) -> None:
+        """Compare verdicts that are due."""
+        ...
+
+    def close(self) -> None:
+        """Compare all that waits."""
+        ...
+
+    @property
+    def next_due_ns(self) -> int | None:
+        """When something may become due; `None` where nothing waits."""
+        ...

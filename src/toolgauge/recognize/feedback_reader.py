@@ -1,0 +1,67 @@
+"""Reads the verdicts of others: the event `gen_ai.evaluation.result` as a log record or on a span, or its attributes on a span.
+
+Records of our own scope never get here. An evaluation that failed itself (`error.type`) is no verdict.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from toolgauge.model.feedback import Feedback
+from toolgauge.model.json import Value
+from toolgauge.model.records import LogRecord, Span
+from toolgauge.recognize import values
+from toolgauge.recognize.conventions import CONVERSATION, SESSION
+from toolgauge.recognize.label_values import verdict_of
+
+EVALUATION_EVENT = "gen_ai.evaluation.result"
+# What every span with a verdict has somewhere in its bytes.
+FEEDBACK_MARK = b"gen_ai.evaluation."
+_NAME = "gen_ai.evaluation.name"
+_VALUE = "gen_ai.evaluation.score.value"
+_LABEL = "gen_ai.evaluation.score.label"
+_ERROR = "error.type"
+_MAX_NAME = 128
+# One span is one operation: nobody judges it more often.
+_MOST_EVENTS = 20
+
+
+def feedback_of_record(record: LogRecord) -> Feedback | None:
+    """Read the verdict of a log record; `None` where it is none, or names neither trace nor conversation."""
+    if record.event_name != EVALUATION_EVENT:
+        return None
+    attributes = record.attributes
+    trace_id = record.trace_id if record.ref is None else record.ref.trace_id
+    conversation_id = None
+    if trace_id is None:
+        conversation_id = values.identifier(attributes.get(CONVERSATION)) or values.identifier(attributes.get(SESSION))
+        if conversation_id is None:
+            return None
+    return _feedback(attributes, trace_id, conversation_id)
+
+
+def feedback_of_span(span: Span) -> Iterator[Feedback]:
+    """Yield the verdicts in the events and in the attributes of a span."""
+    trace_id = span.ref.trace_id
+    for event, _ in zip(span.events, range(_MOST_EVENTS), strict=False):
+        if event.name == EVALUATION_EVENT:
+            found = _feedback(event.attributes, trace_id, None)
+            if found is not None:
+                yield found
+    found = _feedback(span.attributes, trace_id, None)
+    if found is not None:
+        yield found
+
+
+def _feedback(attributes: Mapping[str, Value], trace_id: str | None, conversation_id: str | None) -> Feedback | None:
+    name = attributes.get(_NAME)
+    if not isinstance(name, str) or not name or _ERROR in attributes:
+        return None
+    label, value = attributes.get(_LABEL), attributes.get(_VALUE)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        value = None
+    # Labels are what people decided, values may be of any scale.
+    passed = verdict_of(label) if isinstance(label, str | bool) else None
+    if passed is None and value is not None:
+        passed = verdict_of(value)
+    return Feedback(
+        name=name[:_MAX_NAME], passed=passed, value=value, trace_id=trace_id, conversation_id=conversation_id
+    )

@@ -1,0 +1,210 @@
+"""Compares the verdicts of others with the outcomes of criteria, trace by trace and conversation by conversation.
+
+Feedback and scorecards come in, in any order; counts go out. A verdict waits until nothing of its trace or conversation
+has come for `for`, and is compared then: by that time it is known whether another one contradicts it, and a conversation has
+its last turn. What can be remembered is bounded: beyond it the oldest verdict is compared early, and the oldest outcomes are
+forgotten.
+
+Belongs to one thread.
+"""
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from itertools import product
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from toolgauge.model.feedback import Feedback
+from toolgauge.model.metrics import fit_label
+from toolgauge.model.outcomes import Result, Scorecard, Scored
+from toolgauge.selfmetrics import FeedbackMetrics
+
+_MOST_NAMES = 20
+_OTHER = "_other"
+_VERDICTS = ("pass", "fail")
+_OUTCOMES = ("pass", "fail", "not_evaluated")
+# A trace's id as bytes, or a digest of a conversation's, which is as long as its producer likes.
+_Key: TypeAlias = bytes
+
+
+class _Outcomes(Struct, frozen=True, gc=False):
+    """What criteria found, as bits by the number of the criterion."""
+
+    last_ns: int
+    applied: int = 0
+    judged: int = 0
+    failed: int = 0
+
+    def joined(self, other: "_Outcomes") -> "_Outcomes":
+        return _Outcomes(
+            max(self.last_ns, other.last_ns),
+            self.applied | other.applied,
+            self.judged | other.judged,
+            self.failed | other.failed,
+        )
+
+
+class _Waiting(Struct):
+    """Verdicts that wait, by name: `None` where there were different ones."""
+
+    outcomes: _Outcomes
+    verdicts: dict[str, bool | None]
+
+
+class FeedbackAgreement:
+    """Implements `model.feedback.FeedbackSink`; remembers `capacity` traces and conversations for `keep_ns`."""
+
+    def __init__(self, capacity: int, keep_ns: int, metrics: FeedbackMetrics) -> None:
+        self._capacity = capacity
+        self._keep_ns = keep_ns
+        self._metrics = metrics
+        self._numbers: dict[tuple[str, str], int] = {}
+        # Both with the least recently used first.
+        self._outcomes: dict[_Key, _Outcomes] = {}
+        self._waiting: dict[_Key, _Waiting] = {}
+        self._names: set[str] = set()
+
+    @property
+    def next_due_ns(self) -> int | None:
+        """When the oldest verdict is to be compared."""
+        oldest = next(iter(self._waiting.values()), None)
+        return None if oldest is None else oldest.outcomes.last_ns + self._keep_ns
+
+    def add(self, feedback: Feedback, now_ns: int) -> None:
+        """Take one verdict."""
+        if feedback.passed is None:
+            self._metrics.verdicts.add(1, ("unread",))
+            return
+        key = _key(feedback)
+        waiting = self._waiting.pop(key, None)
+        if waiting is None:
+            if len(self._waiting) >= self._capacity:
+                self._compare(next(iter(self._waiting)))
+            self._forget_outcomes(now_ns, self._capacity)
+            waiting = _Waiting(self._outcomes.get(key, _Outcomes(now_ns)), {})
+        waiting.outcomes = waiting.outcomes.joined(_Outcomes(now_ns))
+        self._waiting[key] = waiting
+        name = self._name(feedback.name)
+        before = waiting.verdicts.setdefault(name, feedback.passed)
+        if before != feedback.passed:
+            waiting.verdicts[name] = None
+
+    def observe(self, scorecard: Scorecard) -> None:
+        """Take the results of a trajectory; they wait for verdicts, or join those that wait."""
+        if not scorecard.results:
+            return
+        trajectory = scorecard.trajectory
+        found = self._found(scorecard)
+        keys = [_trace_key(trajectory.trace_id)] if trajectory.scope == "trace" else []
+        if trajectory.conversation_id is not None:
+            keys.append(_conversation_key(trajectory.conversation_id))
+        for key in keys:
+            self._remember(key, found)
+
+    def tick(self, now_ns: int) -> None:
+        """Compare verdicts of which nothing has come for long enough."""
+        while (due_ns := self.next_due_ns) is not None and due_ns <= now_ns:
+            self._compare(next(iter(self._waiting)))
+
+    def close(self) -> None:
+        """Compare all verdicts that wait: no more outcomes will come."""
+        while self._waiting:
+            self._compare(next(iter(self._waiting)))
+
+    def _found(self, scorecard: Scorecard) -> _Outcomes:
+        applied = judged = failed = bit = 0
+        criterion = ""
+        for result in scorecard.results:
+            # Results of one criterion stand together.
+            if result.criterion is not criterion:
+                criterion, bit = result.criterion, self._bit(result)
+            outcome = result.outcome
+            if not isinstance(outcome, Scored):
+                applied |= bit
+            elif outcome.passed:
+                judged |= bit
+            else:
+                failed |= bit
+        judged |= failed
+        return _Outcomes(scorecard.scored_at_ns, applied | judged, judged, failed)
+
+    def _bit(self, result: Result) -> int:
+        """Return the bit of a criterion; none of one that cannot fail: its passes mean nothing."""
+        if not result.can_fail:
+            return 0
+        criterion = result.criterion, result.revision
+        if criterion not in self._numbers:
+            self._numbers[criterion] = len(self._numbers)
+            self._begin([criterion], self._names)
+        return 1 << self._numbers[criterion]
+
+    def _remember(self, key: _Key, found: _Outcomes) -> None:
+        kept = self._outcomes.pop(key, None)
+        if kept is None:
+            self._forget_outcomes(found.last_ns, self._capacity - 1)
+        self._outcomes[key] = found if kept is None else kept.joined(found)
+        waiting = self._waiting.pop(key, None)
+        if waiting is not None:
+            waiting.outcomes = waiting.outcomes.joined(found)
+            self._waiting[key] = waiting
+
+    def _forget_outcomes(self, now_ns: int, most: int) -> None:
+        outcomes = self._outcomes
+        while outcomes:
+            oldest = next(iter(outcomes))
+            if len(outcomes) <= most and now_ns - outcomes[oldest].last_ns <= self._keep_ns:
+                return
+            del outcomes[oldest]
+
+    def _compare(self, key: _Key) -> None:
+        waiting = self._waiting.pop(key)
+        outcomes, verdicts = waiting.outcomes, self._metrics.verdicts
+        for name, passed in waiting.verdicts.items():
+            if passed is None:
+                verdicts.add(1, ("contradicted",))
+            elif not outcomes.applied:
+                verdicts.add(1, ("unmatched",))
+            else:
+                verdicts.add(1, ("compared",))
+                for labels in self._agreement(name, outcomes, verdict="pass" if passed else "fail"):
+                    self._metrics.agreement.add(1, labels)
+
+    def _agreement(self, name: str, outcomes: _Outcomes, *, verdict: str) -> Iterator[tuple[str, ...]]:
+        for (criterion, revision), number in self._numbers.items():
+            bit = 1 << number
+            if outcomes.applied & bit:
+                word = "fail" if outcomes.failed & bit else "pass" if outcomes.judged & bit else "not_evaluated"
+                yield fit_label(criterion), fit_label(revision), name, verdict, word
+
+    def _name(self, name: str) -> str:
+        """Names come from clients: so many are labels, the others are one."""
+        name = fit_label(name)
+        if name not in self._names:
+            if len(self._names) >= _MOST_NAMES:
+                name = _OTHER
+            self._names.add(name)
+            self._begin(self._numbers, (name,))
+        return name
+
+    def _begin(self, criteria: Iterable[tuple[str, str]], names: Iterable[str]) -> None:
+        """Count from 0, long before the first verdict is compared: what begins at 1 is no increase."""
+        pairs = [
+            (fit_label(criterion), fit_label(revision), name) for criterion, revision in criteria for name in names
+        ]
+        for labels in product(pairs, _VERDICTS, _OUTCOMES):
+            self._metrics.agreement.begin((*labels[0], *labels[1:]))
+
+
+def _key(feedback: Feedback) -> _Key:
+    if feedback.trace_id is not None:
+        return _trace_key(feedback.trace_id)
+    return _conversation_key(feedback.conversation_id or "")
+
+
+def _trace_key(trace_id: str) -> _Key:
+    return bytes.fromhex(trace_id)
+
+
+def _conversation_key(conversation_id: str) -> _Key:
+    return b"c" + blake2b(conversation_id.encode("utf-8", "surrogatepass"), digest_size=16).digest()

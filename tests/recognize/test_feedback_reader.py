@@ -1,0 +1,77 @@
+"""Verdicts of others as the conventions write them, on log records and on spans."""
+
+from collections.abc import Mapping
+
+import pytest
+from msgspec.structs import replace
+
+from tests.recognize.support import REF, event, log, span
+from toolgauge.model.feedback import Feedback
+from toolgauge.model.json import Value
+from toolgauge.recognize.feedback_reader import EVALUATION_EVENT, feedback_of_record, feedback_of_span
+
+NAME, LABEL, VALUE = "gen_ai.evaluation.name", "gen_ai.evaluation.score.label", "gen_ai.evaluation.score.value"
+
+
+def given(attributes: Mapping[str, Value], *, trace: str | None = REF.trace_id) -> Feedback | None:
+    record = log(EVALUATION_EVENT, attributes=attributes)
+    return feedback_of_record(replace(record, ref=None, trace_id=trace))
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ({LABEL: "pass"}, (True, None)),
+        ({LABEL: "thumbs_down", VALUE: 0.0}, (False, 0.0)),
+        ({VALUE: 1}, (True, 1)),
+        ({LABEL: "helpful", VALUE: 0}, (False, 0)),
+        ({LABEL: "relevant", VALUE: 0.7}, (None, 0.7)),
+        ({}, (None, None)),
+        ({LABEL: ["pass"], VALUE: True}, (None, None)),
+    ],
+)
+def test_the_label_decides_and_else_the_value(written: Mapping[str, Value], read: tuple[bool | None, float | None]):
+    passed, value = read
+    assert given({NAME: "thumbs", **written}) == Feedback(
+        name="thumbs", passed=passed, value=value, trace_id=REF.trace_id
+    )
+
+
+def test_an_event_on_a_span_is_about_its_trace():
+    found = feedback_of_record(log(EVALUATION_EVENT, attributes={NAME: "thumbs", LABEL: "up"}))
+    assert found == Feedback(name="thumbs", passed=True, trace_id=REF.trace_id)
+
+
+def test_without_a_trace_it_is_about_its_conversation():
+    written = {NAME: "thumbs", LABEL: "up", "gen_ai.conversation.id": "c-1"}
+    assert given(written, trace=None) == Feedback(name="thumbs", passed=True, conversation_id="c-1")
+    assert given(written) == Feedback(name="thumbs", passed=True, trace_id=REF.trace_id)
+    assert given({NAME: "thumbs", LABEL: "up"}, trace=None) is None
+
+
+@pytest.mark.parametrize(
+    "written", [{LABEL: "up"}, {NAME: 7, LABEL: "up"}, {NAME: "t", LABEL: "up", "error.type": "x"}]
+)
+def test_without_a_name_or_with_an_error_it_is_no_verdict(written: Mapping[str, Value]):
+    assert given(written) is None
+
+
+def test_other_events_are_no_verdicts():
+    assert feedback_of_record(log("gen_ai.choice", attributes={NAME: "thumbs", LABEL: "up"})) is None
+
+
+def test_a_span_may_have_verdicts_in_attributes_and_events():
+    written = span(
+        {NAME: "judge", VALUE: 0.0},
+        events=[event("exception", {}), event(EVALUATION_EVENT, {NAME: "thumbs", LABEL: "up"})],
+    )
+    assert list(feedback_of_span(written)) == [
+        Feedback(name="thumbs", passed=True, trace_id=REF.trace_id),
+        Feedback(name="judge", passed=False, value=0.0, trace_id=REF.trace_id),
+    ]
+    assert list(feedback_of_span(span({"gen_ai.operation.name": "chat"}))) == []
+
+
+def test_one_span_has_no_more_than_a_few_verdicts():
+    thumbs = [event(EVALUATION_EVENT, {NAME: "thumbs", LABEL: "up"})]
+    assert len(list(feedback_of_span(span({}, events=thumbs * 1000)))) == 20

@@ -1,0 +1,175 @@
+"""Verdicts of others, as they arrive beside recorded traffic, compared with what the default criteria find."""
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.walk.support import CORPUS, Walk, key_value
+
+EVENT = "gen_ai.evaluation.result"
+MINUTE_S = 60
+# `default.tool_success` passes on it, and `default.error_handling` has nothing to judge.
+FRAMEWORK, SCENARIO = "pydantic-ai", "one_call"
+
+
+def trace_id() -> bytes:
+    request = ExportTraceServiceRequest.FromString((CORPUS / FRAMEWORK / f"{SCENARIO}.otlp.pb").read_bytes())
+    return request.resource_spans[0].scope_spans[0].spans[0].trace_id
+
+
+def verdict(
+    label: str,
+    *,
+    name: str = "thumbs",
+    trace: bytes | None = None,
+    conversation: str | None = None,
+    scope: str = "feedback-api",
+) -> bytes:
+    """Make a request of one event; without a trace it names a conversation."""
+    record = LogRecord(event_name=EVENT, time_unix_nano=1)
+    if trace is not None:
+        record.trace_id = trace
+    attributes = {"gen_ai.evaluation.name": name, "gen_ai.evaluation.score.label": label}
+    if conversation is not None:
+        attributes["gen_ai.conversation.id"] = conversation
+    record.attributes.extend(key_value(key, value) for key, value in attributes.items())
+    request = ExportLogsServiceRequest()
+    group = request.resource_logs.add().scope_logs.add(scope=InstrumentationScope(name=scope))
+    group.log_records.append(record)
+    return request.SerializeToString()
+
+
+def verdicts(walk: Walk) -> dict[str, float]:
+    """What became of verdicts, without what did not happen."""
+    return {labels[0]: count for labels, count in walk.metrics.feedback.verdicts.cells.items() if count}
+
+
+def agreement(walk: Walk, criterion: str) -> dict[tuple[str, ...], float]:
+    """By name, verdict and outcome."""
+    cells = walk.metrics.feedback.agreement.cells
+    return {labels[2:]: count for labels, count in cells.items() if labels[0] == criterion and count}
+
+
+def test_a_verdict_that_comes_after_the_run_was_scored_is_compared_once():
+    walk = Walk()
+    walk.send_folder(FRAMEWORK, SCENARIO)
+    walk.wait(MINUTE_S)
+    walk.send(verdict("thumbs down", trace=trace_id()), "logs")
+    walk.send(verdict("down", trace=trace_id()), "logs")
+    walk.wait(11 * MINUTE_S)
+    assert verdicts(walk) == {"compared": 1}
+    assert agreement(walk, "default.tool_success") == {("thumbs", "fail", "pass"): 1}
+    assert agreement(walk, "default.error_handling") == {("thumbs", "fail", "not_evaluated"): 1}
+
+
+def test_a_verdict_that_comes_before_the_run_is_scored_waits_for_it():
+    walk = Walk()
+    walk.send(verdict("good", trace=trace_id()), "logs")
+    walk.send_folder(FRAMEWORK, SCENARIO)
+    walk.wait(MINUTE_S)
+    assert verdicts(walk) == {}
+    walk.wait(11 * MINUTE_S)
+    assert agreement(walk, "default.tool_success") == {("thumbs", "pass", "pass"): 1}
+
+
+def test_different_verdicts_on_a_run_are_compared_with_nothing():
+    walk = Walk()
+    walk.send_folder(FRAMEWORK, SCENARIO)
+    for label in ("up", "down", "up"):
+        walk.send(verdict(label, trace=trace_id()), "logs")
+    walk.wait(12 * MINUTE_S)
+    assert verdicts(walk) == {"contradicted": 1}
+    assert agreement(walk, "default.tool_success") == {}
+
+
+def test_each_evaluation_of_others_is_compared_by_itself():
+    walk = Walk()
+    walk.send_folder(FRAMEWORK, SCENARIO)
+    walk.send(verdict("up", trace=trace_id()), "logs")
+    walk.send(verdict("fail", name="support-ticket", trace=trace_id()), "logs")
+    walk.wait(12 * MINUTE_S)
+    assert agreement(walk, "default.tool_success") == {
+        ("thumbs", "pass", "pass"): 1,
+        ("support-ticket", "fail", "pass"): 1,
+    }
+
+
+def test_what_has_no_scores_or_no_verdict_is_counted():
+    walk = Walk()
+    walk.send(verdict("up", trace=bytes(range(16))), "logs")
+    walk.send(verdict("so-so", trace=trace_id()), "logs")
+    walk.wait(11 * MINUTE_S)
+    assert verdicts(walk) == {"unmatched": 1, "unread": 1}
+
+
+def test_our_own_events_are_no_verdicts():
+    walk = Walk()
+    walk.send_folder(FRAMEWORK, SCENARIO)
+    walk.send(verdict("fail", trace=trace_id(), scope="toolgauge"), "logs")
+    walk.wait(12 * MINUTE_S)
+    assert verdicts(walk) == {}
+
+
+def test_a_conversation_is_compared_with_all_that_was_found_in_it():
+    walk = Walk()
+    for number, failure in enumerate(("", "_OTHER", "")):
+        walk.send(turn(number, failure))
+        walk.wait(MINUTE_S)
+    walk.send(verdict("down", conversation="c-1"), "logs")
+    walk.wait(11 * MINUTE_S)
+    assert agreement(walk, "default.tool_success") == {("thumbs", "fail", "fail"): 1}
+
+
+def test_a_verdict_may_stand_on_a_span_or_in_an_event_of_it():
+    walk = Walk()
+    walk.send(turn(0, "", on_span="down"))
+    walk.send(turn(1, "", in_event="up"))
+    walk.wait(12 * MINUTE_S)
+    assert agreement(walk, "default.tool_success") == {("thumbs", "fail", "pass"): 1, ("thumbs", "pass", "pass"): 1}
+
+
+def test_verdicts_that_wait_are_compared_at_the_end():
+    walk = Walk()
+    walk.send_folder(FRAMEWORK, SCENARIO)
+    walk.send(verdict("up", trace=trace_id()), "logs")
+    walk.pipeline.close(walk.now_ns)
+    walk.wait(1)
+    assert verdicts(walk) == {"compared": 1}
+
+
+def test_names_beyond_a_few_are_one_label():
+    walk = Walk()
+    walk.send_folder(FRAMEWORK, SCENARIO)
+    for number in range(30):
+        walk.send(verdict("up", name=f"name-{number}", trace=trace_id()), "logs")
+    walk.wait(12 * MINUTE_S)
+    names = {labels[0] for labels in agreement(walk, "default.tool_success")}
+    assert (len(names), "_other" in names) == (21, True)
+
+
+def turn(number: int, failure: str, *, on_span: str = "", in_event: str = "") -> bytes:
+    """Make one turn of conversation `c-1`: an agent's run with one call."""
+    trace, start_ns = bytes([number + 1]) * 16, 1_800_000_000_000_000_000 + number * 1_000_000_000
+    run = Span(trace_id=trace, span_id=b"\x01" * 8, name="invoke_agent", start_time_unix_nano=start_ns)
+    run.end_time_unix_nano = start_ns + 1000
+    run.attributes.extend(
+        [key_value("gen_ai.operation.name", "invoke_agent"), key_value("gen_ai.conversation.id", "c-1")]
+    )
+    call = Span(trace_id=trace, span_id=b"\x02" * 8, parent_span_id=run.span_id, name="execute_tool lookup")
+    call.start_time_unix_nano, call.end_time_unix_nano = start_ns + 100, start_ns + 200
+    call.attributes.extend(
+        [key_value("gen_ai.operation.name", "execute_tool"), key_value("gen_ai.tool.name", "lookup")]
+    )
+    if failure:
+        call.attributes.append(key_value("error.type", failure))
+    written = [key_value("gen_ai.evaluation.name", "thumbs"), key_value("gen_ai.evaluation.score.label", on_span)]
+    if on_span:
+        run.attributes.extend(written)
+    if in_event:
+        written[1].value.CopyFrom(AnyValue(string_value=in_event))
+        run.events.add(name=EVENT).attributes.extend(written)
+    request = ExportTraceServiceRequest()
+    request.resource_spans.add().scope_spans.add(scope=InstrumentationScope(name="shop")).spans.extend([call, run])
+    return request.SerializeToString()

@@ -119,7 +119,10 @@ def _print(title: str, found: Sequence[Judgement], *, is_shown: bool) -> None:
         judged = [one for one in found if one.run.has_passed is has_passed]
         right = [one for one in judged if one.outcome == wanted]
         verb = "passed runs accepted" if has_passed else "failed runs rejected"
-        share = len(right) / len(judged) if judged else 0.0
+        if not judged:
+            print(f"{verb}: there are none")
+            continue
+        share = len(right) / len(judged)
         print(
             f"{verb}: {len(right)} of {len(judged)}, {share:.1%} (aim: {aim:.0%}: {'met' if share >= aim else 'MISSED'})"
         )

@@ -73,6 +73,27 @@ def test_a_run_with_another_argument_fails(name: str, tmp_path: Path):
     assert set(outcomes(criteria, *files_of(name))) == {"fail"}
 
 
+def test_runs_of_three_frameworks_with_the_same_input_are_one_task(tmp_path: Path):
+    criteria = tmp_path / "criteria.yaml"
+    files = [
+        *files_of("pydantic-ai/sequence3"),
+        *files_of("strands/double_sequence3"),
+        *files_of("openai-v2/sequence3"),
+    ]
+    expect(*files, "--tools", "all", "-o", str(criteria))
+    lines = criteria.read_text().splitlines()
+    assert "  # the runs are of several services: openai-v2-demo, pydantic-ai-demo, strands-demo" in lines
+    assert [line.strip() for line in lines if "- name: " in line] == [
+        "- name: expected-calls",
+        "- name: get_user",
+        "- name: get_weather",
+        "- name: send_email",
+    ]
+    assert outcomes(criteria, *files) == ["pass", "pass", "pass"]
+    criteria.write_text(criteria.read_text().replace("user_id: 7", "user_id: 8"))
+    assert outcomes(criteria, *files) == ["fail", "fail", "fail"]
+
+
 def test_the_criteria_of_a_run_on_the_screen():
     result = expect(SEQUENCE)
     assert result.stdout.splitlines() == [
@@ -134,6 +155,23 @@ def test_a_failing_run_is_promoted_to_a_case_that_it_fails(tmp_path: Path):
     assert outcomes(criteria, file) == ["fail"]
 
 
+def test_labels_of_people_decide_which_runs_are_good(tmp_path: Path):
+    (tmp_path / "verdicts.csv").write_text(f"trace_id,verdict\n{TRACE},failed\n")
+    labels = ("--labels", str(tmp_path / "verdicts.csv"))
+    assert refused(SEQUENCE, *labels)[-1] == f"  trace {TRACE}: its label is `failed`"
+    assert "correct_this_case" in expect(SEQUENCE, *labels, "--promote").stdout
+
+
+def test_an_attribute_labels_runs(tmp_path: Path):
+    good = with_attributes("pydantic-ai/sequence3", tmp_path, app_resolved="true", eval_case_id="mail")
+    bad = with_attributes("pydantic-ai/one_call", tmp_path, app_resolved="false", eval_case_id="mail")
+    result = expect(good, bad, "--label-attribute", "app.resolved")
+    assert [line for line in result.stdout.splitlines() if "  # case" in line] == [
+        f"  # case mail: 1 run: trace {TRACE}"
+    ]
+    assert "its label is `failed`" in result.stderr
+
+
 def test_runs_that_fail_nothing_are_not_promoted():
     lines = refused(SEQUENCE, "--promote")
     assert lines[-1] == f"  trace {TRACE}: no criterion fails on it"
@@ -155,7 +193,7 @@ def test_an_unknown_case_is_answered_with_those_near_it(tmp_path: Path):
 
 def test_runs_of_several_tasks_without_a_case_are_listed():
     lines = refused(SEQUENCE, str(CORPUS / "pydantic-ai" / "one_call.otlp.pb"))
-    assert lines[0] == "error: the runs begin with different words, and no attribute names their tasks:"
+    assert lines[0] == "error: the users of these runs wrote different texts, and no attribute names the tasks:"
     assert lines[-1].startswith("hint: name the runs of one task with `--trace ID --trace ID`")
 
 

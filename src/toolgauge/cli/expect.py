@@ -13,6 +13,7 @@ from toolgauge.cli.output import reading_progress
 from toolgauge.config.model import Config
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.trajectory import TrajectoryScope
+from toolgauge.offline.backtest.labels import LabelSet, read_labels
 from toolgauge.offline.expect.documents import Document, document
 from toolgauge.offline.expect.reference_text import criteria_lines, reference_lines
 from toolgauge.offline.expect.runs import RunReader
@@ -65,6 +66,17 @@ from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_
     "its criteria show which calls were wrong.",
 )
 @click.option(
+    "--labels",
+    "label_file",
+    metavar="FILE.csv",
+    type=click.Path(path_type=Path),
+    help="Verdicts of people, as for `toolgauge backtest`: runs that passed are references, with --promote those that failed.",
+)
+@click.option(
+    "--label-attribute", metavar="KEY", help="The verdict on a trace is in this attribute of its spans or resource."
+)
+@click.option("--label-pass-at", type=float, metavar="NUMBER", help="Labels that are numbers pass from here on.")
+@click.option(
     "--references",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write what is expected to this file, one line a case, and one criterion that looks it up there.",
@@ -84,6 +96,9 @@ def command(
     tools: tuple[str, ...],
     scope: TrajectoryScope | None,
     criteria_files: tuple[str, ...],
+    label_file: Path | None,
+    label_attribute: str | None,
+    label_pass_at: float | None,
     references: Path | None,
     output: Path | None,
     config_paths: tuple[str, ...],
@@ -109,6 +124,9 @@ def command(
         traces=tuple(trace.lower() for trace in traces),
         cases=cases,
         only_failing=promote,
+        labels=None if label_file is None else read_labels(label_file, label_pass_at),
+        label_attribute=None if label_attribute is None else LabelSet(label_attribute),
+        label_pass_at=label_pass_at,
     )
     # Conversations are put together where a criterion is for them.
     wanted = (f"defaults.scope={choice.scope}", *overrides, "defaults.enabled=true")
@@ -118,9 +136,10 @@ def command(
     reader = RunReader(
         counts=_counts(counted, config), kinds=tool_kinds(config), redactor=redactor(config), case_key=case_key
     )
+    wanted_attributes = (case_key,) if label_attribute is None else (case_key, label_attribute)
     chooser = Chooser(reader, replace(choice, required=required))
     with reading_progress(files) as reading:
-        for scorecard in scorecards(reading, offline_pipeline(config, criteria, attributes=(case_key,))):
+        for scorecard in scorecards(reading, offline_pipeline(config, criteria, attributes=wanted_attributes)):
             chooser.add(scorecard)
             if chooser.is_done:
                 break

@@ -106,6 +106,18 @@ def test_the_tightest_rule_that_all_runs_meet(tmp_path: Path, first: str, second
     assert not accepts(tmp_path, runs, refund({**ONE, "x": "z"}))
 
 
+def test_ids_of_one_run_may_stand_in_any_order(tmp_path: Path):
+    made = refund({"item_ids": [17, 18], "steps": ["pack", "send", "bill"]})
+    assert accepts(tmp_path, [made], refund({"item_ids": [18, 17], "steps": ["pack", "send", "bill"]}))
+    assert not accepts(tmp_path, [made], refund({"item_ids": [17, 17], "steps": ["pack", "send", "bill"]}))
+    assert not accepts(tmp_path, [made], refund({"item_ids": [17, 18], "steps": ["send", "pack", "bill"]}))
+
+
+def test_lists_that_may_belong_together_keep_their_order(tmp_path: Path):
+    made = refund({"item_ids": [17, 18], "new_item_ids": [20, 30]})
+    assert not accepts(tmp_path, [made], refund({"item_ids": [18, 17], "new_item_ids": [20, 30]}))
+
+
 def test_members_of_objects_in_a_list_are_free_by_themselves(tmp_path: Path):
     runs = [refund({"items": [{"sku": "X", "lot": lot}, {"sku": "Y", "lot": lot + 1}]}) for lot in (11, 22)]
     assert accepts(tmp_path, runs, refund({"items": [{"sku": "X", "lot": 0}, {"sku": "Y"}]}))

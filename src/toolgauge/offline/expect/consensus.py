@@ -5,7 +5,7 @@ optional, and the values of its arguments are what these runs agree on.
 """
 
 import json
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from toolgauge.offline.expect.freedoms import Place
 from toolgauge.offline.expect.runs import RecordedCall
 from toolgauge.score.align import Item, align
 from toolgauge.score.compare import compare
+from toolgauge.score.origins.value_origin import Value, is_id
 from toolgauge.score.rules import Exact
 
 _EXACT = Exact()
@@ -121,7 +122,20 @@ def _settled(slot: Slot, runs: int) -> ExpectedSlot:
         )
     names = dict.fromkeys(name for call in calls for name in call.args or {})
     arguments = {name: agreement((name,), [_given(call, name) for call in calls]) for name in names}
+    if len(calls) == 1:
+        _free_order(calls[0].args or {}, arguments)
     return ExpectedSlot(name=slot.name, is_optional=is_optional, arguments=arguments, why=why)
+
+
+def _free_order(args: JsonObject, arguments: Mapping[str, Agreement]) -> None:
+    """Let ids stand in any order, which one run cannot show; but where two lists may belong together by place."""
+    lengths = [len(value) for value in args.values() if isinstance(value, list)]
+    for name, found in arguments.items():
+        value = args[name]
+        if not isinstance(value, list) or len(value) < 2 or lengths.count(len(value)) > 1 or found.why_free is not None:
+            continue
+        if all(isinstance(one, str | int) and is_id(Value((name,), name, one)) for one in value):
+            found.rules[name,] = "lenient"
 
 
 def _given(call: RecordedCall, name: str) -> Given:

@@ -139,7 +139,7 @@ class Drafter:
 _REASONS: Mapping[str, str] = {
     "casefold": "the runs differ in upper and lower case",
     "datetime": "the runs write the same time in several ways",
-    "lenient": "the runs differ in the order of the list",
+    "lenient": "in any order",
     "one_of": "any of the values that the runs had",
 }
 

@@ -1,7 +1,7 @@
 """Which runs of a recording become references, and which of them are runs of one task.
 
 Arrives: scorecards. Leaves: tasks with their runs. An attribute of the runs names their task; runs without it that were asked for
-by trace are runs of one task, and so are runs that begin with the same words of the user.
+by trace are runs of one task, and so are runs in which the user wrote the same.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory, TrajectoryScope
+from toolgauge.offline.backtest.labels import LabelSet
 from toolgauge.offline.expect.runs import Case, Fault, RecordedRun, RunReader, not_whole
 from toolgauge.offline.terminal import shortened
 from toolgauge.score.patterns import Globs
@@ -26,7 +27,8 @@ _SHOWN_LENGTH = 80
 class Choice:
     """Which runs are asked for. With no `traces` and no `cases`, all are; `required` are the criteria that they must pass.
 
-    With `only_failing`, runs that were not asked for by trace have to fail a criterion.
+    With `only_failing`, runs that were not asked for by trace have to fail a criterion. `labels` are verdicts of people, which
+    decide where there are any: good runs are those that passed, failing ones those that failed.
     """
 
     scope: TrajectoryScope
@@ -34,6 +36,15 @@ class Choice:
     cases: tuple[str, ...] = ()
     required: frozenset[str] = frozenset()
     only_failing: bool = False
+    labels: LabelSet | None = None
+    # Those of an attribute; they come with the traces.
+    label_attribute: LabelSet | None = None
+    label_pass_at: float | None = None
+
+    @property
+    def label_sets(self) -> tuple[LabelSet, ...]:
+        """All labels."""
+        return tuple(labels for labels in (self.labels, self.label_attribute) if labels is not None)
 
 
 @dataclass(slots=True)
@@ -78,6 +89,8 @@ class Chooser:
     def add(self, scorecard: Scorecard) -> None:
         """Take a scorecard; each trace comes before its conversation."""
         trajectory = scorecard.trajectory
+        if self._choice.label_attribute is not None:
+            self._choice.label_attribute.add_attribute(trajectory, self._choice.label_pass_at)
         faults = list(self._reader.faults(scorecard.results))
         conversation = trajectory.conversation_id
         if trajectory.scope == "conversation":
@@ -123,27 +136,59 @@ class Chooser:
             self._cases[case] = None
         if self._globs is not None and (case is None or not self._globs.match(str(case))):
             return
-        why = self._why_not(trajectory, faults, is_asked=bool(asked), case=case)
+        why = self._why_not(trajectory, traces, faults, is_asked=bool(asked))
         if why is not None:
             self._leave_out(trajectory.trace_id, why)
-            return
-        if case is None and len(self._unnamed()) > _MAX_SHOWN:
+        elif case is None and len(self._unnamed()) > _MAX_SHOWN:
             # They are named in a message at most.
             return
-        self._keep(self._reader.read(trajectory, traces, faults))
+        elif (task := self._full_task(case)) is not None:
+            task.more += 1
+        else:
+            self._keep(self._reader.read(trajectory, traces, faults))
+
+    def _full_task(self, case: Case | None) -> Task | None:
+        task = None if case is None else self._tasks.get(_key_of_case(case))
+        return None if task is None or len(task.runs) < MAX_RUNS else task
 
     def _why_not(
-        self, trajectory: Trajectory, faults: Sequence[Fault], *, is_asked: bool, case: Case | None
+        self, trajectory: Trajectory, traces: Sequence[str], faults: Sequence[Fault], *, is_asked: bool
     ) -> str | None:
         """Return why a run is left out; `None` for one that is kept."""
         if (gap := not_whole(trajectory)) is not None:
             return gap
-        if not trajectory.calls and not is_asked and case is None:
+        if not trajectory.calls and not is_asked and self._reader.case_of(trajectory) is None:
             return "it has no tool call"
+        if self._choice.label_sets:
+            if (contrary := self._contrary_label(trajectory, traces)) is not None:
+                return contrary
+        elif self._choice.only_failing and not is_asked and not faults:
+            return "no criterion fails on it"
         if self._choice.only_failing:
-            return None if is_asked or faults else "no criterion fails on it"
+            return None
         failed = next((fault.criterion for fault in faults if fault.criterion in self._choice.required), None)
         return None if failed is None else f"it fails `{failed}`"
+
+    def _contrary_label(self, trajectory: Trajectory, traces: Sequence[str]) -> str | None:
+        """Return how the labels speak against a run; `None` where they are as it has to be."""
+        verdicts = set[bool]()
+        for labels in self._choice.label_sets:
+            for trace in traces:
+                label = labels.label_of(
+                    trace, trajectory.conversation_id, conversation_first=trajectory.scope == "conversation"
+                )
+                verdict = None if label is None else labels.verdicts[label]
+                verdicts |= set() if verdict is None else {verdict}
+        if not verdicts:
+            return "it has no label"
+        if len(verdicts) > 1:
+            return "its labels differ"
+        has_failed = verdicts == {False}
+        return (
+            None
+            if has_failed is self._choice.only_failing
+            else f"its label is `{'failed' if has_failed else 'passed'}`"
+        )
 
     def _keep(self, run: RecordedRun) -> None:
         key = self._key(run)
@@ -165,10 +210,10 @@ class Chooser:
             # A failing run says nothing about another one.
             return "run", run.trace_id
         if run.case is not None:
-            return "case", (type(run.case).__name__, run.case)
+            return _key_of_case(run.case)
         if self._choice.traces:
             return "asked", None
-        return "input", run.inputs[0] if run.inputs else run.trace_id
+        return "input", run.inputs or run.trace_id
 
     def _unnamed(self) -> list[Task]:
         if self._choice.only_failing or self._choice.traces:
@@ -190,7 +235,7 @@ class Chooser:
     def _several_tasks(self, tasks: Sequence[Task]) -> RecordingError:
         lines = [_described(task.runs[0]) for task in tasks[:_MAX_SHOWN]]
         more = ["..."] if len(tasks) > _MAX_SHOWN else []
-        text = "the runs begin with different words, and no attribute names their tasks:"
+        text = "the users of these runs wrote different texts, and no attribute names the tasks:"
         return RecordingError(
             "\n  ".join([text, *lines, *more]),
             hint="name the runs of one task with `--trace ID --trace ID`, or the attribute that names tasks with `--key`",
@@ -211,6 +256,10 @@ class Chooser:
         near = get_close_matches(asked, known, n=3) or known[:3]
         hint = f"there is {', '.join(f'`{shortened(one, _SHOWN_LENGTH)}`' for one in near)}" if near else None
         return RecordingError(f"no run of a case `{shortened(asked, _SHOWN_LENGTH)}`", hint=hint)
+
+
+def _key_of_case(case: Case) -> tuple[str, object]:
+    return "case", (type(case).__name__, case)
 
 
 def _check_conversations(task: Task) -> None:

@@ -1,11 +1,17 @@
-"""An endpoint of the web view on a real socket, with pages of the tests."""
+"""An endpoint of the web view on a real socket, with pages of the tests; scorecards of recorded traffic."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from tests.walk.support import CORPUS, SECOND, START_NS, Bag
+from toolgauge.config.load import load
 from toolgauge.config.model import Web
+from toolgauge.model.delivery import Accepted, Outgoing
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.outcomes import Scorecard
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.criteria_factory import default_criteria
+from toolgauge.service.pipeline_factory import make_pipeline
 from toolgauge.service.process import Faults
 from toolgauge.web.endpoint import HEADERS, WebEndpoint
 from toolgauge.web.live_updates import LiveUpdates
@@ -33,3 +39,36 @@ async def serving(
     finally:
         await live.stop()
         await endpoint.stop()
+
+
+class _Sink:
+    """Keeps scorecards."""
+
+    def __init__(self) -> None:
+        self.scorecards: list[Scorecard] = []
+
+    def record(self, scorecard: Scorecard) -> None:
+        self.scorecards.append(scorecard)
+
+    def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
+        del scorecards
+        return ()
+
+
+def recorded_scorecards(framework: str) -> list[Scorecard]:
+    """Score what was recorded of a framework, by the default criteria."""
+    config = load((), (), {})
+    sink = _Sink()
+    criteria = default_criteria(config.defaults)
+    metrics = SelfMetrics(MetricRegistry())
+    pipeline = make_pipeline(config, criteria, sink=sink, outbox=Bag(), metrics=metrics)
+    now_ns = START_NS
+    for file in sorted((CORPUS / framework).glob("*.otlp.pb")):
+        signal = "logs" if ".logs." in file.name else "traces"
+        assert pipeline.consume(signal, file.read_bytes(), now_ns) == Accepted()
+    for _ in range(40):
+        now_ns += 100 * SECOND
+        while pipeline.tick(now_ns):
+            pass
+        pipeline.flush()
+    return sink.scorecards

@@ -55,6 +55,7 @@ class Reloadable(Toolgauge):
         listening: dict[str, dict[str, Json]] = {
             "receivers": {"otlp": {"protocols": sections}},
             "admin": {"endpoint": _ANY},
+            "web": {"endpoint": _ANY},
             "exporters": {"prometheus": {"endpoint": _ANY}},
         }
         exporters = config.get("exporters")

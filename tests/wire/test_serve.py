@@ -130,17 +130,20 @@ def test_a_port_in_use_is_an_error_with_exit_code_1(tmp_path: Path, which: int):
 
 
 def test_all_ports_in_use_are_one_error_with_keys_and_settings_to_copy(tmp_path: Path):
-    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
-        grpc, http = (f"receivers.otlp.protocols.{protocol}.endpoint" for protocol in ("grpc", "http"))
-        ports = {grpc: first.getsockname()[1], http: second.getsockname()[1]}
-        free = [setting for setting in LISTEN if not setting.startswith((grpc, http))]
+    grpc, http = (f"receivers.otlp.protocols.{protocol}.endpoint" for protocol in ("grpc", "http"))
+    with contextlib.ExitStack() as stack:
+        listeners = {
+            key: stack.enter_context(socket.create_server(("127.0.0.1", 0))) for key in (grpc, http, "web.endpoint")
+        }
+        ports = {key: listener.getsockname()[1] for key, listener in listeners.items()}
+        free = [setting for setting in LISTEN if not setting.startswith(tuple(ports))]
         taken = [f"{key}=127.0.0.1:{port}" for key, port in ports.items()]
         toolgauge = Toolgauge(tmp_path, listen=(*free, *taken))
         try:
             assert toolgauge.ended() == 1
         finally:
             toolgauge.close()
-        assert toolgauge.said().startswith("error: 2 endpoints cannot be had\n")
+        assert toolgauge.said().startswith("error: 3 endpoints cannot be had\n")
         for key, port in ports.items():
             assert f"cannot listen on `127.0.0.1:{port}`: the port is in use (`{key}`)" in toolgauge.said()
             assert f"--set {key}=127.0.0.1:" in toolgauge.said()

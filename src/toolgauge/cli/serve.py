@@ -54,10 +54,10 @@ def command(config_paths: Sequence[str], overrides: Sequence[str], printed: Prin
     """Receive OTLP, score tool calls, and send on spans, scores, metrics and events.
 
     Without `--config` it receives on localhost:4317 (gRPC) and localhost:4318 (HTTP), scores what needs no reference,
-    serves metrics on localhost:9464/metrics and forwards nothing. SIGTERM and SIGINT stop it in order: open
-    trajectories are scored, queued data is sent; a second signal ends it at once. SIGHUP reloads configuration,
-    criteria and references; where they are wrong, the running ones stay. Results are printed to standard output, the log
-    to standard error.
+    shows the latest runs on http://localhost:8317, serves metrics on localhost:9464/metrics and forwards nothing. SIGTERM
+    and SIGINT stop it in order: open trajectories are scored, queued data is sent; a second signal ends it at once. SIGHUP
+    reloads configuration, criteria and references; where they are wrong, the running ones stay. Results are printed to
+    standard output, the log to standard error.
 
     Exit codes: 0 stopped in order, 1 could not start or lost data at the end, 2 bad configuration.
     """

@@ -5,21 +5,27 @@ reserved for failures. What is kept is the scorecard itself; nothing is written 
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Sequence
 from hashlib import blake2b
 from threading import Lock
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_word
+from toolgauge.assemble.weight import memory_of
+from toolgauge.model.json import JsonObject
+from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.trajectory import Trajectory
 
-# About what a call takes with its results, beside the contents that senders wrote; and what Python makes of such contents.
-_CALL_BYTES = 4096
-_IN_PYTHON = 3
+# As CPython lays them out, beside the contents that senders wrote.
+_TRAJECTORY_BYTES = 1500
+_CALL_BYTES = 800
+_MESSAGE_BYTES = 120
+_RUN_BYTES = 350
+_TOOL_BYTES = 150
+_RESULT_BYTES = 150
+_SCORE_BYTES = 250
+_DIFFERENCE_BYTES = 350
 _WORST_FIRST: tuple[OutcomeWord, ...] = ("fail", "error", "pass")
 
 
@@ -48,23 +54,37 @@ class KeptTrajectory(Struct, frozen=True, kw_only=True):
     @property
     def is_failed(self) -> bool:
         """Whether a live criterion failed, or its evaluation did."""
-        return self.outcome in ("fail", "error")
+        return any(
+            result.enforce == "live" and outcome_word(result.outcome) in ("fail", "error") for result in self.results
+        )
 
 
 class TrajectoryStore:
-    """Keeps at most `max_trajectories`, of at most `max_bytes` together. Any thread may call."""
+    """Keeps at most `max_trajectories`, of at most `max_bytes` together. Any thread may call.
+
+    Bytes are those that Python takes, estimated: for recorded traffic between 0.7 and 2 times what was measured. One that is
+    larger than all the room there is, is not kept; of two with one id the later one is.
+    """
 
     def __init__(self, max_trajectories: int, max_bytes: int) -> None:
         self._max_trajectories = max_trajectories
         self._max_bytes = max_bytes
-        # The oldest first; every trajectory is in one of the two.
-        self._failed: OrderedDict[str, KeptTrajectory] = OrderedDict()
-        self._others: OrderedDict[str, KeptTrajectory] = OrderedDict()
+        # Every trajectory is in one of the two.
+        self._failed, self._others = _Group(), _Group()
+        self._schemas = _SharedSchemas()
         self._lock = Lock()
-        self.size_bytes = 0
         self.added = 0
+        self.evicted = 0
         # Counts trajectories and late results.
         self.changes = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory the trajectories take."""
+        return self._failed.size_bytes + self._others.size_bytes + self._schemas.size_bytes
+
+    def __len__(self) -> int:
+        return len(self._failed.kept) + len(self._others.kept)
 
     def add(self, scorecard: Scorecard) -> None:
         """Keep a trajectory, or the late results of judges for one that is kept."""
@@ -76,7 +96,7 @@ class TrajectoryStore:
             before = self._take(key)
             if scorecard.by_judges:
                 if before is not None:
-                    self._put(replace(before, results=(*before.results, *scorecard.results)))
+                    self._put(_with_late_results(before, scorecard.results))
                 return
             self.added += 1
             self._put(
@@ -86,38 +106,93 @@ class TrajectoryStore:
                     trajectory=trajectory,
                     results=scorecard.results,
                     scored_at_ns=scorecard.scored_at_ns,
-                    size_bytes=_size_bytes(trajectory),
+                    size_bytes=_trajectory_bytes(trajectory) + _results_bytes(scorecard.results),
                 )
             )
 
     def find(self, key: str) -> KeptTrajectory | None:
         """Find one by its id."""
-        return self._failed.get(key) or self._others.get(key)
+        with self._lock:
+            return self._failed.kept.get(key) or self._others.kept.get(key)
 
     def newest(self) -> list[KeptTrajectory]:
         """Return all that are kept, the newest first."""
         with self._lock:
-            kept = [*self._failed.values(), *self._others.values()]
+            kept = [*self._failed.kept.values(), *self._others.kept.values()]
         return sorted(kept, key=lambda one: -one.number)
 
     def _take(self, key: str) -> KeptTrajectory | None:
-        kept = self._failed.pop(key, None) or self._others.pop(key, None)
+        kept = self._failed.take(key) or self._others.take(key)
         if kept is not None:
-            self.size_bytes -= kept.size_bytes
+            self._schemas.drop(kept.trajectory)
         return kept
 
     def _put(self, kept: KeptTrajectory) -> None:
         self.changes += 1
-        (self._failed if kept.is_failed else self._others)[kept.id] = kept
-        self.size_bytes += kept.size_bytes
-        for old in self._surplus():
-            self._take(old)
+        if kept.size_bytes + self._schemas.add(kept.trajectory) > self._max_bytes:
+            self._schemas.drop(kept.trajectory)
+            self.evicted += 1
+            return
+        (self._failed if kept.is_failed else self._others).put(kept)
+        while self.size_bytes > self._max_bytes or len(self) > self._max_trajectories:
+            self._take(self._oldest_of_the_larger())
+            self.evicted += 1
 
-    def _surplus(self) -> Iterator[str]:
-        """Yield what has to go, one after the other, as long as there is too much."""
-        while self.size_bytes > self._max_bytes or len(self._failed) + len(self._others) > self._max_trajectories:
-            is_failed = len(self._failed) > len(self._others)
-            yield next(iter(self._failed if is_failed else self._others))
+    def _oldest_of_the_larger(self) -> str:
+        """Return the id of what has to go: half of the room is for failures, and passes push none of them out of it."""
+        failed, others = self._failed, self._others
+        if len(self) > self._max_trajectories:
+            return (failed if len(failed.kept) > len(others.kept) else others).oldest
+        return (failed if failed.size_bytes > others.size_bytes else others).oldest
+
+
+class _Group:
+    """Trajectories in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.kept: OrderedDict[str, KeptTrajectory] = OrderedDict()
+        self.size_bytes = 0
+
+    @property
+    def oldest(self) -> str:
+        return next(iter(self.kept))
+
+    def put(self, kept: KeptTrajectory) -> None:
+        self.kept[kept.id] = kept
+        self.size_bytes += kept.size_bytes
+
+    def take(self, key: str) -> KeptTrajectory | None:
+        kept = self.kept.pop(key, None)
+        if kept is not None:
+            self.size_bytes -= kept.size_bytes
+        return kept
+
+
+class _SharedSchemas:
+    """The schemas of tools on offer: recognised again and again, they are mostly the same objects, and count once."""
+
+    def __init__(self) -> None:
+        # By their ids, which stay theirs as long as a trajectory refers to them: how many do, and the size.
+        self._known: dict[int, tuple[int, int]] = {}
+        self.size_bytes = 0
+
+    def add(self, trajectory: Trajectory) -> int:
+        """Count the schemas of a trajectory; return their size, that of shared ones too."""
+        total = 0
+        for number, schema in _schemas(trajectory).items():
+            uses, size = self._known.get(number) or (0, memory_of([schema]))
+            self._known[number] = (uses + 1, size)
+            self.size_bytes += 0 if uses else size
+            total += size
+        return total
+
+    def drop(self, trajectory: Trajectory) -> None:
+        for number in _schemas(trajectory):
+            uses, size = self._known.pop(number)
+            if uses > 1:
+                self._known[number] = (uses - 1, size)
+            else:
+                self.size_bytes -= size
 
 
 def trajectory_id(trajectory: Trajectory) -> str:
@@ -128,18 +203,33 @@ def trajectory_id(trajectory: Trajectory) -> str:
     return f"conversation-{blake2b(conversation, digest_size=8).hexdigest()}"
 
 
-def _size_bytes(trajectory: Trajectory) -> int:
-    calls = trajectory.calls
-    texts = sum([len(message.text) for message in trajectory.messages])
-    contents = sum([_content_bytes(call.arguments) + _content_bytes(call.result) for call in calls])
-    return _CALL_BYTES * (1 + len(calls)) + texts + _IN_PYTHON * contents
+def _with_late_results(kept: KeptTrajectory, results: tuple[Result, ...]) -> KeptTrajectory:
+    return replace(kept, results=(*kept.results, *results), size_bytes=kept.size_bytes + _results_bytes(results))
 
 
-def _content_bytes(content: Content) -> int:
-    match content:
-        case Recorded(value=value):
-            return len(msgspec.msgpack.encode(value))
-        case Unparsed(text=text):
-            return len(text)
-        case NotRecorded():
-            return 0
+def _schemas(trajectory: Trajectory) -> dict[int, JsonObject]:
+    offers = {id(offer): offer for offer in (trajectory.tools_offered, *[run.tools_offered for run in trajectory.runs])}
+    tools = [tool for offer in offers.values() if offer is not None for tool in offer]
+    return {id(tool.parameters): tool.parameters for tool in tools if tool.parameters is not None}
+
+
+def _trajectory_bytes(trajectory: Trajectory) -> int:
+    held: list[object] = list(trajectory.attributes.values())
+    for call in trajectory.calls:
+        held += (call.arguments, call.result, call.error)
+    texts = {id(message.text): message.text for message in trajectory.messages}
+    texts |= {id(text): text for run in trajectory.runs for text in (run.prompt, run.response) if text is not None}
+    held += texts.values()
+    structs = _CALL_BYTES * len(trajectory.calls) + _MESSAGE_BYTES * len(trajectory.messages)
+    offered = _TOOL_BYTES * len(trajectory.tools_offered or ()) + _RUN_BYTES * len(trajectory.runs)
+    return _TRAJECTORY_BYTES + structs + offered + len(trajectory.left_out.hashes) + memory_of(held)
+
+
+def _results_bytes(results: Sequence[Result]) -> int:
+    """Estimate results; the values in differences are those of the calls and of the reference."""
+    size = _RESULT_BYTES * len(results)
+    for result in results:
+        outcome = result.outcome
+        if isinstance(outcome, Scored):
+            size += _SCORE_BYTES + len(outcome.explanation) + _DIFFERENCE_BYTES * len(outcome.differences)
+    return size

@@ -9,7 +9,7 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.pipeline.pipeline import ScorecardSink
-from toolgauge.selfmetrics import WatchMetrics
+from toolgauge.selfmetrics import WatchMetrics, WebMetrics
 from toolgauge.service.process import Faults
 from toolgauge.service.service import Service
 from toolgauge.settings import split_address
@@ -72,6 +72,7 @@ class WebView:
             receivers=service.receivers,
         )
         self._live = LiveUpdates(_sources(self._shown.store, metrics.watch, service.clock), HEADERS)
+        _measure(metrics.web, self._shown.store, self._live)
         routes = _routes(_page_groups(Pages(), self._shown))
         self._endpoint = WebEndpoint(self._settings, routes, self._live, Faults(metrics))
         await self._endpoint.start()
@@ -100,6 +101,13 @@ def _sources(store: TrajectoryStore, watch: WatchMetrics, clock: Callable[[], in
     yield Source(name="streams", stamp=lambda: (list(watch.alarms.cells.values()), list(watch.active.cells.values())))
     yield Source(name="streams", stamp=lambda: store.changes, every_s=_FIGURES_EVERY_S)
     yield Source(name="health", stamp=clock, every_s=_FIGURES_EVERY_S)
+
+
+def _measure(metrics: WebMetrics, store: TrajectoryStore, live: LiveUpdates) -> None:
+    metrics.trajectories.observe = lambda: {(): len(store)}
+    metrics.trajectories_bytes.observe = lambda: {(): store.size_bytes}
+    metrics.trajectories_evicted.observe = lambda: {(): store.evicted}
+    metrics.clients.observe = lambda: {(): live.clients}
 
 
 def _reachable(host: str) -> str:

@@ -245,27 +245,6 @@ class FeedbackMetrics:
         )
 
 
-class WebMetrics:
-    """What the web view keeps, and how many look at it."""
-
-    def __init__(self, registry: MetricRegistry) -> None:
-        self.trajectories = registry.gauge(
-            "toolgauge.web.trajectories", "{trajectory}", "Trajectories that the web view shows."
-        )
-        self.trajectories_bytes = registry.gauge(
-            "toolgauge.web.trajectories.bytes", "By", "About how much memory the trajectories of the web view take."
-        )
-        self.trajectories_evicted = registry.counter(
-            "toolgauge.web.trajectories.evicted",
-            "{trajectory}",
-            "Trajectories that the web view no longer shows because later ones took their room: raise "
-            "`web.max_trajectories` and `web.max_bytes` to look further back.",
-        )
-        self.clients = registry.gauge(
-            "toolgauge.web.clients", "{client}", "Open pages of the web view that follow what happens."
-        )
-
-
 class SelfMetrics:
     """What operators watch to know that toolgauge itself is well."""
 
@@ -276,7 +255,6 @@ class SelfMetrics:
         self.feedback = FeedbackMetrics(registry)
         self.webhook = WebhookMetrics(registry)
         self.state = StateMetrics(registry)
-        self.web = WebMetrics(registry)
         self.lock = registry.lock
         self.spans = registry.counter(
             "toolgauge.spans",

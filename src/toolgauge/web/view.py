@@ -7,9 +7,10 @@ from dataclasses import replace
 from toolgauge.config.model import Web
 from toolgauge.export.redact import Redactor
 from toolgauge.model.delivery import Outgoing
+from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.pipeline.pipeline import ScorecardSink
-from toolgauge.selfmetrics import WatchMetrics, WebMetrics
+from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.service.process import Faults
 from toolgauge.service.service import Service
 from toolgauge.settings import split_address
@@ -72,7 +73,7 @@ class WebView:
             receivers=service.receivers,
         )
         self._live = LiveUpdates(_sources(self._shown.store, metrics.watch, service.clock), HEADERS)
-        _measure(metrics.web, self._shown.store, self._live)
+        _measure(metrics.registry, self._shown.store, self._live)
         routes = _routes(_page_groups(Pages(), self._shown))
         self._endpoint = WebEndpoint(self._settings, routes, self._live, Faults(metrics))
         await self._endpoint.start()
@@ -103,11 +104,23 @@ def _sources(store: TrajectoryStore, watch: WatchMetrics, clock: Callable[[], in
     yield Source(name="health", stamp=clock, every_s=_FIGURES_EVERY_S)
 
 
-def _measure(metrics: WebMetrics, store: TrajectoryStore, live: LiveUpdates) -> None:
-    metrics.trajectories.observe = lambda: {(): len(store)}
-    metrics.trajectories_bytes.observe = lambda: {(): store.size_bytes}
-    metrics.trajectories_evicted.observe = lambda: {(): store.evicted}
-    metrics.clients.observe = lambda: {(): live.clients}
+def _measure(registry: MetricRegistry, store: TrajectoryStore, live: LiveUpdates) -> None:
+    """Register what the view keeps, and how many look at it."""
+    registry.gauge("toolgauge.web.trajectories", "{trajectory}", "Trajectories that the web view shows.").observe = (
+        lambda: {(): len(store)}
+    )
+    registry.gauge(
+        "toolgauge.web.trajectories.bytes", "By", "About how much memory the trajectories of the web view take."
+    ).observe = lambda: {(): store.size_bytes}
+    registry.counter(
+        "toolgauge.web.trajectories.evicted",
+        "{trajectory}",
+        "Trajectories that the web view no longer shows because later ones took their room: raise "
+        "`web.max_trajectories` and `web.max_bytes` to look further back.",
+    ).observe = lambda: {(): store.evicted}
+    registry.gauge(
+        "toolgauge.web.clients", "{client}", "Open pages of the web view that follow what happens."
+    ).observe = lambda: {(): live.clients}
 
 
 def _reachable(host: str) -> str:

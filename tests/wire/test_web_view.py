@@ -1,0 +1,106 @@
+"""The web view of a running toolgauge: from a sender's spans to a page, through reloads, to the end."""
+
+import contextlib
+import http.client
+import re
+import socket
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+from tests.wire.support import Toolgauge, free_port, get, post, recorded, request, serving, to_grpc, until
+from tests.wire.test_reload import running
+
+
+def web_port(toolgauge: Toolgauge) -> int:
+    found = until(lambda: re.search(r"web view on http://127.0.0.1:(\d+)", toolgauge.said()), "its address in the log")
+    return int(found[1])
+
+
+@contextlib.contextmanager
+def events(port: int) -> Generator[http.client.HTTPResponse]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("GET", "/events")
+        yield connection.getresponse()
+    finally:
+        connection.close()
+
+
+def trace_links(port: int) -> list[str]:
+    return re.findall(r'href="(/trajectories/[0-9a-f]{32})"', get(port, "/trajectories"))
+
+
+def test_a_trajectory_is_an_event_and_then_a_page(tmp_path: Path):
+    with serving(tmp_path) as toolgauge:
+        port = web_port(toolgauge)
+        with events(port) as stream:
+            assert stream.readline() == b"retry: 2000\n"
+            toolgauge.send_recorded("pydantic-ai", "tool_error")
+            # Figures of health come now and then, whatever happens.
+            until(lambda: stream.readline() == b"event: trajectories\n", "the event")
+        [link] = set(trace_links(port))
+        page = get(port, link)
+        assert "<html" in page
+        assert "tool_success" in page
+        assert request(port, "GET", "/trajectories/" + 32 * "0", None, {})[0] == 404
+        assert toolgauge.total("toolgauge_web_trajectories") == 1
+        assert 1000 < toolgauge.total("toolgauge_web_trajectories_bytes") < 100_000
+        assert toolgauge.total("toolgauge_web_trajectories_evicted_total") == 0
+        until(lambda: toolgauge.total("toolgauge_web_clients") == 0, "the end of the stream")
+        assert request(port, "GET", "/", None, {"Host": "evil.example"})[0] == 403
+        assert toolgauge.total("toolgauge_faults_total") == 0
+
+
+def test_pages_are_answered_while_it_stops_and_open_ones_hold_nothing_up(tmp_path: Path):
+    with serving(tmp_path, to_grpc(free_port())) as toolgauge:
+        port = web_port(toolgauge)
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        until(lambda: trace_links(port), "the trajectory")
+        toolgauge.signal()
+        until(lambda: "stopping: " in toolgauge.said(), "the beginning of the end")
+        assert trace_links(port)
+        toolgauge.signal()
+        assert toolgauge.ended() == 1
+
+
+def test_open_pages_do_not_hold_up_the_end(tmp_path: Path):
+    with serving(tmp_path) as toolgauge:
+        port = web_port(toolgauge)
+        with events(port) as stream, socket.create_connection(("127.0.0.1", port)) as silent:
+            assert stream.readline() == b"retry: 2000\n"
+            silent.sendall(b"GET / HTTP/1.1\r\n")
+            began = time.monotonic()
+            toolgauge.signal()
+            assert toolgauge.ended() == 0
+            # The system's buffers hold what came before.
+            assert stream.read().strip() in (b"", b"event: health\ndata:")
+        assert time.monotonic() - began < 20
+
+
+def test_links_and_redaction_are_adopted_and_sizes_wait_for_the_next_start(tmp_path: Path):
+    with running(tmp_path, {"trace_url": "https://before.example/{trace_id}"}) as toolgauge:
+        port = web_port(toolgauge)
+        for body in recorded("pydantic-ai", "tool_error"):
+            assert post(toolgauge.http_port, body)[0] == 200
+        [link] = set(until(lambda: trace_links(port), "the trajectory"))
+        assert "https://before.example/" in get(port, link)
+        values = {"redact": {"values": "show"}, "trace_url": "https://after.example/{trace_id}"}
+        said = toolgauge.reload({**values})
+        assert "redact.values" in said
+        assert "https://after.example/" in get(port, link)
+
+    with running(tmp_path, {}) as toolgauge:
+        port = web_port(toolgauge)
+        # The test's own section replaces none of these keys.
+        toolgauge.file.write_text(toolgauge.file.read_text().replace('"web": {', '"web": {"max_trajectories": 7, '))
+        toolgauge.hang_up()
+        until(lambda: "takes effect at the next start: web.max_trajectories" in toolgauge.said(), "the warning")
+
+
+def test_without_it_nothing_listens_and_nothing_is_kept(tmp_path: Path):
+    with serving(tmp_path, "web=null") as toolgauge:
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        until(lambda: toolgauge.total("toolgauge_trajectories_total"), "the trajectory")
+        assert "web view" not in toolgauge.said()
+        assert "toolgauge_web_" not in toolgauge.exposition()

@@ -80,7 +80,7 @@ def command(
     spells or that at least five conversations share. The same recordings give the same bytes.
     """
     wanted = tuple(_wanted(text) for text in only)
-    learner = _learned(files, wanted, config_paths, overrides)
+    learner = learned_from(files, wanted, config_paths, overrides)
     if not learner.calls:
         raise RecordingError(_without_calls(learner, wanted), hint="`toolgauge doctor FILE...` looks for the reason")
     options = Options(requirements=Requirements(runs=min_runs, tolerance=tolerance), most_alarms=false_alarms)
@@ -112,12 +112,13 @@ def _wanted(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _learned(
+def learned_from(
     files: Sequence[str],
     wanted: Sequence[tuple[str, str]],
     config_paths: Sequence[str],
     overrides: Sequence[str],
 ) -> Learner:
+    """Read recordings as one, with progress, and take the runs with the wanted attributes."""
     config, _ = load_for_replay(config_paths, overrides, (), os.environ)
     # A criterion that looks at conversations is what puts them together; one is enough.
     criteria = [one for one in default_criteria(Defaults(scope="conversation")) if one.evaluator_name == "tool_use"]

@@ -50,6 +50,7 @@ EXIT_CODES = (
 
 # Sub-command -> what the list says about it; the module is `toolgauge.cli.<name>`, with `_` for `-`.
 _COMMANDS = {
+    "init": "Write a first configuration and criteria file, from traffic or packs.",
     "serve": "Receive OTLP, score tool calls, send on spans and scores.",
     "demo": "Show recorded agent traffic being scored, without keys or network.",
     "record": "Write the OTLP that arrives to a file, and show the tool calls in it.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.learn.evidence import Requirements
 from toolgauge.offline.learn.learned_criteria import learn
-from toolgauge.offline.learn.names import slug
+from toolgauge.offline.learn.names import is_plain, may_be_written, slug
 from toolgauge.offline.learn.service_usage import ServiceUsage
 from toolgauge.offline.learn.yaml_text import Commented, Written, yaml_text
 from toolgauge.score.selection import CUT_SHORT
@@ -67,6 +67,24 @@ class Learner:
     def calls(self) -> int:
         """How many calls were seen."""
         return sum(usage.calls for usage in self._services.values())
+
+    @property
+    def has_conversations(self) -> bool:
+        """Whether any trace had the id of a conversation."""
+        return any(usage.has_conversations for usage in self._services.values())
+
+    def tool_names(self) -> list[str]:
+        """Name the tools that were called, as far as their names may be written."""
+        names = {
+            name
+            for usage in self._services.values()
+            for name, tool in usage.tools.items()
+            if tool.calls
+            and not tool.is_invented
+            and is_plain(name)
+            and may_be_written(name, is_offered=tool.is_offered, runs=tool.all.runs)
+        }
+        return sorted(names)
 
     @property
     def runs(self) -> int:

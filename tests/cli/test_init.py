@@ -1,0 +1,96 @@
+"""`toolgauge init` as a new user types it: two files that run as they are."""
+
+from itertools import count, islice
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import run
+from tests.offline.compare.recordings import framed
+from tests.wire.support import CORPUS, a_minute_ago, post, serving, until
+from toolgauge.demo.drawing import Release, drawn, moved_to, recordings
+from toolgauge.offline.init.starter import packs
+
+RECORDED = [
+    found for found in recordings() if found.framework in ("openinference-langgraph", "pydantic-ai", "google-adk")
+]
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Record runs of three frameworks."""
+    times = count(1_800_000_000_000_000_000, 60_000_000_000)
+    bodies = islice(drawn(RECORDED, Release(version="1.0", failures=0.0), seed=1, clock=lambda: next(times)), 200)
+    file = tmp_path_factory.mktemp("three") / "three.otlp"
+    file.write_bytes(b"".join(map(framed, bodies)))
+    return file
+
+
+@pytest.mark.parametrize("pack", packs())
+def test_a_pack_is_a_valid_configuration_and_judges_real_traffic(pack: str, tmp_path: Path):
+    made = run("init", "--pack", pack, cwd=tmp_path)
+    assert made.code == 0, made.err
+    assert made.err.endswith("next: toolgauge serve --config toolgauge.yaml\n")
+    config = tmp_path / "toolgauge.yaml"
+    validated = run("validate", "--config", str(config))
+    assert (validated.code, validated.err) == (0, "")
+    assert f"pack.{pack}." in validated.out
+    replayed = run("replay", "--config", str(config), str(CORPUS / "openinference-langgraph"))
+    assert replayed.code == 0, replayed.err
+    assert f"pack.{pack}." in replayed.out
+
+
+def test_from_a_recording_of_three_frameworks_to_scores_in_serve(three: Path, tmp_path: Path):
+    made = run("init", str(three), "--pack", "customer-service", "--directory", str(tmp_path / "first"))
+    assert made.code == 0, made.err
+    config = tmp_path / "first" / "toolgauge.yaml"
+    assert "  writes: [charge_card, refund_order, send_email]\n" in config.read_text()
+    (langgraph,) = [
+        found for found in RECORDED if (found.framework, found.scenario) == ("openinference-langgraph", "sequence")
+    ]
+    with serving(
+        tmp_path, "assemble.idle_timeout=1s", "assemble.run_end_grace=1s", options=("--config", str(config))
+    ) as toolgauge:
+        for body in moved_to(a_minute_ago(), langgraph):
+            assert post(toolgauge.http_port, body)[0] == 200
+        until(lambda: "learned.shop-assistant.order" in toolgauge.exposition(), "a score of a learned criterion")
+
+
+def test_a_few_runs_give_a_configuration_and_no_criteria(tmp_path: Path):
+    made = run("init", str(CORPUS / "pydantic-ai" / "mcp_sequence3.otlp.pb"), "-d", str(tmp_path))
+    assert made.code == 0, made.err
+    assert "too few runs to learn criteria from (at most 1 of one service)" in made.err
+    assert (tmp_path / "criteria.yaml").read_text().endswith("\ncriteria: []\n")
+    assert run("validate", "--config", str(tmp_path / "toolgauge.yaml")).code == 0
+
+
+def test_files_that_exist_are_kept_unless_forced(tmp_path: Path):
+    (tmp_path / "criteria.yaml").write_text("mine")
+    refused = run("init", "--pack", "retrieval", cwd=tmp_path)
+    assert refused.code == 2
+    assert (
+        "error: `criteria.yaml` would be overwritten\nhint: `--force` overwrites, `--directory` goes elsewhere"
+        in refused.err
+    )
+    assert (tmp_path / "criteria.yaml").read_text() == "mine"
+    assert not (tmp_path / "toolgauge.yaml").exists()
+    assert run("init", "--pack", "retrieval", "--force", cwd=tmp_path).code == 0
+    assert "pack.retrieval.searches" in (tmp_path / "criteria.yaml").read_text()
+
+
+def test_without_traffic_and_pack_the_packs_are_named(tmp_path: Path):
+    ended = run("init", cwd=tmp_path)
+    assert ended.code == 2
+    assert (
+        "--pack coding-agent, --pack customer-service, --pack data-sql, --pack mcp-server, --pack retrieval"
+        in ended.err
+    )
+
+
+def test_a_recording_without_calls_leads_to_the_packs(tmp_path: Path):
+    file = tmp_path / "none.json"
+    file.write_text('{"resourceSpans": []}')
+    ended = run("init", str(file), "-d", str(tmp_path))
+    assert ended.code == 1
+    assert "`--pack NAME` needs no traffic" in ended.err
+    assert not (tmp_path / "toolgauge.yaml").exists()

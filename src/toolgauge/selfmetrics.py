@@ -25,7 +25,6 @@ _ALSO_DROPPED_BECAUSE: Mapping[str, str] = {
 }
 _REFUSED_FOR_GOOD = "the destination refused the request for good with it"
 _FAILED_INSIDE = "sending failed inside toolgauge: report it"
-_FEEDBACK_OUTCOMES = ("compared", "contradicted", "unmatched", "unread")
 _DURATION_BOUNDS_S = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 _JUDGE_BOUNDS_S = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 _DELAY_BOUNDS_S = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -218,33 +217,6 @@ class WebhookMetrics:
         )
 
 
-class FeedbackMetrics:
-    """Verdicts of others on runs, and which criteria agree with them."""
-
-    def __init__(self, registry: MetricRegistry) -> None:
-        self.verdicts = registry.counter(
-            "toolgauge.feedback",
-            "{verdict}",
-            "Verdicts of others that arrived as `gen_ai.evaluation.result`, once a trace or conversation. `unmatched`: nothing was "
-            "scored within `assemble.late_memory`; `unread`: neither label nor value is a verdict.",
-            ("toolgauge.outcome",),
-        )
-        self.verdicts.begin(*((outcome,) for outcome in _FEEDBACK_OUTCOMES))
-        self.agreement = registry.counter(
-            "toolgauge.feedback.agreement",
-            "{verdict}",
-            "Verdicts of others by what each criterion found on the same trace or conversation: a criterion agrees where "
-            "verdict and outcome are the same.",
-            (
-                "gen_ai.evaluation.name",
-                "toolgauge.criterion.revision",
-                "toolgauge.feedback.name",
-                "toolgauge.feedback.verdict",
-                "toolgauge.outcome",
-            ),
-        )
-
-
 class SelfMetrics:
     """What operators watch to know that toolgauge itself is well."""
 
@@ -252,7 +224,6 @@ class SelfMetrics:
         self.registry = registry
         self.judge = JudgeMetrics(registry)
         self.watch = WatchMetrics(registry)
-        self.feedback = FeedbackMetrics(registry)
         self.webhook = WebhookMetrics(registry)
         self.state = StateMetrics(registry)
         self.lock = registry.lock

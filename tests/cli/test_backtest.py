@@ -5,14 +5,19 @@ import re
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli import command
 from tests.cli.command import Ended
 from tests.offline.compare.recordings import WORSE, written
+from tests.walk.support import Walk
 from tests.walk.test_feedback import verdict
 from toolgauge.cli.main import main
+from toolgauge.model.metrics import Counter
+from toolgauge.offline.replay.recordings import read
+from toolgauge.service.criteria_factory import load_for_replay
 
 ROOT = Path(__file__).parent.parent
 HEALTHY = str(ROOT / "corpus" / "pydantic-ai" / "one_call.otlp.pb")
@@ -59,7 +64,7 @@ def labels(tmp_path: Path, failing: dict[str, bool]) -> Path:
     return file
 
 
-def criterion(ended: Ended, name: str) -> dict[str, object]:
+def criterion(ended: Ended, name: str) -> dict[str, Any]:
     report = json.loads(ended.out)
     return next(each for each in report["criteria"] if each["criterion"] == name)
 
@@ -70,8 +75,23 @@ def test_a_criterion_fires_as_often_as_runs_fail_in_a_replay(recording: str, fai
     expected = sum(failing.values())
     assert 0 < expected < RUNS
     assert (ended.code, ended.err) == (0, "")
-    assert isinstance(fired, dict)
     assert (fired["count"], fired["of"]) == (expected, RUNS)
+
+
+def test_a_criterion_in_the_shadow_finds_live_what_the_backtest_counts(recording: str, tmp_path: Path):
+    (tmp_path / "shadow.yaml").write_text("- {name: tried, evaluator: tool_success, enforce: shadow}")
+    given = ("--criteria", str(tmp_path / "shadow.yaml"))
+    counted = criterion(run(recording, *given, "--json"), "tried")["results"]
+    _, criteria = load_for_replay((), (), given[1:], {})
+    walk = Walk(criteria=criteria)
+    for request in read([recording], lambda _size: None):
+        walk.send(request.body)
+    walk.wait(60)
+    (evaluations,) = (metric for metric in walk.registry if metric.name == "toolgauge.evaluations")
+    assert isinstance(evaluations, Counter)
+    cells = evaluations.cells
+    live = {word: sum(n for labels, n in cells.items() if {"tried", "shadow", word} <= {*labels}) for word in counted}
+    assert live == counted
 
 
 def test_labels_show_what_it_gets_right(recording: str, failing: dict[str, bool], labels: Path):
@@ -142,7 +162,7 @@ def test_verdicts_in_the_recording_are_labels(recording: str, failing: dict[str,
     ended = run(recording, str(tmp_path), "--json")
     (source,) = json.loads(ended.out)["labels"]
     assert (source["name"], source["passed"] + source["failed"], source["unread"]) == ("thumbs", RUNS, 1)
-    (beside,) = json.loads(json.dumps(criterion(ended, "default.tool_success")["labels"]))
+    (beside,) = criterion(ended, "default.tool_success")["labels"]
     assert (beside["label"], beside["agreement"]["share"], beside["precision"]["share"]) == ("thumbs", 1.0, 1.0)
     assert ended.err == "warning: 1 values of `thumbs` are no verdicts\n"
 

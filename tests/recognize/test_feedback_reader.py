@@ -26,6 +26,7 @@ def given(attributes: Mapping[str, Value], *, trace: str | None = REF.trace_id) 
         ({VALUE: 1}, (True, 1)),
         ({LABEL: "helpful", VALUE: 0}, (False, 0)),
         ({LABEL: "relevant", VALUE: 0.7}, (None, 0.7)),
+        ({VALUE: float("nan")}, (None, None)),
         ({}, (None, None)),
         ({LABEL: ["pass"], VALUE: True}, (None, None)),
     ],

@@ -7,6 +7,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.walk.support import CORPUS, Walk, key_value
+from toolgauge.model.metrics import Counter
 
 EVENT = "gen_ai.evaluation.result"
 MINUTE_S = 60
@@ -41,15 +42,21 @@ def verdict(
     return request.SerializeToString()
 
 
+def cells(walk: Walk, name: str) -> dict[tuple[str, ...], float]:
+    (counter,) = (metric for metric in walk.registry if metric.name == name)
+    assert isinstance(counter, Counter)
+    return dict(counter.cells)
+
+
 def verdicts(walk: Walk) -> dict[str, float]:
     """What became of verdicts, without what did not happen."""
-    return {labels[0]: count for labels, count in walk.metrics.feedback.verdicts.cells.items() if count}
+    return {labels[0]: count for labels, count in cells(walk, "toolgauge.feedback").items() if count}
 
 
 def agreement(walk: Walk, criterion: str) -> dict[tuple[str, ...], float]:
     """By name, verdict and outcome."""
-    cells = walk.metrics.feedback.agreement.cells
-    return {labels[2:]: count for labels, count in cells.items() if labels[0] == criterion and count}
+    found = cells(walk, "toolgauge.feedback.agreement")
+    return {labels[2:]: count for labels, count in found.items() if labels[0] == criterion and count}
 
 
 def test_a_verdict_that_comes_after_the_run_was_scored_is_compared_once():

@@ -4,8 +4,7 @@ from tests.score.support import trajectory
 from toolgauge.model.feedback import Feedback
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Result, Scorecard, Scored
-from toolgauge.selfmetrics import FeedbackMetrics
-from toolgauge.watch.feedback_agreement import FeedbackAgreement
+from toolgauge.watch.feedback_agreement import FeedbackAgreement, FeedbackMetrics
 
 KEEP_NS = 1_000
 PASS, FAIL = Scored(1.0, "fine", passed=True), Scored(0.0, "wrong", passed=False)

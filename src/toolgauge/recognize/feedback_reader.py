@@ -4,6 +4,7 @@ Records of our own scope never get here. An evaluation that failed itself (`erro
 """
 
 from collections.abc import Iterator, Mapping
+from math import isfinite
 
 from toolgauge.model.feedback import Feedback
 from toolgauge.model.json import Value
@@ -56,7 +57,7 @@ def _feedback(attributes: Mapping[str, Value], trace_id: str | None, conversatio
     if not isinstance(name, str) or not name or _ERROR in attributes:
         return None
     label, value = attributes.get(_LABEL), attributes.get(_VALUE)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         value = None
     # Labels are what people decided, values may be of any scale.
     passed = verdict_of(label) if isinstance(label, str | bool) else None

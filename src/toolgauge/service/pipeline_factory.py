@@ -37,7 +37,7 @@ from toolgauge.score.scorer import Deadline, Scorer, no_deadline
 from toolgauge.score.unmatched import OnUnmatched, Unmatched
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
-from toolgauge.watch.feedback_agreement import FeedbackAgreement
+from toolgauge.watch.feedback_agreement import FeedbackAgreement, FeedbackMetrics
 from toolgauge.watch.watcher import Watcher
 
 VERSION = version("toolgauge")
@@ -136,7 +136,7 @@ def make_pipeline(
         on_regressions=on_regressions,
         ledger=ledger,
         on_split=on_split,
-        feedback=feedback or FeedbackAgreement(late.traces, late.for_, metrics.feedback),
+        feedback=feedback or FeedbackAgreement(late.traces, late.for_, FeedbackMetrics(metrics.registry)),
     )
 
 

@@ -89,7 +89,7 @@ _RunOf: TypeAlias = Callable[[_Unit], tuple[Labelled, bool | None] | None]
 
 
 class Backtest:
-    """Counts results by criterion, and keeps some hundred bytes for each trace of the recording."""
+    """Counts results by criterion, and keeps a few bits and ids for each trace of the recording."""
 
     def __init__(self, criteria: Sequence[Criterion]) -> None:
         self.criteria = tuple(criteria)

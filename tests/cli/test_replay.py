@@ -154,3 +154,19 @@ def test_a_terminal_gets_colour_and_a_pipe_none():
     assert "\x1b[32mpass         \x1b[0m" in coloured
     assert "\x1b[" not in run_on_terminal("replay", HEALTHY, environment={"NO_COLOR": "1"}).out
     assert "\x1b[" not in run("replay", HEALTHY).out
+
+
+def test_trajectories_become_one_html_file(tmp_path: Path, refunds: str):
+    file = tmp_path / "runs.html"
+    printed = run("replay", "--criteria", refunds, "--html", str(file), *REFUND)
+    html = file.read_text(encoding="utf-8")
+    assert printed.code == 0
+    assert html.count('<section class="entry"') == 1
+    assert "refund_order" in html
+    assert "@example.com" not in html
+    assert "values are hidden" in html.lower()
+    assert list(tmp_path.glob(".*")) == []
+    refused = run("replay", "--html", "-", *REFUND)
+    assert (refused.code, "standard output has the results; name a file" in refused.err) == (2, True)
+    refused = run("replay", "--html", refunds, *REFUND)
+    assert (refused.code, "it exists, and is no HTML" in refused.err) == (1, True)

@@ -3,8 +3,10 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TypeAlias
 
 import click
@@ -28,9 +30,13 @@ from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
+from toolgauge.web.document import NoDocument, TrajectoryDocument
 
 _Describe: TypeAlias = Callable[[Scorecard], Iterable[str]]
 
+
+# Recordings that the title of a page names.
+_MAX_NAMED = 3
 
 _EXIT_CODES = (
     "Exit codes: 0 fine, or no condition is given; 1 a condition of `--fail-on` or `--fail-under` does not hold, or a failure "
@@ -49,6 +55,14 @@ _EXIT_CODES = (
 )
 @gate_options
 @report_options
+@click.option(
+    "--html",
+    "html_file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Also write the trajectories as one HTML file that needs no network: verdicts, calls, expected beside actual, "
+    "with filters. Values are in it with `--set redact.values=show` only.",
+)
 @configuration_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a result and line.")
 def command(
@@ -58,6 +72,7 @@ def command(
     fail_under: dict[str, float],
     junit_file: str | None,
     markdown_file: str | None,
+    html_file: str | None,
     config_paths: tuple[str, ...],
     overrides: tuple[str, ...],
     *,
@@ -88,10 +103,11 @@ def command(
     unmatched = UnmatchedCriteria(tuple(map(register, criteria)))
     kinds = tool_kinds(config)
     describe = _objects(config) if as_json else _lines(config, criteria)
-    with reading_progress(files) as reading:
+    with _document(html_file, files, config, criteria) as document, reading_progress(files) as reading:
         make = offline_pipeline(config, criteria, on_regressions=partial(_print_regressions, reading))
         for scorecard in scorecards(reading, make):
             summary.add(scorecard)
+            document.add(scorecard)
             reports.add(rows.rows(scorecard))
             unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
             for line in describe(scorecard):
@@ -116,6 +132,30 @@ def command(
     else:
         print_gate_hint(summary.counts)
     return int(is_failed)
+
+
+@contextmanager
+def _document(
+    file: str | None, recordings: Sequence[str], config: Config, criteria: Sequence[Criterion]
+) -> Generator[TrajectoryDocument | NoDocument]:
+    """Open the file that `--html` names; it is in its place when all went well."""
+    if file is None:
+        yield NoDocument()
+        return
+    if file == "-":
+        raise click.UsageError("`--html -`: standard output has the results; name a file")
+    pass_at = {criterion.revision: criterion.pass_at for criterion in criteria}
+    document = TrajectoryDocument(file, redactor(config), pass_at, config.trace_url)
+    names = ", ".join(Path(name).name for name in recordings[:_MAX_NAMED])
+    more = f" and {len(recordings) - _MAX_NAMED} more" if len(recordings) > _MAX_NAMED else ""
+    document.open(f"Trajectories of {names}{more}")
+    try:
+        yield document
+        document.close()
+    finally:
+        document.discard()
+    if document.left_out:
+        click.echo(f"{document.left_out} trajectories are not in `{file}`: it has no room for more", err=True)
 
 
 def _without_result(summary: Summary, without: Sequence[Unmatched]) -> dict[str, str]:

@@ -71,8 +71,11 @@ class Pages:
 
     def page(self, template: str, *, section: Section, title: str, **values: object) -> str:
         """Render a whole page; `values` are what its template names."""
-        found = self._environment.get_template(template)
-        return found.render(navigation=NAVIGATION, section=section, title=title, **values)
+        return self.fragment(template, navigation=NAVIGATION, section=section, title=title, **values)
+
+    def fragment(self, template: str, **values: object) -> str:
+        """Render any template; `values` are what it names."""
+        return self._environment.get_template(template).render(**values)
 
 
 def static_file(name: str) -> bytes:

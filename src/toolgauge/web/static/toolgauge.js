@@ -75,9 +75,9 @@
 
   const PAUSE_MS = 1000;
   const RETRY_MS = 10000;
-  const connection = document.getElementById("connection");
 
   function follow() {
+    const connection = document.getElementById("connection");
     const status = connection.querySelector("[role=status]");
     const button = connection.querySelector("button");
     const WORDS = { live: "Live", paused: "Paused", lost: "Connection lost, trying again", wait: "Connecting" };
@@ -159,9 +159,45 @@
     }
   }
 
-  localTimes(document);
-  if (live() && connection) {
-    watchFilters();
-    follow();
+  // ---- a file of many trajectories, without a server ----
+
+  function watchDocument(form) {
+    const entries = [...document.querySelectorAll("section.entry")];
+    const valuesOf = (entry, name) => (entry.dataset[name] || "").split("\n").filter(Boolean);
+    for (const select of form.querySelectorAll("select")) {
+      const values = [...new Set(entries.flatMap((entry) => valuesOf(entry, select.name)))].sort();
+      for (const value of values) select.add(new Option(value.replace("not_evaluated", "not evaluated"), value));
+      select.parentElement.hidden = values.length < 2;
+    }
+    const apply = () => {
+      const wanted = [...new FormData(form)].filter(([, value]) => value);
+      for (const entry of entries) entry.hidden = !wanted.every(([name, value]) => valuesOf(entry, name).includes(value));
+      const shown = entries.filter((entry) => !entry.hidden).length;
+      document.getElementById("document-status").textContent = `${shown} of ${entries.length} trajectories`;
+    };
+    const reveal = () => {
+      const details = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest(".entry")?.querySelector("details");
+      if (details) details.open = true;
+    };
+    form.addEventListener("change", apply);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    addEventListener("hashchange", reveal);
+    form.hidden = false;
+    apply();
+    reveal();
   }
+
+  function begin() {
+    localTimes(document);
+    const form = document.getElementById("document-filters");
+    if (form) watchDocument(form);
+    if (live()) {
+      watchFilters();
+      follow();
+    }
+  }
+
+  // A script within the page runs before the page is there.
+  if (document.readyState === "loading") addEventListener("DOMContentLoaded", begin);
+  else begin();
 })();

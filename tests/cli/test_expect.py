@@ -191,6 +191,19 @@ def test_an_unknown_case_is_answered_with_those_near_it(tmp_path: Path):
     assert refused(file, "--case", "refund-71") == ["error: no run of a case `refund-71`", "hint: there is `refund-17`"]
 
 
+def test_a_case_that_is_an_address_is_not_written(tmp_path: Path):
+    file = with_attributes("pydantic-ai/sequence3", tmp_path, eval_case_id="ann@example.com")
+    assert refused(file)[-1] == f"  trace {TRACE}: its case looks like a secret or an address"
+
+
+def test_a_conversation_of_several_traces_is_one_run(tmp_path: Path):
+    criteria = tmp_path / "criteria.yaml"
+    files = sorted(map(str, CORPUS.glob("pydantic-ai/multi_turn.*.otlp.pb")))
+    expect(*files, "--tools", "all", "-o", str(criteria))
+    assert "    scope: conversation" in criteria.read_text().splitlines()
+    assert outcomes(criteria, *files) == ["pass"]
+
+
 def test_runs_of_several_tasks_without_a_case_are_listed():
     lines = refused(SEQUENCE, str(CORPUS / "pydantic-ai" / "one_call.otlp.pb"))
     assert lines[0] == "error: the users of these runs wrote different texts, and no attribute names the tasks:"

@@ -14,6 +14,7 @@ from toolgauge.config.references import read_references
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.offline.expect.freedoms import is_writable
 from toolgauge.offline.expect.reference_text import reference_lines
+from toolgauge.offline.expect.runs import Fault, key_of
 
 HOSTILE = st.sampled_from(
     [
@@ -90,3 +91,17 @@ def test_each_line_of_a_reference_file_is_a_case(
 def test_the_same_runs_give_the_same_bytes(calls: list[tuple[str, JsonObject]]):
     first, again = (text_of(document_of([run_of(_run(json.loads(json.dumps(calls))))])) for _ in range(2))
     assert first == again
+
+
+@settings(max_examples=20)
+@given(CALLS, st.sets(st.integers(0, 3)))
+def test_a_failing_run_fails_the_case_that_is_made_of_it(calls: list[tuple[str, JsonObject]], at_fault: set[int]):
+    made = _run(calls)
+    faults = [
+        Fault(criterion="policy", explanation="forbidden", call=key_of(call), is_default=False)
+        for number, call in enumerate(made.calls)
+        if number in at_fault
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        (criterion,) = loaded(document_of([run_of(made, *faults)], is_promoted=True), Path(folder))
+    assert score(criterion, made).value < 1.0

@@ -129,7 +129,7 @@ def command(
         label_pass_at=label_pass_at,
     )
     # Conversations are put together where a criterion is for them.
-    wanted = (f"defaults.scope={choice.scope}", *overrides, "defaults.enabled=true")
+    wanted = (f"defaults.scope={choice.scope}", *overrides, "defaults.enabled=true", "defaults.tool_use=true")
     config, criteria = load_for_replay(config_paths, wanted, criteria_files, os.environ)
     required = frozenset(criterion.name for criterion in criteria if not criterion.is_default)
     counted = _tools(tools)

@@ -177,6 +177,11 @@ def test_secrets_are_not_written():
     assert (key in text, "hunter22" in text) == (False, False)
 
 
+def test_a_long_text_is_free_though_all_runs_have_it(tmp_path: Path):
+    made = refund({**ONE, "page": "x" * 5000})
+    assert accepts(tmp_path, [made, made], refund({**ONE, "page": "y"}))
+
+
 def test_lines_of_a_reference_file_carry_what_was_left_free():
     runs = [run_of(refund(ONE)), run_of(refund({"order_id": "Q-99123"}, case="other"))]
     written = document_of([runs[0]], [runs[1]], is_one_criterion=True)

@@ -4,21 +4,20 @@ The calls of the runs are aligned one run after the other. A call that all runs 
 optional, and the values of its arguments are what these runs agree on.
 """
 
-import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from toolgauge.model.json import JsonObject
 from toolgauge.offline.expect.agreement import Agreement, Given, agreement, without
-from toolgauge.offline.expect.freedoms import Place
 from toolgauge.offline.expect.runs import RecordedCall
 from toolgauge.score.align import Item, align
-from toolgauge.score.compare import compare
+from toolgauge.score.equality import Identities
 from toolgauge.score.origins.value_origin import Value, is_id
-from toolgauge.score.rules import Exact
 
-_EXACT = Exact()
+_MAX_SHOWN = 5
+# 500 by 500 calls that all differ take 3 s for each run without it.
+_MAX_PAIRS = 40_000
 _NOTHING = Given(value=None, is_there=False, free={})
 
 
@@ -37,6 +36,31 @@ class Slot:
 
     name: str
     calls: dict[int, RecordedCall] = field(default_factory=dict[int, RecordedCall])
+    # The distinct ones of the first, as they are compared with further ones.
+    shown: list["Shown"] = field(default_factory=list["Shown"])
+
+    def add(self, number: int, call: RecordedCall, shown: "Shown") -> None:
+        """Add the call of a run."""
+        self.calls[number] = call
+        if len(self.shown) < _MAX_SHOWN and shown not in self.shown:
+            self.shown.append(shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The arguments of a call by name, a number for equal values; without those that the run leaves free."""
+
+    values: Mapping[str, int] | None
+    free: frozenset[str]
+
+    def likeness(self, other: "Shown") -> float:
+        """Return the share of arguments that two calls of a tool have in common, of those that neither leaves free."""
+        if self.values is None or other.values is None:
+            return 0.0
+        names = (self.values.keys() | other.values.keys()) - self.free - other.free
+        if not names:
+            return 1.0
+        return sum(self.values.get(name) == other.values.get(name) for name in names) / len(names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +78,10 @@ def expected_slots(runs: Sequence[HasCalls]) -> tuple[ExpectedSlot, ...]:
     # The longest run comes first: what others have beside it is then rare, and stands in its place.
     ordered = sorted(range(len(runs)), key=lambda number: (-len(_worked(runs[number])), number))
     slots: list[Slot] = []
+    identities = Identities()
     for number in ordered:
-        _lay_over(slots, number, _worked(runs[number]))
+        calls = _worked(runs[number])
+        _lay_over(slots, number, [(call, _shown(call, identities)) for call in calls])
     return tuple(_settled(slot, len(runs)) for slot in slots)
 
 
@@ -68,47 +94,41 @@ def _worked(run: HasCalls) -> list[RecordedCall]:
     return [call for call in run.calls if call.failure is None]
 
 
-def _lay_over(slots: list[Slot], number: int, calls: Sequence[RecordedCall]) -> None:
+def _lay_over(slots: list[Slot], number: int, calls: Sequence[tuple[RecordedCall, Shown]]) -> None:
     """Add the calls of one run to the slots that they are, and make slots for the others behind those before them."""
-    firsts = [next(iter(slot.calls.values())) for slot in slots]
 
     def weigh(slot: int, call: int) -> float:
-        return max(likeness(other, calls[call]) for other in slots[slot].calls.values())
+        return max(shown.likeness(calls[call][1]) for shown in slots[slot].shown)
 
-    alignment = align([_item(call) for call in firsts], [_item(call) for call in calls], weigh)
-    slot_of = {pair.actual: slots[pair.expected] for pair in alignment.pairs}
+    expected = [_item(slot.name, slot.shown[0], -1 - place) for place, slot in enumerate(slots)]
+    actual = [_item(call.name, shown, place) for place, (call, shown) in enumerate(calls)]
+    # What is equal is paired first: likeness is a share of equal arguments.
+    alignment = align(expected, actual, weigh, peel=True, max_pairs=_MAX_PAIRS)
+    slot_of = {pair.actual: pair.expected for pair in alignment.pairs}
+    inserted: dict[int, list[Slot]] = {}
     place = 0
-    for index, call in enumerate(calls):
-        slot = slot_of.get(index)
-        if slot is None:
+    for index, (call, shown) in enumerate(calls):
+        found = slot_of.get(index)
+        if found is None:
             slot = Slot(call.name)
-            slots.insert(place, slot)
-        slot.calls[number] = call
-        place = next(position for position, one in enumerate(slots) if one is slot) + 1
+            inserted.setdefault(place, []).append(slot)
+        else:
+            slot, place = slots[found], found + 1
+        slot.add(number, call, shown)
+    kept = [slot for place in range(len(slots) + 1) for slot in (*inserted.get(place, ()), *slots[place : place + 1])]
+    slots[:] = kept
 
 
-def _item(call: RecordedCall) -> Item:
-    key = ("unread", *map(str, call.key)) if call.args is None else json.dumps(call.args, sort_keys=True)
-    return Item(kind=call.name, key=key)
+def _shown(call: RecordedCall, identities: Identities) -> Shown:
+    if call.args is None:
+        return Shown(None, frozenset())
+    free = frozenset(place[0] for place in call.free if len(place) == 1 and place[0] is not None)
+    values = {name: without(value, (name,), call.free) for name, value in call.args.items() if name not in free}
+    return Shown(identities.of_members(values), free)
 
 
-def likeness(one: RecordedCall, other: RecordedCall) -> float:
-    """Return the share of arguments that two calls of a tool have in common, of those that neither leaves free."""
-    if one.args is None or other.args is None:
-        return 0.0
-    free = one.free.keys() | other.free.keys()
-    names = {name for name in (*one.args, *other.args) if (name,) not in free}
-    if not names:
-        return 1.0
-    shared = sum(_is_shared(name, one.args, other.args, free) for name in names)
-    return shared / len(names)
-
-
-def _is_shared(name: str, one: JsonObject, other: JsonObject, free: Set[Place]) -> bool:
-    if name not in one or name not in other:
-        return False
-    first, second = (without(args[name], (name,), free) for args in (one, other))
-    return compare(_EXACT, first, second, where="").value == 1.0
+def _item(name: str, shown: Shown, place: int) -> Item:
+    return Item(kind=name, key=place if shown.values is None else frozenset(shown.values.items()))
 
 
 def _settled(slot: Slot, runs: int) -> ExpectedSlot:

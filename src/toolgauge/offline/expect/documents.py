@@ -1,6 +1,5 @@
 """Tasks -> a document: for each case the expected calls and notes for people, and the rules that criteria share."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +10,7 @@ from toolgauge.offline.convert.draft import criterion_name
 from toolgauge.offline.expect.consensus import ExpectedSlot, expected_slots, slot_of
 from toolgauge.offline.expect.drafts import DraftCall, Drafter, Rules
 from toolgauge.offline.expect.promotion import PLACEHOLDER, Judged, judged
-from toolgauge.offline.expect.runs import Case, RecordedRun
+from toolgauge.offline.expect.runs import Case, RecordedRun, case_text
 from toolgauge.offline.expect.tasks import Task
 from toolgauge.offline.terminal import shortened
 
@@ -197,11 +196,6 @@ def _check_cases(found: Sequence[_Slots]) -> None:
                 hint="choose one of their runs with `--trace`",
             )
         seen.add(text)
-
-
-def case_text(case: Case) -> str:
-    """Write a case as references are looked up by it."""
-    return case if isinstance(case, str) else json.dumps(case)
 
 
 def _name(case: _Slots, *, is_promoted: bool) -> str:

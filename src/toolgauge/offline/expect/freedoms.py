@@ -52,6 +52,7 @@ class Freedom(Struct, frozen=True, kw_only=True):
 _SECRET = Freedom(why="looks like a secret or an address", is_certain=True)
 _CLOCK = Freedom(why="the time of the run", is_certain=True)
 _TEXT = Freedom(why="free text")
+_LONG_TEXT = Freedom(why="a long text", is_certain=True)
 _DAY = Freedom(why="a day or time that nobody had named")
 _RELATIVE_DAY = Freedom(why="a day that is relative to the run")
 _UNSEEN_ID = Freedom(why="an id that nothing before the call had shown")
@@ -151,7 +152,7 @@ class Freedoms:
 
     def _of_text(self, value: Value, text: str, tool: str) -> Freedom | None:
         if len(text) > _MAX_TEXT:
-            return _TEXT
+            return _LONG_TEXT
         if not is_writable(text):
             return _UNWRITABLE
         if self._redactor.masked(text) != text:
@@ -209,6 +210,15 @@ class Freedoms:
         phrase = value_forms.folded(text.strip())
         seen = self._seen
         return any(texts.has_phrase(phrase) for texts in (seen.schema(tool), seen.user, seen.system))
+
+
+def without_long_texts(value: Json) -> Json:
+    """Return arguments without the texts that are too long to compare: many runs are kept."""
+    if isinstance(value, dict):
+        return {key: without_long_texts(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [without_long_texts(member) for member in value]
+    return "" if isinstance(value, str) and len(value) > _MAX_TEXT else value
 
 
 def is_writable(text: str) -> bool:

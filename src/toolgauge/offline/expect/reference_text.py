@@ -11,8 +11,9 @@ from textwrap import wrap
 
 from toolgauge.config.load import as_yaml_key, as_yaml_line
 from toolgauge.model.json import JsonObject
-from toolgauge.offline.expect.documents import Document, DoubtfulCall, DraftCase, DraftCriterion, case_text
+from toolgauge.offline.expect.documents import Document, DoubtfulCall, DraftCase, DraftCriterion
 from toolgauge.offline.expect.drafts import DraftCall, Rules
+from toolgauge.offline.expect.runs import case_text
 from toolgauge.offline.terminal import shortened
 
 _COMMENT_LENGTH = 1000

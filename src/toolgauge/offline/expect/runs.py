@@ -3,6 +3,7 @@
 Arrives: a closed trajectory. Leaves: a `RecordedRun`, small enough to keep many of them; messages and results are let fall.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -14,7 +15,7 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Result, Scored
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.offline.expect.freedoms import Freedom, Freedoms, Place, is_writable
+from toolgauge.offline.expect.freedoms import Freedom, Freedoms, Place, is_writable, without_long_texts
 from toolgauge.score.criterion import ToolKinds
 from toolgauge.score.selection import CUT_SHORT, has_failed
 
@@ -70,6 +71,11 @@ def key_of(call: ToolCall) -> CallKey:
     return call.span, call.call_id, call.name, call.position
 
 
+def case_text(case: Case) -> str:
+    """Write a case as references are looked up by it."""
+    return case if isinstance(case, str) else json.dumps(case)
+
+
 def not_whole(trajectory: Trajectory) -> str | None:
     """Return why a run cannot stand for others: not all of it was recorded; `None` where nothing shows that."""
     if trajectory.incomplete is not None:
@@ -78,8 +84,6 @@ def not_whole(trajectory: Trajectory) -> str | None:
         return f"it was cut short ({trajectory.closed_because})"
     if trajectory.hidden_turns:
         return f"{trajectory.hidden_turns} of its model calls asked for tools, and which ones was not recorded"
-    if not all(call.name and is_writable(call.name) for call in trajectory.calls):
-        return "it calls a tool whose name cannot be written"
     return None
 
 
@@ -102,8 +106,8 @@ class RunReader:
             trace_id=trajectory.trace_id,
             conversation_id=trajectory.conversation_id,
             case=self.case_of(trajectory),
-            service=trajectory.service,
-            version=trajectory.resource.get("service.version"),
+            service=self._masked(trajectory.service),
+            version=self._masked(trajectory.resource.get("service.version")),
             start_ns=trajectory.start_ns,
             traces=tuple(traces),
             calls=tuple(self._calls(trajectory)),
@@ -122,6 +126,20 @@ class RunReader:
                     is_default=result.criterion.startswith("default."),
                 )
 
+    def unwritable(self, trajectory: Trajectory) -> str | None:
+        """Return which name in a run no file may hold; `None` where all can be written."""
+        case = self.case_of(trajectory)
+        if case is not None and not self._is_plain(str(case)):
+            return "its case looks like a secret or an address"
+        names = {call.name for call in trajectory.calls if self._counts(call.name)}
+        return None if all(map(self._is_plain, names)) else "it calls a tool whose name cannot be written"
+
+    def _is_plain(self, name: str) -> bool:
+        return bool(name) and is_writable(name) and self._redactor.masked(name) == name
+
+    def _masked(self, text: str | None) -> str | None:
+        return None if text is None else self._redactor.masked(text)
+
     def _calls(self, trajectory: Trajectory) -> Iterator[RecordedCall]:
         freedoms = Freedoms(trajectory, self._redactor)
         for call in trajectory.calls:
@@ -134,14 +152,17 @@ class RunReader:
     def _call(self, call: ToolCall, freedoms: Freedoms) -> RecordedCall:
         failure = None
         if has_failed(call):
-            failure = "it was rejected" if call.error is None else f"it failed with {call.error.kind}"
+            failure = (
+                "it was rejected" if call.error is None else f"it failed with {self._redactor.masked(call.error.kind)}"
+            )
         args, unread = _readable(call)
         if args is not None:
             unread = freedoms.too_much(args)
         if args is None or unread is not None:
             return RecordedCall(key=key_of(call), name=call.name, args=None, unread=unread, failure=failure)
         free = freedoms.of(call, args)
-        return RecordedCall(key=key_of(call), name=call.name, args=args, free=free, failure=failure)
+        kept = {name: without_long_texts(value) for name, value in args.items()}
+        return RecordedCall(key=key_of(call), name=call.name, args=kept, free=free, failure=failure)
 
 
 def inputs_of(trajectory: Trajectory, redactor: Redactor) -> Iterator[str]:

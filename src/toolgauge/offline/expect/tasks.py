@@ -12,7 +12,7 @@ from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory, TrajectoryScope
 from toolgauge.offline.backtest.labels import LabelSet
-from toolgauge.offline.expect.runs import Case, Fault, RecordedRun, RunReader, not_whole
+from toolgauge.offline.expect.runs import Case, Fault, RecordedRun, RunReader, case_text, not_whole
 from toolgauge.offline.terminal import shortened
 from toolgauge.score.patterns import Globs
 
@@ -134,7 +134,7 @@ class Chooser:
         self._missing -= asked
         if case is not None and len(self._cases) < MAX_TASKS:
             self._cases[case] = None
-        if self._globs is not None and (case is None or not self._globs.match(str(case))):
+        if self._globs is not None and (case is None or not self._globs.match(case_text(case))):
             return
         why = self._why_not(trajectory, traces, faults, is_asked=bool(asked))
         if why is not None:
@@ -155,7 +155,7 @@ class Chooser:
         self, trajectory: Trajectory, traces: Sequence[str], faults: Sequence[Fault], *, is_asked: bool
     ) -> str | None:
         """Return why a run is left out; `None` for one that is kept."""
-        if (gap := not_whole(trajectory)) is not None:
+        if (gap := not_whole(trajectory) or self._reader.unwritable(trajectory)) is not None:
             return gap
         if not trajectory.calls and not is_asked and self._reader.case_of(trajectory) is None:
             return "it has no tool call"
@@ -251,7 +251,7 @@ class Chooser:
         return self._no_case()
 
     def _no_case(self) -> RecordingError:
-        known = [str(case) for case in self._cases]
+        known = [case_text(case) for case in self._cases]
         asked = self._choice.cases[0]
         near = get_close_matches(asked, known, n=3) or known[:3]
         hint = f"there is {', '.join(f'`{shortened(one, _SHOWN_LENGTH)}`' for one in near)}" if near else None

@@ -85,8 +85,7 @@ def test_links_and_redaction_are_adopted_and_sizes_wait_for_the_next_start(tmp_p
             assert post(toolgauge.http_port, body)[0] == 200
         [link] = set(until(lambda: trace_links(port), "the trajectory"))
         assert "https://before.example/" in get(port, link)
-        values = {"redact": {"values": "show"}, "trace_url": "https://after.example/{trace_id}"}
-        said = toolgauge.reload({**values})
+        said = toolgauge.reload({"redact": {"values": "show"}, "trace_url": "https://after.example/{trace_id}"})
         assert "redact.values" in said
         assert "https://after.example/" in get(port, link)
 

@@ -5,6 +5,8 @@ import re
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib.resources import files
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,6 +16,12 @@ from tests.wire.support import Toolgauge, until
 
 CHROMIUM = shutil.which("chromium")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (Debian's `chromium`)")
+_AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
+_RUN_AXE = """async () => {
+    const found = await axe.run({ resultTypes: ["violations"] });
+    const grave = found.violations.filter((each) => ["serious", "critical"].includes(each.impact));
+    return grave.map((each) => `${each.id}: ${each.nodes.slice(0, 5).map((node) => node.target + " " + node.failureSummary)}`);
+}"""
 # A browser has as long as the processes that it looks at.
 DEADLINE_MS = 60_000
 DESKTOP_WIDTH, PHONE_WIDTH = 1280, 375
@@ -68,3 +76,24 @@ def web_address(toolgauge: Toolgauge) -> str:
     """Read from the log where the web view is."""
     found = until(lambda: re.search(r"web view on (http://\S+)", toolgauge.said()), "the address in the log")
     return found[1]
+
+
+def axe_findings(page: Page) -> list[str]:
+    """Name what shuts people out of the page as it is shown now: what axe calls serious or critical."""
+    page.evaluate(_AXE)
+    return page.evaluate(_RUN_AXE)
+
+
+@contextmanager
+def bytes_on_the_wire(page: Page) -> Generator[list[int]]:
+    """Collect the size of each answer, with its headers and as it was sent."""
+    sizes: list[int] = []
+    session = page.context.new_cdp_session(page)
+
+    def finished(event: dict[str, Any]) -> None:
+        sizes.append(round(event["encodedDataLength"]))
+
+    session.on("Network.loadingFinished", finished)
+    session.send("Network.enable")  # pyright: ignore[reportUnknownMemberType]
+    yield sizes
+    session.detach()

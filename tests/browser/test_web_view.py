@@ -1,23 +1,61 @@
 """The web view as people use it: a real browser on the pages of a running `toolgauge serve`."""
 
-from collections.abc import Generator
+import itertools
+import re
+import time
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.support import DESKTOP_WIDTH, Visitor, chromium_running, needs_chromium, web_address
-from tests.wire.support import Toolgauge, serving, until
+from tests.browser.hostile import HOSTILE, hostile_run
+from tests.browser.support import (
+    DEADLINE_MS,
+    DESKTOP_WIDTH,
+    PHONE_WIDTH,
+    Visitor,
+    axe_findings,
+    bytes_on_the_wire,
+    chromium_running,
+    needs_chromium,
+    web_address,
+)
+from tests.wire.support import Toolgauge, a_minute_ago, free_port, serving, until
+from toolgauge.demo.drawing import HEALTHY, WORSE, drawn, recordings
 
 pytestmark = needs_chromium
+expect.set_options(timeout=DEADLINE_MS)
 
-# Good runs and bad ones, of several frameworks.
 RECORDINGS = (
     ("pydantic-ai", "one_call"),
     ("pydantic-ai", "tool_error"),
     ("pydantic-ai", "unknown_tool"),
     ("openinference-langgraph", "sequence"),
 )
+CONFIG = """
+redact: {values: show}
+watch: {conversation_idle: 1s, baseline_min: 30}
+criteria:
+  - name: refund-arguments
+    evaluator: tool_call_args
+    when: {service: shop-assistant}
+    tools: [refund_order]
+    expected:
+      - {name: refund_order, args: {order_id: A-1001, amount: 40.0, reason: arrived damaged}, optional: true}
+"""
+MOST_BYTES = 300_000
+# A trajectory shows up within 3 s where nothing else runs; tests share a machine.
+SOON_ENOUGH_S = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A running toolgauge that has scored runs of several frameworks, and two releases of one."""
+
+    toolgauge: Toolgauge
+    address: str
 
 
 @pytest.fixture(scope="module")
@@ -26,21 +64,30 @@ def chromium() -> Generator[Browser]:
         yield browser
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A running toolgauge that has scored some runs."""
-
-    toolgauge: Toolgauge
-    address: str
-
-
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Generator[Seen]:
-    with serving(tmp_path_factory.mktemp("seen")) as toolgauge:
+    folder = tmp_path_factory.mktemp("seen")
+    (folder / "toolgauge.yaml").write_text(CONFIG)
+    with serving(folder, options=("--config", str(folder / "toolgauge.yaml"))) as toolgauge:
         for recording in RECORDINGS:
             toolgauge.send_recorded(*recording)
-        until(lambda: toolgauge.total("toolgauge_trajectories_total") >= len(RECORDINGS), "all runs to be scored")
+        runs = len(RECORDINGS) + 1 + _send_releases(toolgauge)
+        toolgauge.send(hostile_run())
+        until(lambda: toolgauge.total("toolgauge_trajectories_total") >= runs, "all runs to be scored")
+        until(lambda: toolgauge.total("toolgauge_regression_active"), "the alarm")
         yield Seen(toolgauge=toolgauge, address=web_address(toolgauge))
+
+
+def _send_releases(toolgauge: Toolgauge) -> int:
+    """Send a healthy release and a worse one, as the demo draws them, until long ago enough to be whole."""
+    chosen = [each for each in recordings() if each.scenario == "sequence"]
+    moments = itertools.count(a_minute_ago() - 60_000_000_000, 200_000_000)
+    sent = 0
+    for release, count in ((HEALTHY, 100), (WORSE, 60)):
+        for body in itertools.islice(drawn(chosen, release, seed=8, clock=lambda: next(moments)), count):
+            toolgauge.send(body, "http")
+            sent += 1
+    return sent
 
 
 @pytest.fixture
@@ -49,7 +96,161 @@ def visitor(chromium: Browser) -> Generator[Visitor]:
         yield Visitor(context)
 
 
-def test_a_page_asks_nobody_else(visitor: Visitor, seen: Seen):
-    page = visitor.opens(seen.address)
-    assert page.get_by_role("heading", level=1).is_visible()
+# Where a link is given, the page is the one that its first link leads to.
+PAGES: Mapping[str, tuple[str, str | None]] = {
+    "overview": ("/", None),
+    "streams": ("/streams", None),
+    "a stream in alarm": ("/streams?state=alarm", "#live table a"),
+    "trajectories": ("/trajectories", None),
+    "a failed trajectory": ("/trajectories?criterion=refund-arguments&outcome=failed", "#live table a"),
+    "health": ("/health", None),
+}
+
+
+def opened(visitor: Visitor, address: str, name: str) -> Page:
+    path, link = PAGES[name]
+    page = visitor.opens(address + path)
+    if link is not None:
+        page.locator(link).first.click()
+        page.wait_for_url(re.compile(r"/(streams|trajectories)/\w"), wait_until="load")
+    return page
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_for_everybody_and_asks_nobody_else(visitor: Visitor, seen: Seen, name: str):
+    page = opened(visitor, seen.address, name)
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    assert axe_findings(page) == []
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+    assert axe_findings(page) == []
+    page.set_viewport_size({"width": PHONE_WIDTH, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE_WIDTH
     assert visitor.origins() == {seen.address}
+    assert visitor.complaints == []
+
+
+def test_whichever_page_comes_first_is_small(chromium: Browser, seen: Seen):
+    sizes: dict[str, int] = {}
+    for path in ("/", "/streams", "/trajectories"):
+        with chromium.new_context() as context:
+            page = context.new_page()
+            with bytes_on_the_wire(page) as loaded:
+                page.goto(seen.address + path, wait_until="load")
+            sizes[path] = sum(loaded)
+    print(f"bytes on the wire: {sizes}")
+    assert 0 < max(sizes.values()) < MOST_BYTES
+
+
+def test_an_open_page_shows_a_run_soon_after_its_end(visitor: Visitor, tmp_path: Path):
+    with serving(tmp_path) as toolgauge:
+        page = visitor.opens(f"{web_address(toolgauge)}/trajectories")
+        expect(page.get_by_role("status")).to_have_text("Live")
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        ended = time.monotonic()
+        expect(page.locator("#live table tbody tr")).to_have_count(1)
+        shown_s = time.monotonic() - ended
+        print(f"shown {shown_s:.2f} s after the run ended, 0.3 s of them for spans that are late")
+        assert shown_s < SOON_ENOUGH_S
+        expect(page.locator("#live table")).to_contain_text("pydantic-ai-demo")
+        assert visitor.complaints == []
+
+
+def focus_by_tab(page: Page, what: str) -> None:
+    """Press Tab until the element that the selector finds first has the focus."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("what => document.activeElement === document.querySelector(what)", what):
+            return
+    raise AssertionError(f"not reached by Tab: {what}")
+
+
+def choose_by_keyboard(page: Page, field: str, value: str) -> None:
+    focus_by_tab(page, field)
+    for _ in range(40):
+        page.keyboard.press("ArrowDown")
+        if page.locator(field).input_value() == value:
+            return
+    raise AssertionError(f"no such choice: {value}")
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {
+            "outcome": "failed",
+            "service": "shop-assistant",
+            "version": "1.1",
+            "criterion": "refund-arguments",
+        },
+        {"tool": "refund_order"},
+    ],
+)
+def test_trajectories_are_filtered_by_keyboard_alone(visitor: Visitor, seen: Seen, filters: Mapping[str, str]):
+    page = visitor.opens(f"{seen.address}/trajectories")
+    unfiltered = page.locator("#live .lead").inner_text()
+    for name, value in filters.items():
+        choose_by_keyboard(page, f"select[name={name}]", value)
+        page.wait_for_url(re.compile(rf"[?&]{name}={value}"))
+        assert page.evaluate("document.activeElement.name") == name
+    # The address is the state: whoever gets it sees the same.
+    again = visitor.opens(page.url)
+    filtered = again.locator("#live .lead").inner_text()
+    assert filtered != unfiltered
+    expect(page.locator("#live .lead")).to_have_text(filtered)
+    expect(page.locator("#live tbody tr").first).to_contain_text("shop-assistant")
+    assert visitor.complaints == []
+
+
+def test_a_failed_run_is_opened_by_keyboard_and_has_expected_beside_actual(visitor: Visitor, seen: Seen):
+    page = visitor.opens(f"{seen.address}/trajectories?criterion=refund-arguments&outcome=failed")
+    focus_by_tab(page, "#live table a")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/trajectories/[0-9a-f]{32}"))
+    row = page.locator("table.differences tbody tr").filter(has=page.locator("ins"))
+    expect(row).to_contain_text("refund_order: amount")
+    expect(row.locator("ins")).to_have_text("40.0")
+    expect(row.locator("del")).to_have_text("42.5")
+    expect(page.locator(".call mark").filter(has_text="expected 40.0")).to_have_count(1)
+    assert visitor.complaints == []
+
+
+def test_script_tags_in_spans_are_text(visitor: Visitor, seen: Seen):
+    page = visitor.opens(f"{seen.address}/trajectories?outcome=failed")
+    page.get_by_role("row").filter(has_text=HOSTILE[:20]).get_by_role("link").first.click()
+    page.wait_for_url(re.compile("/trajectories/[0-9a-f]{32}"))
+    assert page.locator("main").inner_text().count(HOSTILE) >= 4
+    for path in (None, "/", "/streams", "/trajectories", "/health"):
+        if path is not None:
+            page.goto(seen.address + path, wait_until="load")
+        assert page.evaluate("window.owned") is None
+        assert page.locator("main img, main script, main iframe").count() == 0
+        assert page.locator("script:not([src='/static/toolgauge.js'])").count() == 0
+    assert visitor.complaints == []
+
+
+def test_pages_work_without_scripts(chromium: Browser, seen: Seen):
+    with chromium.new_context(java_script_enabled=False) as context:
+        page = Visitor(context).opens(f"{seen.address}/trajectories")
+        page.locator("select[name=outcome]").select_option("failed")
+        page.locator("select[name=criterion]").select_option("refund-arguments")
+        page.locator("form.filters button").click()
+        page.wait_for_url(re.compile("criterion=refund-arguments"))
+        page.locator("#live table a").first.click()
+        expect(page.locator("table.differences ins").first).to_have_text("40.0")
+        page.get_by_role("link", name="Streams").click()
+        expect(page.locator("table.streams")).to_contain_text("alarm")
+
+
+def test_a_page_shows_that_the_connection_is_lost_and_that_it_is_back(visitor: Visitor, tmp_path: Path):
+    here = f"web.endpoint=127.0.0.1:{free_port()}"
+    with serving(tmp_path, here) as toolgauge:
+        page = visitor.opens(f"{web_address(toolgauge)}/trajectories")
+        status = page.get_by_role("status")
+        expect(status).to_have_text("Live")
+    expect(status).to_contain_text("Connection lost")
+    with serving(tmp_path, here) as toolgauge:
+        expect(status).to_have_text("Live")
+        toolgauge.send_recorded("pydantic-ai", "tool_error")
+        expect(page.locator("#live table")).to_contain_text("pydantic-ai-demo")

@@ -22,8 +22,12 @@ FRAMEWORKS = EXAMPLES / "frameworks"
 
 
 def run_example(framework: str, **variables: str) -> str:
+    return run_script(FRAMEWORKS / framework / "agent.py", **variables)
+
+
+def run_script(script: Path, **variables: str) -> str:
     done = subprocess.run(
-        [sys.executable, str(FRAMEWORKS / framework / "agent.py")],
+        [sys.executable, str(script)],
         capture_output=True,
         text=True,
         timeout=300,
@@ -57,6 +61,16 @@ def test_pydantic_ai_in_process():
         ]
         (scorecard,) = destination.scorecards()
         assert attributes(scorecard)["toolgauge.eval.order-looked-up.score"] == 1.0
+
+
+def test_the_first_agent_fails_for_the_amount_of_its_refund(tmp_path: Path):
+    options = ("--config", str(EXAMPLES / "first-agent" / "toolgauge.yaml"), "--print", "failed")
+    with serving(tmp_path, options=options) as toolgauge:
+        endpoint = f"http://127.0.0.1:{toolgauge.http_port}"
+        printed = run_script(EXAMPLES / "first-agent" / "agent.py", OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
+        assert printed == "You get 40.00 back.\n"
+        until(lambda: "half-refunded 0.50" in toolgauge.said(), "the line of the run")
+        assert "amount (exact): expected 20.0, got 40.0" in toolgauge.said()
 
 
 def test_the_openai_client_and_a_running_toolgauge(tmp_path: Path):

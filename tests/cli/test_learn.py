@@ -1,6 +1,7 @@
 """`toolgauge learn` as people use it: recordings in, a criteria file out that runs as it is."""
 
 import json
+import re
 from itertools import chain, count, islice
 from pathlib import Path
 
@@ -87,6 +88,37 @@ def test_runs_can_be_chosen_by_an_attribute(three: Path):
     assert ended.code == 1
     assert "error: no run has `service.version=2.0`" in ended.err
     assert run("learn", "--only", "service.version=1.0", str(three)).code == 0
+
+
+def test_runs_that_passed_can_be_chosen_by_labels(three: Path, tmp_path: Path):
+    inspected = [json.loads(line) for line in run("inspect", "--json", str(three)).out.splitlines()]
+    labels = tmp_path / "labels.csv"
+    rows = [f"{one['trace_id']},{'passed' if place % 2 else 'failed'}" for place, one in enumerate(inspected)]
+    labels.write_text("\n".join(("trace_id,verdict", *rows)))
+    ended = run("learn", "--labels", str(labels), str(three))
+    assert ended.code == 0, ended.err
+    total = sum(int(count) for count in re.findall(r": (\d+) runs, ", ended.err))
+    assert total == len(inspected) // 2
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        (
+            "trace_id,verdict\nffff,passed",
+            1,
+            "error: none of the 1 labels of `labels.csv` is on a run of the recording",
+        ),
+        ("trace_id,verdict\nffff,perhaps", 2, "`perhaps` is no verdict"),
+        ("verdict\npassed", 2, "error: "),
+    ],
+)
+def test_bad_labels_have_clear_answers(three: Path, tmp_path: Path, text: str, code: int, message: str):
+    labels = tmp_path / "labels.csv"
+    labels.write_text(text)
+    ended = run("learn", "--labels", str(labels), str(three))
+    assert ended.code == code
+    assert message in ended.err
 
 
 def test_a_wrong_choice_is_misuse(three: Path):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from toolgauge.cli.learn import learned_from
+from toolgauge.cli.learn import Wanted, learned_from
 from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.offline.init.starter import SeenTraffic, configuration, criteria_file, packs
@@ -79,7 +79,7 @@ def _check(places: list[Path], *, force: bool) -> None:
 
 def _seen(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...]) -> SeenTraffic:
     config, _ = load_for_replay(config_paths, overrides, (), os.environ)
-    learner = learned_from(files, (), config_paths, overrides)
+    learner = learned_from(files, Wanted(), config_paths, overrides)
     if not learner.calls:
         raise ToolgaugeError(
             f"there is no tool call in these recordings ({learner.runs} runs)",

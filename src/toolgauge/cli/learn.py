@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -10,6 +11,8 @@ from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import reading_progress
 from toolgauge.config.model import Defaults
 from toolgauge.model.errors import RecordingError, ToolgaugeError
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.offline.backtest.labels import LabelSet, read_labels
 from toolgauge.offline.compare.conversation_means import attribute
 from toolgauge.offline.learn.evidence import Requirements
 from toolgauge.offline.learn.learner import Learner, Options, ServiceSummary
@@ -59,6 +62,13 @@ _NAME_LENGTH = 80
     help="Learn from runs with this attribute only, of the resource or of a span, as in `--only service.version=1.4` or "
     "`--only ticket.outcome=solved`. May be given several times.",
 )
+@click.option(
+    "--labels",
+    "label_file",
+    metavar="FILE.csv",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Learn from the runs alone that passed by this CSV file: `trace_id` or `conversation_id`, and `verdict`.",
+)
 @configuration_options
 def command(
     files: tuple[str, ...],
@@ -67,6 +77,7 @@ def command(
     tolerance: float,
     false_alarms: float,
     only: tuple[str, ...],
+    label_file: Path | None,
     config_paths: tuple[str, ...],
     overrides: tuple[str, ...],
 ) -> int:
@@ -79,10 +90,13 @@ def command(
     Values stay out of it, but for truth values, rounded figures, and labels such as `economy` that the tool's definition
     spells or that at least five conversations share. The same recordings give the same bytes.
     """
-    wanted = tuple(_wanted(text) for text in only)
+    wanted = Wanted(tuple(map(_attribute, only)), None if label_file is None else read_labels(label_file))
     learner = learned_from(files, wanted, config_paths, overrides)
     if not learner.calls:
-        raise RecordingError(_without_calls(learner, wanted), hint="`toolgauge doctor FILE...` looks for the reason")
+        raise RecordingError(
+            wanted.why_none() or f"there is no tool call in these recordings ({learner.runs} runs)",
+            hint="`toolgauge doctor FILE...` looks for the reason",
+        )
     options = Options(requirements=Requirements(runs=min_runs, tolerance=tolerance), most_alarms=false_alarms)
     text, summaries = learner.result(options)
     written = sum(summary.criteria for summary in summaries)
@@ -105,7 +119,42 @@ def command(
     return 0
 
 
-def _wanted(text: str) -> tuple[str, str]:
+@dataclass(slots=True)
+class Wanted:
+    """Which runs are learned from: those with some attributes, and those that passed by some labels."""
+
+    attributes: tuple[tuple[str, str], ...] = ()
+    labels: LabelSet | None = None
+    seen: int = 0
+    with_attributes: int = 0
+    labelled: int = 0
+
+    def takes(self, trajectory: Trajectory) -> bool:
+        """Return whether to learn from a run, and count what keeps runs out."""
+        self.seen += 1
+        if not all(attribute(trajectory, key) == value for key, value in self.attributes):
+            return False
+        self.with_attributes += 1
+        if self.labels is None:
+            return True
+        labelled = self.labels.label_of(trajectory.trace_id, trajectory.conversation_id, conversation_first=True)
+        self.labelled += labelled is not None
+        return labelled is not None and self.labels.verdicts[labelled] is True
+
+    def why_none(self) -> str | None:
+        """Name what left no run to learn from; `None` where it is the traffic itself."""
+        if self.seen and not self.with_attributes:
+            return "no run has " + " and ".join(f"`{key}={value}`" for key, value in self.attributes)
+        if self.labels is None or not self.seen:
+            return None
+        if not self.labelled:
+            return (
+                f"none of the {len(self.labels.verdicts)} labels of `{self.labels.name}` is on a run of the recording"
+            )
+        return f"no run with tool calls passed by the labels of `{self.labels.name}` ({self.labelled} runs have one)"
+
+
+def _attribute(text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator or not key:
         raise click.UsageError(f"--only takes ATTRIBUTE=VALUE, not `{text}`")
@@ -114,32 +163,25 @@ def _wanted(text: str) -> tuple[str, str]:
 
 def learned_from(
     files: Sequence[str],
-    wanted: Sequence[tuple[str, str]],
+    wanted: Wanted,
     config_paths: Sequence[str],
     overrides: Sequence[str],
 ) -> Learner:
-    """Read recordings as one, with progress, and take the runs with the wanted attributes."""
+    """Read recordings as one, with progress, and take the wanted runs."""
     config, _ = load_for_replay(config_paths, overrides, (), os.environ)
     # A criterion that looks at conversations is what puts them together; one is enough.
     criteria = [one for one in default_criteria(Defaults(scope="conversation")) if one.evaluator_name == "tool_use"]
     kinds = tool_kinds(config)
-    make = offline_pipeline(config, criteria, attributes=[key for key, _ in wanted])
+    make = offline_pipeline(config, criteria, attributes=[key for key, _ in wanted.attributes])
     learner = Learner()
     with reading_progress(files) as reading:
         for scorecard in scorecards(reading, make):
             trajectory = scorecard.trajectory
-            is_wanted = all(attribute(trajectory, key) == value for key, value in wanted)
             # A trace without the id of a conversation is judged as one of its own.
             is_whole = trajectory.scope == "conversation" or trajectory.conversation_id is None
-            if is_whole and is_wanted:
+            if is_whole and wanted.takes(trajectory):
                 learner.add(with_writing_tools(trajectory, (), kinds))
     return learner
-
-
-def _without_calls(learner: Learner, wanted: Sequence[tuple[str, str]]) -> str:
-    if wanted and not learner.runs:
-        return "no run has " + " and ".join(f"`{key}={value}`" for key, value in wanted)
-    return f"there is no tool call in these recordings ({learner.runs} runs)"
 
 
 def _line(summary: ServiceSummary, min_runs: int) -> str:

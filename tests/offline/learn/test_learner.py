@@ -118,6 +118,25 @@ def test_an_argument_that_is_missing_now_and_then_is_not_required():
     assert "note" not in schemas["refund"]["required"]
 
 
+def test_null_is_among_the_labels_where_it_was():
+    runs = [run(number, call("book", {"cabin": None if number == 7 else "economy"})) for number in range(30)]
+    assert learned(runs)["arguments"]["schemas"]["book"]["properties"] == {
+        "cabin": {"type": ["null", "string"], "enum": ["economy", None]}
+    }
+
+
+def test_arguments_that_are_new_in_every_call_are_not_kept():
+    runs = [
+        run(number, call("save", {"deep": {f"k{number}{letter}": {letter: {letter: 1}} for letter in "abcdefgh"}}))
+        for number in range(60)
+    ]
+    assert learned(runs)["arguments"]["schemas"]["save"] == {
+        "type": "object",
+        "properties": {"deep": {"type": "object", "additionalProperties": True}},
+        "required": ["deep"],
+    }
+
+
 def test_what_always_came_before_is_an_order():
     assert learned(USUAL)["order"]["rules"] == [{"before": "refund", "call": "find_order"}]
 

@@ -7,6 +7,7 @@ is no plain name, or that few runs have, is never written.
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from toolgauge.model.json import Json, JsonObject
@@ -16,6 +17,7 @@ from toolgauge.offline.value_profiles import MIN_SOURCES, Form, Profile, Summary
 
 _MAX_DEPTH = 6
 _MAX_KEYS = 60
+_MAX_NODES = 1000
 _KEY = re.compile(r"[A-Za-z_][A-Za-z_-]{0,60}\d{0,2}")
 _TYPES: Mapping[Form, str] = {
     "null": "null",
@@ -31,11 +33,20 @@ _MARGIN = 0.5
 _Schema: TypeAlias = "dict[str, Written]"
 
 
+@dataclass(slots=True)
+class _Room:
+    """How many more nodes one tool may have: keys come from models, and may be new in every call."""
+
+    left: int = _MAX_NODES
+
+
 class ArgumentNode:
     """What the values at one place have in common. `definition` is everywhere the text of the tool's definition."""
 
-    def __init__(self, name: str = "", depth: int = 0) -> None:
+    def __init__(self, name: str = "", depth: int = 0, room: _Room | None = None) -> None:
         self._name = name
+        self._room = room or _Room()
+        self._room.left -= 1
         self._depth = depth
         self.profile = Profile(name)
         # The runs that had an object here, and those in which each of its keys was missing.
@@ -57,10 +68,12 @@ class ArgumentNode:
         if self._depth == _MAX_DEPTH:
             return
         if isinstance(value, list):
-            if self._items is None:
-                self._items = ArgumentNode(self._name, self._depth + 1)
-            for item in value:
-                self._items.add(item, run=run, source=source)
+            items = self._items
+            if items is None and self._room.left > 0:
+                items = self._items = ArgumentNode(self._name, self._depth + 1, self._room)
+            if items is not None:
+                for item in value:
+                    items.add(item, run=run, source=source)
         elif isinstance(value, dict):
             self._add_object(value, run, source)
 
@@ -71,10 +84,10 @@ class ArgumentNode:
             return
         for key, member in value.items():
             if key not in self.members:
-                if len(self.members) == _MAX_KEYS:
+                if len(self.members) == _MAX_KEYS or self._room.left <= 0:
                     self.members = None
                     return
-                self.members[key] = ArgumentNode(key, self._depth + 1)
+                self.members[key] = ArgumentNode(key, self._depth + 1, self._room)
                 self.present[key] = earlier.copy()
             self.members[key].add(member, run=run, source=source)
         for key, evidence in self.present.items():
@@ -106,7 +119,7 @@ class ArgumentNode:
         summary = self.profile.summary(definition)
         schema: _Schema = {"type": _types(summary)}
         if summary.labels is not None:
-            schema["enum"] = summary.labels
+            schema["enum"] = [*summary.labels, *([None] if "null" in summary.forms else [])]
         elif summary.pattern is not None and summary.distinct >= requirements.runs:
             schema["pattern"] = f"^(?:{summary.pattern})$"
         if summary.low is not None and summary.high is not None and summary.distinct >= MIN_SOURCES:

@@ -131,7 +131,7 @@ class Report:
         found = [(what, traces) for what, traces in self._traces() if traces]
         if found:
             yield ""
-            yield style.head("traces to look at first")
+            yield style.head("traces to look at first, as in `toolgauge explain CRITERION FILE... --trace ID`")
         for what, traces in found:
             yield f"  {what}"
             yield from (f"    {trace}" for trace in traces)

@@ -8,6 +8,7 @@ forgotten.
 Belongs to one thread.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from itertools import product
@@ -87,9 +88,9 @@ class FeedbackAgreement:
         self._keep_ns = keep_ns
         self._metrics = metrics
         self._numbers: dict[tuple[str, str], int] = {}
-        # Both with the least recently used first.
-        self._outcomes: dict[_Key, _Outcomes] = {}
-        self._waiting: dict[_Key, _Waiting] = {}
+        # Both with the least recently used first. In a plain dict, looking for the front passes over all that was taken from there.
+        self._outcomes: OrderedDict[_Key, _Outcomes] = OrderedDict()
+        self._waiting: OrderedDict[_Key, _Waiting] = OrderedDict()
         self._names: set[str] = set()
 
     @property

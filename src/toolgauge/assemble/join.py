@@ -24,11 +24,13 @@ from toolgauge.assemble.token_sums import tokens_of
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import Reading, ToolDefinition
-from toolgauge.model.trajectory import ClosedBecause, Run, ToolCall, Trajectory, TrajectoryScope
+from toolgauge.model.trajectory import ClosedBecause, Run, SpanSource, ToolCall, Trajectory, TrajectoryScope
 
 Parents = Mapping[str, str | None]
 # When tools were on offer, and which.
 _Offer: TypeAlias = tuple[int, tuple[ToolDefinition, ...]]
+# Service, scope and dialect of a span.
+_SourceKey: TypeAlias = tuple[str | None, str, str]
 
 
 class GatheredTrace(Struct, frozen=True, kw_only=True):
@@ -134,6 +136,7 @@ def _trajectory(
         runs=tuple(joined.runs),
         tokens=tokens_of([trace.index.nodes for trace in planted]),
         split_sign=joined.split_sign,
+        sources=tuple([_source(key, group) for key, group in _by_source(index.nodes).items()]),
     )
 
 
@@ -200,6 +203,35 @@ def _producer(root: Node | None, nodes: Sequence[Node]) -> Reading:
     if first.service is not None:
         return first
     return next((node.first for node in nodes if node.first.service is not None), first)
+
+
+def _by_source(nodes: Sequence[Node]) -> Mapping[_SourceKey, Sequence[Node]]:
+    """Group spans by who wrote them."""
+    groups: dict[_SourceKey, list[Node]] = {}
+    for node in nodes:
+        first = node.first
+        if first.dialect is None:
+            continue
+        key = (first.service, first.scope, first.dialect)
+        group = groups.get(key)
+        if group is None:
+            groups[key] = [node]
+        else:
+            group.append(node)
+    return groups
+
+
+def _source(key: _SourceKey, nodes: Sequence[Node]) -> SpanSource:
+    service, scope, dialect = key
+    model_calls = len([node for node in nodes if node.model_call is not None])
+    return SpanSource(
+        service=service,
+        scope=scope,
+        dialect=dialect,
+        spans=tuple([node.ref.span_id for node in nodes]),
+        model_calls=model_calls,
+        has_runs=model_calls > 0 or any(node.agent_run is not None for node in nodes),
+    )
 
 
 def _agents(running: Sequence[Node], calls: Sequence[ToolCall]) -> tuple[str, ...]:

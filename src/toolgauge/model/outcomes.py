@@ -30,6 +30,41 @@ Reason: TypeAlias = Literal[
     "overload",
     "judge_budget",
 ]
+# What each reason means, for people.
+MEANINGS: Mapping[Reason, str] = {
+    "no_reference": (
+        "nothing to compare with: no expected calls or answer, no such attribute of the trace, or nothing that "
+        "shows whether a failed call was needed"
+    ),
+    "nothing_expected": "what is given asks for nothing here: no expected call, or no rule with a call to judge",
+    "no_calls": (
+        "no tool call, or none that the evaluator judges: none of `tools`, none that failed, none with values to "
+        "look for"
+    ),
+    "arguments_not_recorded": "the producer does not export arguments",
+    "results_not_recorded": "the producer does not export results, or no end of the call was seen",
+    "unparsable": (
+        "exported, and cannot be read: arguments that are no JSON object, a path into a result that is text, an "
+        "answer that is not English"
+    ),
+    "truncated": "exported, and cut off (by the producer, or beyond `assemble.max_content_bytes`) or hidden",
+    "redacted": "exported, and cut off (by the producer, or beyond `assemble.max_content_bytes`) or hidden",
+    "no_tool_offer": "the tools on offer were not exported, no earlier offer stands in, and none is registered",
+    "no_schema": "the tool was exported without a schema, or with one that cannot be used, or was not on offer at all",
+    "no_content": "the producer does not export messages, tokens, or which calls a model asked for",
+    "incomplete": (
+        "the trajectory was not seen as a whole: half a run, closed before its end, begun in the middle of a "
+        "conversation (`scope: conversation` looks at all of its traces), or without the calls of other agents "
+        "(`when.agent`)"
+    ),
+    "sampled_out": "outside the criterion's `sample`",
+    "overload": (
+        "spans of the trajectory may have passed unread, memory or room ran out, judges have too much to do, or "
+        "the criterion is switched off"
+    ),
+    "judge_budget": "`judge.max_cost_per_hour` is spent, or no model may be asked (`toolgauge replay`)",
+}
+
 Level: TypeAlias = Literal["call", "trajectory"]
 Enforce: TypeAlias = Literal["live", "shadow"]
 OutcomeWord: TypeAlias = Literal["pass", "fail", "not_evaluated", "error"]

@@ -100,6 +100,20 @@ class Tokens(Struct, frozen=True, kw_only=True, gc=False):
     unmeasured: int = 0
 
 
+class SpanSource(Struct, frozen=True, kw_only=True, gc=False):
+    """A library in a service that wrote spans of a trajectory: their ids, and how many of them are model calls.
+
+    `has_runs` where it recorded model calls or agent runs.
+    """
+
+    service: str | None
+    scope: str
+    dialect: str
+    spans: tuple[str, ...]
+    model_calls: int
+    has_runs: bool
+
+
 _NO_TOOLS: Mapping[str, ToolDefinition] = {}
 
 
@@ -155,6 +169,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     incomplete: str | None = None
     # What in it shows that spans of it went elsewhere, in words; `None` where nothing does.
     split_sign: str | None = None
+    # Who wrote its spans.
+    sources: tuple[SpanSource, ...] = ()
     # Tools that the configuration registers, by name, for what the traffic does not show; filled in by the scorer.
     registered_tools: Mapping[str, ToolDefinition] = field(default_factory=_no_tools)
 

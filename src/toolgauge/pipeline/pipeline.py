@@ -459,6 +459,11 @@ class Pipeline:
         return self._scorer.wanted
 
     @property
+    def wants_content(self) -> bool:
+        """Whether messages and results are read: some criterion looks at them."""
+        return self._scorer.wants_content
+
+    @property
     def registered_tools(self) -> Mapping[str, ToolDefinition]:
         """The tools that the configuration registers."""
         return self._scorer.registered_tools

@@ -101,6 +101,8 @@ class Running:
     clock: Callable[[], int]
     loop: asyncio.AbstractEventLoop
     receivers: Sequence[Listening] = ()
+    # Whether some criterion looks at messages and results: else they are not read.
+    wants_content: Callable[[], bool] = lambda: True
 
     def components(self) -> Mapping[str, ComponentHealth]:
         """Return the health of each part by its name; none while the process starts or stops."""

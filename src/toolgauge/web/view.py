@@ -15,6 +15,7 @@ from toolgauge.service.process import Faults
 from toolgauge.service.service import Service
 from toolgauge.settings import split_address
 from toolgauge.web.endpoint import HEADERS, WebEndpoint
+from toolgauge.web.gap_pages import GapPages
 from toolgauge.web.health_pages import HealthPages
 from toolgauge.web.kept import TrajectoryStore
 from toolgauge.web.live_updates import LiveUpdates, Source
@@ -71,6 +72,7 @@ class WebView:
             clock=service.clock,
             loop=loop,
             receivers=service.receivers,
+            wants_content=lambda: service.pipeline.wants_content,
         )
         self._live = LiveUpdates(_sources(self._shown.store, metrics.watch, service.clock), HEADERS)
         _measure(metrics.registry, self._shown.store, self._live)
@@ -88,7 +90,12 @@ class WebView:
 
 
 def _page_groups(pages: Pages, shown: Shown) -> tuple[PageGroup, ...]:
-    return (TrajectoryPages(pages, shown), StreamPages(pages, shown), HealthPages(pages, shown))
+    return (
+        TrajectoryPages(pages, shown),
+        StreamPages(pages, shown),
+        GapPages(pages, shown),
+        HealthPages(pages, shown),
+    )
 
 
 def _routes(groups: Iterable[PageGroup]) -> dict[str, Page]:

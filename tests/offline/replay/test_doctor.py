@@ -10,8 +10,8 @@ from tests.offline.replay.corpus import CORPUS, diagnosed, recordings
 from toolgauge import plugins
 from toolgauge.model.json import Json
 from toolgauge.offline.replay.doctor import Diagnosis, diagnosis_lines, diagnosis_object
-from toolgauge.offline.replay.remedies import ROWS, Fact, remedy
 from toolgauge.offline.replay.requirements import Requirements
+from toolgauge.recognize.remedies import ROWS, Fact, remedy
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 TRACE = "5b8efff798038103d269b633813fc60c"

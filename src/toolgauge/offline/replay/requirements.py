@@ -22,7 +22,7 @@ from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory
-from toolgauge.offline.replay.remedies import Fact
+from toolgauge.recognize.remedies import Fact
 from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
 from toolgauge.score.scorer import Scorer
 

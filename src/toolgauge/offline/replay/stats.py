@@ -30,20 +30,12 @@ from toolgauge.offline.terminal import PLAIN, Style, shortened
 from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.views import Views
 from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.recognize.shortfalls import Producer, TraceCounts
 from toolgauge.selfmetrics import SelfMetrics
 
 _ANY_SPAN = SpanRef("f" * 32, "f" * 16)
 # Observations of a model call whose content was recorded.
 _CONTENT = (CallRequested, CallAnswered, CallExecuted, MessageSeen)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Producer:
-    """Who writes spans: a library (`scope`, `version`) in a service. Each is "" where it is not known."""
-
-    service: str
-    scope: str
-    version: str
 
 
 @dataclass(slots=True)
@@ -54,20 +46,6 @@ class ProducerCounts:
     log_records: int = 0
     without_trace: int = 0
     dialects: Counter[str] = field(default_factory=Counter[str])
-
-
-@dataclass(slots=True)
-class TraceCounts:
-    """What one trace holds. `runs` are the producers that recorded model calls or agent runs."""
-
-    spans: dict[str, Producer] = field(default_factory=dict[str, Producer])
-    runs: set[Producer] = field(default_factory=set[Producer])
-    model_calls: Counter[Producer] = field(default_factory=Counter[Producer])
-    has_content: bool = False
-
-    def producer(self, span: SpanRef | None) -> Producer | None:
-        """Name the producer of a span."""
-        return None if span is None else self.spans.get(span.span_id)
 
 
 class Tally:

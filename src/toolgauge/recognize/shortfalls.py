@@ -1,0 +1,244 @@
+"""What each producer leaves out, and what turns it on: from trajectories, with the producers of their spans.
+
+Judged by the calls as they were joined, not by single spans: a library that records no arguments is fine where the
+same call is recorded with arguments by another span. A fact that only some calls of a trace lack is left alone: that is
+what happens in a run, not how its producer is set up.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.recognize.remedies import (
+    CONTENT_IS_ON,
+    OFFERED_ELSEWHERE,
+    RECORDED_ELSEWHERE,
+    Fact,
+    Remedy,
+    remedy,
+)
+
+# Without these the calls themselves cannot be judged; the rest narrows what can be asked about them.
+PROBLEMS: tuple[Fact, ...] = ("calls", "arguments", "results")
+_OF_A_CALL: tuple[Fact, ...] = ("arguments", "results", "call_ids")
+_AROUND: tuple[Fact, ...] = ("tool_definitions", "user_text")
+_NOTES: tuple[Fact, ...] = ("tool_definitions", "user_text", "conversation_id", "call_ids")
+
+COSTS: Mapping[Fact, str] = {
+    "calls": "what the model asked for is unknown: no call can be judged",
+    "arguments": "it is known that a tool was called, not with what",
+    "results": "what a tool answered is unknown: only errors tell whether a call worked",
+    "tool_definitions": "a tool that does not exist cannot be told from one that does",
+    "user_text": "judges do not know what was asked for, and values that only the user gave cannot be traced",
+    "conversation_id": "criteria with `scope: conversation` see every trace as a conversation of its own",
+    "call_ids": "requests and executions are joined by name, arguments and order instead",
+}
+NAMES: Mapping[Fact, str] = {
+    "calls": "tool calls",
+    "arguments": "arguments",
+    "results": "results",
+    "tool_definitions": "tool definitions",
+    "user_text": "text of the user",
+    "conversation_id": "conversation id",
+    "call_ids": "call ids",
+}
+_WITHHELD = "__REDACTED__"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Producer:
+    """Who writes spans: a library (`scope`, `version`) in a service. Each is "" where it is not known."""
+
+    service: str
+    scope: str
+    version: str
+
+
+@dataclass(slots=True)
+class TraceCounts:
+    """What one trace holds. `runs` are the producers that recorded model calls or agent runs."""
+
+    spans: dict[str, Producer] = field(default_factory=dict[str, Producer])
+    runs: set[Producer] = field(default_factory=set[Producer])
+    model_calls: Counter[Producer] = field(default_factory=Counter[Producer])
+    has_content: bool = False
+
+    def producer(self, span: SpanRef | None) -> Producer | None:
+        """Name the producer of a span."""
+        return None if span is None else self.spans.get(span.span_id)
+
+
+def counts_of(trajectory: Trajectory) -> TraceCounts:
+    """Count the spans of a trajectory by their producers; versions of libraries are not known."""
+    counts = TraceCounts(has_content=bool(trajectory.calls or trajectory.messages))
+    for source in trajectory.sources:
+        producer = Producer(service=source.service or "", scope=source.scope, version="")
+        counts.spans |= dict.fromkeys(source.spans, producer)
+        if source.has_runs:
+            counts.runs.add(producer)
+        if source.model_calls:
+            counts.model_calls[producer] += source.model_calls
+    return counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """A fact that a producer leaves out: in `count` of `of` places, and in `traces` of `of_traces` trajectories.
+
+    Places are calls, model calls or traces, by the fact.
+    """
+
+    fact: Fact
+    count: int
+    of: int
+    traces: int
+    of_traces: int
+    remedy: Remedy
+
+
+@dataclass(slots=True)
+class _Counts:
+    """By fact: in how many places it could be, in how many it is missing, and the same in trajectories."""
+
+    calls: int = 0
+    # Traces in which some call came with its arguments: whatever switches content on, is on.
+    with_content: int = 0
+    places: Counter[Fact] = field(default_factory=Counter[Fact])
+    missing: Counter[Fact] = field(default_factory=Counter[Fact])
+    traces: Counter[Fact] = field(default_factory=Counter[Fact])
+    traces_missing: Counter[Fact] = field(default_factory=Counter[Fact])
+
+    def add(self, fact: Fact, places: int, missing: int) -> None:
+        self.places[fact] += places
+        self.missing[fact] += missing
+        self.traces[fact] += bool(places)
+        self.traces_missing[fact] += bool(missing)
+
+    def copy(self) -> "_Counts":
+        return replace(
+            self,
+            places=self.places.copy(),
+            missing=self.missing.copy(),
+            traces=self.traces.copy(),
+            traces_missing=self.traces_missing.copy(),
+        )
+
+
+class Shortfalls:
+    """Takes trajectories with the producers of their spans; knows then what each producer leaves out."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Producer, _Counts] = {}
+        # Services with tool spans: where they show none, none was called.
+        self._executing: set[str] = set()
+
+    def add(self, trajectory: Trajectory, trace: TraceCounts) -> None:
+        """Take one trajectory."""
+        if not trajectory.calls:
+            self._add_trace_without_calls(trace, trajectory)
+            return
+        by_producer: dict[Producer, list[ToolCall]] = {}
+        for call in trajectory.calls:
+            executed_by = trace.producer(call.executed_by)
+            if executed_by is not None:
+                self._executing.add(executed_by.service)
+            for producer in _producers(call, trace):
+                by_producer.setdefault(producer, []).append(call)
+        for producer, calls in by_producer.items():
+            self._add_calls(producer, calls)
+        for producer in trace.runs or by_producer:
+            self._add_surroundings(producer, trajectory)
+
+    def calls(self, producer: Producer) -> int:
+        """Count the calls that a producer recorded."""
+        return self._counts.get(producer, _Counts()).calls
+
+    def of(self, producer: Producer, dialects: Collection[str], without_trace: int = 0) -> Iterator[Shortfall]:
+        """Yield the facts that a producer leaves out; `without_trace` are its log records that nothing can join."""
+        counts = self._completed(producer, without_trace)
+        for fact in (*PROBLEMS, *_NOTES):
+            if counts.missing[fact]:
+                yield Shortfall(
+                    fact=fact,
+                    count=counts.missing[fact],
+                    of=counts.places[fact],
+                    traces=counts.traces_missing[fact],
+                    of_traces=counts.traces[fact],
+                    remedy=_remedy(fact, dialects, producer.scope, counts),
+                )
+
+    def _of(self, producer: Producer) -> _Counts:
+        return self._counts.setdefault(producer, _Counts())
+
+    def _add_trace_without_calls(self, trace: TraceCounts, trajectory: Trajectory) -> None:
+        """Take a trace without calls: nothing was called, or the calls that the model requested were not recorded."""
+        for producer, model_calls in trace.model_calls.items():
+            self._of(producer).add("calls", model_calls, 0 if trace.has_content else model_calls)
+            if not trace.has_content:
+                self._add_surroundings(producer, trajectory)
+
+    def _add_calls(self, producer: Producer, calls: Sequence[ToolCall]) -> None:
+        counts = self._of(producer)
+        counts.calls += len(calls)
+        executed = [call for call in calls if call.state == "executed" and call.error is None]
+        _add_fact(counts, "arguments", [_is_kept_back(call.arguments) for call in calls])
+        _add_fact(counts, "results", [_is_kept_back(call.result) for call in executed])
+        _add_fact(counts, "call_ids", [call.call_id is None for call in calls])
+
+    def _add_surroundings(self, producer: Producer, trajectory: Trajectory) -> None:
+        counts = self._of(producer)
+        counts.with_content += any(not _is_kept_back(call.arguments) for call in trajectory.calls)
+        asked = any(message.role == "user" and message.text != _WITHHELD for message in trajectory.messages)
+        counts.add("tool_definitions", 1, trajectory.tools_offered is None)
+        counts.add("conversation_id", 1, trajectory.conversation_id is None)
+        counts.add("user_text", 1, not asked)
+
+    def _completed(self, producer: Producer, without_trace: int) -> _Counts:
+        """Add what follows for the whole recording from what was counted trace by trace."""
+        whole = self._counts.get(producer, _Counts()).copy()
+        if producer.service in self._executing:
+            whole.missing["calls"] = 0
+        if without_trace:
+            whole.add("calls", without_trace, without_trace)
+        elif whole.missing["calls"] and not whole.calls:
+            # Of calls that are not recorded, nothing is known at all.
+            for fact in _OF_A_CALL:
+                whole.places[fact] += whole.places["calls"]
+                whole.missing[fact] += whole.missing["calls"]
+                whole.traces[fact] += whole.traces["calls"]
+                whole.traces_missing[fact] += whole.traces_missing["calls"]
+        return whole
+
+
+def _remedy(fact: Fact, dialects: Collection[str], scope: str, counts: _Counts) -> Remedy:
+    # The remedy that records the calls records everything in them.
+    asked: Fact = "calls" if fact in _OF_A_CALL and not counts.calls else fact
+    found = remedy(asked, dialects, scope)
+    if fact in _AROUND and counts.missing[fact] < counts.places[fact]:
+        return OFFERED_ELSEWHERE if fact == "tool_definitions" else RECORDED_ELSEWHERE
+    is_on = fact in _AROUND and counts.with_content == counts.places[fact]
+    if is_on and not found.never and found == remedy("arguments", dialects, scope):
+        return CONTENT_IS_ON
+    return found
+
+
+def _add_fact(counts: _Counts, fact: Fact, lacks: Sequence[bool]) -> None:
+    counts.add(fact, len(lacks), len(lacks) if all(lacks) else 0)
+
+
+def _producers(call: ToolCall, trace: TraceCounts) -> set[Producer]:
+    found = (trace.producer(span) for span in (call.span, call.requested_by, call.executed_by))
+    return {producer for producer in found if producer is not None}
+
+
+def _is_kept_back(content: Content) -> bool:
+    match content:
+        case NotRecorded():
+            return True
+        case Unparsed(text=text):
+            return text == _WITHHELD
+        case Recorded(value=value):
+            return value == _WITHHELD

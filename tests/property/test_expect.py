@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.offline.expect.written import document_of, loaded, run_of, score, text_of
-from tests.property.test_compare import VALUES
+from tests.property.test_compare import VALUES, containers
 from tests.score.support import tool_call, trajectory, user
 from toolgauge.config.references import read_references
 from toolgauge.model.json import Json, JsonObject
@@ -105,3 +105,21 @@ def test_a_failing_run_fails_the_case_that_is_made_of_it(calls: list[tuple[str, 
     with tempfile.TemporaryDirectory() as folder:
         (criterion,) = loaded(document_of([run_of(made, *faults)], is_promoted=True), Path(folder))
     assert score(criterion, made).value < 1.0
+
+
+SECRETS = ["sk-" + "a1B2" * 8, "4111111111111111", "ann.lee@example.com"]
+WITH_SECRETS: st.SearchStrategy[Json] = st.recursive(
+    st.one_of(st.sampled_from(SECRETS), st.sampled_from(["as the agent wrote it", "word", 7, None])),
+    containers,
+    max_leaves=8,
+)
+
+
+@given(WITH_SECRETS, st.integers(1, 3), st.sets(st.just("policy")))
+def test_a_planted_secret_is_never_written(value: Json, runs: int, failed: set[str]):
+    made = _run([("pay", {"x": value})], "case")
+    key = key_of(made.calls[0])
+    faults = [Fault(criterion=one, explanation="forbidden", call=key, is_default=False) for one in failed]
+    written = document_of([run_of(made, *faults)] * runs, is_promoted=bool(failed))
+    text = text_of(written) + "".join(reference_lines(written))
+    assert not any(secret in text for secret in SECRETS)

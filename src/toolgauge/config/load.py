@@ -284,7 +284,12 @@ def _line(value: Json, style: str | None = None) -> str:
         default_flow_style=True,
         default_style=style,
     )
-    return written.removesuffix("\n")
+    # Only in quotes is there anything that does not print: it would change how the line looks, and how a terminal behaves.
+    return "".join(map(_escaped_character, written.removesuffix("\n")))
+
+
+def _escaped_character(character: str) -> str:
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
 
 
 def _escaped(value: Json) -> Json:

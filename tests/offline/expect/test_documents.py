@@ -177,9 +177,33 @@ def test_secrets_are_not_written():
     assert (key in text, "hunter22" in text) == (False, False)
 
 
+def test_text_of_spans_neither_ends_a_line_nor_hides_in_one(tmp_path: Path):
+    hostile = "x\u202e\u200b\u0085\x1b[2J\n---\n- name: y # ${env:HOME}"
+    made = trajectory(
+        tool_call(hostile, {hostile: 1, "label": hostile}),
+        messages=(user(hostile, 0),),
+        attributes={"eval.case.id": hostile},
+    )
+    for is_promoted in (False, True):
+        written = document_of([run_of(made)], is_promoted=is_promoted)
+        text = text_of(written)
+        assert all(line.isprintable() for line in text.split("\n"))
+        (criterion,) = loaded(written, tmp_path)
+        assert criterion.when.attributes == {"eval.case.id": hostile}
+    assert "correct_this_case" in text
+
+
 def test_a_long_text_is_free_though_all_runs_have_it(tmp_path: Path):
     made = refund({**ONE, "page": "x" * 5000})
     assert accepts(tmp_path, [made, made], refund({**ONE, "page": "y"}))
+
+
+def test_a_secret_among_other_texts_is_not_written_where_all_runs_have_it():
+    key = "sk-" + "a1B2" * 8
+    runs = [
+        run_of(refund({**ONE, "lines": ["a text of the agent", key], "deep": [[{"x": ["y", key]}]]})) for _ in range(3)
+    ]
+    assert key not in text_of(document_of(runs))
 
 
 def test_lines_of_a_reference_file_carry_what_was_left_free():

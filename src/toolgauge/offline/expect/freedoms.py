@@ -112,8 +112,10 @@ class Freedoms:
         free: dict[Place, Freedom] = dict(self._private(args))
         for value in values_of(args):
             found = self._of_value(value, call.name)
-            if found is not None:
-                free.setdefault(place_of(value.steps), found)
+            place = place_of(value.steps)
+            # A list has one place for all of its items: the secret among them decides.
+            if found is not None and (found.is_certain or place not in free):
+                free[place] = found
         return free
 
     def _private(self, args: JsonObject) -> Iterator[tuple[Place, Freedom]]:

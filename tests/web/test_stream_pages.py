@@ -192,7 +192,7 @@ def test_the_command_to_accept_is_safe_to_paste() -> None:
 
 
 def test_the_id_of_a_stream_is_the_same_after_a_restart() -> None:
-    assert stream_id(STREAM) == "188726446028b46f"
+    assert stream_id(STREAM) == "92caddc0d377471a"
 
 
 @pytest.mark.parametrize("path", [("streams", "nothing"), ("streams", "<script>"), ("streams", "a", "b")])

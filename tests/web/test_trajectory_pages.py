@@ -9,7 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from tests.export.scorecards import call, call_result, failed, passed, scorecard, trajectory, trajectory_result
+from tests.watch.support import watcher
 from tests.web.html_reader import Html
+from tests.web.streams import page as view
+from tests.web.streams import shown, worse_release
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.observations import CallError, ToolDefinition
@@ -22,6 +25,7 @@ from toolgauge.service.pipeline_factory import offline_pipeline
 from toolgauge.web.kept import TrajectoryStore
 from toolgauge.web.pages import PageRequest, Pages
 from toolgauge.web.running import Shown, Writing
+from toolgauge.web.stream_pages import StreamPages
 from toolgauge.web.trajectory_pages import TrajectoryPages
 
 DEMO = Path(__file__).parents[2] / "src/toolgauge/demo"
@@ -290,3 +294,15 @@ def test_large_values_are_cut_and_shown_longer_on_demand():
     assert "Show call 1 whole" in Html(short).text
     assert 100_000 < len(long) < 1_000_000
     assert len(page(card)) < 20_000
+
+
+async def test_overview_names_alarms_first_and_links_their_streams():
+    over = shown(worse_release(watcher()).watcher)
+    html = await view(TrajectoryPages, over, "")
+    assert html is not None
+    read_back = Html(html)
+    alarms = [link for link in read_back.links if link.startswith("/streams/")]
+    assert "2 alarms are on" in read_back.text
+    assert "default.tool_success of find_order, support, refund-agent:" in read_back.text
+    assert len(alarms) == 2
+    assert await view(StreamPages, over, "streams", alarms[0].removeprefix("/streams/")) is not None

@@ -6,7 +6,6 @@ from shlex import quote
 from typing import Literal, TypeAlias, get_args
 from urllib.parse import urlencode
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
@@ -179,7 +178,7 @@ class StreamPages:
 
 def stream_id(stream: Stream) -> str:
     """Return an id that is safe in a URL, and the same after a restart."""
-    return blake2b(msgspec.msgpack.encode(astuple(stream)), digest_size=8).hexdigest()
+    return blake2b(repr(astuple(stream)).encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
 def stream_title(stream: Stream) -> str:

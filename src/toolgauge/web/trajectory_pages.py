@@ -11,6 +11,7 @@ from toolgauge.web.filters import MAX_TEXT, Facets, Filters, facets
 from toolgauge.web.kept import KeptTrajectory
 from toolgauge.web.pages import Page, PageRequest, Pages
 from toolgauge.web.running import BusyError, Shown
+from toolgauge.web.stream_pages import stream_id
 from toolgauge.web.trajectory_rows import gaps, row, services
 from toolgauge.web.trajectory_view import TrajectoryWriter
 
@@ -49,15 +50,16 @@ class TrajectoryPages:
             ports=self._ports(),
         )
 
-    def _alarms(self) -> tuple[Sequence[StreamStatus], bool]:
-        """Return the streams in alarm; and whether the worker was too busy to answer."""
+    def _alarms(self) -> tuple[Sequence[tuple[str, StreamStatus]], bool]:
+        """Return the streams in alarm, each with its id; and whether the worker was too busy to answer."""
         running = self._shown.running
         if running is None or running.streams is None:
             return (), False
         try:
-            return [status for status in running.streams.statuses() if status.state == "alarm"], False
+            statuses = running.streams.statuses()
         except BusyError:
             return (), True
+        return [(stream_id(one.stream), one) for one in statuses if one.state == "alarm"], False
 
     def _ports(self) -> Sequence[int]:
         """Return the ports of OTLP over gRPC and HTTP; empty before there is a service."""

@@ -20,7 +20,7 @@ RECORDED = [
 def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Record runs of three frameworks."""
     times = count(1_800_000_000_000_000_000, 60_000_000_000)
-    bodies = islice(drawn(RECORDED, Release(version="1.0", failures=0.0), seed=1, clock=lambda: next(times)), 200)
+    bodies = islice(drawn(RECORDED, Release(version="1.0", failures=0.0), seed=1, clock=lambda: next(times)), 110)
     file = tmp_path_factory.mktemp("three") / "three.otlp"
     file.write_bytes(b"".join(map(framed, bodies)))
     return file

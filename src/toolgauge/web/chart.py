@@ -312,10 +312,11 @@ def _alarms(history: StreamHistory, scale: _Scale) -> Iterator[AlarmBand]:
 
 def _versions(history: StreamHistory, scale: _Scale, size: Size) -> Iterator[VersionMark]:
     """Mark where versions came; one that was there from the beginning is no change."""
-    begun_ns = history.buckets[0].end_ns if history.buckets else 0
+    # Buckets have whole seconds.
+    begun_ns = history.buckets[0].end_ns + SECOND if history.buckets else 0
     free_from = [-math.inf, -math.inf]
     for arm in sorted(history.arms, key=lambda arm: arm.first_seen_ns):
-        if not arm.version or not max(begun_ns + 1, scale.start_ns) <= arm.first_seen_ns <= scale.end_ns:
+        if not arm.version or not max(begun_ns, scale.start_ns) <= arm.first_seen_ns <= scale.end_ns:
             continue
         label = arm.version if len(arm.version) <= _VERSION_LENGTH else f"{arm.version[: _VERSION_LENGTH - 1]}…"
         x = scale.x(arm.first_seen_ns)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+import yaml
 
 from tests.command_screens import page
 from tests.walk.support import Walk
@@ -56,6 +57,23 @@ def test_every_metric_is_on_the_page_of_metrics():
 
 def test_the_screens_on_the_page_of_commands_are_what_the_commands_print():
     assert PAGES["docs/commands.md"] == page(), "run `python -m tests.command_screens --write`"
+
+
+def test_every_command_ends_its_help_with_its_exit_codes():
+    context = commands.make_context("toolgauge", ["--help"], resilient_parsing=True)
+    found = {name: commands.get_command(context, name) for name in commands.list_commands(context)}
+    form = re.compile(r"Exit codes: 0 [^;]+; 1 [^;]+; 2 [^;]+(; 3 [^;]+)?\.")
+    assert [name for name, one in found.items() if not (one and one.epilog and form.fullmatch(one.epilog))] == []
+
+
+def test_the_inputs_of_the_action_are_on_the_page_about_ci():
+    page = PAGES["docs/in-ci.md"]
+    action = yaml.safe_load((ROOT / "examples" / "ci" / "github" / "action.yml").read_text())
+    rows = dict(re.findall(r"^\| `([a-z-]+)` \| (.*?) \| ", page, re.MULTILINE))
+    defaults = {
+        name: f"`{entry['default']}`" if entry.get("default") else "" for name, entry in action["inputs"].items()
+    }
+    assert {name: rows.get(name, "").strip() for name in defaults} == defaults
 
 
 def test_every_command_is_on_the_page_of_commands():

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -64,10 +64,15 @@ class UnitError(ValueError):
         self.hint = hint
 
 
+def _or_empty(schema: dict[str, Any]) -> None:
+    if not schema.get("required"):
+        schema["type"] = ["object", "null"]
+
+
 class Section(BaseModel):
     """A mapping with known keys only; an empty one (null) has its defaults."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, json_schema_extra=_or_empty)
 
     @model_validator(mode="before")
     @classmethod
@@ -148,9 +153,34 @@ def _whole(value: object) -> object:
     return value
 
 
-Duration = Annotated[int, BeforeValidator(_duration), PlainSerializer(duration_text, when_used="json")]
+# As people write them, for the JSON Schema of the configuration.
+WRITTEN_DURATION = r"^(0|([0-9]{1,20}(\.[0-9]{1,20})?(h|ms|m|us|µs|ns|s))+)$"
+WRITTEN_SIZE = r"^(0|[0-9]{1,20}(\.[0-9]{1,20})? ?(GiB|MiB|KiB|GB|MB|kB|KB|B))$"
+WrittenDuration = Annotated[
+    str,
+    Field(
+        pattern=WRITTEN_DURATION,
+        description="A duration with its unit, such as `10s`, `200ms` or `1h30m`.",
+    ),
+]
+WrittenSize = Annotated[
+    str,
+    Field(
+        pattern=WRITTEN_SIZE,
+        description="A size with its unit, such as `64MiB`, `512KiB` or `1000B`.",
+    ),
+]
+Duration = Annotated[
+    int,
+    BeforeValidator(_duration, json_schema_input_type=WrittenDuration | Literal[0]),
+    PlainSerializer(duration_text, when_used="json"),
+]
 PositiveDuration = Annotated[Duration, Field(gt=0)]
-Size = Annotated[int, BeforeValidator(_size), PlainSerializer(size_text, when_used="json")]
+Size = Annotated[
+    int,
+    BeforeValidator(_size, json_schema_input_type=WrittenSize | Literal[0]),
+    PlainSerializer(size_text, when_used="json"),
+]
 Count = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
 
 
@@ -225,7 +255,11 @@ def _is_whole(url: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
-Headers = Annotated[dict[str, str], BeforeValidator(_headers), PlainSerializer(_redacted, when_used="json")]
+Headers = Annotated[
+    dict[str, str],
+    BeforeValidator(_headers, json_schema_input_type=dict[str, str | int] | None),
+    PlainSerializer(_redacted, when_used="json"),
+]
 Url = Annotated[str, AfterValidator(_url), PlainSerializer(redacted_url, when_used="json")]
 
 

@@ -4,11 +4,12 @@ import asyncio
 
 import click
 
+from toolgauge.cli.main import EXIT_CODES
 from toolgauge.cli.output import terminal_style
 from toolgauge.demo.demo import run
 
 
-@click.command("demo")
+@click.command("demo", epilog=EXIT_CODES)
 @click.option(
     "--regression/--no-regression",
     default=True,

@@ -43,10 +43,8 @@ def configuration_options(function: _F) -> _F:
     return config(override(function))
 
 
-EXIT_CODES = (
-    "Exit codes: 0 fine; 1 problems found, or a failure at run time; 2 misuse or bad configuration; 3 not enough data "
-    "(`compare`, `learn`)."
-)
+EXIT_CODES = "Exit codes: 0 fine; 1 problems found, or a failure at run time; 2 misuse or bad configuration."
+_ALL_EXIT_CODES = f"{EXIT_CODES[:-1]}; 3 not enough data (`compare`, `learn`)."
 
 # Sub-command -> what the list says about it; the module is `toolgauge.cli.<name>`, with `_` for `-`.
 _COMMANDS = {
@@ -66,6 +64,7 @@ _COMMANDS = {
     "convert": "Write definitions of UiPath, ADK, Ragas, agentevals and promptfoo as criteria.",
     "ack": "Accept lower scores as the new normal of what is watched.",
     "validate": "Check configuration, criteria and references; open no port.",
+    "schema": "Print the JSON Schema of configuration and criteria, for editors.",
     "components": "List the dialects, evaluators, receivers and exporters.",
     "print-config": "Print the configuration with every default.",
 }
@@ -128,7 +127,7 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool)
         ctx.exit()
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_ALL_EXIT_CODES)
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
 )

@@ -80,7 +80,12 @@ class _LogLines(logging.Handler):
         self._screen.line(self.format(record))
 
 
-@click.command("record")
+_EXIT_CODES = (
+    "Exit codes: 0 ended in order; 1 could not start, or could not write everything; 2 misuse or bad configuration."
+)
+
+
+@click.command("record", epilog=_EXIT_CODES)
 @click.option("-o", "--output", required=True, metavar="FILE", help="Ends in `.otlp`, `.otlp.gz` or `.otlp.xz`.")
 @click.option("--force", is_flag=True, help="Replace FILE where there is one.")
 @configuration_options
@@ -93,8 +98,6 @@ def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], 
     written and after a crash; a compressed one lacks its last second then.
 
     The file holds prompts, arguments and results as they were sent, and only its owner can read it.
-
-    Exit codes: 0 ended in order, 1 could not start or could not write everything, 2 bad configuration.
     """
     try:
         recording_ending(output)

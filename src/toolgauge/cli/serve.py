@@ -41,7 +41,12 @@ _LOG_GRACE_S = 1.0
 _GARBAGE_THRESHOLDS = (700, 10, 1_000_000)
 
 
-@click.command("serve")
+_EXIT_CODES = (
+    "Exit codes: 0 stopped in order; 1 could not start, or lost data at the end; 2 misuse or bad configuration."
+)
+
+
+@click.command("serve", epilog=_EXIT_CODES)
 @configuration_options
 @click.option(
     "--print",
@@ -58,8 +63,6 @@ def command(config_paths: Sequence[str], overrides: Sequence[str], printed: Prin
     and SIGINT stop it in order: open trajectories are scored, queued data is sent; a second signal ends it at once. SIGHUP
     reloads configuration, criteria and references; where they are wrong, the running ones stay. Results are printed to
     standard output, the log to standard error.
-
-    Exit codes: 0 stopped in order, 1 could not start or lost data at the end, 2 bad configuration.
     """
 
     def load() -> tuple[Config, tuple[Criterion, ...]]:

@@ -119,7 +119,9 @@ class _Reference(Section):
     key: Annotated[str, Field(min_length=1)]
 
 
-class _Criterion(BaseModel):
+class Criterion(BaseModel):
+    """What a person writes about a criterion, beside the parameters of its evaluator."""
+
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
@@ -136,7 +138,7 @@ class _Criterion(BaseModel):
     enforce: Literal["live", "shadow"] = "live"
 
     @model_validator(mode="after")
-    def _one_expectation(self) -> "_Criterion":
+    def _one_expectation(self) -> "Criterion":
         given = [key for key in ("expected", "expected_turns", "reference") if getattr(self, key) is not None]
         if len(given) > 1:
             raise ValueError("has " + " and ".join(f"`{key}`" for key in given) + ", of which only one can hold")
@@ -191,7 +193,7 @@ def parameter_problems(
 ) -> tuple[Problem, ...]:
     """List the problems that an evaluator has with its parameters, with their places."""
     owner = f" of evaluator `{criterion.evaluator}` in criterion `{criterion.name}`"
-    keys = tuple(_Criterion.model_fields)
+    keys = tuple(Criterion.model_fields)
     wording = Wording(kind="parameter", owner=owner, known=keys, unknown=("version", "level"))
     return problems_of(error, criterion.node, evaluator, wording)
 
@@ -270,11 +272,11 @@ class _Reader:
             self.problems.append(Problem(node.place, "a criterion must be a mapping of keys to values"))
             return None
         try:
-            read = _Criterion.model_validate(values)
+            read = Criterion.model_validate(values)
         except ValidationError as error:
             name = values.get("name")
             owner = f" in criterion `{name[:64]}`" if isinstance(name, str) else " in a criterion"
-            self.problems.extend(problems_of(error, node, _Criterion, Wording(owner=owner)))
+            self.problems.extend(problems_of(error, node, Criterion, Wording(owner=owner)))
             return None
         return CriterionConfig(
             name=read.name,
@@ -286,7 +288,7 @@ class _Reader:
             pass_at=read.pass_at,
             sample=read.sample,
             enforce=read.enforce,
-            parameters={key: value for key, value in values.items() if key not in _Criterion.model_fields},
+            parameters={key: value for key, value in values.items() if key not in Criterion.model_fields},
             node=node,
         )
 

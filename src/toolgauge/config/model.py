@@ -83,7 +83,9 @@ def _plain_criterion(setting: bool | Node) -> object:  # noqa: FBT001 (pydantic 
 
 # On, off, or on with what is set; kept as written until `criteria.py` reads it.
 DefaultCriterion = Annotated[
-    bool | InstanceOf[Node], BeforeValidator(_default_criterion), PlainSerializer(_plain_criterion, when_used="json")
+    bool | InstanceOf[Node],
+    BeforeValidator(_default_criterion, json_schema_input_type=bool | dict[str, Any]),
+    PlainSerializer(_plain_criterion, when_used="json"),
 ]
 
 
@@ -164,7 +166,9 @@ def _as_written(node: Node) -> object:
 
 # Kept as written, with their places, until `criteria.py` reads them together with those from files.
 CriterionNode = Annotated[
-    InstanceOf[Node], BeforeValidator(_criterion_node), PlainSerializer(_as_written, when_used="json")
+    InstanceOf[Node],
+    BeforeValidator(_criterion_node, json_schema_input_type=dict[str, Any]),
+    PlainSerializer(_as_written, when_used="json"),
 ]
 
 
@@ -199,6 +203,11 @@ def config_model(root: Node) -> type[Config]:
     return _model(
         _written(root.child("receivers"), plugins.RECEIVERS), _written(root.child("exporters"), plugins.EXPORTERS)
     )
+
+
+def installed_model() -> type[Config]:
+    """Make the model of a configuration that may have a section for each plug-in that is installed."""
+    return _model(plugins.additional(plugins.RECEIVERS), plugins.additional(plugins.EXPORTERS))
 
 
 def extensions(section: Receivers | Exporters) -> Iterator[tuple[str, BaseModel]]:

@@ -28,6 +28,7 @@ from toolgauge.config.nodes import Place, plain, written
 from toolgauge.config.problems import Problem, Wording, problems_of
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.written_forms import also_written_as
 
 _MOST = 1_000_000
 
@@ -52,14 +53,16 @@ def _whole(value: object) -> int:
 class ExpectedItem(BaseModel):
     """One expected call. A text alone is its name."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", json_schema_extra=also_written_as({"type": "string", "minLength": 1})
+    )
 
     name: Annotated[str, Field(min_length=1)]
     id: str | None = None
     args: dict[str, JsonValue] | None = None
     output: JsonValue = None
     optional: bool = False
-    repeat: Annotated[tuple[int, int], BeforeValidator(_range)] = (1, 1)
+    repeat: Annotated[tuple[int, int], BeforeValidator(_range, json_schema_input_type=int | tuple[int, int])] = (1, 1)
 
     @model_validator(mode="before")
     @classmethod
@@ -170,10 +173,12 @@ def _case(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-class _Line(BaseModel):
+class ReferenceLine(BaseModel):
+    """What a person writes in one line of a reference file."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    case: Annotated[str, Field(min_length=1), BeforeValidator(_case)]
+    case: Annotated[str, Field(min_length=1), BeforeValidator(_case, json_schema_input_type=str | int)]
     expected: ExpectedItems | None = None
     expected_turns: tuple[ExpectedItems, ...] | None = None
     expected_output: JsonValue = None
@@ -201,7 +206,7 @@ def read_references(text: bytes, source: str) -> tuple[Mapping[str, Expected], t
     return cases, tuple(problems)
 
 
-def _lines(text: bytes, source: str, problems: list[Problem]) -> Iterator[tuple[Place, _Line]]:
+def _lines(text: bytes, source: str, problems: list[Problem]) -> Iterator[tuple[Place, ReferenceLine]]:
     for number, line in enumerate(text.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if not line.strip():
             continue
@@ -215,6 +220,6 @@ def _lines(text: bytes, source: str, problems: list[Problem]) -> Iterator[tuple[
             problems.append(Problem(place, "the values are nested too deeply"))
             continue
         try:
-            yield place, _Line.model_validate(plain(node))
+            yield place, ReferenceLine.model_validate(plain(node))
         except ValidationError as error:
-            problems.extend(problems_of(error, node, _Line, Wording(owner=" of a reference")))
+            problems.extend(problems_of(error, node, ReferenceLine, Wording(owner=" of a reference")))

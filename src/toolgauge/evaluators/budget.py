@@ -14,7 +14,7 @@ from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Tokens, ToolCall, Trajectory
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import CUT_SHORT, has_failed, hidden_calls, shown
-from toolgauge.settings import duration_ns
+from toolgauge.settings import WrittenDuration, duration_ns
 
 _NS_PER_S = 1_000_000_000
 _MOST = 10**15
@@ -34,7 +34,7 @@ def _no_truth_value(value: object) -> object:
 
 Most: TypeAlias = Annotated[int, BeforeValidator(_no_truth_value), Field(ge=0, le=_MOST)]
 # A duration with its unit, in nanoseconds.
-MostTime: TypeAlias = Annotated[int, BeforeValidator(duration_ns)]
+MostTime: TypeAlias = Annotated[int, BeforeValidator(duration_ns, json_schema_input_type=WrittenDuration | Literal[0])]
 Quantile: TypeAlias = Annotated[float, Field(gt=0, le=1)]
 Quantiles: TypeAlias = dict[Quantile, Most]
 

@@ -71,7 +71,9 @@ class FlowRule(_Written):
     """What must hold for the values at one place; `by` is the rule that compares them."""
 
     sources: Annotated[
-        tuple[Source, ...], BeforeValidator(_as_list), Field(alias="from", min_length=1, max_length=_MAX_SOURCES)
+        tuple[Source, ...],
+        BeforeValidator(_as_list, json_schema_input_type=Source | tuple[Source, ...]),
+        Field(alias="from", min_length=1, max_length=_MAX_SOURCES),
     ] = ()
     equals_attribute: _Name | None = None
     only_in: _Names | None = None

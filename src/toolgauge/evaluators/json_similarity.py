@@ -43,7 +43,10 @@ def _readable(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Keys: TypeAlias = Annotated[
-    tuple[str, ...], BeforeValidator(_several), AfterValidator(_readable), Field(max_length=100)
+    tuple[str, ...],
+    BeforeValidator(_several, json_schema_input_type=str | tuple[str, ...]),
+    AfterValidator(_readable),
+    Field(max_length=100),
 ]
 
 

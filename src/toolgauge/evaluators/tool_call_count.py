@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, TypeGuard, cast
+from typing import Annotated, ClassVar, Literal, TypeGuard, cast
 
 from pydantic import BeforeValidator, Field
 
@@ -104,7 +104,12 @@ def _is_number(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
 
 
-Written = Annotated[Count, BeforeValidator(_count)]
+Written = Annotated[
+    Count,
+    BeforeValidator(
+        _count, json_schema_input_type=int | str | tuple[str, int | str] | dict[Literal["min", "max"], int]
+    ),
+]
 
 
 class ToolCallCount(CallSelection):

@@ -32,7 +32,9 @@ def _one_or_more(value: object) -> object:
 
 
 # The call to wait for, and those that wait for it: names and globs.
-NeverBefore: TypeAlias = Mapping[_Name, Annotated[tuple[_Name, ...], BeforeValidator(_one_or_more)]]
+NeverBefore: TypeAlias = Mapping[
+    _Name, Annotated[tuple[_Name, ...], BeforeValidator(_one_or_more, json_schema_input_type=_Name | tuple[_Name, ...])]
+]
 
 
 class TooEarly(Struct, frozen=True, kw_only=True):

@@ -147,7 +147,9 @@ class DestinationSettings(Section):
     metrics_endpoint: Url | None = None
     logs_endpoint: Url | None = None
     signals: Annotated[tuple[Signal, ...], Field(min_length=1)] = SIGNALS
-    protocol: Annotated[Transport, BeforeValidator(_protocol)] = "grpc"
+    protocol: Annotated[
+        Transport, BeforeValidator(_protocol, json_schema_input_type=Literal["grpc", "http", "http/protobuf"])
+    ] = "grpc"
     compression: Compression = "gzip"
     headers: Headers = Field(default_factory=dict[str, str], repr=False)
     tls: ClientTls | None = None
@@ -258,11 +260,11 @@ def _as_people_write(value: Sequence[Section]) -> object:
 
 Destinations = Annotated[
     tuple[DestinationSettings, ...],
-    BeforeValidator(_destinations),
+    BeforeValidator(_destinations, json_schema_input_type=DestinationSettings | tuple[DestinationSettings, ...] | None),
     PlainSerializer(_as_people_write, when_used="json"),
 ]
 Webhooks = Annotated[
     tuple[WebhookSettings, ...],
-    BeforeValidator(_destinations),
+    BeforeValidator(_destinations, json_schema_input_type=WebhookSettings | tuple[WebhookSettings, ...] | None),
     PlainSerializer(_as_people_write, when_used="json"),
 ]

@@ -129,7 +129,7 @@ class ToolTrajectory(_Metric):
     match_type: _MatchType = "EXACT"
     ignore_args: bool = False
 
-    @field_validator("match_type", mode="before")
+    @field_validator("match_type", mode="before", json_schema_input_type=str | int)
     @classmethod
     def _spelled(cls, value: object) -> object:
         # The original takes any spelling, as in "in order", and the number that it writes itself.

@@ -8,7 +8,7 @@ the same view as in the original, its verdict means the same, and a run has one 
 import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -229,8 +229,14 @@ class _Judge(BaseModel):
         return {"details": {"outputs": outputs, "test_pass": bool(outcome.parts["test_pass"])}}
 
 
+def _with_version(schema: dict[str, Any]) -> None:
+    schema["properties"]["version"] = {"const": _ONLY_VERSION}
+
+
 class _VersionedJudge(_Judge):
     """One whose `version` the original takes: that of its prompts, of which there is one."""
+
+    model_config = ConfigDict(json_schema_extra=_with_version)
 
     @model_validator(mode="before")
     @classmethod

@@ -342,10 +342,11 @@ def _spelled_out(written: object) -> object:
     return mapping
 
 
-WrittenRule: TypeAlias = Annotated[
-    Annotated[PlainRule | NumericRule | DateTimeRule | RegexRule | SubsetRule | OneOfRule, Field(discriminator="rule")],
-    BeforeValidator(_spelled_out),
+_AnyRule: TypeAlias = Annotated[
+    PlainRule | NumericRule | DateTimeRule | RegexRule | SubsetRule | OneOfRule, Field(discriminator="rule")
 ]
+_RuleName: TypeAlias = Annotated[str, Field(json_schema_extra={"enum": list(RULE_NAMES)})]
+WrittenRule: TypeAlias = Annotated[_AnyRule, BeforeValidator(_spelled_out, json_schema_input_type=_RuleName | _AnyRule)]
 
 
 class ArgumentRules(RootModel[dict[str, WrittenRule]]):

@@ -28,6 +28,7 @@ from toolgauge.model.errors import ConfigError, ExpressionError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, NotEvaluated
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.written_forms import ONE_OR_MORE, also_written_as
 from toolgauge.score.conditions.expressions import CallExpression
 from toolgauge.score.criterion import agent_of
 from toolgauge.score.equality import same
@@ -81,7 +82,11 @@ def _compiled_globs(globs: tuple[str, ...]) -> Globs:
 class ValueCondition(BaseModel):
     """What an argument's value must be; all that is given must hold. A bare value or a list stands for `one_of`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        json_schema_extra=also_written_as({"type": ["string", "number", "boolean", "null", "array"]}),
+    )
 
     # Texts are globs; numbers and truth values are compared as such.
     one_of: Annotated[tuple[_Scalar, ...], Field(max_length=_MAX_ENTRIES), AfterValidator(not_empty)] | None = None
@@ -229,7 +234,7 @@ _EXPRESSION = "expression"
 class CallPattern(BaseModel):
     """Which calls are meant."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=also_written_as(ONE_OR_MORE))
 
     tool: Annotated[tuple[_Text, ...], Field(max_length=_MAX_ENTRIES), AfterValidator(not_empty)] = ("*",)
     agent: Annotated[tuple[_Text, ...], Field(max_length=_MAX_ENTRIES), AfterValidator(not_empty)] | None = None
@@ -245,7 +250,7 @@ class CallPattern(BaseModel):
         # Whatever the list holds is for the field to check.
         return {"tool": cast("object", written)} if isinstance(written, str | list | tuple) else written
 
-    @field_validator("tool", "agent", mode="before")
+    @field_validator("tool", "agent", mode="before", json_schema_input_type=str | tuple[str, ...] | None)
     @classmethod
     def _one_or_more(cls, written: object) -> object:
         return (written,) if isinstance(written, str) else written

@@ -1,0 +1,250 @@
+"""The configuration, criteria files and reference lines as JSON Schema (2020-12), for editors.
+
+It comes from the models that read them, so that a key or a parameter of an evaluator is known as soon as it exists. What an
+editor checks is what was typed: `${env:NAME}` may stand for any value, and durations and sizes are texts with a unit.
+
+Only what editors know of older drafts is used: a criterion is one of the objects under `criterion.<evaluator>`, chosen by
+`if` and `then`, each with all of its keys.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from inspect import cleandoc
+from typing import Any, TypeAlias, cast
+
+from pydantic import BaseModel
+from pydantic.errors import PydanticUserError
+from pydantic.json_schema import models_json_schema
+
+from toolgauge import plugins
+from toolgauge.config.criteria import DEFAULT_CRITERIA, Criterion
+from toolgauge.config.model import installed_model
+from toolgauge.config.references import ReferenceLine
+from toolgauge.model.json import JsonObject
+from toolgauge.settings import WRITTEN_DURATION, WRITTEN_SIZE, duration_text, size_text
+
+# Any JSON Schema; its values are looked at one by one.
+_Schema: TypeAlias = dict[str, Any]
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_DEFS = "#/$defs/"
+_ENVIRONMENT = "environment"
+_CRITERION = "criterion"
+# A limit is for numbers; pydantic leaves it beside a text that becomes one.
+_LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+_OF_ARRAYS = {"minLength": "minItems", "maxLength": "maxItems"}
+# Titles repeat the key, and `discriminator` is no keyword of JSON Schema.
+_LEFT_OUT = frozenset({"title", "discriminator", *_LIMITS})
+_BESIDE = ("default", "description")
+_EXPECTATIONS = {"expected": "array", "expected_turns": "array", "reference": "object"}
+
+
+def config_schema() -> JsonObject:
+    """Describe the configuration of `serve`, with the criteria in it."""
+    definitions = _Definitions()
+    config = definitions.config
+    config["properties"]["criteria"]["items"] = {"$ref": _DEFS + _CRITERION}
+    defaults = definitions.all["Defaults"]["properties"]
+    for name in DEFAULT_CRITERIA:
+        defaults[name]["anyOf"] = [{"type": "boolean"}, definitions.default_criterion(name), _environment()]
+    return definitions.document("Configuration of toolgauge", config)
+
+
+def criteria_schema() -> JsonObject:
+    """Describe a criteria file: a list of criteria, alone or under `criteria`."""
+    criteria: _Schema = {"type": "array", "items": {"$ref": _DEFS + _CRITERION}}
+    mapping: _Schema = {
+        "type": "object",
+        "properties": {"criteria": criteria},
+        "required": ["criteria"],
+        "additionalProperties": False,
+    }
+    return _Definitions().document("Criteria of toolgauge", {"anyOf": [mapping, criteria]})
+
+
+def reference_schema() -> JsonObject:
+    """Describe one line of a reference file."""
+    definitions = _Definitions()
+    line = definitions.line
+    line["anyOf"] = [{"required": [key]} for key in ("expected", "expected_turns", "expected_output")]
+    line["not"] = _both("expected", "expected_turns")
+    return definitions.document("Reference line of toolgauge", line)
+
+
+class _Definitions:
+    """The schemas of all models, with names that differ, and the criteria put together from them."""
+
+    def __init__(self) -> None:
+        self._evaluators = {name: plugins.evaluator(name) for name in plugins.names(plugins.EVALUATORS)}
+        config = installed_model()
+        described = [model for model in self._evaluators.values() if _is_describable(model)]
+        models = [config, Criterion, ReferenceLine, *described]
+        places, generated = models_json_schema([(model, "validation") for model in models])
+        self.all: dict[str, _Schema] = {
+            name: _as_written(schema) for name, schema in cast("_Schema", generated["$defs"]).items()
+        }
+        names = {model: str(places[model, "validation"]["$ref"]).removeprefix(_DEFS) for model in models}
+        self.config = self.all.pop(names[config])
+        self.line = self.all.pop(names[ReferenceLine])
+        self._criterion = self.all.pop(names[Criterion])
+        self._parameters = {
+            name: self.all.pop(names[model]) if model in names else None for name, model in self._evaluators.items()
+        }
+        self._add_criteria()
+
+    def _add_criteria(self) -> None:
+        names = list(self._evaluators)
+        evaluators: list[_Schema] = [
+            {"const": name, "description": (model.__doc__ or name).partition("\n")[0]}
+            for name, model in self._evaluators.items()
+        ]
+        common: _Schema = {**self._criterion["properties"], "evaluator": {"oneOf": evaluators}}
+        self.all[_CRITERION] = {
+            "type": "object",
+            "description": "A named rule: which trajectories, which evaluator, when it passes.",
+            "properties": common,
+            "required": ["name", "evaluator"],
+            "allOf": [_if_evaluator(name) for name in names],
+        }
+        for name in names:
+            self.all[f"{_CRITERION}.{name}"] = self._of_evaluator(name)
+        self.all[_ENVIRONMENT] = {
+            "type": "string",
+            "pattern": r"\$\{",
+            "description": "`${env:NAME}` or `${env:NAME:-default}`: the value of an environment variable.",
+        }
+
+    def _of_evaluator(self, name: str) -> _Schema:
+        """Describe the criteria of an evaluator."""
+        parameters, model = self._parameters[name], self._evaluators[name]
+        keys = {key: {"$ref": f"{_DEFS}{_CRITERION}/properties/{key}"} for key in self._criterion["properties"]}
+        schema: _Schema = {"type": "object", "properties": keys}
+        if model.__doc__:
+            schema["description"] = cleandoc(model.__doc__)
+        if parameters is not None:
+            keys |= parameters.get("properties", {})
+            schema |= {"required": parameters.get("required", []), "additionalProperties": False}
+        constraints: list[_Schema] = [
+            {"not": _both(*pair)}
+            for pair in (("expected", "expected_turns"), ("expected", "reference"), ("expected_turns", "reference"))
+        ]
+        if needed := _needed(model):
+            constraints.append({"anyOf": [{"required": [key]} for key in needed]})
+        return {**schema, "allOf": constraints}
+
+    def default_criterion(self, name: str) -> _Schema:
+        """Describe what a default criterion may set: all but its name and its evaluator."""
+        schema = self._of_evaluator(name)
+        keys = {key: value for key, value in schema["properties"].items() if key not in ("name", "evaluator")}
+        return {"type": "object", "properties": keys, "additionalProperties": False}
+
+    def document(self, title: str, root: _Schema) -> JsonObject:
+        """Put a schema together with the definitions that it uses."""
+        used: dict[str, _Schema] = {}
+        waiting = [root]
+        while waiting:
+            for name in _names_in(waiting.pop()):
+                if name not in used:
+                    used[name] = self.all[name]
+                    waiting.append(used[name])
+        return {"$schema": _DRAFT, "title": title, **root, "$defs": dict(sorted(used.items()))}
+
+
+def _is_describable(model: type) -> bool:
+    """Return whether a schema can be made: plug-ins may have parameters of any kind."""
+    if not issubclass(model, BaseModel):
+        return False
+    try:
+        model.model_json_schema()
+    except PydanticUserError:
+        return False
+    return True
+
+
+def _needed(model: type) -> tuple[str, ...]:
+    """Name the keys of which an evaluator needs one, as it declares it."""
+    if getattr(model, "needs_answer", False) is True:
+        return ("expected_output", "reference")
+    return tuple(_EXPECTATIONS) if getattr(model, "needs_reference", False) is True else ()
+
+
+def _if_evaluator(name: str) -> _Schema:
+    chosen: _Schema = {"properties": {"evaluator": {"const": name}}, "required": ["evaluator"]}
+    return {"if": chosen, "then": {"$ref": f"{_DEFS}{_CRITERION}.{name}"}}
+
+
+def _both(first: str, second: str) -> _Schema:
+    given = {key: {"type": _EXPECTATIONS[key]} for key in (first, second)}
+    return {"properties": given, "required": [first, second]}
+
+
+def _environment() -> _Schema:
+    return {"$ref": _DEFS + _ENVIRONMENT}
+
+
+def _names_in(schema: object) -> Iterator[str]:
+    """Yield the definitions that a schema refers to."""
+    match schema:
+        case dict():
+            for key, value in cast("Mapping[str, object]", schema).items():
+                if key == "$ref" and isinstance(value, str):
+                    yield value.removeprefix(_DEFS).partition("/")[0]
+                else:
+                    yield from _names_in(value)
+        case list():
+            for value in cast("Sequence[object]", schema):
+                yield from _names_in(value)
+        case _:
+            pass
+
+
+def _as_written(schema: _Schema) -> _Schema:
+    """Turn the schema of what a model reads into that of what people write."""
+    made: _Schema = {}
+    for key, value in schema.items():
+        match key:
+            case "properties" | "$defs":
+                made[key] = {name: _as_written(entry) for name, entry in value.items()}
+            case "items" | "additionalProperties" | "propertyNames" | "not" if isinstance(value, dict):
+                made[key] = _as_written(cast("_Schema", value))
+            case "anyOf" | "oneOf" | "allOf" | "prefixItems":
+                made[key] = [_as_written(entry) for entry in value]
+            case key if key not in _LEFT_OUT:
+                made[key] = value
+            case _:
+                pass
+    return _or_environment(_with_unit(schema, _with_limits(schema, made)))
+
+
+def _with_limits(schema: _Schema, made: _Schema) -> _Schema:
+    if made.get("type") in ("integer", "number"):
+        return made | {_LIMITS[key]: schema[key] for key in _LIMITS if key in schema}
+    if made.get("type") == "array":
+        return {_OF_ARRAYS.get(key, key): value for key, value in made.items()}
+    return made
+
+
+def _with_unit(schema: _Schema, made: _Schema) -> _Schema:
+    """Write the default of a duration or a size as a person would."""
+    default = made.get("default")
+    if not isinstance(default, int) or isinstance(default, bool):
+        return made
+    patterns = [entry.get("pattern") for entry in (schema, *schema.get("anyOf", ()))]
+    if WRITTEN_DURATION in patterns:
+        return made | {"default": duration_text(default)}
+    return made | {"default": size_text(default)} if WRITTEN_SIZE in patterns else made
+
+
+def _or_environment(made: _Schema) -> _Schema:
+    """Let a reference to an environment variable stand for a value that not every text can be."""
+    if made.get("type") in ("integer", "number", "boolean") or "enum" in made or "pattern" in made:
+        whole = {key: value for key, value in made.items() if key not in _BESIDE}
+        beside = {key: made[key] for key in _BESIDE if key in made}
+        return {**beside, "anyOf": [whole, _environment()]}
+    forms: list[_Schema] = made.get("anyOf", [])
+    if not any(_environment() in form.get("anyOf", ()) for form in forms):
+        return made
+    # One reference for all forms of a value, and the description of one of them for the value.
+    flat = [inner for form in forms for inner in form.get("anyOf", [form]) if inner != _environment()]
+    described = [form["description"] for form in forms if "description" in form and "anyOf" in form]
+    beside = {"description": described[0]} if described else {}
+    return {**beside, **made, "anyOf": [*flat, _environment()]}

@@ -28,6 +28,7 @@ VIEWS: Mapping[str, tuple[str, str | None]] = {
     "stream": ("/streams?state=alarm", "table a"),
     "trajectories": ("/trajectories", None),
     "trajectory": (_FAILED_REFUND, "table a"),
+    "not-evaluated": ("/not-evaluated", None),
     "health": ("/health", None),
 }
 # The pictures of the documentation, with their heights.

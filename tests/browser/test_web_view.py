@@ -103,6 +103,7 @@ PAGES: Mapping[str, tuple[str, str | None]] = {
     "a stream in alarm": ("/streams?state=alarm", "#live table a"),
     "trajectories": ("/trajectories", None),
     "a failed trajectory": ("/trajectories?criterion=refund-arguments&outcome=failed", "#live table a"),
+    "not evaluated": ("/not-evaluated", None),
     "health": ("/health", None),
 }
 
@@ -221,7 +222,7 @@ def test_script_tags_in_spans_are_text(visitor: Visitor, seen: Seen):
     page.get_by_role("row").filter(has_text=HOSTILE[:20]).get_by_role("link").first.click()
     page.wait_for_url(re.compile("/trajectories/[0-9a-f]{32}"))
     assert page.locator("main").inner_text().count(HOSTILE) >= 4
-    for path in (None, "/", "/streams", "/trajectories", "/health"):
+    for path in (None, "/", "/streams", "/trajectories", "/not-evaluated", "/health"):
         if path is not None:
             page.goto(seen.address + path, wait_until="load")
         assert page.evaluate("window.owned") is None

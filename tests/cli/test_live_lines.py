@@ -176,6 +176,18 @@ def test_no_more_lines_a_second_than_somebody_can_read_and_the_others_are_counte
     assert len(screen.lines) == 2 * LINES_PER_SECOND + 1
 
 
+def test_first_spans_are_announced_before_their_results_and_not_after():
+    screen = Screen()
+    lines = on(screen)
+    lines.announce_first(0, 6_000_000_000)
+    (line,) = screen.lines
+    assert line.endswith("  first spans of a run have arrived; its results come 6s after its end")
+
+    lines.show(scorecard(call_result(passed())))
+    lines.announce_first(0, 6_000_000_000)
+    assert sum("first spans" in line for line in screen.lines) == 1
+
+
 def test_what_is_not_taken_is_counted_when_there_is_room_again():
     screen = Screen()
     lines = on(screen)

@@ -62,11 +62,24 @@ def test_the_newest_are_kept():
 
 def test_passes_push_no_failure_out_of_its_half():
     failures = [numbered(number, FAILED) for number in range(1, 4)]
-    store = filled(TrajectoryStore(4, PLENTY), *failures, *(numbered(number, PASSED) for number in range(10, 90)))
-    assert numbers(store) == [89, 88, 3, 2]
+    store = filled(TrajectoryStore(4, PLENTY), *failures, *(numbered(number, PASSED) for number in range(10, 50)))
+    assert numbers(store) == [49, 48, 3, 2]
 
     filled(store, *(numbered(number, FAILED) for number in range(90, 95)))
-    assert numbers(store) == [94, 93, 89, 88]
+    assert numbers(store) == [94, 93, 49, 48]
+
+
+def test_without_room_left_some_of_each_second_are_kept():
+    store = filled(TrajectoryStore(100, PLENTY), *(numbered(number, PASSED) for number in range(1, 301)))
+    assert numbers(store) == list(range(101, 1, -1))
+
+    filled(store, *(numbered(number, FAILED) for number in range(301, 401)))
+    assert numbers(store)[:50] == list(range(350, 300, -1))
+    assert numbers(store)[50:] == list(range(101, 51, -1))
+    assert (store.added, store.evicted) == (151, 300)
+
+    later = replace(numbered(500, PASSED), scored_at_ns=store.newest()[0].scored_at_ns + 1_000_000_000)
+    assert numbers(filled(store, later))[0] == 500
 
 
 def test_large_passes_push_no_failure_out_of_its_half():

@@ -14,7 +14,7 @@ from tests.web.html_reader import Html
 from tests.web.streams import page as view
 from tests.web.streams import shown, worse_release
 from toolgauge.export.redact import Redactor
-from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side
 from toolgauge.model.records import VERSION
@@ -27,6 +27,7 @@ from toolgauge.web.pages import PageRequest, Pages
 from toolgauge.web.running import Shown, Writing
 from toolgauge.web.stream_pages import StreamPages
 from toolgauge.web.trajectory_pages import TrajectoryPages
+from toolgauge.web.trajectory_view import TrajectoryWriter
 
 DEMO = Path(__file__).parents[2] / "src/toolgauge/demo"
 # A refund of 42.50 where 40 was expected, in the recorded traffic of the demo.
@@ -217,6 +218,19 @@ def test_hidden_values_leave_names_rules_and_kinds():
     assert "amount hidden (number) ✕ differs (exact) refund-arguments" in text
     assert "redact: {values: show}" in text
     assert "3 hidden" in text
+
+
+def test_results_that_no_criterion_looks_at_are_not_called_missing():
+    unread = trajectory(replace(call(), result=NOT_RECORDED))
+    shown_whole, shown_unread = (
+        TrajectoryWriter(Redactor(show_values=True), {}, reads_content=reads_content).shown(unread, ())
+        for reads_content in (True, False)
+    )
+
+    assert [one.result.note for turn in shown_whole.turns for one in turn.calls] == ["the producer did not record it"]
+    [one] = [one for turn in shown_unread.turns for one in turn.calls]
+    assert one.result.note == "not read, because no criterion looks at results"
+    assert (one.missing, shown_unread.missing) == ((), ())
 
 
 def test_trace_is_linked_where_there_is_a_place_for_it():

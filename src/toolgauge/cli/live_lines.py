@@ -21,6 +21,7 @@ from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.terminal import Style, printable, shortened
 from toolgauge.pipeline.pipeline import ScorecardSink
+from toolgauge.settings import duration_text
 
 Printed: TypeAlias = Literal["failed", "all", "off"]
 # Has a line written soon, by another thread, which makes its text; False where there is no room.
@@ -103,6 +104,13 @@ class LiveLines:
         more, more_failed = hidden - self._counted, failed - self._counted_failed
         if more and self._write(partial(_counted_line, more, more_failed, self._style)):
             self._counted, self._counted_failed = hidden, failed
+
+    def announce_first(self, now_ns: int, run_end_grace_ns: int) -> None:
+        """Show that spans of a run have arrived, unless results came first: these wait for what senders keep back."""
+        if self._written:
+            return
+        text = f"first spans of a run have arrived; its results come {duration_text(run_end_grace_ns)} after its end"
+        self._write(lambda: f"{_clock(now_ns)}  {self._style.head(text)}")
 
     def summary(self) -> None:
         """Show what was counted since the start."""

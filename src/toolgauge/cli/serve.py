@@ -149,7 +149,7 @@ async def _serve(
     loop.add_signal_handler(signal.SIGHUP, reloader.ask)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
     _announce(service, config, criteria, view)
-    ticking = None if lines is None else asyncio.create_task(_tick(lines))
+    ticking = None if lines is None else asyncio.create_task(_tick(lines, service, config.assemble.run_end_grace))
     await stopping.wait()
     left = "scoring what is open" if service.persistence is None else "leaving what is open to the journal"
     _LOG.info("stopping: %s%s", left, "" if _is_leaf(service) else " and sending what is queued")
@@ -188,9 +188,13 @@ async def _stop(service: Service, view: WebView | None) -> Losses:
     return lost
 
 
-async def _tick(lines: LiveLines) -> None:
+async def _tick(lines: LiveLines, service: Service, run_end_grace_ns: int) -> None:
+    is_waiting = True
     while True:
         await asyncio.sleep(1)
+        if is_waiting and service.pipeline.trajectories_open:
+            is_waiting = False
+            lines.announce_first(service.clock(), run_end_grace_ns)
         lines.tick()
 
 

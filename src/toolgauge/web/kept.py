@@ -1,7 +1,9 @@
 """The latest trajectories with their results, in bounded memory.
 
 The worker adds, pages read. A failed trajectory is what people look for: passes never push one out of the half that is
-reserved for failures. What is kept is the scorecard itself; nothing is written or parsed before a page is opened.
+reserved for failures. What is kept is the scorecard itself; nothing is written or parsed before a page is opened. Once
+there is no room left, a busy process keeps some of each second: weighing all of them would cost a sixth of what scoring
+does, and they would be gone before anybody looked.
 """
 
 from collections import OrderedDict
@@ -26,6 +28,9 @@ _TOOL_BYTES = 150
 _RESULT_BYTES = 150
 _SCORE_BYTES = 250
 _DIFFERENCE_BYTES = 350
+# Of those that failed, and of the others, where older ones have to go for them.
+_ADMITTED_PER_SECOND = 50
+_SECOND_NS = 1_000_000_000
 _WORST_FIRST: tuple[OutcomeWord, ...] = ("fail", "error", "pass")
 
 
@@ -54,9 +59,7 @@ class KeptTrajectory(Struct, frozen=True, kw_only=True):
     @property
     def is_failed(self) -> bool:
         """Whether a live criterion failed, or its evaluation did."""
-        return any(
-            result.enforce == "live" and outcome_word(result.outcome) in ("fail", "error") for result in self.results
-        )
+        return _has_failed(self.results)
 
 
 class TrajectoryStore:
@@ -75,6 +78,9 @@ class TrajectoryStore:
         self._lock = Lock()
         self.added = 0
         self.evicted = 0
+        # The second of which trajectories are counted, those that failed last.
+        self._second = 0
+        self._admitted = [0, 0]
         # Counts trajectories and late results.
         self.changes = 0
 
@@ -93,6 +99,9 @@ class TrajectoryStore:
             return
         key = trajectory_id(trajectory)
         with self._lock:
+            if not scorecard.by_judges and not self._admits(scorecard):
+                self.evicted += 1
+                return
             before = self._take(key)
             if scorecard.by_judges:
                 if before is not None:
@@ -120,6 +129,15 @@ class TrajectoryStore:
         with self._lock:
             kept = [*self._failed.kept.values(), *self._others.kept.values()]
         return sorted(kept, key=lambda one: -one.number)
+
+    def _admits(self, scorecard: Scorecard) -> bool:
+        """Return whether a trajectory is kept: always while there is room, else within the share of its second."""
+        second = scorecard.scored_at_ns // _SECOND_NS
+        if second != self._second:
+            self._second, self._admitted = second, [0, 0]
+        kind = _has_failed(scorecard.results)
+        self._admitted[kind] += 1
+        return not self.evicted or self._admitted[kind] <= _ADMITTED_PER_SECOND
 
     def _take(self, key: str) -> KeptTrajectory | None:
         kept = self._failed.take(key) or self._others.take(key)
@@ -201,6 +219,10 @@ def trajectory_id(trajectory: Trajectory) -> str:
         return trajectory.trace_id
     conversation = (trajectory.conversation_id or "").encode(errors="replace")
     return f"conversation-{blake2b(conversation, digest_size=8).hexdigest()}"
+
+
+def _has_failed(results: Sequence[Result]) -> bool:
+    return any(result.enforce == "live" and outcome_word(result.outcome) in ("fail", "error") for result in results)
 
 
 def _with_late_results(kept: KeptTrajectory, results: tuple[Result, ...]) -> KeptTrajectory:

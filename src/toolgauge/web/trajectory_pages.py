@@ -96,7 +96,9 @@ class TrajectoryPages:
         asked = request.value("call")
         number = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 9 else None
         trajectory = kept.trajectory
-        writer = TrajectoryWriter(writing.redactor, writing.pass_at)
+        running = self._shown.running
+        reads_content = running is None or running.wants_content()
+        writer = TrajectoryWriter(writing.redactor, writing.pass_at, reads_content=reads_content)
         newer, older = neighbours(store.newest(), kept)
         return self._pages.page(
             "trajectory.html",

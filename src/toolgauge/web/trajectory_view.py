@@ -36,6 +36,8 @@ _WHY_NOT = {
     "truncated": "cut off on the way",
 }
 
+_NOT_READ = "not read, because no criterion looks at results"
+
 
 class ShownValue(Struct, frozen=True, kw_only=True):
     """A value, or why there is none to read. `text` is empty without a value; `is_cut` where there is more of it."""
@@ -116,15 +118,20 @@ class ShownTrajectory(Struct, frozen=True, kw_only=True):
     more_messages: int
     hides_values: bool
     missing: tuple[tuple[str, int], ...]
+    reads_content: bool
     tools: tuple[str, ...]
     more_tools: int
 
 
 class TrajectoryWriter:
-    """Makes what pages show of trajectories; `pass_at` is as in `VerdictWriter`."""
+    """Makes what pages show of trajectories; `pass_at` is as in `VerdictWriter`.
 
-    def __init__(self, redactor: Redactor, pass_at: Mapping[str, float]) -> None:
+    Without `reads_content` no criterion looks at results and messages: whether they were recorded is not known.
+    """
+
+    def __init__(self, redactor: Redactor, pass_at: Mapping[str, float], *, reads_content: bool = True) -> None:
         self._redactor = redactor
+        self._reads_content = reads_content
         self._verdicts = VerdictWriter(redactor, pass_at)
 
     def shown(
@@ -149,7 +156,8 @@ class TrajectoryWriter:
             more_messages=len(trajectory.messages)
             - (min(len(trajectory.messages), _MAX_MESSAGES) if self._shows else 0),
             hides_values=not self._shows,
-            missing=tuple(_missing(trajectory).most_common()),
+            missing=tuple(_missing(trajectory).most_common()) if self._reads_content else (),
+            reads_content=self._reads_content,
             tools=tuple(tool.name for tool in tools[:_MAX_TOOLS]),
             more_tools=max(0, len(tools) - _MAX_TOOLS),
         )
@@ -227,10 +235,10 @@ class TrajectoryWriter:
             arguments=arguments,
             more_arguments=more,
             whole=None if arguments else self._no_arguments(call.arguments, room),
-            result=self._value(call.result, room),
+            result=self._result(call.result, room),
             error=None if call.error is None else self._error(call.error.message, room),
             verdicts=tuple(sorted(verdicts, key=lambda verdict: _BY_URGENCY.index(verdict.word))),
-            missing=tuple(map(reason_text, observed.missing(call))),
+            missing=tuple(map(reason_text, observed.missing(call))) if self._reads_content else (),
             is_asked=is_asked,
         )
 
@@ -274,6 +282,11 @@ class TrajectoryWriter:
     def _no_arguments(self, content: Content, room: int) -> ShownValue:
         if isinstance(content, Recorded) and content.value == {}:
             return ShownValue(note="none")
+        return self._value(content, room)
+
+    def _result(self, content: Content, room: int) -> ShownValue:
+        if not self._reads_content and isinstance(content, NotRecorded):
+            return ShownValue(note=_NOT_READ)
         return self._value(content, room)
 
     def _value(self, content: Content, room: int) -> ShownValue:

@@ -107,11 +107,13 @@
     };
     const state = () => show(isPaused ? "paused" : isOpen ? "live" : "lost");
 
+    let events = null;
     const listen = () => {
-      const events = new EventSource("/events");
+      if (document.hidden || (events && events.readyState !== EventSource.CLOSED)) return;
+      events = new EventSource("/events");
       events.addEventListener("open", () => {
         // What happened while nobody listened is not sent again.
-        if (connection.dataset.state === "lost") changed();
+        if (connection.dataset.state === "lost" || isStale) changed();
         isOpen = true;
         state();
       });
@@ -132,7 +134,16 @@
       state();
       refresh();
     });
-    document.addEventListener("visibilitychange", refresh);
+    // A browser has six connections for all pages of one server: those that nobody looks at keep none.
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden) {
+        events?.close();
+        isStale = true;
+      } else {
+        listen();
+        refresh();
+      }
+    });
     connection.hidden = false;
   }
 

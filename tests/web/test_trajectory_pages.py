@@ -310,6 +310,39 @@ def test_large_values_are_cut_and_shown_longer_on_demand():
     assert len(page(card)) < 20_000
 
 
+def test_call_with_very_many_arguments_is_shown_in_part_and_at_once():
+    made = replace(call(), arguments=Recorded({f"key{number}": "v" * 1_000 for number in range(30_000)}))
+    started = time.process_time()
+    html = page(scorecard(of=trajectory(made)), path="/trajectories/0af7651916cd43dd8448eb211c80319c", call="0")
+    assert time.process_time() - started < 5
+    assert len(html) < 1_000_000
+    assert "key999 " in Html(html).text
+    assert "key1000 " not in Html(html).text
+    assert "and 29,000 more arguments" in Html(html).text
+
+
+@pytest.mark.parametrize("show_values", [True, False])
+def test_secret_in_the_name_of_an_argument_or_an_error_is_masked(show_values: bool):  # noqa: FBT001 (a test's table)
+    made = replace(
+        call(error=CallError(kind="Unknown user ann@shop.example", message="m")),
+        arguments=Recorded({"bob@shop.example": 1, "amount": 2}),
+    )
+    path = "/trajectories/0af7651916cd43dd8448eb211c80319c"
+    text = Html(page(scorecard(of=trajectory(made)), path=path, show_values=show_values)).text
+    assert "@shop.example" not in text
+    assert "Unknown user [email]" in text
+    assert "[email] 1 amount 2" in text if show_values else "[email] hidden (number) amount hidden (number)" in text
+
+
+@pytest.mark.parametrize("show_values", [True, False])
+def test_error_without_a_message_hides_none(show_values: bool):  # noqa: FBT001 (a test's table)
+    made = call(error=CallError(kind="Timeout", message=""))
+    path = "/trajectories/0af7651916cd43dd8448eb211c80319c"
+    text = Html(page(scorecard(of=trajectory(made)), path=path, show_values=show_values)).text
+    assert "error Timeout" in text
+    assert "message hidden" not in text
+
+
 async def test_overview_names_alarms_first_and_links_their_streams():
     over = shown(worse_release(watcher()).watcher)
     html = await view(TrajectoryPages, over, "")

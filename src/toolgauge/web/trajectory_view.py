@@ -24,7 +24,10 @@ from toolgauge.web.pages import reason_text
 CALLS_PER_PAGE = 100
 _ROOM, _ROOM_ASKED = 2_000, 200_000
 _ONE_LINE = 88
-_MAX_ARGUMENTS = 50
+# Arguments of a call, and of one that is asked for; so much of each is shown where others have taken the room.
+_MAX_ARGUMENTS, _MAX_ARGUMENTS_ASKED = 50, 1_000
+_LEAST_ROOM = 250
+_MAX_NAME = 120
 _MAX_VERDICTS = 20
 _MAX_MESSAGES, _MESSAGE_ROOM = 50, 2_000
 _MAX_TOOLS = 200
@@ -64,6 +67,7 @@ class ShownCall(Struct, frozen=True, kw_only=True):
     more_arguments: int
     whole: ShownValue | None
     result: ShownValue
+    error_kind: str
     error: str | None
     verdicts: tuple[Verdict, ...]
     missing: tuple[str, ...]
@@ -236,6 +240,7 @@ class TrajectoryWriter:
             more_arguments=more,
             whole=None if arguments else self._no_arguments(call.arguments, room),
             result=self._result(call.result, room),
+            error_kind="" if call.error is None else self._name(call.error.kind),
             error=None if call.error is None else self._error(call.error.message, room),
             verdicts=tuple(sorted(verdicts, key=lambda verdict: _BY_URGENCY.index(verdict.word))),
             missing=tuple(map(reason_text, observed.missing(call))) if self._reads_content else (),
@@ -247,6 +252,10 @@ class TrajectoryWriter:
             return ""
         return self._redactor.masked(message, room)[:room]
 
+    def _name(self, name: str) -> str:
+        """Write the name of an argument or an error: keys and classes are what senders make of them, secrets too."""
+        return self._redactor.masked(name, _MAX_NAME)[:_MAX_NAME]
+
     def _arguments(
         self, call: ToolCall, differing: Sequence[tuple[str, Difference]], room: int
     ) -> tuple[tuple[ShownArgument, ...], int]:
@@ -256,15 +265,20 @@ class TrajectoryWriter:
             case _:
                 return (), 0
         shown: list[ShownArgument] = []
-        limit = _MAX_ARGUMENTS if room == _ROOM else len(given)
+        limit = _MAX_ARGUMENTS if room == _ROOM else _MAX_ARGUMENTS_ASKED
+        room_left = room
         for name, value in islice(given.items(), limit):
-            room_left = max(room // 8, room - sum(len(argument.value.text) for argument in shown))
-            written = ShownValue(text=MASKED) if self._redactor.is_private(name) else self._json(value, room_left)
-            shown.append(ShownArgument(name=name, value=written, expected=tuple(self._expected(name, differing))))
+            is_private = self._redactor.is_private(name)
+            written = ShownValue(text=MASKED) if is_private else self._json(value, max(_LEAST_ROOM, room_left))
+            room_left -= len(written.text)
+            expected = tuple(self._expected(name, differing))
+            shown.append(ShownArgument(name=self._name(name), value=written, expected=expected))
         for name in dict.fromkeys(_argument(difference) for _, difference in differing):
             if name is not None and name not in given:
                 absent = ShownValue(note="missing")
-                shown.append(ShownArgument(name=name, value=absent, expected=tuple(self._expected(name, differing))))
+                shown.append(
+                    ShownArgument(name=self._name(name), value=absent, expected=tuple(self._expected(name, differing)))
+                )
         return tuple(shown), len(given) - min(len(given), limit)
 
     def _expected(self, name: str, differing: Sequence[tuple[str, Difference]]) -> Iterator[tuple[str, str]]:

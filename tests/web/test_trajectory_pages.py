@@ -310,6 +310,26 @@ def test_large_values_are_cut_and_shown_longer_on_demand():
     assert len(page(card)) < 20_000
 
 
+def test_name_with_invisible_characters_can_be_chosen_from_a_list():
+    of = trajectory(replace(call(), name="pay\u200b"))
+    named = replace(of, service="shop\u200b\U000e0067", agents=("ag\xadent",), resource={VERSION: "1\u200e"})
+    other = replace(of, trace_id="b" * 32, service="other", agents=(), calls=(), resource={})
+    cards = [
+        scorecard(call_result(failed(), named.calls[0]), of=named),
+        scorecard(trajectory_result(passed()), of=other),
+    ]
+    for field, written in (
+        ("service", r"shop\u200b\U000e0067"),
+        ("agent", r"ag\xadent"),
+        ("tool", r"pay\u200b"),
+        ("version", r"1\u200e"),
+    ):
+        html = page(*cards, path="/trajectories", show_values=True, trace_url=None, **{field: written})
+        assert "1 trajectory of 2 that are kept" in Html(html).text
+        assert html.count(f'value="{written}" selected') == 1
+        assert html.count(f'value="{written}"') == 1
+
+
 def test_call_with_very_many_arguments_is_shown_in_part_and_at_once():
     made = replace(call(), arguments=Recorded({f"key{number}": "v" * 1_000 for number in range(30_000)}))
     started = time.process_time()

@@ -13,6 +13,7 @@ from msgspec.structs import asdict, replace
 from toolgauge.model.outcomes import OutcomeWord, Result, outcome_word
 from toolgauge.model.records import VERSION
 from toolgauge.web.kept import KeptTrajectory
+from toolgauge.web.pages import visible
 
 OutcomeFilter: TypeAlias = Literal["all", "failed", "error", "passed", "not_evaluated"]
 ScopeFilter: TypeAlias = Literal["", "trace", "conversation"]
@@ -90,11 +91,11 @@ class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Return whether a trajectory is meant."""
         trajectory = kept.trajectory
         return (
-            self.service in ("", trajectory.service)
-            and self.version in ("", trajectory.resource.get(VERSION))
+            is_meant(trajectory.service, self.service)
+            and is_meant(trajectory.resource.get(VERSION), self.version)
             and self.scope in ("", trajectory.scope)
-            and (not self.agent or self.agent in trajectory.agents)
-            and (not self.tool or any(call.name == self.tool for call in trajectory.calls))
+            and (not self.agent or any(is_meant(agent, self.agent) for agent in trajectory.agents))
+            and (not self.tool or any(is_meant(call.name, self.tool) for call in trajectory.calls))
             and (not self.q or _begins(trajectory.trace_id, self.q) or _begins(trajectory.conversation_id, self.q))
             and self._has_results(kept.results)
         )
@@ -123,11 +124,16 @@ class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
                 return _WORD[self.outcome] in words
 
     def _concerns(self, result: Result) -> bool:
-        if self.tool and (result.call is None or result.call.name != self.tool):
+        if self.tool and (result.call is None or not is_meant(result.call.name, self.tool)):
             return False
         if self.criterion:
             return result.criterion == self.criterion
         return bool(self.tool) or result.enforce == "live"
+
+
+def is_meant(name: str | None, asked: str) -> bool:
+    """Return whether a query asks for this name: as it is, or as the lists of a page's filters write it; "" asks for any."""
+    return asked in ("", name) or ("\\" in asked and name is not None and visible(name) == asked)
 
 
 def facets(kept: Iterable[KeptTrajectory]) -> Facets:

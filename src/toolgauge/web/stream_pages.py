@@ -13,6 +13,7 @@ from toolgauge.export.regression_events import sentence, trace_links, valid_trac
 from toolgauge.model.regressions import Regression, Stream, StreamHistory, StreamState, StreamStatus
 from toolgauge.settings import HOUR
 from toolgauge.web.chart import NARROW, WIDE, Chart, Sparkline, draw, sparkline
+from toolgauge.web.filters import is_meant
 from toolgauge.web.pages import Page, PageRequest, Pages, visible
 from toolgauge.web.running import Shown, WatchedStreams
 
@@ -62,7 +63,7 @@ class StreamFilters(Struct, frozen=True, kw_only=True):
     def matches(self, status: StreamStatus) -> bool:
         """Return whether a stream is meant."""
         return (
-            self.service in ("", status.stream.service)
+            is_meant(status.stream.service, self.service)
             and self.criterion in ("", status.stream.criterion)
             and self.state in ("", status.state)
         )
@@ -132,7 +133,7 @@ class StreamPages:
             first=begin + 1,
             has_more=begin + PAGE_SIZE < len(found),
             counts={state: sum(status.state == state for status in statuses) for state in _STATES},
-            services=sorted({status.stream.service for status in statuses if status.stream.service}),
+            services=sorted({visible(status.stream.service) for status in statuses if status.stream.service}),
             criteria=sorted({status.stream.criterion for status in statuses}),
         )
 

@@ -9,7 +9,7 @@ from toolgauge.model.regressions import StreamStatus
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.web.filters import MAX_TEXT, Facets, Filters, facets
 from toolgauge.web.kept import KeptTrajectory
-from toolgauge.web.pages import Page, PageRequest, Pages
+from toolgauge.web.pages import Page, PageRequest, Pages, visible
 from toolgauge.web.running import BusyError, Shown
 from toolgauge.web.stream_pages import stream_id
 from toolgauge.web.trajectory_rows import gaps, row, services
@@ -139,8 +139,8 @@ def neighbours(
     return newer[-1] if newer else None, next(older, None)
 
 
-def options(filters: Filters, known: Facets) -> Sequence[tuple[str, str, Sequence[str]]]:
-    """Return the fields of the filters, each with its label and what there is to choose from."""
+def options(filters: Filters, known: Facets) -> Sequence[tuple[str, str, str, Sequence[str]]]:
+    """Return the fields of the filters, each with its label, the choice, and all there is to choose from."""
     fields = (
         ("service", "Service", known.services, filters.service),
         ("version", "Version", known.versions, filters.version),
@@ -149,8 +149,13 @@ def options(filters: Filters, known: Facets) -> Sequence[tuple[str, str, Sequenc
         ("criterion", "Criterion", known.criteria, filters.criterion),
         ("scope", "Scope", known.scopes, filters.scope),
     )
-    # A name that is too long for a query cannot be asked for; one that is chosen stays, although nothing has it any more.
-    return [
-        (name, label, sorted({*[value for value in values if len(value) <= MAX_TEXT][:_MAX_OPTIONS], chosen} - {""}))
-        for name, label, values, chosen in fields
-    ]
+    return [(name, label, visible(chosen), _choices(values, visible(chosen))) for name, label, values, chosen in fields]
+
+
+def _choices(names: Sequence[str], chosen: str) -> Sequence[str]:
+    """List names as pages write them, and as a browser sends them back.
+
+    One that is too long for a query cannot be asked for; one that is chosen stays, although nothing has it any more.
+    """
+    written = [name for name in map(visible, names) if len(name) <= MAX_TEXT]
+    return sorted({*written[:_MAX_OPTIONS], chosen} - {""})

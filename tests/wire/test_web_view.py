@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.wire.support import Toolgauge, free_port, get, post, recorded, request, serving, to_grpc, until
 from tests.wire.test_reload import running
+from toolgauge.model.json import Json
 
 
 def web_port(toolgauge: Toolgauge) -> int:
@@ -78,7 +79,7 @@ def test_open_pages_do_not_hold_up_the_end(tmp_path: Path):
         assert time.monotonic() - began < 20
 
 
-def test_links_and_redaction_are_adopted_and_sizes_wait_for_the_next_start(tmp_path: Path):
+def test_links_redaction_and_criteria_are_adopted_and_sizes_wait_for_the_next_start(tmp_path: Path):
     with running(tmp_path, {"trace_url": "https://before.example/{trace_id}"}) as toolgauge:
         port = web_port(toolgauge)
         for body in recorded("pydantic-ai", "tool_error"):
@@ -91,6 +92,12 @@ def test_links_and_redaction_are_adopted_and_sizes_wait_for_the_next_start(tmp_p
 
     with running(tmp_path, {}) as toolgauge:
         port = web_port(toolgauge)
+        mine: Json = {"name": "mine", "evaluator": "tool_call_f1", "match": "name", "expected": ["pay"], "pass_at": 0.7}
+        assert "criterion mine is new" in toolgauge.reload({"criteria": [mine]})
+        for body in recorded("pydantic-ai", "tool_error"):
+            assert post(toolgauge.http_port, body)[0] == 200
+        [link] = set(until(lambda: trace_links(port), "the trajectory"))
+        assert "passes at 0.7" in get(port, link)
         # The test's own section replaces none of these keys.
         toolgauge.file.write_text(toolgauge.file.read_text().replace('"web": {', '"web": {"max_trajectories": 7, '))
         toolgauge.hang_up()

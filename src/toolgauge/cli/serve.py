@@ -99,8 +99,12 @@ def _live_lines(printed: Printed | None, config: Config, log: LogThread) -> Live
 def _web_view(config: Config, criteria: Sequence[Criterion]) -> WebView | None:
     if config.web is None:
         return None
-    pass_at = {criterion.revision: criterion.pass_at for criterion in criteria}
-    return WebView(config.web, redactor(config), config.trace_url, pass_at)
+    return WebView(config.web, redactor(config), config.trace_url, _pass_at(criteria))
+
+
+def _pass_at(criteria: Sequence[Criterion]) -> dict[str, float]:
+    """Return the least scores that pass, by the revisions of criteria."""
+    return {criterion.revision: criterion.pass_at for criterion in criteria}
 
 
 async def _serve(
@@ -122,14 +126,14 @@ async def _serve(
     gc.freeze()
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
 
-    def adopt(new: Config) -> None:
+    def adopt(new: Config, criteria: Sequence[Criterion]) -> None:
         log_to_stderr(new.log, log)
         if lines is not None:
             lines.adopt(redactor(new))
         if view is not None:
-            view.adopt(redactor(new), new.trace_url)
+            view.adopt(redactor(new), new.trace_url, _pass_at(criteria))
 
-    reloader = Reloader(service, config, criteria, load=load, adopt_log=adopt, files=files)
+    reloader = Reloader(service, config, criteria, load=load, adopt_view=adopt, files=files)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
 

@@ -54,7 +54,7 @@ class _Loaded:
 
 
 class Reloader:
-    """Reloads a service when asked to; `load` reads what it read at the start, `adopt_log` takes the section `log`.
+    """Reloads a service when asked to; `load` reads what it read at the start, `adopt_view` takes what logs and pages show.
 
     `files` are the configuration files. One that was emptied, or lost its last destination or all of its criteria, is
     taken for one that is still being written, and changes nothing.
@@ -67,7 +67,7 @@ class Reloader:
         criteria: Sequence[Criterion],
         *,
         load: Load,
-        adopt_log: Callable[[Config], None],
+        adopt_view: Callable[[Config, Sequence[Criterion]], None],
         files: Sequence[Path] = (),
     ) -> None:
         self._service = service
@@ -78,7 +78,7 @@ class Reloader:
         self._config = config
         self._criteria = tuple(criteria)
         self._load = load
-        self._adopt_log = adopt_log
+        self._adopt_view = adopt_view
         self._faults = Faults(service.metrics)
         self._task: asyncio.Task[None] | None = None
         self._freeing: asyncio.Task[None] | None = None
@@ -191,7 +191,7 @@ class Reloader:
         await self._service.adopt(loaded.rules, emit_settings(config), redactor(config), config.metrics.interval / 1e9)
         # Trajectories that are being scored, and judges, may still speak of the criteria that went.
         self._service.emitter.keep({(each.name, each.revision) for each in (*self._criteria, *loaded.criteria)})
-        self._adopt_log(config)
+        self._adopt_view(config, loaded.criteria)
         gone, self._criteria = self._criteria, loaded.criteria
         self._freeing = asyncio.create_task(_free(gone))
         del gone

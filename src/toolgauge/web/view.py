@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from toolgauge.config.model import Web
 from toolgauge.export.redact import Redactor
@@ -57,9 +56,10 @@ class WebView:
         """Wrap a sink: what passes through it is shown."""
         return _ObservedSink(sink, self._shown.store)
 
-    def adopt(self, redactor: Redactor, trace_url: str | None) -> None:
-        """Write explanations and links by these settings from here on."""
-        self._shown.writing = replace(self._shown.writing, redactor=redactor, trace_url=trace_url)
+    def adopt(self, redactor: Redactor, trace_url: str | None, pass_at: Mapping[str, float]) -> None:
+        """Write explanations and links by these settings from here on. Results of earlier criteria stay."""
+        known = {**self._shown.writing.pass_at, **pass_at}
+        self._shown.writing = Writing(redactor=redactor, trace_url=trace_url, pass_at=known)
 
     async def start(self, service: Service) -> None:
         """Listen, and show this service, which may start later. Raise `StartError` when the address cannot be had."""

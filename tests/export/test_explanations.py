@@ -4,6 +4,7 @@ from tests.export.scorecards import call_result, failed, passed, shadow, traject
 from toolgauge.export.explanations import (
     ShownDifference,
     VerdictWriter,
+    brief_reason,
     deciding,
     worst_result,
 )
@@ -78,6 +79,31 @@ def test_differences_beyond_fifty_are_counted():
     verdict = VerdictWriter(SHOWING, {}).verdict(call_result(Scored(0.0, "x", differences=(difference,) * 60)))
     assert len(verdict.differences) == 50
     assert verdict.more == 10
+
+
+def test_a_brief_reason_has_the_values_once_and_without_them_the_explanation():
+    outcome = differing(40.0, 42.5).outcome
+    assert brief_reason(outcome, SHOWING) == "issue_refund: amount: expected 40.0, got 42.5"
+    assert brief_reason(outcome, HIDING) == DIFFERS
+
+
+def test_a_brief_reason_counts_further_differences_and_begins_with_one_to_a_value():
+    unexpected = Difference(where="pay", rule="unexpected", actual=Side(value={"n": 1}))
+    missing = Difference(where="refund", rule="missing", expected=Side(value={"n": 2}))
+    outcome = Scored(0.0, "0 of 1 expected calls match", differences=(unexpected, missing), passed=False)
+    assert brief_reason(outcome, SHOWING) == 'refund: expected {"n": 2}, got nothing; 1 more'
+
+
+def test_a_brief_reason_keeps_the_explanation_of_what_no_value_was_expected_of():
+    error = Difference(where="charge_card", rule="error", actual=Side(value="no card of ann@example.org"))
+    outcome = Scored(0.0, "`charge_card` failed with `ValueError`", differences=(error,), passed=False)
+    assert brief_reason(outcome, SHOWING) == '`charge_card` failed with `ValueError`: "no card of [email]"'
+    assert brief_reason(outcome, HIDING) == "`charge_card` failed with `ValueError`"
+
+
+def test_a_brief_reason_has_long_values_from_where_they_begin_to_differ():
+    outcome = differing("x" * 100 + "yes", "x" * 100 + "no").outcome
+    assert brief_reason(outcome, SHOWING) == ('issue_refund: amount: expected …xxxxxxyes", got …xxxxxxno"')
 
 
 def test_without_a_score_the_reason_stands_in_its_place():

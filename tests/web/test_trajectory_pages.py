@@ -244,7 +244,7 @@ def test_list_has_the_worst_result_and_its_reason():
     text = Html(page(*recorded(), path="/trajectories", outcome="failed", service="shop-assistant")).text
     assert "2 trajectories of 8 that are kept" in text
     assert "fail shop-assistant agent shop_agent" not in text
-    assert "refund-arguments 0.667: arguments are as expected in 0 of 1 expected calls" in text
+    assert "refund-arguments 0.667: refund_order: amount: expected 40.0, got 42.5" in text
     assert "default.tool_success 0.000: `charge_card` failed with `ValueError`" in text
 
 

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from toolgauge.export.explanations import deciding, worst_result
+from toolgauge.export.explanations import brief_reason, deciding, worst_result
 from toolgauge.export.redact import Redactor
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scorecard, Scored, outcome_word
@@ -217,7 +217,7 @@ def _why(worst: Result, results: Sequence[Result], redactor: Redactor) -> str:
     shadow = _SHADOW if worst.enforce == "shadow" else ""
     others = words["fail"] + words["error"] - 1
     more = f" (and {others} more)" if others else ""
-    explanation = redactor.explain(worst.outcome)[:_MAX_WHY]
+    explanation = brief_reason(worst.outcome, redactor)[:_MAX_WHY]
     tool = "" if worst.call is None else worst.call.name[:_MAX_NAME]
     # Most explanations name the tool.
     of = f" of {tool}" if tool not in explanation else ""

@@ -191,7 +191,7 @@ async def _show(
         await show_release(recorded, service.receivers[1].port, arrivals, print_line, style)
     print_lines(heading("Summary", style))
     print_lines(summary_lines(judged, shown.failure_lines(judged), arrived, arrivals.regressions, style))
-    print_lines(next_lines())
+    print_lines(next_lines(stays=view is not None))
     if view is not None:
         interrupted = _interruption()
         print_lines(web_view_lines(view.url, style))

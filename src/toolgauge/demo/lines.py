@@ -18,7 +18,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from toolgauge.export.explanations import ShownDifference, VerdictWriter
+from toolgauge.export.explanations import ShownDifference, VerdictWriter, comparison
 from toolgauge.export.redact import Redactor
 from toolgauge.export.regression_events import EVENT_NAME as REGRESSION
 from toolgauge.model.delivery import Accepted, Answer, Signal
@@ -145,7 +145,7 @@ class ScorecardLines:
         for result in islice(failed, _MAX_FAILURES):
             word = _WORDS[outcome_word(result.outcome)]
             compared = [difference for difference in self._differences(result) if difference.expected is not None]
-            why = _compared(compared[0]) if compared else self._results.why(result)
+            why = printable(comparison(compared[0])) if compared else self._results.why(result)
             yield from _marked(self._style.bad(word), word, f"{result.criterion}: {why}")
 
     def _criterion_lines(self, criterion: str, results: Sequence[Result]) -> Iterator[str]:
@@ -165,7 +165,7 @@ class ScorecardLines:
             if word != "pass":
                 yield f"{self._word(word)}  {criterion}: {self._because(result)}"
                 for difference in self._differences(result):
-                    yield f"{'':<15}{self._style.head(_compared(difference))}"
+                    yield f"{'':<15}{self._style.head(printable(comparison(difference)))}"
 
     def _differences(self, result: Result) -> Sequence[ShownDifference]:
         return self._verdicts.verdict(result).differences
@@ -183,13 +183,6 @@ class ScorecardLines:
                 return f"{reason}: {why}" if why else reason
             case Errored(error_type=error_type):
                 return f"{printable(error_type)}: {why}"
-
-
-def _compared(difference: ShownDifference) -> str:
-    """Write expected beside actual; where a call failed, no value was expected."""
-    wanted = "" if difference.expected is None else f"expected {difference.expected}, "
-    got = "nothing" if difference.actual is None else difference.actual
-    return printable(f"{difference.where}: {wanted}got {got}")
 
 
 def _marked(mark: str, unstyled: str, text: str) -> Iterator[str]:
@@ -225,12 +218,13 @@ def summary_lines(
         yield from _marked(style.bad(_ALARM), _ALARM, record.body.string_value)
 
 
-def next_lines() -> Iterator[str]:
+def next_lines(*, stays: bool) -> Iterator[str]:
     """Name what people do after the demo."""
+    yield ""
+    yield "What to do next:"
+    if not stays:
+        yield "  toolgauge demo --stay      and look at all of this in a browser"
     yield from (
-        "",
-        "What to do next:",
-        "  toolgauge demo --stay      and look at all of this in a browser",
         "  toolgauge serve            receive OTLP on localhost:4317 (gRPC) and 4318;",
         "                             set your agents' OTEL_EXPORTER_OTLP_ENDPOINT to it",
         "  toolgauge serve --set exporters.otlp.endpoint=HOST:PORT",

@@ -27,9 +27,11 @@ HOW_TO_SHOW_VALUES = "values are hidden; `redact: {values: show}` in the configu
 _MAX_DIFFERENCES = 50
 _MAX_WHERE = 200
 _MAX_VALUE = 400
-# So much of two long values is looked at for the place where they begin to differ, and so much of the same before it is shown.
+_MAX_BRIEF_VALUE = 60
+# So much of two long values is looked at for the place where they begin to differ, and so much of the same before it is shown:
+# a tenth of what is.
 _MAX_COMPARED = 8_000
-_BEFORE = 40
+_BEFORE = 10
 _FAILED = ("fail", "error")
 
 
@@ -82,30 +84,31 @@ class VerdictWriter:
             reason=reason,
             requirement=requirement(result, self._pass_at),
             explanation=self._redactor.mask(_explanation(outcome)),
-            differences=tuple(map(self._difference, differences[:_MAX_DIFFERENCES])),
+            differences=tuple(_shown(difference, self._redactor) for difference in differences[:_MAX_DIFFERENCES]),
             more=max(0, len(differences) - _MAX_DIFFERENCES),
             hides_values=bool(differences) and not self._redactor.shows_values,
         )
 
-    def _difference(self, difference: Difference) -> ShownDifference:
-        if self._redactor.shows_values:
-            expected, actual = self._sides(difference)
-        else:
-            expected, actual = _kind(difference.expected), _kind(difference.actual)
-        return ShownDifference(
-            where=self._redactor.mask(difference.where[:_MAX_WHERE]),
-            rule=self._redactor.mask(difference.rule[:_MAX_WHERE]),
-            expected=expected,
-            actual=actual,
-        )
 
-    def _sides(self, difference: Difference) -> tuple[str | None, str | None]:
-        expected = self._redactor.side(difference, difference.expected, _MAX_COMPARED)
-        actual = self._redactor.side(difference, difference.actual, _MAX_COMPARED)
-        if expected is None or actual is None:
-            return _window(expected, 0), _window(actual, 0)
-        start = 0 if max(len(expected), len(actual)) <= _MAX_VALUE else _same(expected, actual)
-        return _window(expected, start), _window(actual, start)
+def brief_reason(outcome: Outcome, redactor: Redactor) -> str:
+    """Explain an outcome in a few words; a difference whose values may be shown needs no further ones."""
+    explanation = redactor.mask(_explanation(outcome))
+    if not isinstance(outcome, Scored) or not outcome.differences or not redactor.shows_values:
+        return explanation
+    compared = next((each for each in outcome.differences if each.expected is not None), None)
+    if compared is None:
+        # What came instead of a result: an error's message, a value that no one had seen.
+        actual = _shown(outcome.differences[0], redactor, _MAX_BRIEF_VALUE).actual
+        return explanation if actual is None else redactor.masked(f"{explanation}: {actual}")
+    more = len(outcome.differences) - 1
+    shown = comparison(_shown(compared, redactor, _MAX_BRIEF_VALUE))
+    return redactor.masked(f"{shown}; {more} more" if more else shown)
+
+
+def comparison(difference: ShownDifference) -> str:
+    """Write expected beside actual; where a call failed, no value was expected."""
+    wanted = "" if difference.expected is None else f"expected {difference.expected}, "
+    return f"{difference.where}: {wanted}got {'nothing' if difference.actual is None else difference.actual}"
 
 
 def figure(outcome: Outcome) -> tuple[float | None, str | None]:
@@ -163,16 +166,39 @@ def _kind(side: Side | None) -> str | None:
             return f"a {word}"
 
 
+def _shown(difference: Difference, redactor: Redactor, room: int = _MAX_VALUE) -> ShownDifference:
+    """Show one difference, with at most `room` characters of each value."""
+    if redactor.shows_values:
+        expected, actual = _sides(difference, redactor, room)
+    else:
+        expected, actual = _kind(difference.expected), _kind(difference.actual)
+    return ShownDifference(
+        where=redactor.mask(difference.where[:_MAX_WHERE]),
+        rule=redactor.mask(difference.rule[:_MAX_WHERE]),
+        expected=expected,
+        actual=actual,
+    )
+
+
+def _sides(difference: Difference, redactor: Redactor, room: int) -> tuple[str | None, str | None]:
+    expected = redactor.side(difference, difference.expected, _MAX_COMPARED)
+    actual = redactor.side(difference, difference.actual, _MAX_COMPARED)
+    if expected is None or actual is None:
+        return _window(expected, 0, room), _window(actual, 0, room)
+    start = 0 if max(len(expected), len(actual)) <= room else _same(expected, actual)
+    return _window(expected, start, room), _window(actual, start, room)
+
+
 def _same(one: str, other: str) -> int:
     """Count the characters that both begin with."""
     differing = (place for place, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
     return next(differing, min(len(one), len(other)))
 
 
-def _window(text: str | None, start: int) -> str | None:
+def _window(text: str | None, start: int, room: int) -> str | None:
     """Cut a long text to the part where it begins to differ."""
-    if text is None or len(text) <= _MAX_VALUE:
+    if text is None or len(text) <= room:
         return text
-    begin = max(0, start - _BEFORE)
-    end = begin + _MAX_VALUE
+    begin = max(0, start - room // _BEFORE)
+    end = begin + room
     return ("…" if begin else "") + text[begin:end] + ("…" if end < len(text) else "")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from toolgauge.export.explanations import deciding, figure, worst_result
+from toolgauge.export.explanations import brief_reason, deciding, figure, worst_result
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, outcome_word
 from toolgauge.model.records import VERSION
@@ -72,7 +72,7 @@ def row(kept: KeptTrajectory, redactor: Redactor) -> TrajectoryRow:
     if worst is not None:
         score, reason = figure(worst.outcome)
         word = outcome_word(worst.outcome)
-        why = redactor.explain(worst.outcome) or reason_text(reason or "")
+        why = brief_reason(worst.outcome, redactor) or reason_text(reason or "")
         if word == "pass":
             unseen = f", {words['not_evaluated']} not evaluated" if words["not_evaluated"] else ""
             score, why = None, f"{words['pass']} passed{unseen}"

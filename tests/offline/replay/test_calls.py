@@ -47,7 +47,7 @@ def test_what_is_not_observable_says_why():
         "not observable: arguments (the producer redacted it)",
         "not observable: arguments (it is no valid JSON and stays text)",
         "not observable: arguments (it was cut off on the way); result (no execution and no answer was seen)",
-        "not observable: tools on offer (no producer told)",
+        "not observable: tools on offer (not recorded)",
     ]
     assert lines[2].startswith("  turn 0  find_order(?)  executed")
 

@@ -149,6 +149,6 @@ def _unseen(call: ToolCall) -> Iterator[str]:
 def _unknown(trajectory: Trajectory) -> Iterator[str]:
     """Name the facts of the trajectory that are not known."""
     if trajectory.tools_offered is None:
-        yield "tools on offer (no producer told)"
+        yield "tools on offer (not recorded)"
     if not any(message.role == "user" for message in trajectory.messages):
-        yield "the user's text (no producer told)"
+        yield "the user's text (not recorded)"

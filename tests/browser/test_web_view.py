@@ -22,7 +22,8 @@ from tests.browser.support import (
     needs_chromium,
     web_address,
 )
-from tests.wire.support import Toolgauge, a_minute_ago, free_port, serving, until
+from tests.cli.command import run
+from tests.wire.support import CORPUS, Toolgauge, a_minute_ago, free_port, serving, until
 from toolgauge.demo.drawing import HEALTHY, WORSE, drawn, recordings
 
 pytestmark = needs_chromium
@@ -117,6 +118,10 @@ def opened(visitor: Visitor, address: str, name: str) -> Page:
     return page
 
 
+# Both schemes have the same elements, in other colours: two pages have all of these.
+ALSO_IN_DARK = ("a stream in alarm", "a failed trajectory")
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_for_everybody_and_asks_nobody_else(visitor: Visitor, seen: Seen, name: str):
     page = opened(visitor, seen.address, name)
@@ -125,7 +130,8 @@ def test_a_page_is_for_everybody_and_asks_nobody_else(visitor: Visitor, seen: Se
     light = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.emulate_media(color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
-    assert axe_findings(page) == []
+    if name in ALSO_IN_DARK:
+        assert axe_findings(page) == []
     page.set_viewport_size({"width": PHONE_WIDTH, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE_WIDTH
     assert visitor.origins() == {seen.address}
@@ -144,18 +150,18 @@ def test_whichever_page_comes_first_is_small(chromium: Browser, seen: Seen):
     assert 0 < max(sizes.values()) < MOST_BYTES
 
 
-def test_an_open_page_shows_a_run_soon_after_its_end(visitor: Visitor, tmp_path: Path):
-    with serving(tmp_path) as toolgauge:
-        page = visitor.opens(f"{web_address(toolgauge)}/trajectories")
-        expect(page.get_by_role("status")).to_have_text("Live")
-        toolgauge.send_recorded("pydantic-ai", "tool_error")
-        ended = time.monotonic()
-        expect(page.locator("#live table tbody tr")).to_have_count(1)
-        shown_s = time.monotonic() - ended
-        print(f"shown {shown_s:.2f} s after the run ended, 0.3 s of them for spans that are late")
-        assert shown_s < SOON_ENOUGH_S
-        expect(page.locator("#live table")).to_contain_text("pydantic-ai-demo")
-        assert visitor.complaints == []
+def test_an_open_page_shows_a_run_soon_after_its_end(visitor: Visitor, seen: Seen):
+    page = visitor.opens(f"{seen.address}/trajectories?service=google-adk-demo")
+    expect(page.get_by_role("status").get_by_text("Live")).to_be_visible()
+    expect(page.locator("#live table tbody tr")).to_have_count(0)
+    seen.toolgauge.send_recorded("google-adk", "content_off")
+    ended = time.monotonic()
+    expect(page.locator("#live table tbody tr")).to_have_count(1)
+    shown_s = time.monotonic() - ended
+    print(f"shown {shown_s:.2f} s after the run ended, 0.3 s of them for spans that are late")
+    assert shown_s < SOON_ENOUGH_S
+    expect(page.locator("#live table")).to_contain_text("google-adk-demo")
+    assert visitor.complaints == []
 
 
 def focus_by_tab(page: Page, what: str) -> None:
@@ -255,3 +261,44 @@ def test_a_page_shows_that_the_connection_is_lost_and_that_it_is_back(visitor: V
         expect(status).to_have_text("Live")
         toolgauge.send_recorded("pydantic-ai", "tool_error")
         expect(page.locator("#live table")).to_contain_text("pydantic-ai-demo")
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that `replay --html` writes of the recordings and of the hostile run."""
+    folder = tmp_path_factory.mktemp("document")
+    (folder / "toolgauge.yaml").write_text(CONFIG)
+    (folder / "hostile.otlp.pb").write_bytes(hostile_run())
+    files = [file for framework, scenario in RECORDINGS for file in CORPUS.glob(f"{framework}/{scenario}.*otlp.pb")]
+    written = folder / "runs.html"
+    ended = run(
+        *("replay", "--html", str(written), "--config", str(folder / "toolgauge.yaml")),
+        *map(str, (*sorted(files), folder / "hostile.otlp.pb")),
+    )
+    assert ended.code == 0, ended.err
+    return written
+
+
+def test_the_file_of_a_recording_is_read_and_filtered_without_any_network(chromium: Browser, document: Path):
+    with chromium.new_context(viewport={"width": DESKTOP_WIDTH, "height": 800}, offline=True) as context:
+        visitor = Visitor(context)
+        page = visitor.opens(document.as_uri())
+        shown = page.locator("section.entry:visible")
+        expect(shown).to_have_count(5)
+        page.get_by_label("Result").select_option("fail")
+        page.get_by_label("Criterion").select_option("refund-arguments")
+        expect(shown).to_have_count(1)
+        expect(page.get_by_role("status")).to_have_text("1 of 5 trajectories")
+        shown.locator("summary").first.click()
+        expect(shown.locator(".call mark").filter(has_text="expected 40.0")).to_be_visible()
+        assert axe_findings(page) == []
+        page.get_by_label("Criterion").select_option("")
+        page.get_by_label("Result").select_option("")
+        expect(shown).to_have_count(5)
+        page.emulate_media(color_scheme="dark")
+        page.set_viewport_size({"width": PHONE_WIDTH, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE_WIDTH
+        assert axe_findings(page) == []
+        assert page.evaluate("window.owned") is None
+        assert visitor.origins() == {"file://"}
+        assert visitor.complaints == []

@@ -112,7 +112,7 @@ def test_the_criteria_of_a_run_on_the_screen():
         "      send_email.subject: ignore  # free text",
         "      send_email.to: ignore  # looks like a secret or an address",
     ]
-    assert result.stderr == "1 case from 1 run: 1 calls expected, 0 of them optional, 3 arguments left free\n"
+    assert result.stderr == "1 case from 1 run: 1 call expected, 0 of them optional, 3 arguments left free\n"
 
 
 def test_runs_of_several_cases_become_a_reference_file(tmp_path: Path):
@@ -150,7 +150,7 @@ def test_a_failing_run_is_promoted_to_a_case_that_it_fails(tmp_path: Path):
     file = with_attributes("pydantic-ai/sequence3", tmp_path, eval_case_id="mail")
     criteria = tmp_path / "case.yaml"
     result = expect(file, "--promote", "--criteria", str(tmp_path / "strict.yaml"), "-o", str(criteria))
-    assert result.stderr.endswith("1 calls to correct\n")
+    assert result.stderr.endswith("1 call to correct\n")
     assert "      # CORRECT: no-mail: " in criteria.read_text()
     assert outcomes(criteria, file) == ["fail"]
 

@@ -72,6 +72,15 @@ def test_an_unknown_command_is_misuse_with_a_hint():
     )
 
 
+def test_a_missing_argument_is_misuse_with_the_order_of_arguments():
+    ended = run("explain", "run.otlp")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == (
+        "error: Missing argument 'FILE...'.\n"
+        "hint: `toolgauge explain [OPTIONS] CRITERION FILE...`; `toolgauge explain --help` has more\n"
+    )
+
+
 def test_an_unknown_option_is_misuse():
     ended = run("validate", "--confg", "x")
     assert ended.code == 2

@@ -27,6 +27,12 @@ def test_doctor_ends_with_0_where_all_is_well():
     assert "nothing is missing" in ended.out
 
 
+def test_doctor_finds_nothing_missing_of_no_calls():
+    ended = run("doctor", str(CORPUS / "google-adk" / "content_off.logs.otlp.pb"))
+    assert "tells of 0 calls\n  no tool call: nothing to judge\n" in ended.out
+    assert "nothing is missing" not in ended.out
+
+
 def test_doctor_prints_one_object_a_producer():
     ended = run("doctor", "--json", SILENT, HEALTHY)
     (line,) = ended.out.splitlines()

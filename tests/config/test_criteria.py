@@ -174,7 +174,10 @@ def test_an_empty_list_expects_nothing_which_differs_from_no_reference(tmp_path:
         ("- text", "criteria.yaml:1: a criterion must be a mapping of keys to values"),
         ("", "a criteria file must be `criteria: [...]` or a list of criteria"),
         ("criteria: {}", "a criteria file must be `criteria: [...]` or a list of criteria"),
-        ("criterias: []", "unknown key `criterias` in a criteria file [its only key is `criteria`]"),
+        (
+            "criterias: []",
+            "unknown key `criterias` in a criteria file [its only key is `criteria`; what has more is a configuration, for `--config`]",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_criterion_is_said_with_its_place(tmp_path: Path, text: str, said: str):

@@ -38,7 +38,7 @@ def test_outage_names_endpoint_and_cause_where_they_are_known(clock: Clock, capl
     caplog.set_level(logging.WARNING, "toolgauge.export")
     health = DestinationHealth("backend", clock, "http://collector:4318")
     health.failed("connection", "connection refused")
-    health.dropped("http_404", 3)
+    health.dropped("traces", "http_404", 3)
     outage, dropped = (record.getMessage() for record in caplog.records)
     assert outage == (
         "destination backend (http://collector:4318) does not take requests (connection: connection refused); trying again"
@@ -61,9 +61,12 @@ def test_destination_that_fails_now_and_then_is_said_once_a_minute(clock: Clock,
 def test_drops_are_said_once_a_minute_for_each_reason(clock: Clock, caplog: pytest.LogCaptureFixture):
     outage = DestinationHealth("backend", clock)
     for _ in range(50):
-        outage.dropped("invalid_argument", 7)
-        outage.dropped("shutdown", 0)
-    assert len(caplog.records) == 2
+        outage.dropped("traces", "invalid_argument", 7)
+        outage.dropped("metrics", "shutdown", 0)
+    assert [record.getMessage().partition("; ")[0] for record in caplog.records] == [
+        "destination backend: a request with 7 spans was dropped (invalid_argument)",
+        "destination backend: a request of metrics was dropped (shutdown)",
+    ]
     clock.now_s = 61.0
-    outage.dropped("shutdown", 0)
+    outage.dropped("metrics", "shutdown", 0)
     assert len(caplog.records) == 3

@@ -171,6 +171,7 @@ def test_with_stay_the_web_view_shows_it_until_an_interruption(tmp_path: Path):
         ports = until(lambda: re.findall(r"http://localhost:(\d+) ", demo.said())[1:], "the address, twice")
         assert ports != ["8317"]
         assert "shop-assistant" in get(int(ports[0]), "/trajectories")
+        assert "toolgauge demo --stay" not in demo.said()
         demo.signal(signal.SIGINT)
         assert demo.ended() == 0
         assert "Traceback" not in demo.said()

@@ -19,7 +19,7 @@ from toolgauge.offline.expect.reference_text import criteria_lines, reference_li
 from toolgauge.offline.expect.runs import RunReader
 from toolgauge.offline.expect.tasks import Choice, Chooser
 from toolgauge.offline.replay.recordings import scorecards
-from toolgauge.offline.terminal import printable
+from toolgauge.offline.terminal import counted, printable
 from toolgauge.score.patterns import Globs
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
@@ -202,11 +202,11 @@ def _print_summary(written: Document, chooser: Chooser) -> None:
     optional = sum(call.is_optional for call in calls)
     doubtful = sum(len(case.doubtful) for case in cases)
     free = sum(word == "ignore" for one in written.criteria for word, _ in one.rules.arguments.values())
-    parts = [f"{len(calls)} calls expected", f"{optional} of them optional", f"{free} arguments left free"]
+    parts = [
+        f"{counted(len(calls), 'call')} expected",
+        f"{optional} of them optional",
+        f"{counted(free, 'argument')} left free",
+    ]
     if doubtful:
-        parts.append(f"{doubtful} calls to correct")
-    click.echo(f"{_number(len(cases), 'case')} from {_number(written.runs, 'run')}: {', '.join(parts)}", err=True)
-
-
-def _number(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+        parts.append(f"{counted(doubtful, 'call')} to correct")
+    click.echo(f"{counted(len(cases), 'case')} from {counted(written.runs, 'run')}: {', '.join(parts)}", err=True)

@@ -19,7 +19,7 @@ from toolgauge.model.delivery import Outgoing
 from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.offline.terminal import Style, printable, shortened
+from toolgauge.offline.terminal import Style, counted, printable, shortened
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.settings import duration_text
 
@@ -231,7 +231,7 @@ def terminal_width() -> int:
 
 def line_of(row: Row, style: Style, width: Callable[[], int]) -> str:
     """Make one line of a row, cut to `width` columns where that leaves room for the reason."""
-    calls = "judged" if row.by_judges else _number(row.calls, "call")
+    calls = "judged" if row.by_judges else counted(row.calls, "call")
     service = " ".join(filter(None, (shortened(row.service, _MAX_NAME), shortened(row.version, _MAX_NAME))))
     names = filter(None, (service, shortened(row.agent, _MAX_NAME), calls))
     head, word, trace_id = "  ".join(names), _WORDS[row.word], printable(row.trace_id)
@@ -286,8 +286,8 @@ class Tally:
 
     def lines(self, style: Style) -> Iterator[str]:
         """Summarise: the totals, then a table of the criteria, those with the most failures first."""
-        trajectories = "1 trajectory" if self._trajectories == 1 else f"{self._trajectories:,} trajectories"
-        yield style.head(f"{trajectories}, {_number(self._calls, 'tool call')}")
+        trajectories = counted(self._trajectories, "trajectory", "trajectories")
+        yield style.head(f"{trajectories}, {counted(self._calls, 'tool call')}")
         total = _Counts("")
         criteria: dict[str, _Counts] = {}
         # A copy: a worker that was given up at the end may still count.
@@ -296,7 +296,7 @@ class Tally:
             criteria.setdefault(criterion, _Counts(criterion)).add(outcome, count)
         if not criteria:
             return
-        errors = f", {_number(total.errors, 'error')}" if total.errors else ""
+        errors = f", {counted(total.errors, 'error')}" if total.errors else ""
         yield f"results: {total.passed:,} passed, {total.failed:,} failed{errors}, {total.unseen.total():,} not evaluated{total.why}"
         yield from _table(sorted(criteria.values(), key=_order), style)
 
@@ -343,7 +343,3 @@ def _table(criteria: Sequence[_Counts], style: Style) -> Iterator[str]:
         )
     if len(criteria) > len(shown):
         yield f"… and {len(criteria) - len(shown)} more criteria"
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

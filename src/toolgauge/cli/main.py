@@ -210,6 +210,8 @@ def _drop_output() -> None:
 
 def _usage_hint(error: click.UsageError) -> str:
     path = error.ctx.command_path if error.ctx is not None else "toolgauge"
+    if isinstance(error, click.MissingParameter) and error.ctx is not None:
+        return f"`{' '.join((path, *error.ctx.command.collect_usage_pieces(error.ctx)))}`; `{path} --help` has more"
     return f"`{path} --help` lists what there is"
 
 

@@ -19,6 +19,7 @@ from toolgauge.config.load import load
 from toolgauge.config.model import Config, Log
 from toolgauge.export.recording_file import RecordingFile, recording_ending
 from toolgauge.offline.record.recorder import Recorder
+from toolgauge.offline.terminal import counted
 from toolgauge.service.process import raise_descriptor_limit
 
 _EVERY_S = 0.5
@@ -140,7 +141,7 @@ def _print_summary(recorder: Recorder, recording: RecordingFile) -> int:
     for line in recognized.lines():
         click.echo(line)
     lost = recording.losses.total()
-    click.echo(f"{recording.written} requests in `{recording.path}` ({recording.file_bytes} bytes)")
+    click.echo(f"{counted(recording.written, 'request')} in `{recording.path}` ({recording.file_bytes} bytes)")
     if lost:
         reasons = sorted({reason for (_, reason), count in recording.losses.items() if count})
         click.echo(f"{lost} requests are missing from it: {', '.join(reasons)}")

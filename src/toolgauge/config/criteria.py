@@ -239,7 +239,15 @@ def _nodes(file: Path, environment: Mapping[str, str]) -> list[Node]:
         unknown = [key for key in root.value if key != "criteria"]
         if unknown:
             problem = Problem(root.value[unknown[0]].place, f"unknown key `{unknown[0]}` in a criteria file")
-            raise config_error([Problem(problem.place, problem.message, "its only key is `criteria`")])
+            raise config_error(
+                [
+                    Problem(
+                        problem.place,
+                        problem.message,
+                        "its only key is `criteria`; what has more is a configuration, for `--config`",
+                    )
+                ]
+            )
         root = root.value.get("criteria", root)
     if not isinstance(root.value, list):
         raise config_error([Problem(root.place, "a criteria file must be `criteria: [...]` or a list of criteria")])

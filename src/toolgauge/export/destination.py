@@ -355,7 +355,7 @@ class Destination:
             self._metrics.own_dropped.add(1, (self.name, outgoing.signal, reason))
         elif not outgoing.spans:
             self._metrics.requests_dropped.add(1, (self.name, outgoing.signal, reason))
-        self._health.dropped(reason, spans)
+        self._health.dropped(outgoing.signal, reason, spans)
 
 
 def _halves(outgoing: Outgoing) -> tuple[Outgoing, Outgoing]:

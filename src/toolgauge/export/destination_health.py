@@ -84,15 +84,14 @@ class DestinationHealth:
             _log.info("destination %s takes requests again after %.0f s", self._name, self._clock() - since)
         self._warned = False
 
-    def dropped(self, reason: str, spans: int) -> None:
+    def dropped(self, signal: Signal, reason: str, spans: int) -> None:
         """A request was given up."""
         suppressed = self._dropped.suppressed(reason)
         if suppressed is not None:
             _log.warning(
-                "destination %s: a request with %d spans was dropped (%s); toolgauge.spans and toolgauge.own.dropped "
-                "count%s",
+                "destination %s: a request %s was dropped (%s); toolgauge.spans and toolgauge.own.dropped count%s",
                 self._where,
-                spans,
+                f"with {spans} spans" if spans else f"of {signal}",
                 reason,
                 repetitions(suppressed),
                 extra={"destination": self._name, "reason": reason},

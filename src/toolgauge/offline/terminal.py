@@ -45,6 +45,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
 
 
+def counted(count: int, noun: str, nouns: str = "") -> str:
+    """Write how many there are, `1 call`, `2,000 calls`; `nouns` where an `s` does not make many of one."""
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
+
+
 def shortened(text: str, length: int) -> str:
     """Make text safe for a terminal and no longer than `length`."""
     if len(text) > length:

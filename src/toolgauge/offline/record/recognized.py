@@ -13,7 +13,7 @@ from toolgauge.model.observations import Reading
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.ports import Dialect
 from toolgauge.model.records import Record
-from toolgauge.offline.terminal import shortened
+from toolgauge.offline.terminal import counted, shortened
 from toolgauge.otlp.request import Request
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.selfmetrics import SelfMetrics
@@ -83,15 +83,15 @@ class Recognized:
         read = sum(counts.read for counts in services)
         trajectories, calls = sum(counts.trajectories for counts in services), sum(counts.calls for counts in services)
         return (
-            f"{self.arrived} requests, {self.records} spans and log records ({read} read), "
-            f"{trajectories} trajectories, {calls} tool calls"
+            f"{counted(self.arrived, 'request')}, {self.records:,} spans and log records ({read:,} read), "
+            f"{_work(trajectories, calls)}"
         )
 
     def lines(self) -> Iterator[str]:
         """Describe each service, the busiest first."""
         for service, counts in sorted(self.services.items(), key=lambda entry: -entry[1].read):
             dialects = ", ".join(f"{dialect} ({count})" for dialect, count in counts.dialects.most_common())
-            yield f"  {_named(service)}: {counts.trajectories} trajectories, {counts.calls} tool calls; {dialects or 'no dialect'}"
+            yield f"  {_named(service)}: {_work(counts.trajectories, counts.calls)}; {dialects or 'no dialect'}"
 
     def _counts(self, service: str | None) -> ServiceCounts:
         name = service or ""
@@ -123,6 +123,10 @@ class _CountingRecognizer(Recognizer):
         if reading is not None and reading.dialect is not None:
             self._note(record, reading.dialect)
         return reading
+
+
+def _work(trajectories: int, calls: int) -> str:
+    return f"{counted(trajectories, 'trajectory', 'trajectories')}, {counted(calls, 'tool call')}"
 
 
 def _named(service: str | None) -> str:

@@ -8,7 +8,7 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.replay.requirements import Requirements
 from toolgauge.offline.replay.stats import ProducerCounts, Tally
-from toolgauge.offline.terminal import PLAIN, Style, shortened
+from toolgauge.offline.terminal import PLAIN, Style, counted, shortened
 from toolgauge.recognize.remedies import Fact, Remedy
 from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Producer, Shortfall, Shortfalls
 
@@ -146,7 +146,7 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
     yield style.head(f"{shortened(producer.service or 'unknown service', _NAME_LENGTH)}: {scope}")
     dialects = ", ".join(dialect for dialect, _ in sent.dialects.most_common())
     records = f", {sent.log_records} log records" if sent.log_records else ""
-    yield f"  dialect {dialects}: {sent.spans} spans{records}; tells of {_counted(diagnosis.calls, 'call')}"
+    yield f"  dialect {dialects}: {sent.spans} spans{records}; tells of {counted(diagnosis.calls, 'call')}"
     # One switch mostly governs several facts: they are listed together.
     alike: dict[tuple[str, Remedy], list[Missing]] = {}
     for missing in diagnosis.missing:
@@ -154,7 +154,7 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
     for (grade, shared), group in alike.items():
         yield from _missing_lines(grade, shared, group, style)
     if not diagnosis.missing:
-        yield f"  {style.good('nothing is missing')}"
+        yield f"  {style.good('nothing is missing')}" if diagnosis.calls else "  no tool call: nothing to judge"
 
 
 def _missing_lines(grade: str, remedy: Remedy, group: Sequence[Missing], style: Style) -> Iterator[str]:
@@ -171,7 +171,3 @@ def _missing_lines(grade: str, remedy: Remedy, group: Sequence[Missing], style: 
 
 def _named(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"

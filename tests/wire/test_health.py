@@ -34,6 +34,9 @@ def simple(port: int) -> int:
     return request(port, "GET", "/", None, {})[0]
 
 
+AWAY = ("StatusRecoverableError", "unavailable: connection refused")
+
+
 def part(port: int, name: str) -> Told:
     """Ask for one part: its status, and what is said about it."""
     status, body = request(port, "GET", "/status?verbose", None, {})
@@ -46,7 +49,7 @@ def test_a_destination_that_is_away_is_told_and_requests_are_taken_all_the_same(
     with serving(tmp_path, to_grpc(free_port())) as toolgauge:
         port = admin_port(toolgauge)
         toolgauge.send_recorded("pydantic-ai", "tool_error")
-        until(lambda: part(port, "exporter:otlp") == ("StatusRecoverableError", "unavailable"), "the outage")
+        until(lambda: part(port, "exporter:otlp") == AWAY, "the outage")
         assert simple(port) == 200
         toolgauge.signal(signal.SIGKILL)
         toolgauge.ended()

@@ -12,7 +12,7 @@ _log = logging.getLogger("toolgauge.export")
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A destination does not take requests: why, and for how long."""
+    """A destination does not take requests: why, in phrases of ours, and for how long."""
 
     reason: str
     lasted_s: float
@@ -66,7 +66,7 @@ class DestinationHealth:
     def failed(self, reason: str, cause: str = "") -> None:
         """An attempt failed and will be repeated; `cause` is more on the reason, where it is known."""
         now_s = self._clock()
-        self._reason = reason
+        self._reason = f"{reason}: {cause}" if cause else reason
         if self._failing_since is None:
             self._failing_since = now_s
         if self._warned or (self._last_warned_s is not None and now_s - self._last_warned_s < QUIET_S):
@@ -74,8 +74,7 @@ class DestinationHealth:
         self._warned = True
         self._last_warned_s = now_s
         extra = {"destination": self._name, "reason": reason}
-        why = f"{reason}: {cause}" if cause else reason
-        _log.warning("destination %s does not take requests (%s); trying again", self._where, why, extra=extra)
+        _log.warning("destination %s does not take requests (%s); trying again", self._where, self._reason, extra=extra)
 
     def succeeded(self) -> None:
         """An attempt worked."""

@@ -19,12 +19,13 @@ from toolgauge.cli.output import terminal_style
 from toolgauge.config.load import listener_endpoints
 from toolgauge.config.model import Config
 from toolgauge.net.listen import check_endpoints
+from toolgauge.offline.learn.live_learning import LiveLearning
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import load_configuration, unusable_files
 from toolgauge.service.losses import Losses
 from toolgauge.service.memory import keep_freed_memory
-from toolgauge.service.pipeline_factory import VERSION, redactor
+from toolgauge.service.pipeline_factory import VERSION, redactor, tool_kinds
 from toolgauge.service.process import raise_descriptor_limit
 from toolgauge.service.reload import Load, Reloader
 from toolgauge.service.serve import make_service
@@ -119,8 +120,11 @@ async def _serve(
         raise unusable
     check_endpoints(listener_endpoints(config))
     view = _web_view(config, criteria)
-    observers = [observer.observe for observer in (lines, view) if observer is not None]
-    service = make_service(config, criteria, observing=partial(_observed, observers), is_live=True)
+    learning = LiveLearning(tool_kinds(config))
+    observers = [observer.observe for observer in (lines, view, learning) if observer is not None]
+    observing = partial(_observed, observers)
+    service = make_service(config, criteria, observing=observing, learning=learning, is_live=True)
+    learning.start(service)
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
     # What is there now stays: walking over it at every collection of garbage would keep senders waiting.
     gc.freeze()
@@ -132,6 +136,7 @@ async def _serve(
             lines.adopt(redactor(new))
         if view is not None:
             view.adopt(redactor(new), new.trace_url, _pass_at(criteria))
+        learning.adopt(tool_kinds(new))
 
     reloader = Reloader(service, config, criteria, load=load, adopt_view=adopt, files=files)
     stopping = asyncio.Event()
@@ -159,6 +164,7 @@ async def _serve(
     _LOG.info("stopping: %s%s", left, "" if _is_leaf(service) else " and sending what is queued")
     service.health.enter("stopping")
     await reloader.stop()
+    await learning.stop()
     lost = await _stop(service, view)
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
     code = _log_end(lost, is_leaf=_is_leaf(service))
@@ -226,7 +232,7 @@ def _announce(service: Service, config: Config, criteria: Sequence[Criterion], v
         _LOG.info("metrics on port %d, path /metrics", service.endpoint.port, extra={"port": service.endpoint.port})
     if service.admin is not None:
         _LOG.info(
-            "health on port %d, paths /, /status, /streams, /comparison and /ack",
+            "health on port %d, paths /, /status, /streams, /comparison, /ack, /learn, /learning and /learned",
             service.admin.port,
             extra={"port": service.admin.port},
         )

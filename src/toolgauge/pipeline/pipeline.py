@@ -464,6 +464,11 @@ class Pipeline:
         return self._scorer.wants_content
 
     @property
+    def wants_conversations(self) -> bool:
+        """Whether the traces of a conversation are joined: some criterion looks at conversations."""
+        return self._scorer.wants_conversations
+
+    @property
     def registered_tools(self) -> Mapping[str, ToolDefinition]:
         """The tools that the configuration registers."""
         return self._scorer.registered_tools

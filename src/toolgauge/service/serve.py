@@ -26,7 +26,7 @@ from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.admin import AdminEndpoint
+from toolgauge.service.admin import AdminEndpoint, Learning
 from toolgauge.service.destinations import make_outbox, make_recording
 from toolgauge.service.evaluation_limit import EvaluationLimit
 from toolgauge.service.health import make_health
@@ -56,10 +56,12 @@ def make_service(
     criteria: Sequence[Criterion],
     *,
     observing: Callable[[ScorecardSink], ScorecardSink] | None = None,
+    learning: Learning | None = None,
     is_live: bool = False,
 ) -> Service:
     """Put a service together; `observing` may wrap the sink of scorecards to look at them in passing.
 
+    `learning` answers on the admin endpoint to who wants to learn criteria.
     `is_live` where senders were running before: another process may have received what they sent then.
     Raise `ConfigError` when a criterion asks a judge and there is no such model.
     """
@@ -116,7 +118,7 @@ def make_service(
         receivers=make_receivers(config, intake, metrics=metrics, hop_id=hop_id, has_memory=memory.admits),
         additional_receivers=make_additional_receivers(config, intake),
         health=health,
-        admin=None if config.admin is None else AdminEndpoint(health, config.admin, watching),
+        admin=None if config.admin is None else AdminEndpoint(health, config.admin, watching, learning),
         judges=judges,
         watching=watching,
         webhooks=webhooks,

@@ -1,9 +1,10 @@
 """Trajectories in, one reviewable criteria file out."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from toolgauge.model.learning import ServiceSummary
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.offline.learn.evidence import Requirements
 from toolgauge.offline.learn.learned_criteria import learn
@@ -15,7 +16,7 @@ from toolgauge.score.selection import CUT_SHORT
 _MAX_SERVICES = 200
 _PREFIX = "learned"
 _HEADER = (
-    "Learned from recorded traffic by `toolgauge learn`: what was usual, not what is right. Read it, delete what should not",
+    "Learned from traffic by `toolgauge learn`: what was usual, not what is right. Read it, delete what should not",
     "hold, and run it with `toolgauge replay --criteria` or as one of `criteria_files` of `toolgauge serve`.",
     "A comment is the evidence for its line. A share of 1 % of runs may break a rule that is written, by default.",
 )
@@ -27,19 +28,6 @@ class Options:
 
     requirements: Requirements
     most_alarms: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceSummary:
-    """What was learned of one service."""
-
-    service: str | None
-    runs: int
-    calls: int
-    criteria: int
-    needed: int
-    alarms: int
-    versions: Mapping[str, int]
 
 
 class Learner:
@@ -91,8 +79,8 @@ class Learner:
         """How many runs were seen."""
         return self.cut_short + sum(usage.all.runs for usage in self._services.values())
 
-    def result(self, options: Options) -> tuple[str, tuple[ServiceSummary, ...]]:
-        """Write the criteria file, and sum up what it is made of."""
+    def result(self, options: Options, notes: Sequence[str] = ()) -> tuple[str, tuple[ServiceSummary, ...]]:
+        """Write the criteria file, with notes at its top, and sum up what it is made of."""
         entries: list[Written] = []
         summaries: list[ServiceSummary] = []
         slugs = _slugs(self._services.keys())
@@ -117,7 +105,7 @@ class Learner:
             summaries.append(summary)
             for place, criterion in enumerate(learned.criteria):
                 entries.append(Commented(criterion, above=_head(summary) if place == 0 else ()))
-        return yaml_text({"criteria": entries}, _HEADER), tuple(summaries)
+        return yaml_text({"criteria": entries}, (*_HEADER, *notes)), tuple(summaries)
 
 
 def _slugs(services: Iterable[str | None]) -> Mapping[str | None, str]:

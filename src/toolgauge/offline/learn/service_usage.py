@@ -54,7 +54,7 @@ class ServiceUsage:
         run = self.all.runs
         earlier = self.all.never_held()
         self.all.add(run, holds=True)
-        self.has_conversations = self.has_conversations or trajectory.conversation_id is not None
+        self.has_conversations = self.has_conversations or trajectory.scope == "conversation"
         version = trajectory.resource.get(VERSION)
         if version is not None and (version in self.versions or len(self.versions) < _MAX_NAMES):
             self.versions[version] += 1

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.wire.support import CORPUS, Process, environment, post, serving, toolgauge_command, until
+from tests.wire.support import LISTEN as SERVE_LISTEN
 
 FRAMEWORKS = ("openlit-langgraph", "strands", "pydantic-ai")
 LISTEN = tuple(
@@ -218,7 +219,10 @@ def test_serve_writes_what_arrives_and_moves_the_last_recording_aside(tmp_path: 
 
 def test_a_recording_that_serve_cannot_write_keeps_it_from_starting(tmp_path: Path):
     missing = tmp_path / "none" / "traffic.otlp"
-    started = Process(toolgauge_command("serve", "--set", f"exporters.file.path={missing}"), tmp_path / "log")
+    anywhere = [part for setting in SERVE_LISTEN for part in ("--set", setting)]
+    started = Process(
+        toolgauge_command("serve", "--set", f"exporters.file.path={missing}", *anywhere), tmp_path / "log"
+    )
     assert started.ended() == 1
     started.close()
     assert f"cannot record to `{missing}`: No such file or directory" in started.said()

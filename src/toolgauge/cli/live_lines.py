@@ -5,6 +5,7 @@ lines of them. Everything from spans is hostile: it is cut by the worker and mad
 """
 
 import shutil
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -226,7 +227,8 @@ def _why(worst: Result, results: Sequence[Result], redactor: Redactor) -> str:
 
 def terminal_width() -> int:
     """Return the columns of the terminal, or more than any line has where there is none."""
-    return shutil.get_terminal_size((10_000, 24)).columns
+    # In a pipe, too, `COLUMNS` of a terminal elsewhere may be set: readline exports it.
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
 
 
 def line_of(row: Row, style: Style, width: Callable[[], int]) -> str:

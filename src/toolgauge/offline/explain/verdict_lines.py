@@ -30,7 +30,7 @@ class VerdictLines:
 
     def __init__(self, criterion: Criterion, redactor: Redactor, style: Style = PLAIN) -> None:
         self._redactor = redactor
-        self._verdicts = VerdictWriter(redactor, {criterion.name: criterion.pass_at})
+        self._verdicts = VerdictWriter(redactor, {criterion.revision: criterion.pass_at})
         self._values = ValueWriter(redactor)
         self._style = style
         # Whether what could be seen of a difference was held back.

@@ -228,7 +228,7 @@ def _why(worst: Result, results: Sequence[Result], redactor: Redactor) -> str:
 def terminal_width() -> int:
     """Return the columns of the terminal, or more than any line has where there is none."""
     # In a pipe, too, `COLUMNS` of a terminal elsewhere may be set: readline exports it.
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
+    return shutil.get_terminal_size((10_000, 24)).columns if sys.stdout.isatty() else 10_000
 
 
 def line_of(row: Row, style: Style, width: Callable[[], int]) -> str:

@@ -1,16 +1,16 @@
 """`toolgauge ack` against a real server."""
 
 import json
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from tests.http_server import Quiet, answering
 from tests.wire.support import free_port
 from toolgauge.cli.ack import command
 from toolgauge.cli.main import main
@@ -31,7 +31,7 @@ class Admin:
 
 @contextmanager
 def serving(admin: Admin) -> Generator[Admin]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             assert (self.path, self.headers["Content-Type"]) == ("/ack", "application/json")
             admin.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
@@ -43,18 +43,8 @@ def serving(admin: Admin) -> Generator[Admin]:
             self.end_headers()
             self.wfile.write(admin.answer)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Write nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        admin.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield admin
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(Handler) as admin.url:
+        yield admin
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -1,15 +1,15 @@
 """`toolgauge learn --live` where it cannot learn."""
 
 import json
-import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
+from tests.http_server import Quiet, answering
 from tests.wire.support import free_port
 from toolgauge.cli.main import main
 
@@ -29,7 +29,7 @@ class Admin:
 
 @contextmanager
 def serving(admin: Admin) -> Generator[Admin]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self._answer(None)
 
@@ -44,18 +44,8 @@ def serving(admin: Admin) -> Generator[Admin]:
             self.end_headers()
             self.wfile.write(json.dumps(answer).encode())
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Write nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        admin.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield admin
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(Handler) as admin.url:
+        yield admin
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -1,12 +1,12 @@
 """A small HTTP server that answers `GET /comparison` as the admin endpoint does."""
 
-import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import msgspec
 
+from tests.http_server import Quiet, answering
 from toolgauge.model.regressions import Arm, Stream
 
 TOKEN = "t0ken"  # noqa: S105 (of a test)
@@ -61,7 +61,7 @@ def serving(arms: Sequence[Arm]) -> Generator[Admin]:
     """Serve on a free port of loopback."""
     admin = Admin(arms)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             admin.authorization = self.headers.get("Authorization")
             status, body = admin.answer(self.path)
@@ -72,16 +72,5 @@ def serving(arms: Sequence[Arm]) -> Generator[Admin]:
             self.wfile.write(body)
             admin.on_request()
 
-        def log_message(self, format: str, *args: object) -> None:
-            del format, args
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    admin.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with answering(Handler) as admin.url:
         yield admin
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -405,8 +405,8 @@ class SelfMetrics:
         self.reloads = registry.counter(
             "toolgauge.reloads",
             "{reload}",
-            "Reloads on SIGHUP: `applied`, `partly` (a port or a file could not be had, the log says which), `refused` "
-            "(the configuration is wrong and the running one stays: see the log).",
+            "Reloads on SIGHUP or a change of a file: `applied`, `partly` (a port or a file could not be had, the log says "
+            "which), `refused` (the configuration is wrong and the running one stays: see the log).",
             ("toolgauge.outcome",),
         )
         self.annotations = registry.counter(

@@ -17,6 +17,17 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
+def mount(volume: Path, version: str, files: dict[str, str]) -> None:
+    """Exchange the content of a volume as the kubelet does: a new folder, and one link renamed over the old one."""
+    folder = volume / f"..{version}"
+    for name, text in files.items():
+        write(folder / name, text)
+        if not (volume / name).is_symlink():
+            (volume / name).symlink_to(Path("..data") / name)
+    (volume / "..data_tmp").symlink_to(folder.name)
+    (volume / "..data_tmp").rename(volume / "..data")
+
+
 def loaded(*paths: Path, overrides: tuple[str, ...] = (), environment: dict[str, str] | None = None) -> Config:
     """Load a configuration."""
     return load(paths, overrides, environment or {})

@@ -1,6 +1,7 @@
 """The manifests, against the published schemas of Kubernetes (kept beside this file) and against each other."""
 
 import json
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from toolgauge.state.settings import StateSettings
 
 MANIFESTS = sorted((DEPLOY / "kubernetes").rglob("*.yaml"))
 SCHEMAS = json.loads((Path(__file__).parent / "kubernetes-1.34.json").read_text())
-FOLDERS = {"statefulset", "deployment"}
+FOLDERS = {"statefulset", "deployment", "judge"}
 OBJECTS = [one for file in MANIFESTS for one in documents(file)]
+POLICIES = {one["metadata"]["name"]: one["spec"] for one in OBJECTS if one["kind"] == "NetworkPolicy"}
 
 
 def of_kind(kind: str) -> list[dict[str, Any]]:
@@ -58,6 +60,7 @@ def test_every_kind_is_there():
         "ConfigMap",
         "Deployment",
         "NetworkPolicy",
+        "NetworkPolicy",
         "PodDisruptionBudget",
         "Service",
         "Service",
@@ -70,7 +73,7 @@ def test_either_workload_is_applied_beside_the_rest():
     alone = {
         file.parent.name: [one["kind"] for one in documents(file)] for file in MANIFESTS if file.parent.name in FOLDERS
     }
-    assert alone == {"statefulset": ["StatefulSet"], "deployment": ["Deployment"]}
+    assert alone == {"statefulset": ["StatefulSet"], "deployment": ["Deployment"], "judge": ["NetworkPolicy"]}
     assert "Deployment" not in {
         one["kind"] for file in (DEPLOY / "kubernetes").glob("*.yaml") for one in documents(file)
     }
@@ -82,7 +85,7 @@ def test_everything_selects_the_pods_of_the_workload(kind: str):
     assert WORKLOADS[kind]["template"]["metadata"]["labels"] == labels
     assert WORKLOADS[kind]["selector"]["matchLabels"] == labels
     assert [one["spec"]["selector"] for one in of_kind("Service")] == [labels, labels]
-    assert of_kind("NetworkPolicy")[0]["spec"]["podSelector"]["matchLabels"] == labels
+    assert [policy["podSelector"]["matchLabels"] for policy in POLICIES.values()] == [labels, labels]
     assert of_kind("PodDisruptionBudget")[0]["spec"]["selector"]["matchLabels"] == labels
 
 
@@ -90,7 +93,7 @@ def test_ports_are_those_of_the_configuration():
     assert set(PORTS.values()) == ports(CONFIGURATION["receivers"]) | ports(CONFIGURATION["admin"]) | {9464}
     assert CONFIGURATION["exporters"]["prometheus"]["endpoint"] == "0.0.0.0:9464"
     named = [port["targetPort"] for service in of_kind("Service") for port in service["spec"]["ports"]]
-    policy = of_kind("NetworkPolicy")[0]["spec"]["ingress"]
+    policy = POLICIES["toolgauge"]["ingress"]
     named += [port["port"] for rule in policy for port in rule["ports"]]
     assert set(named) <= set(PORTS)
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
@@ -100,8 +103,40 @@ def test_ports_are_those_of_the_configuration():
 
 def test_the_way_out_is_let_through():
     (onward,) = ports(CONFIGURATION["exporters"]["otlp"])
-    egress = of_kind("NetworkPolicy")[0]["spec"]["egress"]
+    egress = POLICIES["toolgauge"]["egress"]
     assert onward in {port["port"] for rule in egress for port in rule["ports"]}
+
+
+def test_the_way_to_a_judge_is_opened_by_itself_and_to_no_private_address():
+    assert POLICIES["toolgauge-judge"]["policyTypes"] == ["Egress"]
+    provider, gateway = POLICIES["toolgauge-judge"]["egress"]
+    assert [port["port"] for port in provider["ports"]] == [443]
+    blocks = [entry["ipBlock"] for entry in provider["to"]]
+    for address, is_reached in (
+        ("8.8.8.8", True),
+        ("2606:4700::1", True),
+        ("10.96.0.1", False),
+        ("172.20.1.1", False),
+        ("192.168.1.1", False),
+        ("169.254.169.254", False),  # where clouds keep credentials of the machine
+        ("fd00::1", False),
+    ):
+        assert any(is_in(address, block) for block in blocks) is is_reached, address
+    assert gateway["to"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "llm-gateway"}}}]
+
+
+def is_in(address: str, block: dict[str, Any]) -> bool:
+    where = ip_address(address)
+    excluded = any(where in ip_network(each) for each in block["except"])
+    return where in ip_network(block["cidr"]) and not excluded
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_a_change_of_the_configuration_is_reloaded(kind: str):
+    (container,) = WORKLOADS[kind]["template"]["spec"]["containers"]
+    assert "--watch-config" in container["args"]
+    # The kubelet never changes what is mounted with a path inside of the volume.
+    assert [mount for mount in container["volumeMounts"] if "subPath" in mount] == []
 
 
 @pytest.mark.parametrize("kind", WORKLOADS)

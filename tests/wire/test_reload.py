@@ -13,6 +13,7 @@ from pathlib import Path
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.config.files import mount
 from tests.wire.destination import Destination, attributes, receiving
 from tests.wire.support import (
     SOON,
@@ -22,6 +23,7 @@ from tests.wire.support import (
     free_port,
     post,
     recorded,
+    serving,
     toolgauge_command,
     until,
     until_equal,
@@ -139,6 +141,22 @@ def test_a_wrong_configuration_is_told_with_file_line_and_hint_and_leaves_the_ru
         assert "hint:" in said
         toolgauge.send_recorded("pydantic-ai", "tool_error")
         until_equal(lambda: scored_by(toolgauge), {*DEFAULT_CRITERIA, "first"}, "results of these criteria alone")
+
+
+def test_a_config_map_that_is_exchanged_is_reloaded_and_a_wrong_one_is_refused(tmp_path: Path):
+    config, criteria = "criteria_files: [criteria.yaml]\n", "criteria: [{name: %s, evaluator: tool_success}]\n"
+    mount(tmp_path, "1", {"toolgauge.yaml": config, "criteria.yaml": criteria % "first"})
+    options = ("--config", str(tmp_path / "toolgauge.yaml"), "--watch-config")
+    with serving(tmp_path, options=options) as toolgauge:
+        mount(tmp_path, "2", {"toolgauge.yaml": config, "criteria.yaml": criteria % "second"})
+        until(lambda: "criterion second is new" in toolgauge.said(), "the change to be reloaded")
+        mount(tmp_path, "3", {"toolgauge.yaml": config, "criteria.yaml": "criteria: [{name: third"})
+        until(lambda: "the running one stays" in toolgauge.said(), "the wrong change to be refused")
+        outcomes = {labels: count for (name, labels), count in toolgauge.samples().items() if "reloads" in name}
+        assert outcomes == {
+            frozenset({("toolgauge_outcome", "applied")}): 1,
+            frozenset({("toolgauge_outcome", "refused")}): 1,
+        }
 
 
 def scored_by(toolgauge: Toolgauge) -> set[str]:

@@ -18,15 +18,17 @@ from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import terminal_style
 from toolgauge.config.load import listener_endpoints
 from toolgauge.config.model import Config
+from toolgauge.config.sources import find_sources
 from toolgauge.net.listen import check_endpoints
 from toolgauge.offline.learn.live_learning import LiveLearning
 from toolgauge.pipeline.pipeline import ScorecardSink
 from toolgauge.score.criterion import Criterion
+from toolgauge.service.config_watch import ConfigWatch
 from toolgauge.service.criteria_factory import load_configuration, unusable_files
 from toolgauge.service.losses import Losses
 from toolgauge.service.memory import keep_freed_memory
 from toolgauge.service.pipeline_factory import VERSION, redactor, tool_kinds
-from toolgauge.service.process import raise_descriptor_limit
+from toolgauge.service.process import Faults, raise_descriptor_limit
 from toolgauge.service.reload import Load, Reloader
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
@@ -56,7 +58,19 @@ _EXIT_CODES = (
     help="Which trajectories are printed, one line each, at most 20 a second and a summary at the end. By default `all` "
     "where standard output is a terminal, and `off` elsewhere.",
 )
-def command(config_paths: Sequence[str], overrides: Sequence[str], printed: Printed | None) -> None:
+@click.option(
+    "--watch-config",
+    "is_watched",
+    is_flag=True,
+    help="Reload, as on SIGHUP, within 4 s of a change of a file of the configuration: its own, criteria, references, "
+    "definitions of tools. Links are followed, so that a change of a ConfigMap of Kubernetes is one.",
+)
+def command(
+    config_paths: Sequence[str],
+    overrides: Sequence[str],
+    printed: Printed | None,
+    is_watched: bool,  # noqa: FBT001 (click's signature)
+) -> None:
     """Receive OTLP, score tool calls, and send on spans, scores, metrics and events.
 
     Without `--config` it receives on localhost:4317 (gRPC) and localhost:4318 (HTTP), scores what needs no reference,
@@ -71,6 +85,9 @@ def command(config_paths: Sequence[str], overrides: Sequence[str], printed: Prin
 
     # Who hangs up before we can reload is answered when we can, and who does at the very end ends nothing.
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
+    files = tuple(Path(path) for path in config_paths)
+    # Before anything is loaded: what changes from here on is a change.
+    watch = ConfigWatch(partial(find_sources, files, overrides, os.environ)) if is_watched else None
     config, criteria = load()
     log = LogThread()
     log_to_stderr(config.log, log)
@@ -79,9 +96,8 @@ def command(config_paths: Sequence[str], overrides: Sequence[str], printed: Prin
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     code = 1
     try:
-        files = tuple(Path(path) for path in config_paths)
         lines = _live_lines(printed, config, log)
-        code = asyncio.run(_serve(config, criteria, load, files, log, lines))
+        code = asyncio.run(_serve(config, criteria, load, files, watch, log, lines))
     finally:
         if not log.end(_LOG_GRACE_S):
             # Python would wait for the thread that writes the log, and nobody reads it.
@@ -113,6 +129,7 @@ async def _serve(
     criteria: Sequence[Criterion],
     load: Load,
     files: Sequence[Path],
+    watch: ConfigWatch | None,
     log: LogThread,
     lines: LiveLines | None,
 ) -> int:
@@ -158,11 +175,13 @@ async def _serve(
     loop.add_signal_handler(signal.SIGHUP, reloader.ask)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
     _announce(service, config, criteria, view)
+    watching = _watch(watch, service, reloader)
     ticking = None if lines is None else asyncio.create_task(_tick(lines, service, config.assemble.run_end_grace))
     await stopping.wait()
     left = "scoring what is open" if service.persistence is None else "leaving what is open to the journal"
     _LOG.info("stopping: %s%s", left, "" if _is_leaf(service) else " and sending what is queued")
     service.health.enter("stopping")
+    watching.cancel()
     await reloader.stop()
     await learning.stop()
     lost = await _stop(service, view)
@@ -196,6 +215,14 @@ async def _stop(service: Service, view: WebView | None) -> Losses:
     if view is not None:
         await view.stop()
     return lost
+
+
+def _watch(watch: ConfigWatch | None, service: Service, reloader: Reloader) -> asyncio.Future[None]:
+    """Look for changes of the configuration until this is cancelled, if at all."""
+    if watch is None:
+        return asyncio.get_running_loop().create_future()
+    _LOG.info("the configuration is reloaded when one of its files changes")
+    return asyncio.create_task(watch.run(reloader.ask, Faults(service.metrics)))
 
 
 async def _tick(lines: LiveLines, service: Service, run_end_grace_ns: int) -> None:

@@ -29,12 +29,7 @@ def load(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[s
 
     Raises ConfigError with every problem found.
     """
-    root = Node({}, Place("configuration"))
-    for path in paths:
-        root = merged(root, _file(path, environment))
-    for override in overrides:
-        root = merged(root, _override(override, root, environment))
-    root = filled_in(root, environment)
+    root = filled_in(read(paths, overrides, environment), environment)
     model = config_model(root)
     try:
         config = model.model_validate(_prepared(root), context=AS_WRITTEN)
@@ -44,6 +39,16 @@ def load(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[s
     if problems:
         raise config_error(problems)
     return config
+
+
+def read(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Node:
+    """Merge the files from left to right, then the overrides, without a look at keys. Raises ConfigError."""
+    root = Node({}, Place("configuration"))
+    for path in paths:
+        root = merged(root, _file(path, environment))
+    for override in overrides:
+        root = merged(root, _override(override, root, environment))
+    return root
 
 
 def empty_files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -93,17 +98,17 @@ def _prepared(root: Node) -> object:
         }
     files = root.child("criteria_files")
     if files is not None and isinstance(files.value, list):
-        prepared["criteria_files"] = tuple(_absolute(node) for node in files.value)
+        prepared["criteria_files"] = tuple(absolute_glob(node) for node in files.value)
     tools = root.child("tools")
     definitions = tools.child("definitions") if tools is not None else None
     if tools is not None and definitions is not None and isinstance(definitions.value, list):
         of_tools = plain(tools)
-        absolute = tuple(_absolute(node) for node in definitions.value)
+        absolute = tuple(absolute_glob(node) for node in definitions.value)
         prepared["tools"] = {**of_tools, "definitions": absolute} if isinstance(of_tools, dict) else of_tools
     return prepared
 
 
-def _absolute(node: Node) -> object:
+def absolute_glob(node: Node) -> object:
     """Make a glob independent of the file it stands in; the directory's own name is not a pattern."""
     if not isinstance(node.value, str) or not node.value:
         return node.value

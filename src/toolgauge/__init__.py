@@ -1,1 +1,42 @@
-"""toolgauge scores the tool calls of AI agents inside an OpenTelemetry pipeline."""
+"""toolgauge scores the tool calls of AI agents inside an OpenTelemetry pipeline.
+
+The names in `__all__` are what programs may rely on. Each is loaded when it is first asked for: every import of any of our
+modules, that of the command too, comes past here.
+"""
+
+# pyright: reportUnsupportedDunderAll=false
+# The names are in the stub, for type checkers; a test compares the two.
+
+from importlib import import_module
+
+_MODULES = {
+    "ConfigError": "toolgauge.model.errors",
+    "Criterion": "toolgauge.api.written_criterion",
+    "CriterionResult": "toolgauge.api.evaluation",
+    "EvaluatedTrajectory": "toolgauge.api.evaluation",
+    "Evaluation": "toolgauge.api.evaluation",
+    "Expected": "toolgauge.model.expected",
+    "NotEvaluated": "toolgauge.model.outcomes",
+    "RecordingError": "toolgauge.model.errors",
+    "Scored": "toolgauge.model.outcomes",
+    "ToolCall": "toolgauge.model.trajectory",
+    "ToolgaugeError": "toolgauge.model.errors",
+    "Trajectory": "toolgauge.model.trajectory",
+    "evaluate": "toolgauge.api.evaluate",
+}
+
+__all__ = list(_MODULES)
+
+
+def __getattr__(name: str) -> object:
+    """Load one of the names; Python asks once each."""
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module `toolgauge` has no attribute `{name}`")
+    value: object = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

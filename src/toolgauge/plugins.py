@@ -77,6 +77,18 @@ def evaluator(name: str) -> type:
     return cast("type[object]", loaded)
 
 
+def evaluator_name(made: type) -> str | None:
+    """Return the name under which an evaluator class is installed; `None` where it is not."""
+    value = f"{made.__module__}:{made.__qualname__}"
+    return next((point.name for point in _points(EVALUATORS) if point.value == value), None)
+
+
+def missing_members(made: object) -> tuple[str, ...]:
+    """Name what an evaluator, or its class, would have to have and has not."""
+    members = _JUDGE_EVALUATOR_MEMBERS if hasattr(made, "questions") else _EVALUATOR_MEMBERS
+    return tuple(member for member in members if not hasattr(made, member))
+
+
 def additional(group: str) -> tuple[str, ...]:
     """Name the receivers or exporters that other packages bring, without loading them."""
     return tuple(name for name in names(group) if name not in _BUILT_IN)

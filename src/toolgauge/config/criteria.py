@@ -28,7 +28,9 @@ from toolgauge.config.references import (
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Enforce
+from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.settings import Section
 
@@ -80,6 +82,8 @@ class CriterionConfig:
     # For the evaluator, as written.
     parameters: JsonObject
     node: Node = field(repr=False, compare=False)
+    # The evaluator itself, where a program made it; the parameters are its fields then.
+    made_evaluator: Evaluator | JudgeEvaluator | None = None
 
     @property
     def where(self) -> str:
@@ -160,6 +164,11 @@ def load_criteria(config: Config, environment: Mapping[str, str]) -> tuple[Crite
 def load_criteria_files(files: Iterable[Path], environment: Mapping[str, str]) -> tuple[CriterionConfig, ...]:
     """Read the criteria of some files. Raises ConfigError with every problem found."""
     return _read((), files, environment)
+
+
+def read_criterion(node: Node) -> CriterionConfig:
+    """Read one criterion. Raises ConfigError with every problem found."""
+    return _read([node], (), {})[0]
 
 
 def load_default_criteria(defaults: Defaults) -> tuple[CriterionConfig, ...]:

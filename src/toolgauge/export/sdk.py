@@ -7,10 +7,11 @@ a histogram cannot be observed, so each measurement is made twice: in our cell a
 
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from opentelemetry._logs import Logger, LogRecord, SeverityNumber
 from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 from opentelemetry.metrics import Histogram as Instrument
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -27,6 +28,11 @@ from toolgauge.export.metric_data import present
 from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, Labels, MetricRegistry
 
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+
+
+def trace_request(spans: Sequence[ReadableSpan]) -> bytes:
+    """Encode spans of an application as a trace request, as its own OTLP exporter would."""
+    return encode_spans(spans).SerializeToString()
 
 
 def scorecard_spans(body: bytes, resource: Resource) -> list[ReadableSpan]:

@@ -43,24 +43,40 @@ def load_configuration(paths: Sequence[str], overrides: Sequence[str]) -> tuple[
 
 
 def load_for_replay(
-    paths: Sequence[str], overrides: Sequence[str], criteria_files: Sequence[str], environment: Mapping[str, str]
+    paths: Sequence[str],
+    overrides: Sequence[str],
+    criteria_files: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    written: Sequence[CriterionConfig] = (),
+    defaults: bool = True,
 ) -> tuple[Config, tuple[Criterion, ...]]:
-    """Load configuration and criteria as `load_configuration` does, with the criteria of further files."""
+    """Load configuration and criteria as `load_configuration` does, with the criteria of further files and `written` ones.
+
+    Without `defaults`, the default criteria are off, whatever the configuration has.
+    """
     config = load([Path(path) for path in paths], overrides, environment)
+    if not defaults:
+        config = config.model_copy(update={"defaults": config.defaults.model_copy(update={"enabled": False})})
     extra = load_criteria_files([Path(file) for file in criteria_files], environment)
-    return config, make_criteria(config, (*load_criteria(config, environment), *extra))
+    return config, make_criteria(config, (*load_criteria(config, environment), *extra, *written))
 
 
 def make_criteria(config: Config, written: Sequence[CriterionConfig]) -> tuple[Criterion, ...]:
     """Make the default criteria and the written ones; raise `ConfigError` with every problem found."""
     problems: list[Problem] = []
     criteria = list(default_criteria(config.defaults))
-    taken = {criterion.name for criterion in criteria}
+    defaults = {criterion.name for criterion in criteria}
+    first: dict[str, str] = {}
     for entry in written:
-        if entry.name in taken:
+        if entry.name in defaults:
             problems.append(criterion_problem(entry, f"`{entry.name}` is the name of a default criterion"))
             continue
-        taken.add(entry.name)
+        if entry.name in first:
+            message = f"criterion `{entry.name}` is given twice, first at {first[entry.name]}"
+            problems.append(criterion_problem(entry, message))
+            continue
+        first[entry.name] = entry.where
         criterion = _criterion(entry, problems)
         if criterion is not None:
             criteria.append(criterion)
@@ -76,6 +92,15 @@ def default_criteria(defaults: Defaults | None = None) -> tuple[Criterion, ...]:
     if problems:
         raise config_error(problems)
     return tuple(replace(criterion, is_default=True) for criterion in made if criterion is not None)
+
+
+def make_criterion(entry: CriterionConfig) -> Criterion:
+    """Make one criterion; raise `ConfigError` with every problem found."""
+    problems: list[Problem] = []
+    criterion = _criterion(entry, problems)
+    if criterion is None:
+        raise config_error(problems)
+    return criterion
 
 
 def _criterion(entry: CriterionConfig, problems: list[Problem]) -> Criterion | None:
@@ -108,6 +133,8 @@ def _criterion(entry: CriterionConfig, problems: list[Problem]) -> Criterion | N
 
 
 def _evaluator(entry: CriterionConfig, problems: list[Problem]) -> Evaluator | JudgeEvaluator | None:
+    if entry.made_evaluator is not None:
+        return entry.made_evaluator
     known = plugins.names(plugins.EVALUATORS)
     if entry.evaluator not in known:
         problems.append(unknown_evaluator(entry, known))

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from opentelemetry._logs import Logger
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 
 from toolgauge.config.model import Config
 from toolgauge.export.emitter import Emitter, resource_from_environment
-from toolgauge.export.sdk import SdkMetrics, emit_events, scorecard_spans
+from toolgauge.export.sdk import SdkMetrics, emit_events, scorecard_spans, trace_request
 from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.outcomes import Scorecard
@@ -214,7 +213,7 @@ class InProcess:
 
     def _read(self, spans: Sequence[ReadableSpan]) -> None:
         self._resource = spans[-1].resource
-        answer = self._pipeline.consume("traces", encode_spans(spans).SerializeToString(), self._clock())
+        answer = self._pipeline.consume("traces", trace_request(spans), self._clock())
         if not isinstance(answer, Accepted):
             self.metrics.undecodable.add(len(spans))
 

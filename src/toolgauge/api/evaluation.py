@@ -1,0 +1,223 @@
+"""What came of an evaluation, for programs and people: by trajectory and by criterion, expected beside actual.
+
+Texts are those of `toolgauge explain` and of the web view: bounded, and with secrets masked.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TypeAlias
+
+from toolgauge.export.explanations import ShownDifference, Verdict, comparison
+from toolgauge.model.outcomes import Enforce, Level, OutcomeWord
+from toolgauge.model.trajectory import ToolCall, Trajectory
+
+_MAX_COMPARED = 5
+_MAX_NAMED = 20
+_FAILED = ("fail", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionResult:
+    """What one criterion found of one trajectory, or of one call in it (`call`).
+
+    `is_deciding` is False where it fails nothing: the criterion is tried out (`enforce: shadow`).
+    """
+
+    verdict: Verdict = field(repr=False)
+    is_default: bool = field(default=False, repr=False)
+
+    @property
+    def criterion(self) -> str:
+        """The criterion's name."""
+        return self.verdict.result.criterion
+
+    @property
+    def revision(self) -> str:
+        """The criterion's revision."""
+        return self.verdict.result.revision
+
+    @property
+    def evaluator(self) -> str:
+        """The evaluator's name."""
+        return self.verdict.result.evaluator
+
+    @property
+    def level(self) -> Level:
+        """Whether a call was judged, or the trajectory."""
+        return self.verdict.result.level
+
+    @property
+    def enforce(self) -> Enforce:
+        """`shadow` where the criterion is tried out and decides nothing."""
+        return self.verdict.result.enforce
+
+    @property
+    def call(self) -> ToolCall | None:
+        """The judged call; `None` where the trajectory was judged."""
+        return self.verdict.result.call
+
+    @property
+    def outcome(self) -> OutcomeWord:
+        """`pass`, `fail`, `error` or `not_evaluated`."""
+        return self.verdict.word
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether it passed; `None` where there was nothing to judge. An error of the evaluation is no pass."""
+        return None if self.outcome == "not_evaluated" else self.outcome == "pass"
+
+    @property
+    def value(self) -> float | None:
+        """The score in [0, 1]; `None` where there is none."""
+        return self.verdict.value
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no score: a word of a closed list, or the error's type."""
+        return self.verdict.reason
+
+    @property
+    def explanation(self) -> str:
+        """What and why, without values."""
+        return self.verdict.explanation
+
+    @property
+    def differences(self) -> tuple[ShownDifference, ...]:
+        """What differed: `where`, `rule`, `expected`, `actual`."""
+        return self.verdict.differences
+
+    @property
+    def why(self) -> str:
+        """What and why in one line, expected beside actual."""
+        compared = [comparison(one) for one in self.differences[:_MAX_COMPARED]]
+        more = len(self.differences) + self.verdict.more - len(compared)
+        texts = [*compared, f"{more} more"] if more else compared
+        return f"{self.explanation}: {'; '.join(texts)}" if texts else self.explanation
+
+    def __bool__(self) -> bool:
+        return self.passed is True
+
+    def __str__(self) -> str:
+        figure = self.reason or "" if self.value is None else f"{self.value:.3f}"
+        enough = f" ({self.verdict.requirement})" if self.value is not None and self.verdict.requirement else ""
+        call = "" if self.call is None else f" of call {self.call.order + 1} `{self.call.name}`"
+        return f"{self.outcome} {self.criterion}{call}: {figure}{enough}  {self.why}".rstrip()
+
+    def __repr__(self) -> str:
+        return f"<CriterionResult {self}>"
+
+
+Results: TypeAlias = tuple[CriterionResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatedTrajectory:
+    """One trajectory with its results."""
+
+    trajectory: Trajectory
+    results: Results
+
+    @property
+    def passed(self) -> bool:
+        """Whether something was scored, and no criterion that decides failed or could not be evaluated for an error."""
+        return not self.why
+
+    @property
+    def why(self) -> str:
+        """What failed, one result a line; empty where all passed."""
+        return _why(self.results)
+
+    def of(self, criterion: str) -> Results:
+        """Return the results of one criterion; none where it is not for this trajectory."""
+        return tuple(result for result in self.results if result.criterion == criterion)
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __str__(self) -> str:
+        calls = ", ".join(call.name for call in self.trajectory.calls[:_MAX_NAMED]) or "no calls"
+        head = f"trace {self.trajectory.trace_id}: {'passed' if self.passed else 'not passed'} ({calls})"
+        return "\n".join((head, *(f"  {result}" for result in self.results)))
+
+    def __repr__(self) -> str:
+        return f"<EvaluatedTrajectory {self.trajectory.trace_id} {_counts(self.results)}>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """All that came of a source, in the order in which its trajectories closed. True where it passed.
+
+    `criteria` names the criteria, the default ones included.
+    """
+
+    trajectories: tuple[EvaluatedTrajectory, ...]
+    criteria: tuple[str, ...]
+
+    @property
+    def results(self) -> Results:
+        """The results of all trajectories."""
+        return tuple(result for one in self.trajectories for result in one.results)
+
+    @property
+    def passed(self) -> bool:
+        """Whether something was scored, and no criterion that decides failed or could not be evaluated for an error."""
+        return not self.why
+
+    @property
+    def why(self) -> str:
+        """What failed, one result a line; empty where all passed."""
+        if not self.trajectories:
+            return "nothing was evaluated: the source has no trajectory"
+        return _why(self.results)
+
+    def of(self, criterion: str) -> Results:
+        """Return the results of one criterion; raise `KeyError` where there is no such criterion."""
+        if criterion not in self.criteria:
+            meant = get_close_matches(criterion, self.criteria, n=1) or [", ".join(sorted(self.criteria))]
+            raise KeyError(f"no criterion called `{criterion}`; there is {meant[0]}")
+        return tuple(result for result in self.results if result.criterion == criterion)
+
+    def __getitem__(self, criterion: str) -> Results:
+        return self.of(criterion)
+
+    def __iter__(self) -> Iterator[EvaluatedTrajectory]:
+        return iter(self.trajectories)
+
+    def __len__(self) -> int:
+        return len(self.trajectories)
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __str__(self) -> str:
+        return "\n".join((self._head(), *map(str, self.trajectories[:_MAX_NAMED])))
+
+    def __repr__(self) -> str:
+        return f"<Evaluation {self._head()}>"
+
+    def _head(self) -> str:
+        number = len(self.trajectories)
+        trajectories = f"{number} {'trajectory' if number == 1 else 'trajectories'}"
+        return f"{'passed' if self.passed else 'not passed'}: {trajectories}, {_counts(self.results)}"
+
+
+def _counts(results: Sequence[CriterionResult]) -> str:
+    words = Counter(result.outcome for result in results)
+    return ", ".join(f"{count} {word}" for word, count in words.most_common()) or "no results"
+
+
+def _why(results: Sequence[CriterionResult]) -> str:
+    deciding = [result for result in results if result.enforce == "live"]
+    failed = [str(result) for result in deciding if result.outcome in _FAILED]
+    if failed:
+        return "\n".join(failed)
+    # A default criterion that every score passes decides nothing.
+    if any(
+        result.outcome == "pass" and (result.verdict.result.can_fail or not result.is_default) for result in deciding
+    ):
+        return ""
+    reasons = Counter(result.reason for result in deciding if result.reason)
+    unscored = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
+    return "nothing was scored, so that nothing could pass" + (f" (not evaluated: {unscored})" if unscored else "")

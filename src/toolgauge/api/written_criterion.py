@@ -1,0 +1,156 @@
+"""A criterion as a program writes it: the keys of a criteria file as arguments, the evaluator as an object or by its name.
+
+It is read as a criterion of a file is, so that both have the same revision and the same results.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import EllipsisType
+from typing import Literal, Protocol, TypeAlias, cast
+
+from pydantic import BaseModel
+
+from toolgauge import plugins
+from toolgauge.config.criteria import CriterionConfig, read_criterion
+from toolgauge.config.nodes import Place, written
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.expected import Expected
+from toolgauge.model.json import Json
+from toolgauge.model.judging import JudgeEvaluator
+from toolgauge.model.ports import Evaluation, Evaluator
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.service.criteria_factory import make_criterion
+
+
+class EvaluatorObject(Protocol):
+    """An evaluator that is made already: one of `toolgauge.evaluators`, or an object of any class.
+
+    It has `version` and `level` besides, as in `toolgauge.model.ports.Evaluator`. That is looked at when a criterion is made:
+    a type checker would ask for a `ClassVar` of just that type, which many write without.
+    """
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None, /) -> Iterable[Evaluation]:
+        """Yield or return outcomes."""
+        ...
+
+
+# A text is the name of a tool; a list in the list is a group without an order.
+ExpectedCalls: TypeAlias = Sequence["str | Mapping[str, object] | Sequence[str | Mapping[str, object]]"]
+_LEVELS = ("call", "trajectory")
+
+
+class Criterion:
+    """A criterion: the arguments are the keys of a criteria file, `parameters` those of an evaluator given by its name.
+
+    `reference` names a file relative to the working directory. Raises `ConfigError` for what a file could not have either.
+    """
+
+    __slots__ = ("_revision", "_written")
+
+    def __init__(
+        self,
+        name: str,
+        evaluator: str | EvaluatorObject | JudgeEvaluator,
+        *,
+        expected: ExpectedCalls | None = None,
+        expected_turns: Sequence[ExpectedCalls] | None = None,
+        expected_output: object = ...,
+        reference: Mapping[str, str] | None = None,
+        when: Mapping[str, object] | None = None,
+        scope: Literal["trace", "conversation"] | None = None,
+        pass_at: float | None = None,
+        sample: float | None = None,
+        enforce: Literal["live", "shadow"] | None = None,
+        **parameters: object,
+    ) -> None:
+        given: dict[str, object] = {
+            "name": name,
+            "expected": expected,
+            "expected_turns": expected_turns,
+            "reference": reference,
+            "when": when,
+            "scope": scope,
+            "pass_at": pass_at,
+            "sample": sample,
+            "enforce": enforce,
+        }
+        keys = {key: value for key, value in given.items() if value is not None}
+        if not isinstance(expected_output, EllipsisType):
+            keys["expected_output"] = expected_output
+        self._written = _read(keys, evaluator, parameters)
+        self._revision = make_criterion(self._written).revision
+
+    @property
+    def name(self) -> str:
+        """Its name in results."""
+        return self._written.name
+
+    @property
+    def evaluator(self) -> str:
+        """The name of its evaluator; that of the class where it is not installed."""
+        return self._written.evaluator
+
+    @property
+    def revision(self) -> str:
+        """What it means, in 12 characters: the same criterion in a file has the same."""
+        return self._revision
+
+    @property
+    def written(self) -> CriterionConfig:
+        """The criterion as it would have been read from a file."""
+        return self._written
+
+    def __repr__(self) -> str:
+        return f"Criterion({self.name!r}, {self.evaluator!r}, revision={self.revision!r})"
+
+
+def _read(
+    keys: Mapping[str, object], evaluator: str | EvaluatorObject | JudgeEvaluator, parameters: Mapping[str, object]
+) -> CriterionConfig:
+    place = Place(f"Criterion({keys['name']!r})")
+    if isinstance(evaluator, str):
+        return _from({**keys, "evaluator": evaluator, **parameters}, place)
+    if isinstance(evaluator, type):
+        raise ConfigError(
+            f"{place}: the class `{evaluator.__name__}` is given as evaluator, not an object of it",
+            hint=f"write `{evaluator.__name__}()`, with its parameters",
+        )
+    if parameters:
+        raise ConfigError(
+            f"{place}: `{next(iter(parameters))}` is given beside the evaluator",
+            hint="parameters belong into the evaluator's own parentheses",
+        )
+    _check(evaluator, place)
+    read = _from({**keys, **_fields(evaluator), "evaluator": _name(evaluator)}, place)
+    # `_check` has seen that it has what an evaluator must have, and no other level.
+    return replace(read, made_evaluator=cast("Evaluator | JudgeEvaluator", evaluator))
+
+
+def _from(values: Mapping[str, object], place: Place) -> CriterionConfig:
+    try:
+        node = written(values, place)
+    except TypeError as error:
+        raise ConfigError(
+            f"{place}: {error}", hint="values are texts, numbers, lists and mappings, as in a file"
+        ) from None
+    return read_criterion(node)
+
+
+def _check(evaluator: object, place: Place) -> None:
+    missing = plugins.missing_members(evaluator)
+    if missing:
+        raise ConfigError(f"{place}: evaluator `{type(evaluator).__name__}` has no `{'`, `'.join(missing)}`")
+    level: object = getattr(evaluator, "level", None)
+    if level not in _LEVELS:
+        raise ConfigError(f"{place}: the `level` of evaluator `{type(evaluator).__name__}` is `call` or `trajectory`")
+
+
+def _name(evaluator: object) -> str:
+    return plugins.evaluator_name(type(evaluator)) or type(evaluator).__name__
+
+
+def _fields(evaluator: object) -> dict[str, Json]:
+    """Return the parameters as a file would have them: those that were given."""
+    if not isinstance(evaluator, BaseModel):
+        return {}
+    return evaluator.model_dump(mode="json", exclude_unset=True, by_alias=True)

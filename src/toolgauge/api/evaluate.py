@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from toolgauge.api.evaluation import CriterionResult, EvaluatedTrajectory, Evaluation
-from toolgauge.api.sources import Path, Source, is_path, requests
+from toolgauge.api.source_requests import Path, Source, is_path, requests
 from toolgauge.api.written_criterion import Criterion
 from toolgauge.export.explanations import VerdictWriter
 from toolgauge.offline.replay.recordings import scorecards

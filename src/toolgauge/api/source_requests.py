@@ -27,7 +27,7 @@ _ALLOWED = "give paths of recordings, spans of the OpenTelemetry SDK, or OTLP me
 
 
 def requests(source: Source) -> Iterator[RecordedRequest]:
-    """Return the requests of a source in order of recorded time; raise `TypeError` for what is no source."""
+    """Return the requests of a source in order of recorded time; raise `TypeError` for anything else."""
     given = _given(source)
     paths = [os.fsdecode(one) for one in given if is_path(one)]
     if not paths:

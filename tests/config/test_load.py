@@ -242,3 +242,17 @@ def test_a_size_without_a_unit_is_refused_where_it_stands(tmp_path: Path):
     error = refused(path)
     assert error.message.startswith(f"{path}:2: `hold.max_bytes` must be a size with a unit")
     assert error.hint == "write `64MiB`?"
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("genai", "`genai` is an installed dialect"),
+        ("My-Framework", "`My-Framework` is no name of a dialect"),
+    ],
+)
+def test_a_dialect_of_the_configuration_has_a_name_of_its_own(name: str, complaint: str):
+    assert (
+        complaint
+        in refused(overrides=(f"dialects={{{name}: {{spans: [{{match: {{a: b}}, reads: agent_run}}]}}}}",)).message
+    )

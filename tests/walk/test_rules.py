@@ -39,7 +39,7 @@ def slow(name: str, **more: object) -> Criterion:
 
 def adopt(walk: Walk, *criteria: Criterion, **overrides: str) -> None:
     config = load((), tuple(f"{key.replace('__', '.')}={value}" for key, value in overrides.items()), {})
-    walk.pipeline.adopt(make_rules(config, criteria, walk.metrics, read=walk.pipeline.wanted))
+    walk.pipeline.adopt(make_rules(config, criteria, walk.metrics, running=load((), (), {}), read=walk.pipeline.wanted))
 
 
 def results(walk: Walk) -> dict[tuple[str, str, str], float]:

@@ -5,11 +5,13 @@ defaults, as in the Collector; under `exporters`, null means none. Keys whose fu
 listed in `load.py`, so that setting one is an error rather than a wish.
 """
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     Field,
@@ -36,9 +38,12 @@ from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.settings import HoldSettings, InboxSettings
 from toolgauge.receive.settings import GrpcSettings, HttpSettings
+from toolgauge.recognize.settings import MappedDialectSettings
 from toolgauge.settings import MIB, MINUTE, Address, PositiveDuration, Section, Size, TraceUrl
 from toolgauge.state.settings import StateSettings
 from toolgauge.watch.settings import WatchSettings
+
+_DIALECT_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 class Protocols(Section):
@@ -172,6 +177,17 @@ CriterionNode = Annotated[
 ]
 
 
+def _well_named(dialects: dict[str, MappedDialectSettings]) -> dict[str, MappedDialectSettings]:
+    for name in dialects:
+        if not _DIALECT_NAME.fullmatch(name):
+            raise ValueError(
+                f"`{name}` is no name of a dialect; write one in small letters, digits and `_`, like `my_framework`"
+            )
+        if name in plugins.names(plugins.DIALECTS):
+            raise ValueError(f"`{name}` is an installed dialect; take another name")
+    return dialects
+
+
 class Config(Section):
     """The configuration of one process."""
 
@@ -182,6 +198,7 @@ class Config(Section):
     criteria_files: tuple[str, ...] = ()
     defaults: Defaults = Defaults()
     tools: Tools = Tools()
+    dialects: Annotated[dict[str, MappedDialectSettings], AfterValidator(_well_named)] = Field(default_factory=dict)
     assemble: AssembleSettings = AssembleSettings()
     annotate: AnnotateMode = "both"
     hold: HoldSettings = HoldSettings()

@@ -31,6 +31,7 @@ from toolgauge.pipeline.pipeline import (
     ignore_split,
 )
 from toolgauge.pipeline.reader import Reader
+from toolgauge.recognize.mapped_dialect import MappedDialect
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.scorer import Deadline, Scorer, no_deadline
@@ -109,7 +110,7 @@ def make_pipeline(
     late = config.assemble.late_memory
     scorer = _scorer(config, criteria, metrics, deadline, on_unmatched)
     wanted = scorer.wanted.union(attributes)
-    recognizer = make_recognizer(plugins.dialects(), metrics, wanted)
+    recognizer = make_recognizer(_dialects(config), metrics, wanted)
     labels = config.metrics.resource_attributes
     reader = Reader(Decoder(recognizer.marks, recognizer.scopes, wanted, labels=labels), recognizer)
     return Pipeline(
@@ -155,18 +156,19 @@ def make_rules(
     criteria: Sequence[Criterion],
     metrics: SelfMetrics,
     *,
+    running: Config,
     read: Collection[str],
     labels: Collection[str] = (),
     deadline: Deadline = no_deadline,
 ) -> Rules:
     """Make what a running pipeline may go on by; `read` are the attributes that it looks for by now.
 
-    `labels` are the attributes of resources that are labels since the start.
+    `running` is the configuration that it goes by until then. `labels` are the attributes of resources that are labels since the start.
     """
     scorer = _scorer(config, criteria, metrics, deadline, _log_unmatched)
     reading = None
-    if scorer.wanted != frozenset(read):
-        recognizer = Recognizer(plugins.dialects(), metrics, scorer.wanted)
+    if scorer.wanted != frozenset(read) or config.dialects != running.dialects:
+        recognizer = Recognizer(_dialects(config), metrics, scorer.wanted)
         decoder = Decoder(recognizer.marks, recognizer.scopes, scorer.wanted, labels=labels)
         reading = (decoder, recognizer)
     return Rules(
@@ -178,6 +180,10 @@ def make_rules(
         hold_max_bytes=config.hold.max_bytes,
         settings=_pipeline_settings(config),
     )
+
+
+def _dialects(config: Config) -> tuple[Dialect, ...]:
+    return (*plugins.dialects(), *(MappedDialect(name, settings) for name, settings in config.dialects.items()))
 
 
 def _scorer(

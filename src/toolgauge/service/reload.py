@@ -160,6 +160,7 @@ class Reloader:
             config,
             criteria,
             service.metrics,
+            running=self._config,
             read=service.pipeline.wanted,
             labels=self._at_start.metrics.resource_attributes,
             deadline=lambda _criterion: service.evaluation_limit,

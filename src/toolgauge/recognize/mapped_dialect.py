@@ -1,0 +1,270 @@
+"""Reads the spans of a simple producer as the section `dialects` of the configuration maps them.
+
+Arrives: a span, and mappings of attributes. Leaves: observations. A value that is not where its mapping looks for it is not
+recorded.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.json import Json, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    ModelCall,
+    Observation,
+    ToolsOffered,
+)
+from toolgauge.model.ports import Grounds
+from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.recognize import conventions, provider_messages, values
+from toolgauge.recognize.messages import MAX_ITEMS, DefinitionReader, Message, messages_of
+from toolgauge.recognize.settings import Answers, MappedDialectSettings, Matches, Path, Requests, SpanMapping, SpanValue
+from toolgauge.recognize.token_counts import token_count
+
+_EACH = "*"
+# How a flag is written where a mapping wants a text.
+_FLAGS = ("true", "false")
+# A key of a framework; the conventions' own has rank 0.
+_CONVERSATION_RANK = 2
+
+
+class MappedDialect:
+    """A dialect that is written in the configuration."""
+
+    def __init__(self, name: str, settings: MappedDialectSettings) -> None:
+        self.name = name
+        self.rank = settings.rank
+        self.scopes = settings.scopes
+        self.marks = tuple({mapping.found_by: None for mapping in settings.spans if mapping.found_by is not None})
+        self.grounds = _grounds(settings)
+        self._mappings = settings.spans
+        self._definitions = DefinitionReader()
+
+    def claims(self, record: Record) -> bool:
+        """Claim the spans that one of the mappings matches."""
+        return self._mapping(record) is not None
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Read one span."""
+        mapping = self._mapping(record)
+        if mapping is None or isinstance(record, LogRecord):
+            return
+        if conversation := values.identifier(_value(record, mapping.conversation)):
+            yield ConversationSeen(conversation_id=conversation, rank=_CONVERSATION_RANK)
+        agent = values.as_str(_value(record, mapping.agent))
+        match mapping.reads:
+            case "tool_call":
+                yield from _executed(record, mapping, agent)
+            case "model_call":
+                yield from self._model_call(record, mapping, agent)
+            case "agent_run":
+                yield AgentRun(agent=agent)
+                yield from self._offered(record, mapping)
+                yield from conventions.newest_user_text(_given(record, mapping))
+                yield from conventions.written_text(_written(record, mapping))
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute; a mapping hides none."""
+        return record.attributes.get(key)
+
+    def _mapping(self, record: Record) -> SpanMapping | None:
+        if isinstance(record, LogRecord) or (self.scopes and not record.scope.name.startswith(self.scopes)):
+            return None
+        return next((mapping for mapping in self._mappings if _fits(record, mapping)), None)
+
+    def _model_call(self, span: Span, mapping: SpanMapping, agent: str | None) -> Iterator[Observation]:
+        yield ModelCall(
+            agent=agent,
+            stopped_for_tools=conventions.stopped_for_tools(span.attributes),
+            input_tokens=token_count(_value(span, mapping.input_tokens)),
+            output_tokens=token_count(_value(span, mapping.output_tokens)),
+        )
+        yield from self._offered(span, mapping)
+        yield from conventions.received(_given(span, mapping))
+        if mapping.answers is not None:
+            yield from _answers(span, mapping.answers)
+        written = conventions.written(_written(span, mapping), agent)
+        yield from written
+        if mapping.requests is not None:
+            first = sum(isinstance(seen, CallRequested) for seen in written)
+            yield from _requests(span, mapping.requests, agent, first)
+
+    def _offered(self, span: Span, mapping: SpanMapping) -> Iterator[ToolsOffered]:
+        if tools := self._definitions.read(_value(span, mapping.tools)):
+            yield ToolsOffered(tools=tools)
+
+
+def _grounds(settings: MappedDialectSettings) -> Grounds:
+    keys: list[str] = []
+    texts: list[tuple[str, str]] = []
+    for mapping in settings.spans:
+        key = mapping.found_by
+        wanted = None if key is None else mapping.match[key]
+        if key is not None and isinstance(wanted, str) and wanted not in _FLAGS:
+            texts.append((key, wanted))
+        elif key is not None:
+            keys.append(key)
+    by_scope = any(mapping.found_by is None for mapping in settings.spans)
+    return Grounds(keys=tuple(keys), values=tuple(texts), scopes=settings.scopes if by_scope else ())
+
+
+def _fits(span: Span, mapping: SpanMapping) -> bool:
+    if mapping.span_name is not None and not span.name.startswith(mapping.span_name):
+        return False
+    return all(_holds(span.attributes, key, wanted) for key, wanted in mapping.match.items())
+
+
+def _holds(attributes: Mapping[str, Value], key: str, wanted: object) -> bool:
+    found = attributes.get(key)
+    if isinstance(wanted, bool):
+        return (found is not None) is wanted
+    # To Python 1 is true.
+    if isinstance(found, bool):
+        found = str(found).lower()
+    return found in wanted if isinstance(wanted, tuple) else found == wanted
+
+
+# Tool calls.
+
+
+def _executed(span: Span, mapping: SpanMapping, agent: str | None) -> Iterator[CallExecuted]:
+    name = values.as_str(_value(span, mapping.tool_name))
+    if name is None:
+        return
+    yield CallExecuted(
+        name=name,
+        call_id=values.identifier(_value(span, mapping.call_id)),
+        arguments=_content(span, mapping.arguments, values.arguments),
+        result=_content(span, mapping.result, values.result),
+        error=_error(span, mapping),
+        agent=agent,
+    )
+
+
+def _error(span: Span, mapping: SpanMapping) -> CallError | None:
+    message = _text(_value(span, mapping.error))
+    if known := conventions.call_error(span):
+        return known if known.message or not message else CallError(kind=known.kind, message=message)
+    if message or _any_holds(span.attributes, mapping.failed):
+        return CallError(kind="_OTHER", message=message)
+    return None
+
+
+def _any_holds(attributes: Mapping[str, Value], conditions: Matches) -> bool:
+    return any(_holds(attributes, key, wanted) for key, wanted in conditions.items())
+
+
+# Messages, and calls in lists of a producer's own form.
+
+
+def _given(span: Span, mapping: SpanMapping) -> list[Message]:
+    return messages_of(provider_messages.given(_json(_value(span, mapping.input))), "user")
+
+
+def _written(span: Span, mapping: SpanMapping) -> list[Message]:
+    return messages_of([*provider_messages.written(_json(_value(span, mapping.output)))], "assistant")
+
+
+def _requests(span: Span, mapping: Requests, agent: str | None, first: int) -> Iterator[CallRequested]:
+    position = first
+    for item in _at(_json(span.attributes.get(mapping.attribute)), mapping.path):
+        name = values.as_str(_first(item, mapping.tool_name))
+        if name is not None:
+            yield CallRequested(
+                position=position,
+                name=name,
+                call_id=values.identifier(_first(item, mapping.call_id)),
+                arguments=values.arguments(_first(item, mapping.arguments)),
+                agent=agent,
+            )
+            position += 1
+
+
+def _answers(span: Span, mapping: Answers) -> Iterator[CallAnswered]:
+    for item in _at(_json(span.attributes.get(mapping.attribute)), mapping.path):
+        call_id = values.identifier(_first(item, mapping.call_id))
+        name = values.as_str(_first(item, mapping.tool_name))
+        if call_id is not None or name is not None:
+            yield CallAnswered(call_id=call_id, name=name, result=values.result(_first(item, mapping.result)))
+
+
+# Values, and paths into them.
+
+
+def _value(span: Span, place: SpanValue | None) -> Value:
+    """Return what stands at the place; `None` when nothing does."""
+    match place:
+        case None:
+            return None
+        case str():
+            return span.attributes.get(place)
+        case _ if place.attribute is None:
+            prefix = place.span_name or ""
+            return span.name.removeprefix(prefix).strip() if span.name.startswith(prefix) else None
+        case _ if place.path:
+            return _first(_json(span.attributes.get(place.attribute)), place.path)
+        case _:
+            return span.attributes.get(place.attribute)
+
+
+def _content(span: Span, place: SpanValue | None, read: Callable[[Value], Content]) -> Content:
+    found = _value(span, place)
+    if isinstance(place, str) or place is None:
+        return read(found)
+    if found is None and place.path and place.attribute is not None:
+        # What was cut off may hold it; what is whole and does not have it does not record it.
+        whole = values.content(span.attributes.get(place.attribute))
+        return whole if isinstance(whole, Unparsed) else NOT_RECORDED
+    if place.envelope == "text" and isinstance(found, str):
+        return Recorded(found)
+    return read(found)
+
+
+def _json(value: Value) -> Json:
+    """Open JSON text; text that is none is itself."""
+    match values.envelope(value):
+        case Recorded(found):
+            return found
+        case Unparsed(text, "unparsable"):
+            return text
+        case _:
+            return None
+
+
+def _first(value: Json, path: Path | None) -> Json:
+    return None if path is None else next(iter(_at(value, path)), None)
+
+
+def _at(value: Json, path: Path) -> list[Json]:
+    """Return the values at the end of the path, in order; JSON text on the way is opened."""
+    found = [value]
+    for step in path:
+        found = [inner for one in found for inner in _step(_opened(one), step)][:MAX_ITEMS]
+    return found
+
+
+def _step(value: Json, step: str) -> Iterable[Json]:
+    match value:
+        case list():
+            if step == _EACH:
+                return value[:MAX_ITEMS]
+            return value[int(step) : int(step) + 1] if step.isdecimal() and len(step) < len(str(MAX_ITEMS)) else ()
+        case dict():
+            return (value[step],) if value.get(step) is not None else ()
+        case _:
+            return ()
+
+
+def _opened(value: Json) -> Json:
+    return _json(value) if isinstance(value, str) else value
+
+
+def _text(value: Value) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return values.dump(values.plain(value))

@@ -1,0 +1,145 @@
+"""The section `dialects`: the meaning of a simple producer's attributes, without Python.
+
+Each entry is a dialect. A span is read by the first of its mappings that matches; a value is named by the attribute that
+holds it, with the path to it where it stands inside JSON.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self, TypeAlias
+
+from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
+
+from toolgauge.settings import Section
+
+Key = Annotated[str, Field(min_length=1)]
+# Keys of objects, indexes of lists, `*` for each element of a list.
+Path: TypeAlias = tuple[Key, ...]
+# What an attribute must be: this text or number, one of these, just there (`true`), or not there (`false`).
+Wanted: TypeAlias = StrictBool | StrictStr | StrictInt | tuple[StrictStr | StrictInt, ...]
+Matches: TypeAlias = dict[Key, Wanted]
+_FIELDS_OF = {
+    "tool_call": frozenset(("tool_name", "call_id", "arguments", "result", "error")),
+    "model_call": frozenset(("input", "output", "tools", "requests", "answers", "input_tokens", "output_tokens")),
+    "agent_run": frozenset(("input", "output", "tools")),
+}
+
+
+class ValueSource(Section):
+    """Where a value stands: in an attribute, at `path` inside its JSON, or in the span's name after `span_name`.
+
+    `envelope` is how it is written: `json` (a structured value, or JSON text however often encoded; other text is itself) or
+    `text` (never opened, even when it looks like JSON).
+    """
+
+    attribute: Key | None = None
+    span_name: Key | None = None
+    path: Path = ()
+    envelope: Literal["json", "text"] = "json"
+
+    @model_validator(mode="after")
+    def _has_one_place(self) -> Self:
+        if (self.attribute is None) == (self.span_name is None):
+            raise ValueError("needs either `attribute` or `span_name`")
+        if self.span_name is not None and self.path:
+            raise ValueError("`path` needs `attribute`: a span's name is no JSON")
+        return self
+
+
+SpanValue: TypeAlias = Key | ValueSource
+
+
+class Requests(Section):
+    """Calls that a model asks for, as objects in a list: `path` leads to them, the others from there on."""
+
+    attribute: Key
+    path: Path = ()
+    tool_name: Path
+    call_id: Path | None = None
+    arguments: Path | None = None
+
+
+class Answers(Section):
+    """Answers to calls in a model's input, as objects in a list: `path` leads to them, the others from there on."""
+
+    attribute: Key
+    path: Path = ()
+    tool_name: Path | None = None
+    call_id: Path | None = None
+    result: Path | None = None
+
+    @model_validator(mode="after")
+    def _belongs_to_a_call(self) -> Self:
+        if self.tool_name is None and self.call_id is None:
+            raise ValueError("needs `call_id` or `tool_name`: an answer with neither belongs to no call")
+        return self
+
+
+class SpanMapping(Section):
+    """What one kind of span means. `match` are conditions on attributes; all must hold, and `span_name` begins the name.
+
+    `failed` are conditions of which one is enough for the call to have failed, beside the span's status.
+    """
+
+    match: Matches = Field(default_factory=dict)
+    span_name: Key | None = None
+    reads: Literal["tool_call", "model_call", "agent_run"]
+    agent: SpanValue | None = None
+    conversation: SpanValue | None = None
+    tool_name: SpanValue | None = None
+    call_id: SpanValue | None = None
+    arguments: SpanValue | None = None
+    result: SpanValue | None = None
+    error: SpanValue | None = None
+    failed: Matches = Field(default_factory=dict)
+    input: SpanValue | None = None
+    output: SpanValue | None = None
+    tools: SpanValue | None = None
+    requests: Requests | None = None
+    answers: Answers | None = None
+    input_tokens: SpanValue | None = None
+    output_tokens: SpanValue | None = None
+
+    @property
+    def found_by(self) -> str | None:
+        """The attribute that all of its spans have; `None` when there is none."""
+        return next((key for key, wanted in self.match.items() if wanted is not False), None)
+
+    @model_validator(mode="after")
+    def _fits_what_it_reads(self) -> Self:
+        if not self.match and self.span_name is None:
+            raise ValueError("needs `match` or `span_name`: it would match every span")
+        if self.reads == "tool_call" and self.tool_name is None:
+            raise ValueError("a `tool_call` needs `tool_name`")
+        for name in self._foreign():
+            raise ValueError(f"`{name}` is not read from a span that is a `{self.reads}`")
+        return self
+
+    def _foreign(self) -> Iterator[str]:
+        """Name the fields that are set and belong to another kind of span."""
+        own = _FIELDS_OF[self.reads]
+        every = frozenset[str]().union(*_FIELDS_OF.values())
+        yield from (name for name in type(self).model_fields if name in every - own and getattr(self, name) is not None)
+        if self.failed and self.reads != "tool_call":
+            yield "failed"
+
+
+class MappedDialectSettings(Section):
+    """One dialect: how the spans of one producer are read.
+
+    With `scopes` (prefixes of instrumentation scope names) only their spans are read. The dialect with the lowest `rank` is
+    asked first; those of toolgauge have 10 and more.
+    """
+
+    rank: Annotated[int, Field(ge=1)] = 5
+    scopes: tuple[Key, ...] = ()
+    spans: tuple[SpanMapping, ...]
+
+    @model_validator(mode="after")
+    def _can_be_found(self) -> Self:
+        if not self.spans:
+            raise ValueError("`spans` needs a mapping at least")
+        if not self.scopes and any(mapping.found_by is None for mapping in self.spans):
+            raise ValueError(
+                "a mapping without an attribute that is there (`match`) needs `scopes`: spans are found by either"
+            )
+        return self

@@ -66,6 +66,12 @@ class When(Section):
     case: str | None = None
 
 
+class Failures(Section):
+    """Results that are failures although nothing marks them as such: globs over the whole text of a result."""
+
+    match: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionConfig:
     """One criterion. At most one of `expected` and `references` is given."""
@@ -79,6 +85,7 @@ class CriterionConfig:
     pass_at: float
     sample: float
     enforce: Enforce
+    failures: tuple[str, ...]
     # For the evaluator, as written.
     parameters: JsonObject
     node: Node = field(repr=False, compare=False)
@@ -100,7 +107,7 @@ class CriterionConfig:
         if self.references is not None:
             cases = self.references.cases.items()
             reference = {"key": self.references.key, "cases": {case: expected_json(entry) for case, entry in cases}}
-        return {
+        meaning: JsonObject = {
             "name": self.name,
             "evaluator": self.evaluator,
             "when": self.when.model_dump(mode="json"),
@@ -110,6 +117,8 @@ class CriterionConfig:
             "pass_at": self.pass_at,
             "parameters": self.parameters,
         }
+        # Criteria without it keep the revisions, and with them the history, that they have.
+        return {**meaning, "failures": [*self.failures]} if self.failures else meaning
 
 
 def _no_truth_value(value: object) -> object:
@@ -140,6 +149,7 @@ class Criterion(BaseModel):
     pass_at: Annotated[float, BeforeValidator(_no_truth_value), Field(ge=0, le=1)] = 1.0
     sample: Annotated[float, BeforeValidator(_no_truth_value), Field(gt=0, le=1)] = 1.0
     enforce: Literal["live", "shadow"] = "live"
+    failures: Failures | None = None
 
     @model_validator(mode="after")
     def _one_expectation(self) -> "Criterion":
@@ -305,6 +315,7 @@ class _Reader:
             pass_at=read.pass_at,
             sample=read.sample,
             enforce=read.enforce,
+            failures=() if read.failures is None else read.failures.match,
             parameters={key: value for key, value in values.items() if key not in Criterion.model_fields},
             node=node,
         )

@@ -22,6 +22,7 @@ from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
 from toolgauge.score.equality import same
 from toolgauge.score.patterns import Globs
+from toolgauge.score.result_failures import with_failures
 from toolgauge.score.verdicts import MakeResult, Marks
 
 # What a tool's name begins with when the tool only looks. Everything else may change something.
@@ -123,7 +124,10 @@ Reference: TypeAlias = NoReference | Inline | Lookup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
-    """A named rule. `sample` is the share of conversations that are scored; `pass_at` the least score that passes."""
+    """A named rule. `sample` is the share of conversations that are scored; `pass_at` the least score that passes.
+
+    `failures` are globs: a call whose result reads so has failed, for producers that mark no failures.
+    """
 
     name: str
     evaluator_name: str
@@ -135,6 +139,7 @@ class Criterion:
     pass_at: float = 1.0
     sample: float = 1.0
     enforce: Enforce = "live"
+    failures: tuple[str, ...] = ()
     is_default: bool = False
 
 
@@ -255,6 +260,7 @@ class Registered(Struct, frozen=True):
     case: Globs | None
     # Nothing but the scope decides which trajectories it is for.
     is_for_all: bool
+    failures: Globs | None
     # It is for trajectories with an agent run only.
     needs_agent_run: bool
     # Its evaluator judges trajectories of which no span is missing, and no calls alone.
@@ -287,11 +293,17 @@ def register(criterion: Criterion) -> Registered:
         service=None if when.service is None else Globs((when.service,)),
         agent=None if when.agent is None else Globs((when.agent,)),
         case=None if when.case is None else Globs((when.case,)),
+        failures=Globs(criterion.failures) if criterion.failures else None,
         is_for_all=is_for_all and not needs_agent_run,
         needs_agent_run=needs_agent_run,
         needs_whole=asks or evaluator.level != "call" or bool(getattr(evaluator, "needs_whole", True)),
         accepts_recent_offer=bool(getattr(evaluator, "accepts_recent_offer", False)),
-        sees_all=criterion.sample >= 1 and when.agent is None and isinstance(criterion.reference, NoReference),
+        sees_all=(
+            criterion.sample >= 1
+            and when.agent is None
+            and not criterion.failures
+            and isinstance(criterion.reference, NoReference)
+        ),
         marks=Marks(criterion.pass_at),
         # One call for each result, with half of what naming all its fields takes.
         made=partial(
@@ -372,6 +384,8 @@ def _narrowed(
 ) -> Trajectory:
     if expected is not None:
         trajectory = with_writing_tools(trajectory, tuple(call.name for call in expected.calls), kinds)
+    if registered.failures is not None:
+        trajectory = with_failures(trajectory, registered.failures)
     return narrowed_to_agent(registered, trajectory)
 
 

@@ -345,8 +345,8 @@ def _with_values_seen(result: Result, conversation: Conversation, expected: Expe
 def _looks_at_content(registered: Registered) -> bool:
     """Return whether messages and results have to be read: a judge may look at them, and an evaluator without `needs_content`.
 
-    The values of a reference are looked for in all that was said.
+    The values of a reference are looked for in all that was said, and failures in what tools gave back.
     """
-    if not isinstance(registered.criterion.reference, NoReference):
+    if not isinstance(registered.criterion.reference, NoReference) or registered.failures is not None:
         return True
     return registered.evaluator is None or getattr(registered.evaluator, "needs_content", True)

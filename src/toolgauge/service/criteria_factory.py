@@ -129,6 +129,7 @@ def _criterion(entry: CriterionConfig, problems: list[Problem]) -> Criterion | N
         pass_at=entry.pass_at,
         sample=entry.sample,
         enforce=entry.enforce,
+        failures=entry.failures,
     )
 
 

@@ -30,7 +30,6 @@ from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
-from toolgauge.web.document import NoDocument, TrajectoryDocument
 
 _Describe: TypeAlias = Callable[[Scorecard], Iterable[str]]
 
@@ -103,11 +102,11 @@ def command(
     unmatched = UnmatchedCriteria(tuple(map(register, criteria)))
     kinds = tool_kinds(config)
     describe = _objects(config) if as_json else _lines(config, criteria)
-    with _document(html_file, files, config, criteria) as document, reading_progress(files) as reading:
+    with _document(html_file, files, config, criteria) as add_to_document, reading_progress(files) as reading:
         make = offline_pipeline(config, criteria, on_regressions=partial(_print_regressions, reading))
         for scorecard in scorecards(reading, make):
             summary.add(scorecard)
-            document.add(scorecard)
+            add_to_document(scorecard)
             reports.add(rows.rows(scorecard))
             unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
             for line in describe(scorecard):
@@ -137,20 +136,22 @@ def command(
 @contextmanager
 def _document(
     file: str | None, recordings: Sequence[str], config: Config, criteria: Sequence[Criterion]
-) -> Generator[TrajectoryDocument | NoDocument]:
-    """Open the file that `--html` names; it is in its place when all went well."""
+) -> Generator[Callable[[Scorecard], None]]:
+    """Open the file that `--html` names, and yield what adds a scorecard; it is in its place when all went well."""
     if file is None:
-        yield NoDocument()
+        yield lambda _scorecard: None
         return
     if file == "-":
         raise click.UsageError("`--html -`: standard output has the results; name a file")
+    from toolgauge.web.document import TrajectoryDocument
+
     pass_at = {criterion.revision: criterion.pass_at for criterion in criteria}
     document = TrajectoryDocument(file, redactor(config), pass_at, config.trace_url)
     names = ", ".join(Path(name).name for name in recordings[:_MAX_NAMED])
     more = f" and {len(recordings) - _MAX_NAMED} more" if len(recordings) > _MAX_NAMED else ""
     document.open(f"Trajectories of {names}{more}")
     try:
-        yield document
+        yield document.add
         document.close()
     finally:
         document.discard()

@@ -18,9 +18,8 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import VERSION
 from toolgauge.web.kept import KeptTrajectory, trajectory_id
 from toolgauge.web.pages import Pages, static_file, visible
-from toolgauge.web.trajectory_pages import head
 from toolgauge.web.trajectory_rows import row
-from toolgauge.web.trajectory_view import TrajectoryWriter
+from toolgauge.web.trajectory_view import TrajectoryWriter, head
 
 # Of those that failed, and of all others.
 _MAX_TRAJECTORIES = 1_000
@@ -159,13 +158,6 @@ class TrajectoryDocument:
 
     def _error(self, error: OSError) -> ToolgaugeError:
         return ToolgaugeError(f"cannot write `{self._path}`: {error.strerror or error}")
-
-
-class NoDocument:
-    """Stands in where no file is wanted."""
-
-    def add(self, scorecard: Scorecard) -> None:
-        """Write nothing."""
 
 
 def _hash(content: bytes) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from toolgauge.export.regression_events import trace_links
-from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.regressions import StreamStatus
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.web.filters import MAX_TEXT, Facets, Filters, facets
@@ -13,7 +12,7 @@ from toolgauge.web.pages import Page, PageRequest, Pages, visible
 from toolgauge.web.running import BusyError, Shown
 from toolgauge.web.stream_pages import stream_id
 from toolgauge.web.trajectory_rows import gaps, row, services
-from toolgauge.web.trajectory_view import TrajectoryWriter
+from toolgauge.web.trajectory_view import TrajectoryWriter, head
 
 _FAILURES, _GAPS, _SERVICES = 8, 6, 20
 _MAX_OPTIONS = 200
@@ -116,17 +115,6 @@ class TrajectoryPages:
 def title(trajectory: Trajectory) -> str:
     """Name a trajectory in a heading."""
     return f"Trajectory of {(trajectory.service or 'an unknown service')[:80]}"
-
-
-def head(trajectory: Trajectory) -> dict[str, object]:
-    """Collect what the head of a trajectory's page names."""
-    return {
-        "trajectory": trajectory,
-        "version": trajectory.resource.get(VERSION, ""),
-        "environment": trajectory.resource.get(ENVIRONMENT, ""),
-        "duration_ns": max(0, trajectory.end_ns - trajectory.start_ns) if trajectory.start_ns > 0 else None,
-        "has_user_text": any(message.role == "user" for message in trajectory.messages),
-    }
 
 
 def neighbours(

@@ -16,6 +16,7 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, kind
 from toolgauge.model.outcomes import Difference, OutcomeWord, Result, Scored, outcome_word
+from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.model.unobserved import Observed
 from toolgauge.web.pages import reason_text
@@ -125,6 +126,17 @@ class ShownTrajectory(Struct, frozen=True, kw_only=True):
     reads_content: bool
     tools: tuple[str, ...]
     more_tools: int
+
+
+def head(trajectory: Trajectory) -> dict[str, object]:
+    """Collect what the head of a trajectory's page names."""
+    return {
+        "trajectory": trajectory,
+        "version": trajectory.resource.get(VERSION, ""),
+        "environment": trajectory.resource.get(ENVIRONMENT, ""),
+        "duration_ns": max(0, trajectory.end_ns - trajectory.start_ns) if trajectory.start_ns > 0 else None,
+        "has_user_text": any(message.role == "user" for message in trajectory.messages),
+    }
 
 
 class TrajectoryWriter:

@@ -2,11 +2,13 @@
 
 import os
 import pty
-import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.forked import Running, start
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,29 +22,39 @@ class Ended:
 
 def run(*arguments: str, cwd: Path | None = None, environment: Mapping[str, str] | None = None) -> Ended:
     """Run `toolgauge` and wait for its end."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "NO_COLOR"))}
-    ended = subprocess.run(
-        [sys.executable, "-m", "toolgauge", *arguments],
-        cwd=cwd,
-        env={**kept, **(environment or {})},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    return Ended(ended.returncode, ended.stdout, ended.stderr)
+    env = {**_inherited("OTEL_", "NO_COLOR"), **(environment or {})}
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = start(_command(arguments), stdout=out.fileno(), stderr=err.fileno(), env=env, cwd=cwd)
+        code = _ended(process)
+        out.seek(0)
+        err.seek(0)
+        return Ended(code, out.read(), err.read())
 
 
 def run_on_terminal(*arguments: str, environment: Mapping[str, str] | None = None) -> Ended:
     """Run `toolgauge` with a terminal as stdout and stderr, and wait for its end; `out` is what both wrote, as it was sent."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "NO_COLOR", "TERM"))}
+    env = {**_inherited("OTEL_", "NO_COLOR", "TERM"), "TERM": "xterm", **(environment or {})}
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "toolgauge", *arguments]
-    environment = {"TERM": "xterm", **(environment or {})}
-    with subprocess.Popen(command, stdout=theirs, stderr=theirs, env={**kept, **environment}) as process:
-        os.close(theirs)
-        shown = _read_all(ours)
-        return Ended(process.wait(timeout=300), shown.decode(), "")
+    process = start(_command(arguments), stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    shown = _read_all(ours)
+    return Ended(_ended(process), shown.decode(), "")
+
+
+def _command(arguments: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", "toolgauge", *arguments]
+
+
+def _inherited(*without: str) -> dict[str, str]:
+    """Return our own environment but for these variables, and those that Python reads."""
+    return {name: value for name, value in os.environ.items() if not name.startswith((*without, "PYTHON"))}
+
+
+def _ended(process: Running) -> int:
+    try:
+        return process.wait(300)
+    finally:
+        process.kill()
 
 
 def _read_all(descriptor: int) -> bytes:

@@ -1,5 +1,5 @@
 """Deployments leave nothing behind either."""
 
-from tests.wire.conftest import leaves_nothing_behind, without_proxies
+from tests.wire.conftest import forks_commands, leaves_nothing_behind, without_proxies
 
-__all__ = ["leaves_nothing_behind", "without_proxies"]
+__all__ = ["forks_commands", "leaves_nothing_behind", "without_proxies"]

@@ -1,13 +1,12 @@
 """What is to be pasted is valid, and the two halves of every topology fit together."""
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.command import run
 from tests.deploy.files import COLLECTORS, CONFIGURATIONS, DEPLOY, ROOT, document, ports, variables
-from tests.wire.support import environment, toolgauge_command
 
 TOPOLOGIES = sorted(folder.name for folder in (DEPLOY / "collector").iterdir())
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
@@ -18,12 +17,9 @@ def name(file: Path) -> str:
 
 
 def validate(file: Path, **more: str) -> str:
-    command = toolgauge_command("validate", "--config", str(file))
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=60, env=environment(**more), cwd=file.parent
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    done = run("validate", "--config", str(file), cwd=file.parent, environment=more)
+    assert done.code == 0, done.out + done.err
+    return done.out
 
 
 @pytest.mark.parametrize("file", CONFIGURATIONS, ids=name)

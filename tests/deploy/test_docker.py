@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.cli.command import run
 from tests.deploy.files import DEPLOY, ROOT, document, ports
-from tests.wire.support import environment, toolgauge_command
+from tests.wire.support import environment
 
 DOCKER = DEPLOY / "docker"
 DOCKERFILE = DOCKER / "Dockerfile"
@@ -180,10 +181,8 @@ def test_the_configuration_of_the_trial_is_valid(tmp_path: Path):
     for word in SERVICES["toolgauge"]["command"][1:]:
         option, _, value = word.partition("=")
         files += [option, str(tmp_path / Path(value).name) if option == "--config" else value]
-    done = subprocess.run(
-        toolgauge_command("validate", *files), capture_output=True, text=True, check=False, env=environment()
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = run("validate", *files)
+    assert done.code == 0, done.out + done.err
 
 
 def mount_parts(volume: str) -> list[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.command import run
 from tests.examples.outsiders import EXAMPLES
 from tests.wire.destination import attributes, receiving
 from tests.wire.support import CORPUS, environment, serving, to_http, until
@@ -99,19 +100,9 @@ def test_the_openai_client_and_a_running_toolgauge(tmp_path: Path):
 
 
 def replayed(framework: str, *recording: Path) -> dict[str, object]:
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "toolgauge", "replay", "--json"),
-            *("--criteria", str(FRAMEWORKS / framework / "criteria.yaml")),
-            *map(str, recording),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=environment(),
-        check=True,
-    )
-    results = [json.loads(line) for line in done.stdout.splitlines()]
+    done = run("replay", "--json", "--criteria", str(FRAMEWORKS / framework / "criteria.yaml"), *map(str, recording))
+    assert done.code == 0, done.err
+    results = [json.loads(line) for line in done.out.splitlines()]
     written = [result for result in results if not result["criterion"].startswith("default.")]
     return {result["criterion"]: result["outcome"] for result in written if result["level"] == "trajectory"}
 

@@ -4,12 +4,19 @@ import contextlib
 import os
 import sys
 from collections.abc import Generator, Iterator
+from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 
 import pytest
 
 from tests.wire.sink import SINK, Sink
 from tests.wire.support import Process, free_port, threads_beside_main, until
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forks_commands() -> None:
+    """Start the server that forks commands: else the first test would seem to leave it behind."""
+    ensure_running()
 
 
 @pytest.fixture(autouse=True)
@@ -54,12 +61,15 @@ def without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _children() -> set[str]:
-    """Processes that this one started; empty where /proc does not tell."""
+    """Processes that this one started, and those that these did; empty where /proc does not tell."""
     found: set[str] = set()
-    for task in Path("/proc/self/task").glob("*"):
-        # A thread that ends meanwhile has none.
-        with contextlib.suppress(OSError):
-            found.update((task / "children").read_text().split())
+    parents = ["self"]
+    while parents:
+        for task in Path(f"/proc/{parents.pop()}/task").glob("*"):
+            # A thread that ends meanwhile has none.
+            with contextlib.suppress(OSError):
+                parents += (task / "children").read_text().split()
+        found.update(parents)
     return found
 
 

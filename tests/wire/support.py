@@ -24,6 +24,8 @@ from typing import Literal, TypeAlias, TypeVar
 import grpc
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.forked import start
+
 CORPUS = Path(__file__).parent.parent / "corpus"
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -117,13 +119,8 @@ class Process:
     ) -> None:
         self.output = output
         self._file = output.open("wb")
-        self.popen = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=self._file if stdout is None else stdout,
-            stderr=self._file,
-            env=env or environment(),
-        )
+        file = self._file.fileno()
+        self.popen = start(command, stdout=file if stdout is None else stdout, stderr=file, env=env or environment())
 
     @property
     def pid(self) -> int:

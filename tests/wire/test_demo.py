@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.command import run
 from tests.wire.support import Process, get, toolgauge_command, until
 
 FRAMEWORKS = (
@@ -153,9 +154,7 @@ def test_a_reader_who_has_seen_enough_ends_it_quietly(tmp_path: Path):
 
 
 def test_without_the_regression_it_ends_after_the_recordings(tmp_path: Path):
-    command = [sys.executable, "-m", "toolgauge", "demo", "--no-regression"]
-    ended = subprocess.run(command, capture_output=True, cwd=tmp_path, timeout=300, check=True)
-    shown = ended.stdout.decode()
+    shown = run("demo", "--no-regression", cwd=tmp_path).out
     assert "8 runs with " in shown
     assert "A release" not in shown
 

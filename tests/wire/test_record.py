@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.command import run
 from tests.wire.support import CORPUS, Process, environment, post, serving, toolgauge_command, until
 from tests.wire.support import LISTEN as SERVE_LISTEN
 
@@ -64,11 +65,10 @@ def captured(*frameworks: str) -> list[Path]:
 
 
 def printed(*arguments: str) -> str:
-    command = toolgauge_command(*arguments)
-    ended = subprocess.run(command, env=environment(), check=False, stdout=subprocess.PIPE, text=True, timeout=300)
+    ended = run(*arguments)
     # `doctor` finds problems in all of it.
-    assert ended.returncode == (arguments[0] == "doctor")
-    return ended.stdout
+    assert ended.code == (arguments[0] == "doctor")
+    return ended.out
 
 
 def results(*arguments: str) -> list[str]:

@@ -2,18 +2,16 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import itertools
-import subprocess
 from pathlib import Path
 
+from tests.cli.command import run
 from tests.wire.destination import receiving
 from tests.wire.support import (
     Toolgauge,
     a_minute_ago,
-    environment,
     free_port,
     serving,
     to_grpc,
-    toolgauge_command,
     until,
 )
 from toolgauge.demo.drawing import HEALTHY, WORSE, Recording, Release, drawn, recordings
@@ -65,8 +63,9 @@ def test_a_worse_release_is_logged_sent_as_an_event_and_known_after_a_restart(tm
 
 
 def ack(port: int, *words: str) -> str:
-    command = toolgauge_command("ack", "--admin", f"http://127.0.0.1:{port}", *words)
-    return subprocess.run(command, capture_output=True, env=environment(), check=True, timeout=120).stdout.decode()
+    ended = run("ack", "--admin", f"http://127.0.0.1:{port}", *words)
+    assert ended.code == 0, ended.err
+    return ended.out
 
 
 def test_without_a_state_directory_the_log_and_a_metric_say_so(tmp_path: Path):

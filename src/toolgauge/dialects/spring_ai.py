@@ -1,0 +1,159 @@
+"""Spring AI: the observations of its chat clients, advisors, models and tools, as Micrometer turns them into spans.
+
+The tracer's scope is the application's, so spans are known by their keys. Every value is text, numbers and lists too.
+Releases up to 1.1 write no call id. A tool that raises looks like one that returned the exception's message: the
+failure is not to be seen. No span has the model's requests, and texts only where something else adds them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from toolgauge.model.content import Recorded
+from toolgauge.model.json import Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    ModelCall,
+    Observation,
+    ToolDefinition,
+    ToolsOffered,
+)
+from toolgauge.model.ports import Grounds
+from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.token_counts import token_count
+
+_PREFIX = "spring.ai."
+_KIND = _PREFIX + "kind"
+_CLIENT = "chat_client"
+_TOOL_CALL = "tool_call"
+
+_TOOL_NAME = _PREFIX + "tool.definition.name"
+_TOOL_DESCRIPTION = _PREFIX + "tool.definition.description"
+_TOOL_SCHEMA = _PREFIX + "tool.definition.schema"
+_CALL_ID = _PREFIX + "tool.call.id"
+_ARGUMENTS = _PREFIX + "tool.call.arguments"
+_RESULT = _PREFIX + "tool.call.result"
+
+_CONVERSATION = _PREFIX + "chat.client.conversation.id"
+_CLIENT_TOOLS = _PREFIX + "chat.client.tool.names"
+_MODEL_TOOLS = _PREFIX + "model.request.tool.names"
+_INPUT_TOKENS = "gen_ai.usage.input_tokens"
+_OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+
+_MAX_TOOLS = 1_000
+_MAX_DIGITS = 12
+# The only place where a tool's name stands that was asked for and is not there.
+_NO_SUCH_TOOL = re.compile(r"No ToolCallback found for tool name: (\S{1,200})\s*")
+
+
+class SpringAI:
+    """The attributes of Spring AI's observations."""
+
+    name = "spring_ai"
+    rank = 81
+    marks = (_PREFIX,)
+    scopes: tuple[str, ...] = ()
+    grounds = Grounds(keys=(_KIND, _TOOL_NAME, _MODEL_TOOLS))
+
+    def __init__(self) -> None:
+        self._conventions = ConventionsReader()
+
+    def claims(self, record: Record) -> bool:
+        """Claim what has a kind of Spring AI's, and model calls with tools on offer."""
+        attributes = record.attributes
+        if isinstance(record, LogRecord):
+            return False
+        return _KIND in attributes or _TOOL_NAME in attributes or _MODEL_TOOLS in attributes
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Read one span."""
+        if isinstance(record, LogRecord):
+            return
+        attributes = record.attributes
+        yield from _conversation(attributes)
+        kind = attributes.get(_KIND)
+        if kind == _TOOL_CALL or (kind is None and _TOOL_NAME in attributes):
+            yield from _executed(record)
+        elif kind == _CLIENT:
+            yield AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
+            yield from _offered(attributes.get(_CLIENT_TOOLS))
+            yield from _unknown(record)
+        elif _MODEL_TOOLS in attributes:
+            yield from _offered(attributes.get(_MODEL_TOOLS))
+            yield from (_completed(seen, attributes) for seen in self._conventions.read_span(record))
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute; none is hidden."""
+        return record.attributes.get(key)
+
+
+def _conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:
+    conversation = values.identifier(attributes.get(_CONVERSATION))
+    if conversation is not None:
+        yield ConversationSeen(conversation_id=conversation, rank=0)
+    else:
+        yield from conventions.conversation(attributes)
+
+
+def _executed(span: Span) -> Iterator[Observation]:
+    attributes = span.attributes
+    name = values.as_str(attributes.get(_TOOL_NAME)) or span.name.partition(" ")[2].strip()
+    if not name:
+        return
+    yield CallExecuted(
+        name=name,
+        call_id=values.identifier(attributes.get(_CALL_ID)) or conventions.call_id(attributes),
+        arguments=values.arguments(attributes.get(_ARGUMENTS, attributes.get(conventions.ARGUMENTS))),
+        result=values.result(attributes.get(_RESULT, attributes.get(conventions.RESULT))),
+        error=conventions.call_error(span),
+    )
+    schema = values.content(attributes.get(_TOOL_SCHEMA))
+    yield ToolsOffered(
+        tools=(
+            ToolDefinition(
+                name=name,
+                description=values.as_str(attributes.get(_TOOL_DESCRIPTION)),
+                parameters=schema.value if isinstance(schema, Recorded) and isinstance(schema.value, dict) else None,
+            ),
+        )
+    )
+
+
+def _offered(value: Value) -> Iterator[ToolsOffered]:
+    """Read the names on offer, a JSON list in a text."""
+    read = values.content(value)
+    names = values.as_list(read.value) if isinstance(read, Recorded) else []
+    tools = tuple(ToolDefinition(name=name) for name in names[:_MAX_TOOLS] if isinstance(name, str) and name)
+    if tools:
+        yield ToolsOffered(tools=tools)
+
+
+def _unknown(span: Span) -> Iterator[CallRequested]:
+    """Read the call that ended the run because no tool has its name."""
+    if span.status == "error" and (found := _NO_SUCH_TOOL.fullmatch(span.status_message)) is not None:
+        yield CallRequested(position=0, name=found[1], usable=False)
+
+
+def _completed(seen: Observation, attributes: Mapping[str, Value]) -> Observation:
+    """Complete a model call by what stands on its span as text: tokens, and finish reasons in capitals."""
+    if not isinstance(seen, ModelCall):
+        return seen
+    reasons = values.as_str(attributes.get(conventions.FINISH_REASONS)) or ""
+    return replace(
+        seen,
+        stopped_for_tools=conventions.stopped_for_tools({conventions.FINISH_REASONS: reasons.lower()}),
+        input_tokens=_count(attributes.get(_INPUT_TOKENS)),
+        output_tokens=_count(attributes.get(_OUTPUT_TOKENS)),
+    )
+
+
+def _count(value: Value) -> int | None:
+    if not isinstance(value, str):
+        return token_count(value)
+    return token_count(int(value)) if value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS else None

@@ -185,3 +185,20 @@ def test_help_is_quick_to_load():
         check=True,
     ).stdout.split()
     assert not {"grpc", "aiohttp", "pydantic", "opentelemetry", "google.protobuf"} & set(loaded)
+
+
+def test_commands_that_check_no_schema_do_not_load_its_library(tmp_path: Path):
+    (tmp_path / "cases.jsonl").write_text(
+        '{"id": "a", "evaluator": "tool_call_f1", "config": {}, "expected": [{"name": "pay"}], "actual": {"tool_calls": []}}\n'
+    )
+    commands_run = f"""
+import sys
+from toolgauge.cli.main import main
+assert main(["score", {str(tmp_path / "cases.jsonl")!r}]) in (0, 1)
+assert not main(["schema"])
+assert not main(["validate"])
+import toolgauge.cli.serve
+print("jsonschema" in sys.modules, "toolgauge.evaluators.arguments_schema" in sys.modules)
+"""
+    found = subprocess.run([sys.executable, "-c", commands_run], capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines()[-1] == "False True"

@@ -17,6 +17,8 @@ DIALECTS = "toolgauge.dialects"
 EVALUATORS = "toolgauge.evaluators"
 JUDGES = "toolgauge.judges"
 EXPRESSIONS = "toolgauge.expressions"
+# Ours alone: what checks values against JSON Schemas, loaded when there is something to check.
+VALIDATORS = "toolgauge.validators"
 RECEIVERS = "toolgauge.receivers"
 EXPORTERS = "toolgauge.exporters"
 
@@ -39,7 +41,7 @@ def _points(group: str) -> tuple[EntryPoint, ...]:
 @lru_cache(maxsize=1)
 def _installed(_path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
     """Find the plug-ins of all groups on this path."""
-    groups = (DIALECTS, EVALUATORS, JUDGES, EXPRESSIONS, RECEIVERS, EXPORTERS)
+    groups = (DIALECTS, EVALUATORS, JUDGES, EXPRESSIONS, VALIDATORS, RECEIVERS, EXPORTERS)
     found = entry_points()
     return {group: tuple(found.select(group=group)) for group in groups}
 

@@ -6,7 +6,8 @@ import pytest
 
 from tests.judge.support import FORM, MAYBE, NO, YES, RightTool, WholeRun, inquiry, question, run
 from toolgauge.judge.client import Reply
-from toolgauge.judge.inquiry import Form, dialogue, outcome_of, outcomes_of, questions, scripted
+from toolgauge.judge.form import VerdictForm
+from toolgauge.judge.inquiry import dialogue, outcome_of, outcomes_of, questions, scripted
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Asking, Question
@@ -61,20 +62,20 @@ def test_a_script_that_ends_with_a_verdict_that_does_not_fit_says_what_is_wrong_
     ],
 )
 def test_a_judge_is_told_what_is_wrong_with_its_verdict(verdict: Json, problem: str | None):
-    assert Form(FORM).problem(verdict) == problem
+    assert VerdictForm(FORM).problem(verdict) == problem
 
 
 def test_a_verdict_nested_beyond_reason_is_refused_and_not_followed():
     verdict: Json = {}
     for _ in range(100_000):
         verdict = {"score": verdict}
-    assert Form(FORM).problem(verdict) == "the verdict is nested too deeply"
+    assert VerdictForm(FORM).problem(verdict) == "the verdict is nested too deeply"
     while verdict:  # taken apart here: freeing it in one go would recurse
         verdict = verdict["score"] if isinstance(verdict, dict) else None
 
 
 def test_what_is_told_of_a_huge_verdict_is_short():
-    problem = Form(FORM).problem({"score": "x" * 1_000_000})
+    problem = VerdictForm(FORM).problem({"score": "x" * 1_000_000})
     assert problem is not None
     assert len(problem) == 500
 

@@ -18,7 +18,7 @@ from tests.judge.stub import Manner, Stub, stub
 from tests.judge.support import FORM, MAYBE, YES, question
 from tests.wire.support import free_port
 from toolgauge.judge.client import Exchange, Reply, Request
-from toolgauge.judge.inquiry import Form
+from toolgauge.judge.form import VerdictForm
 from toolgauge.judge.provider import ProviderClient, open_client
 from toolgauge.model.errors import ConfigError, JudgeCallError
 from toolgauge.model.json import JsonObject
@@ -48,7 +48,7 @@ async def test_the_test_model_of_the_library_fills_in_the_form():
     asking = ProviderClient(TestModel(), ModelSettings())
     reply = await asking.ask(Request(question=question()))
     assert reply.problem is None
-    assert Form(FORM).problem(reply.verdict) is None
+    assert VerdictForm(FORM).problem(reply.verdict) is None
     await asking.close()
 
 

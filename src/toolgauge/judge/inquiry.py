@@ -4,68 +4,18 @@ The stage that asks a live judge and the one that reads its answers from a scrip
 plug-ins and trusted with nothing: what they raise becomes `Errored`, and one that never ends is cut off. What comes from
 a judge is as little to be trusted as what comes in a span: it may be of any type, size and depth.
 """
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Protocol, cast
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError, best_match
 from msgspec.structs import replace
-from referencing.jsonschema import EMPTY_REGISTRY
 
+from toolgauge import plugins
 from toolgauge.judge.client import Exchange, Reply, Request
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Inquiry, Judged, JudgeEvaluator, Question
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import ToolCall
-
-_MAX_DEPTH = 32
-_MAX_PROBLEM = 500
-
-
-class Form:
-    """The form of one question; raises what the validator raises when the form itself is wrong."""
-
-    def __init__(self, schema: JsonObject) -> None:
-        Draft202012Validator.check_schema(schema)
-        # Its own registry: without one, the validator would fetch what a form refers to.
-        self._validator = Draft202012Validator(schema, registry=EMPTY_REGISTRY)
-
-    def problem(self, verdict: Json) -> str | None:
-        """Return the problem of a verdict, for the judge to read; `None` when it fits."""
-        if not isinstance(verdict, dict):
-            return "the verdict must be an object"
-        if _is_deeper(verdict, _MAX_DEPTH):
-            return "the verdict is nested too deeply"
-        errors: Iterable[ValidationError] = self._validator.iter_errors(verdict)
-        worst = best_match(errors)
-        return None if worst is None else _problem_text(worst)
-
-
-def _problem_text(error: ValidationError) -> str:
-    path: Sequence[str | int] = list(error.absolute_path)
-    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
-    return f"{where or 'the verdict'}: {error.message}"[:_MAX_PROBLEM]
-
-
-def _is_deeper(value: Json, depth: int) -> bool:
-    layer: list[Json] = [value]
-    for _ in range(depth):
-        layer = [member for entry in layer for member in _members(entry)]
-        if not layer:
-            return False
-    return True
-
-
-def _members(value: Json) -> Iterable[Json]:
-    match value:
-        case dict():
-            return value.values()
-        case list():
-            return value
-        case _:
-            return ()
-
 
 MAX_REASKS = 2
 _MAX_EMPTY = 20_000
@@ -102,10 +52,23 @@ def questions(inquiry: Inquiry, max_empty: int = _MAX_EMPTY) -> Iterator[tuple[T
         yield _errored(type(error).__name__, "the evaluator raised an exception")
 
 
+class Form(Protocol):
+    """The form of one question; the entry point `verdicts` of `toolgauge.validators` makes one of a schema."""
+
+    def problem(self, verdict: Json) -> str | None:
+        """Return the problem of a verdict, for the judge to read; `None` when it fits."""
+        ...
+
+
+def load_form() -> Callable[[JsonObject], Form]:
+    """Load what makes a form; it raises what its validator raises when the schema is wrong."""
+    return cast("Callable[[JsonObject], Form]", plugins.load(plugins.VALIDATORS, "verdicts"))  # our own entry point
+
+
 def dialogue(question: Question) -> Generator[Request, Reply, JsonObject | Errored]:
     """Yield what to send and take the reply, until a verdict fits its form or too many did not."""
     try:
-        form = Form(question.form)
+        form = load_form()(question.form)
         exchanges: tuple[Exchange, ...] = ()
         while True:
             reply = yield Request(question=question, exchanges=exchanges)
@@ -205,7 +168,7 @@ def scripted(verdicts: Sequence[Json]) -> Callable[[Question], JsonObject | Erro
 
 def _unfit(question: Question, number: int, verdict: Json) -> Errored | None:
     """Return which verdict does not fit and why; it may be quoted here: its reader has written it."""
-    problem = Form(question.form).problem(verdict)
+    problem = load_form()(question.form).problem(verdict)
     if problem is None:
         return None
     message = f"verdict {number} has not the form that was asked for: {problem}"

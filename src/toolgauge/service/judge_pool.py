@@ -18,6 +18,7 @@ from toolgauge.config.model import Config
 from toolgauge.config.problems import Problem, config_error
 from toolgauge.judge.client import Client, ClientThread
 from toolgauge.judge.disabled import DisabledJudges
+from toolgauge.judge.inquiry import load_form
 from toolgauge.judge.judge_model import JudgeModel
 from toolgauge.judge.judges import Judges
 from toolgauge.judge.settings import JudgeSettings
@@ -79,6 +80,8 @@ def open_client(settings: JudgeSettings) -> Client:
     """Make the client; raise `ConfigError` when there is no such model."""
     # An entry point's value: what is not of this type is told by the first call.
     opener = cast("OpenClient", plugins.load(plugins.JUDGES, _CLIENT))
+    # Here, where nothing waits for it: the first question comes on the event loop.
+    load_form()
     return opener(
         model=settings.model,
         base_url=settings.base_url,

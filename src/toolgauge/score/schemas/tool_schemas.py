@@ -3,11 +3,13 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from types import NoneType
-from typing import Literal, TypeAlias, cast
+from typing import Literal, Protocol, TypeAlias, cast
 
 from msgspec import Struct
 
+from toolgauge import plugins
 from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.score.schemas.schema_reader import (
@@ -19,7 +21,7 @@ from toolgauge.score.schemas.schema_reader import (
     Types,
     schema_text,
 )
-from toolgauge.score.schemas.violations import TESTS, Steps, Violation, violations
+from toolgauge.score.schemas.violations import TESTS, Steps, Violation
 
 # What arguments that the schema does not name are, where it leaves open whether there may be any.
 UnknownArguments: TypeAlias = Literal["fail", "allow"]
@@ -32,6 +34,14 @@ _OBJECT: frozenset[type] = frozenset((dict,))
 _LIST: frozenset[type] = frozenset((list,))
 _NULL: frozenset[type] = frozenset((NoneType,))
 _NOT_CHECKED = frozenset(("$defs", "definitions"))
+
+
+class _Validator(Protocol):
+    """Finds what breaks a schema; the entry point `arguments` of `toolgauge.validators` is of this type."""
+
+    def __call__(self, schema: Prepared, arguments: JsonObject, steps: Steps) -> Iterator[Violation]:
+        """Raise `SchemaError` when that takes too long."""
+        ...
 
 
 class ToolSchema:
@@ -55,7 +65,12 @@ class ToolSchema:
             for name, value in arguments.items():
                 if name not in self._declared:
                     yield Violation((name,), "unknown_arguments", "additionalProperties", None, value, is_missing=False)
-        yield from violations(self._root, arguments, steps)
+        yield from _validator()(self._root, arguments, steps)
+
+
+@lru_cache(maxsize=1)
+def _validator() -> _Validator:
+    return cast("_Validator", plugins.load(plugins.VALIDATORS, "arguments"))  # our own entry point
 
 
 class ToolSchemas:

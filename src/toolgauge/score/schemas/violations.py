@@ -1,57 +1,25 @@
-"""What of some arguments breaks the schema of their tool: `jsonschema` walks both, with keywords made for hostile values.
-
-Its own keywords write the value into every message, look for patterns with `re`, compare lists by the square of their length
-and have no bound. Here a keyword yields where and which rule, patterns run in RE2, and all that is done counts towards
-`Steps`: when these run out, the check ends with `SchemaError`. A null for a property that is not required is read as one
-that was left out, as models mean it.
-"""
-# jsonschema has few annotations, and a prepared schema has values of every type.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+"""What can be wrong with arguments: a violation, what one costs a score, and the rules about a value alone."""
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeAlias, cast
 
-from jsonschema import Draft202012Validator, FormatChecker, ValidationError
-from jsonschema.validators import extend
 from msgspec import Struct
-from referencing.jsonschema import EMPTY_REGISTRY
 
 from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.score.equality import canonical
 from toolgauge.score.patterns import Pattern
-from toolgauge.score.schemas.schema_reader import NOTHING, Allowed, Prepared, Target, Types
+from toolgauge.score.schemas.schema_reader import Allowed, Types
 
 Kind: TypeAlias = Literal["unknown_arguments", "missing_required", "wrong_type", "enum", "range", "other"]
+# Takes the keyword's value and the value to test; true for a value of a type that the keyword is not about.
+Test: TypeAlias = Callable[[object, Json], bool]
 
-_KINDS: Mapping[str, Kind] = {
-    "additionalProperties": "unknown_arguments",
-    "required": "missing_required",
-    "dependentRequired": "missing_required",
-    "type": "wrong_type",
-    "enum": "enum",
-    "const": "enum",
-    "minimum": "range",
-    "maximum": "range",
-    "exclusiveMinimum": "range",
-    "exclusiveMaximum": "range",
-    "multipleOf": "range",
-    "minLength": "range",
-    "maxLength": "range",
-    "minItems": "range",
-    "maxItems": "range",
-    "minProperties": "range",
-    "maxProperties": "range",
-}
 # Rules that judge a list or an object as a whole: with it, nothing in it is right.
 _OF_THE_WHOLE = frozenset(("additionalProperties", "type", "enum", "const", "not"))
 # Arguments that break more rules than this are wrong from end to end.
 MAX_VIOLATIONS = 1000
-# What one violation takes, in steps.
-_STEPS_PER_VIOLATION = 8
-# So many characters are read in the time of one step.
-_CHARACTERS_PER_STEP = 64
 # 0.3 is a multiple of 0.1, though not to the last digit.
 _ROUNDING = 1e-9
 
@@ -67,11 +35,10 @@ class Violation(Struct, frozen=True):
     is_missing: bool
 
 
-class Steps(FormatChecker):
-    """What checking may still take. `format_checker` is the one thing that a validator passes on to those below it."""
+class Steps:
+    """What checking may still take."""
 
     def __init__(self, left: int) -> None:
-        super().__init__(formats=())
         self.left = left
 
     def take(self, steps: int) -> None:
@@ -79,41 +46,6 @@ class Steps(FormatChecker):
         self.left -= steps
         if self.left < 0:
             raise SchemaError("it takes too long to check against")
-
-
-class _Validator(Protocol):
-    """What keywords use of a validator of `jsonschema`."""
-
-    @property
-    def format_checker(self) -> Steps: ...
-
-    def descend(
-        self, instance: Json, schema: object, path: str | int | None = None, schema_path: str | int | None = None
-    ) -> Iterable[ValidationError]: ...
-
-    def evolve(self, *, schema: object) -> "_Validator": ...
-
-    def is_valid(self, instance: Json) -> bool: ...
-
-    def iter_errors(self, instance: Json) -> Iterable[ValidationError]: ...
-
-
-_Errors: TypeAlias = Iterable[ValidationError] | None
-_Keyword: TypeAlias = Callable[[_Validator, object, Json, Prepared], _Errors]
-# Takes the keyword's value and the value to test; true for a value of a type that the keyword is not about.
-Test: TypeAlias = Callable[[object, Json], bool]
-
-
-def violations(schema: Prepared, arguments: JsonObject, steps: Steps) -> Iterator[Violation]:
-    """Yield what breaks the schema. Raises `SchemaError` when that takes too long."""
-    # Its own registry: without one, the validator would fetch what a schema refers to.
-    validator = cast("_Validator", _CHECKER(schema, registry=EMPTY_REGISTRY, format_checker=steps))
-    try:
-        for error in validator.iter_errors(arguments):
-            steps.take(_STEPS_PER_VIOLATION)
-            yield _violation(error)
-    except RecursionError:
-        raise SchemaError("it is nested too deeply to check against") from None
 
 
 def valid_share(arguments: JsonObject, found: Sequence[Violation]) -> float:
@@ -146,30 +78,7 @@ def _is_whole(violation: Violation) -> bool:
     return violation.rule in _OF_THE_WHOLE or not isinstance(violation.actual, (dict, list))
 
 
-def _violation(error: ValidationError) -> Violation:
-    rule = str(error.validator)
-    kind = _KINDS.get(rule, "other")
-    is_missing = kind == "missing_required"
-    actual = None if is_missing else cast("Json", error.instance)
-    return Violation(tuple(error.path), kind, rule, _written(error.validator_value), actual, is_missing)
-
-
-def _written(value: object) -> Json:
-    """Write what a keyword allows as the schema had it, as far as that fits on a line."""
-    match value:
-        case Types():
-            return value.words[0] if len(value.words) == 1 else list(value.words)
-        case Allowed():
-            return list(value.values)
-        case Pattern():
-            return value.text
-        case bool() | int() | float() | str():
-            return value
-        case _:
-            return None
-
-
-# -- keywords -----------------------------------------------------------------------------------------------------
+# -- rules about a value alone ------------------------------------------------------------------------------------
 
 
 def _is_number(value: object) -> bool:
@@ -193,7 +102,6 @@ def _is_multiple(value: float, divisor: float) -> bool:
         return isinstance(value, int) and isinstance(divisor, int) and value % divisor == 0
 
 
-# Rules about a value alone.
 TESTS: Mapping[str, Test] = {
     "type": lambda types, value: cast("Types", types).match(value),
     "enum": lambda allowed, value: cast("Allowed", allowed).match(value),
@@ -212,178 +120,7 @@ TESTS: Mapping[str, Test] = {
     "maxProperties": _of_size(dict, operator.le),
     "uniqueItems": lambda wanted, value: not wanted or not isinstance(value, list) or _are_unique(value),
 }
-# Tests that look at all there is inside a list or an object.
-_DEEP = frozenset(("enum", "const", "uniqueItems"))
 
 
 def _are_unique(items: list[Json]) -> bool:
     return len(set(map(canonical, items))) == len(items)
-
-
-def _tested(name: str, test: Test) -> _Keyword:
-    def keyword(validator: _Validator, value: object, instance: Json, schema: Prepared) -> Iterator[ValidationError]:
-        types = schema.get("type")
-        if name == "enum" and isinstance(types, Types) and not types.match(instance):
-            return  # one complaint of a value is enough
-        if name in _DEEP and isinstance(instance, (dict, list)):
-            validator.format_checker.take(leaves(instance))
-        if not test(value, instance):
-            yield ValidationError("")
-
-    return keyword
-
-
-def _properties(validator: _Validator, value: object, instance: Json, schema: Prepared) -> Iterator[ValidationError]:
-    if not isinstance(instance, dict):
-        return
-    required = cast("Sequence[str]", schema.get("required", ()))
-    for name, subschema in cast("Mapping[str, Prepared]", value).items():
-        if name in instance and (instance[name] is not None or name in required):
-            yield from validator.descend(instance[name], subschema, path=name)
-
-
-def _additional(validator: _Validator, value: object, instance: Json, schema: Prepared) -> Iterator[ValidationError]:
-    if not isinstance(instance, dict):
-        return
-    properties = cast("Mapping[str, Prepared]", schema.get("properties", {}))
-    patterns = cast("Mapping[Pattern, Prepared]", schema.get("patternProperties", {}))
-    for name, member in instance.items():
-        if name in properties or _matching(validator, patterns, name):
-            continue
-        if value == NOTHING:
-            yield ValidationError("", path=(name,), instance=member)
-        else:
-            yield from validator.descend(member, value, path=name)
-
-
-def _by_pattern(validator: _Validator, value: object, instance: Json, _schema: Prepared) -> Iterator[ValidationError]:
-    if isinstance(instance, dict):
-        for name, member in instance.items():
-            for subschema in _matching(validator, cast("Mapping[Pattern, Prepared]", value), name):
-                yield from validator.descend(member, subschema, path=name)
-
-
-def _matching(validator: _Validator, patterns: Mapping[Pattern, Prepared], name: str) -> list[Prepared]:
-    validator.format_checker.take(len(patterns) * (1 + len(name) // _CHARACTERS_PER_STEP))
-    return [subschema for pattern, subschema in patterns.items() if pattern.is_in(name)]
-
-
-def _required(_validator: _Validator, value: object, instance: Json, _schema: Prepared) -> Iterator[ValidationError]:
-    if isinstance(instance, dict):
-        for name in cast("Sequence[str]", value):
-            if name not in instance:
-                yield ValidationError("", path=(name,))
-
-
-def _dependent(validator: _Validator, value: object, instance: Json, schema: Prepared) -> Iterator[ValidationError]:
-    if isinstance(instance, dict):
-        for name, names in cast("Mapping[str, Sequence[str]]", value).items():
-            if instance.get(name) is not None:
-                validator.format_checker.take(len(names))
-                yield from _required(validator, names, instance, schema)
-
-
-def _reference(validator: _Validator, value: object, instance: Json, _schema: Prepared) -> _Errors:
-    return validator.descend(instance, cast("Target", value).schema)
-
-
-def _not(validator: _Validator, value: object, instance: Json, _schema: Prepared) -> Iterator[ValidationError]:
-    if validator.evolve(schema=value).is_valid(instance):
-        yield ValidationError("")
-
-
-def _contains(validator: _Validator, value: object, instance: Json, schema: Prepared) -> Iterator[ValidationError]:
-    if not isinstance(instance, list):
-        return
-    of_items = validator.evolve(schema=value)
-    matching = sum(of_items.is_valid(item) for item in instance)
-    least, most = cast("float", schema.get("minContains", 1)), cast("float", schema.get("maxContains", len(instance)))
-    if not least <= matching <= most:
-        yield ValidationError("")
-
-
-def _any_of(validator: _Validator, value: object, instance: Json, _schema: Prepared) -> Iterator[ValidationError]:
-    failures: list[list[ValidationError]] = []
-    for alternative in cast("Sequence[Prepared]", value):
-        errors = _errors(validator, alternative, instance)
-        if not errors:
-            return
-        failures.append(errors)
-    yield from _closest(failures)
-
-
-def _one_of(validator: _Validator, value: object, instance: Json, _schema: Prepared) -> Iterator[ValidationError]:
-    found = [_errors(validator, alternative, instance) for alternative in cast("Sequence[Prepared]", value)]
-    matching = sum(not errors for errors in found)
-    if matching > 1:
-        yield ValidationError("")
-    elif not matching:
-        yield from _closest(found)
-
-
-def _errors(validator: _Validator, alternative: Prepared, instance: Json) -> list[ValidationError]:
-    errors: list[ValidationError] = []
-    for error in validator.descend(instance, alternative):
-        validator.format_checker.take(_STEPS_PER_VIOLATION)
-        errors.append(error)
-    return errors
-
-
-def _closest(failures: Sequence[Sequence[ValidationError]]) -> Iterator[ValidationError]:
-    """Yield the errors of the alternative that was meant: of the right type and constants, else with the fewest errors."""
-
-    def distance(errors: Sequence[ValidationError]) -> tuple[bool, int, int]:
-        return _is_other_type(errors), sum(error.validator == "const" for error in errors), len(errors)
-
-    closest = min(failures, key=distance)
-    if not _is_other_type(closest):
-        yield from closest
-        return
-    words = [
-        word
-        for errors in failures
-        for error in errors
-        if not error.path and isinstance(error.validator_value, Types)
-        for word in error.validator_value.words
-    ]
-    yield ValidationError("", validator="type", validator_value=Types(tuple(dict.fromkeys(words)), frozenset()))
-
-
-def _is_other_type(errors: Sequence[ValidationError]) -> bool:
-    return any(error.validator == "type" and not error.path for error in errors)
-
-
-def _counted(keyword: _Keyword) -> _Keyword:
-    def check(validator: _Validator, value: object, instance: Json, schema: Prepared) -> _Errors:
-        validator.format_checker.take(1 + _size(value) + _size(instance))
-        return keyword(validator, value, instance, schema)
-
-    return check
-
-
-def _size(value: object) -> int:
-    if isinstance(value, str):
-        return len(value) // _CHARACTERS_PER_STEP
-    return len(value) if isinstance(value, (dict, list, tuple)) else 0
-
-
-_KEYWORDS: Mapping[str, _Keyword] = {
-    **{name: _tested(name, test) for name, test in TESTS.items()},
-    **{
-        name: cast("_Keyword", Draft202012Validator.VALIDATORS[name])
-        for name in ("allOf", "dependentSchemas", "if", "items", "prefixItems", "propertyNames")
-    },
-    "$ref": _reference,
-    "additionalProperties": _additional,
-    "anyOf": _any_of,
-    "contains": _contains,
-    "dependentRequired": _dependent,
-    "not": _not,
-    "oneOf": _one_of,
-    "patternProperties": _by_pattern,
-    "properties": _properties,
-    "required": _required,
-}
-_CHECKER = extend(
-    Draft202012Validator, cast("Mapping[str, object]", {name: _counted(keyword) for name, keyword in _KEYWORDS.items()})
-)

@@ -33,6 +33,7 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.in_process_factory import InProcess, Ways
+from toolgauge.service.own_evaluators import evaluator_files
 from toolgauge.service.pipeline_factory import VERSION
 
 _LOG = logging.getLogger("toolgauge")
@@ -77,6 +78,8 @@ class ToolgaugeSpanExporter(SpanExporter):
         environment = {key: value for key, value in os.environ.items() if exporter is None or key not in _OUR_ENDPOINTS}
         loaded, self._criteria = load_for_replay(_paths(config), overrides, _paths(criteria), environment)
         self._config = _in_process(loaded, self._criteria)
+        for file in evaluator_files(self._criteria):
+            _LOG.info("running the evaluators in %s", file)
         self._logger_provider = logger_provider
         self._meter_provider = meter_provider
         self._ways = Ways(

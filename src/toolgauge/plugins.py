@@ -4,10 +4,14 @@ This is the only place where a name becomes a class. A plug-in that cannot be lo
 that names it and its package: running on without it would mean spans that silently go unread.
 """
 
+import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from traceback import extract_tb
+from types import ModuleType
 from typing import Any, cast
 
 from toolgauge.model.errors import ConfigError
@@ -30,6 +34,7 @@ _EXPORTER_MEMBERS = ("Settings", "start", "send", "close")
 _EVALUATOR_MEMBERS = ("version", "level", "evaluate")
 # An evaluator that asks a judge says what to ask and what an answer means instead of yielding outcomes itself.
 _JUDGE_EVALUATOR_MEMBERS = ("version", "level", "questions", "outcome", "joined")
+_LEVELS = ("call", "trajectory")
 _DIALECT_MEMBERS = ("name", "rank", "marks", "scopes", "claims", "read", "attribute")
 
 
@@ -85,10 +90,69 @@ def evaluator_name(made: type) -> str | None:
     return next((point.name for point in _points(EVALUATORS) if point.value == value), None)
 
 
-def missing_members(made: object) -> tuple[str, ...]:
-    """Name what an evaluator, or its class, would have to have and has not."""
+def evaluator_fault(made: object) -> str | None:
+    """Return why an object is no evaluator, as the end of a sentence about it; `None` where it is one."""
     members = _JUDGE_EVALUATOR_MEMBERS if hasattr(made, "questions") else _EVALUATOR_MEMBERS
-    return tuple(member for member in members if not hasattr(made, member))
+    missing = [member for member in members if not hasattr(made, member)]
+    if missing:
+        return f"has no `{'`, `'.join(missing)}`"
+    level: object = getattr(made, "level", None)
+    if level not in _LEVELS:
+        return f"has a `level` that is neither `{'` nor `'.join(_LEVELS)}`"
+    return None if isinstance(getattr(made, "version", None), str) else "has a `version` that is no text"
+
+
+def load_file(path: Path) -> ModuleType:
+    """Run a Python file and return it as a module, anew each time; raise `ConfigError` where that fails.
+
+    No byte code is kept: it would be taken for that of the file when both were written within one second.
+    """
+    if not path.is_file():
+        raise ConfigError(f"no such file: `{path}`")
+    digest = hashlib.sha256(str(path.resolve()).encode("utf-8", "backslashreplace")).hexdigest()
+    module = ModuleType(f"toolgauge_file_{digest[:12]}")
+    module.__file__ = str(path)
+    # Data classes and pydantic look their module up while a class is made.
+    before = sys.modules.get(module.__name__)
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)  # noqa: S102 # what the person asked for
+    except (Exception, SystemExit) as error:
+        del sys.modules[module.__name__]
+        if before is not None:
+            sys.modules[module.__name__] = before
+        raise ConfigError(f"cannot load `{path}`: {_failure(error, path)}") from error
+    return module
+
+
+def make_plain(evaluator: type, name: str) -> object:
+    """Make an evaluator that has no parameters; raise `ConfigError` where that fails."""
+    try:
+        return evaluator()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"cannot make an evaluator of `{name}`: {reason}") from error
+
+
+def _failure(error: BaseException, path: Path) -> str:
+    """Describe an error with the line of the file that raised it."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    if isinstance(error, SyntaxError):
+        return f"line {error.lineno}: {error.msg}"
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return f"{f'line {lines[-1]}: ' if lines else ''}{type(error).__name__}: {error}"
+
+
+def classes_of(module: ModuleType) -> dict[str, type]:
+    """Return the classes that a module defines and that look like evaluators."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type)
+        and value.__module__ == module.__name__
+        and (hasattr(value, "evaluate") or hasattr(value, "questions"))
+    }
 
 
 def additional(group: str) -> tuple[str, ...]:

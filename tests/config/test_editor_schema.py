@@ -251,3 +251,15 @@ def test_what_is_wrong_is_refused_by_both(slip: str, tmp_path: Path):
 def test_a_wrong_reference_line_is_refused_by_both(line: str):
     assert read_references(line.encode(), "cases.jsonl")[1]
     assert problems("cases", json.loads(line)) != []
+
+
+@pytest.mark.parametrize("evaluator", ["./checks.py:Quiet", "../own/checks.py:Quiet", "checks.py:Quiet"])
+def test_a_class_in_a_file_is_an_evaluator(evaluator: str):
+    assert problems("criteria", [{"name": "own", "evaluator": evaluator, "most": 3}]) == []
+
+
+@pytest.mark.parametrize(
+    "evaluator", ["/etc/checks.py:Quiet", "https://example.org/checks.py:Quiet", "checks.py", "~/checks.py:Quiet"]
+)
+def test_what_names_no_class_beside_the_criteria_is_no_evaluator(evaluator: str):
+    assert problems("criteria", [{"name": "own", "evaluator": evaluator}])

@@ -6,7 +6,7 @@ It is read as a criterion of a file is, so that both have the same revision and 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import EllipsisType
-from typing import Literal, Protocol, TypeAlias, cast
+from typing import Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel
 
@@ -17,9 +17,10 @@ from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
 from toolgauge.model.judging import JudgeEvaluator
-from toolgauge.model.ports import Evaluation, Evaluator
+from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.service.criteria_factory import make_criterion
+from toolgauge.service.own_evaluators import checked_evaluator
 
 
 class EvaluatorObject(Protocol):
@@ -36,7 +37,6 @@ class EvaluatorObject(Protocol):
 
 # A text is the name of a tool; a list in the list is a group without an order.
 ExpectedCalls: TypeAlias = Sequence["str | Mapping[str, object] | Sequence[str | Mapping[str, object]]"]
-_LEVELS = ("call", "trajectory")
 
 
 class Criterion:
@@ -122,10 +122,12 @@ def _read(
             f"{place}: `{next(iter(parameters))}` is given beside the evaluator",
             hint="parameters belong into the evaluator's own parentheses",
         )
-    _check(evaluator, place)
-    read = _from({**keys, **_fields(evaluator), "evaluator": _name(evaluator)}, place)
-    # `_check` has seen that it has what an evaluator must have, and no other level.
-    return replace(read, made_evaluator=cast("Evaluator | JudgeEvaluator", evaluator))
+    name = plugins.evaluator_name(type(evaluator)) or type(evaluator).__name__
+    try:
+        made = checked_evaluator(evaluator, name)
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error.message}") from None
+    return replace(_from({**keys, **_fields(evaluator), "evaluator": name}, place), made_evaluator=made)
 
 
 def _from(values: Mapping[str, object], place: Place) -> CriterionConfig:
@@ -136,19 +138,6 @@ def _from(values: Mapping[str, object], place: Place) -> CriterionConfig:
             f"{place}: {error}", hint="values are texts, numbers, lists and mappings, as in a file"
         ) from None
     return read_criterion(node)
-
-
-def _check(evaluator: object, place: Place) -> None:
-    missing = plugins.missing_members(evaluator)
-    if missing:
-        raise ConfigError(f"{place}: evaluator `{type(evaluator).__name__}` has no `{'`, `'.join(missing)}`")
-    level: object = getattr(evaluator, "level", None)
-    if level not in _LEVELS:
-        raise ConfigError(f"{place}: the `level` of evaluator `{type(evaluator).__name__}` is `call` or `trajectory`")
-
-
-def _name(evaluator: object) -> str:
-    return plugins.evaluator_name(type(evaluator)) or type(evaluator).__name__
 
 
 def _fields(evaluator: object) -> dict[str, Json]:

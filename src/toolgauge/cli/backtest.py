@@ -1,14 +1,13 @@
 """`toolgauge backtest`: how often criteria would have fired on recorded traffic, and on which runs."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from toolgauge.cli.main import EXIT_CODES, configuration_options
-from toolgauge.cli.output import reading_progress, terminal_style
+from toolgauge.cli.output import load_to_score, reading_progress, terminal_style
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.offline.backtest.costs import CountedJudges, Stopwatch
 from toolgauge.offline.backtest.firings import Backtest
@@ -20,7 +19,6 @@ from toolgauge.recognize.label_values import PLAIN_VERDICTS
 from toolgauge.score.criterion import register, with_writing_tools
 from toolgauge.score.scorer import no_deadline
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
-from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
 
 
@@ -77,7 +75,7 @@ def command(
     """
     labels = [] if label_file is None else [read_labels(label_file, label_pass_at)]
     attribute = None if label_attribute is None else LabelSet(label_attribute)
-    config, criteria = load_for_replay(config_paths, overrides, criteria_files, os.environ)
+    config, criteria = load_to_score(config_paths, overrides, criteria_files)
     if not criteria:
         raise ConfigError("there is no criterion", hint="give `--criteria FILE`, or leave the default criteria on")
     judges, stopwatch, feedback = CountedJudges(), Stopwatch(), RecordedFeedback(label_pass_at)

@@ -1,7 +1,6 @@
 """`toolgauge compare`: is a release worse than the one before it?"""
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import click
 
 from toolgauge.cli.main import configuration_options
-from toolgauge.cli.output import reading_progress, terminal_style
+from toolgauge.cli.output import load_to_score, reading_progress, terminal_style
 from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
@@ -21,7 +20,6 @@ from toolgauge.offline.compare.tables import comparison_object, conclusion, mark
 from toolgauge.offline.compare.verdict import Answer, Question
 from toolgauge.offline.compare.versions import Filters, Versions, choose_versions
 from toolgauge.offline.replay.recordings import scorecards
-from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 _BASE, _NEW = "BASE", "NEW"
@@ -48,7 +46,7 @@ class _Scoring:
         attributes: Sequence[str] = (),
     ) -> int:
         """Score recordings; return how many trajectories have no version."""
-        config, criteria = load_for_replay(self.config_paths, self.overrides, self.criteria_files, os.environ)
+        config, criteria = load_to_score(self.config_paths, self.overrides, self.criteria_files)
         make = offline_pipeline(config, criteria, attributes=attributes)
         without = 0
         with reading_progress(paths) as recording:

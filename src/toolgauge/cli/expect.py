@@ -9,7 +9,7 @@ from typing import Literal
 import click
 
 from toolgauge.cli.main import EXIT_CODES, configuration_options
-from toolgauge.cli.output import reading_progress
+from toolgauge.cli.output import load_to_score, reading_progress
 from toolgauge.config.model import Config
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.trajectory import TrajectoryScope
@@ -21,7 +21,6 @@ from toolgauge.offline.expect.tasks import Choice, Chooser
 from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.offline.terminal import counted, printable
 from toolgauge.score.patterns import Globs
-from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
 
 
@@ -130,7 +129,7 @@ def command(
     )
     # Conversations are put together where a criterion is for them.
     wanted = (f"defaults.scope={choice.scope}", *overrides, "defaults.enabled=true", "defaults.tool_use=true")
-    config, criteria = load_for_replay(config_paths, wanted, criteria_files, os.environ)
+    config, criteria = load_to_score(config_paths, wanted, criteria_files)
     required = frozenset(criterion.name for criterion in criteria if not criterion.is_default)
     counted = _tools(tools)
     reader = RunReader(

@@ -1,7 +1,6 @@
 """`toolgauge explain`: one criterion, verdict by verdict."""
 
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,7 +9,7 @@ import click
 from msgspec.structs import replace
 
 from toolgauge.cli.main import EXIT_CODES, configuration_options
-from toolgauge.cli.output import reading_progress, terminal_style
+from toolgauge.cli.output import load_to_score, reading_progress, terminal_style
 from toolgauge.config.problems import suggestion
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_word
@@ -20,7 +19,6 @@ from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.offline.terminal import printable
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import UnmatchedCriteria
-from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
 
 
@@ -57,7 +55,7 @@ def command(
     On a terminal, values are shown, unless the configuration has `redact.values`; in a pipe and with --json they are with
     `--set redact.values=show` only. What looks like a key, a token, an e-mail address or a card is masked in any case.
     """
-    config, criteria = load_for_replay(config_paths, overrides, criteria_files, os.environ)
+    config, criteria = load_to_score(config_paths, overrides, criteria_files)
     criterion = _named(name, criteria)
     is_shown = sys.stdout.isatty() and not as_json and "values" not in config.redact.model_fields_set
     verdicts = VerdictLines(

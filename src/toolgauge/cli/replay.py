@@ -13,7 +13,7 @@ import click
 
 from toolgauge.cli.gate_options import gate_options, make_gate, print_checks, print_gate_hint
 from toolgauge.cli.main import configuration_options
-from toolgauge.cli.output import Reading, reading_progress, terminal_style
+from toolgauge.cli.output import Reading, load_to_score, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, ScorecardRows, report_options
 from toolgauge.config.model import Config
 from toolgauge.export.regression_events import sentence
@@ -28,7 +28,6 @@ from toolgauge.offline.reports.rows import Report
 from toolgauge.offline.terminal import printable
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
-from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
 
 _Describe: TypeAlias = Callable[[Scorecard], Iterable[str]]
@@ -95,7 +94,7 @@ def command(
     evaluated is no score and passes nothing, so that a gate under which nothing was scored fails. In a step of GitHub
     Actions, failures become annotations too, on standard error. Reports show values as a pipe does.
     """
-    config, criteria = load_for_replay(config_paths, overrides, criteria_files, os.environ)
+    config, criteria = load_to_score(config_paths, overrides, criteria_files)
     gate = make_gate(fail_on, fail_under, criteria)
     reports = Reports("toolgauge replay", junit_file, markdown_file, os.environ)
     summary, rows = Summary(criteria), ScorecardRows(redactor(config), criteria)

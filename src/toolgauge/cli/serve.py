@@ -27,6 +27,7 @@ from toolgauge.service.config_watch import ConfigWatch
 from toolgauge.service.criteria_factory import load_configuration, unusable_files
 from toolgauge.service.losses import Losses
 from toolgauge.service.memory import keep_freed_memory
+from toolgauge.service.own_evaluators import evaluator_files
 from toolgauge.service.pipeline_factory import VERSION, redactor, tool_kinds
 from toolgauge.service.process import Faults, raise_descriptor_limit
 from toolgauge.service.reload import Load, Reloader
@@ -252,6 +253,8 @@ def _log_end(lost: Losses, *, is_leaf: bool) -> int:
 
 def _announce(service: Service, config: Config, criteria: Sequence[Criterion], view: WebView | None) -> None:
     _LOG.info("toolgauge %s scores %d criteria: %s", VERSION, len(criteria), ", ".join(c.name for c in criteria))
+    for file in evaluator_files(criteria):
+        _LOG.info("running the evaluators in %s", file, extra={"file": file})
     for receiver, name in zip(service.receivers, ("gRPC", "HTTP"), strict=True):
         extra = {"transport": name.lower(), "port": receiver.port}
         _LOG.info("receiving OTLP/%s on port %d", name, receiver.port, extra=extra)

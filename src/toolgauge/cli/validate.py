@@ -22,10 +22,12 @@ def command(config_paths: Sequence[str], overrides: Sequence[str], *, strict: bo
     keys and values that are wrong, and once there are none, evaluators and references that are. Certificates, keys and
     tokens may be on another machine: where they cannot be used, that is a warning.
     """
+    from toolgauge.cli.output import print_evaluator_files
     from toolgauge.config.tool_definitions import load_tool_definitions
     from toolgauge.service.criteria_factory import load_configuration, unusable_files
 
     config, criteria = load_configuration(config_paths, overrides)
+    print_evaluator_files(criteria)
     tools = load_tool_definitions(config)
     unusable = tuple(unusable_files(config))
     for error in unusable:

@@ -17,6 +17,7 @@ from pydantic.json_schema import models_json_schema
 
 from toolgauge import plugins
 from toolgauge.config.criteria import DEFAULT_CRITERIA, Criterion
+from toolgauge.config.evaluator_files import NAMED_CLASS
 from toolgauge.config.model import installed_model
 from toolgauge.config.references import ReferenceLine
 from toolgauge.model.json import JsonObject
@@ -97,6 +98,13 @@ class _Definitions:
             {"const": name, "description": (model.__doc__ or name).partition("\n")[0]}
             for name, model in self._evaluators.items()
         ]
+        evaluators.append(
+            {
+                "type": "string",
+                "pattern": NAMED_CLASS,
+                "description": "A class in a Python file, such as `./checks.py:NoRefund`, relative to this file.",
+            }
+        )
         common: _Schema = {**self._criterion["properties"], "evaluator": {"oneOf": evaluators}}
         self.all[_CRITERION] = {
             "type": "object",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from toolgauge.config.evaluator_files import EvaluatorFile, evaluator_file
 from toolgauge.config.load import absolute_glob, read
 from toolgauge.config.nodes import Node, nearest
 from toolgauge.config.parse import parse_yaml, read_file
@@ -35,7 +36,7 @@ class Sources:
 
 
 def find_sources(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Sources:
-    """Find the files of a configuration: its own, criteria, references and definitions of tools.
+    """Find the files of a configuration: its own, criteria, references, evaluators and definitions of tools.
 
     What cannot be read names no further files.
     """
@@ -49,10 +50,10 @@ def find_sources(paths: Sequence[Path], overrides: Sequence[str], environment: M
     tools = root.child("tools")
     criteria_files = tuple(_patterns(root.child("criteria_files")))
     definitions = tuple(_patterns(tools.child("definitions") if tools is not None else None))
-    references = [*_references(root.child("criteria"))]
+    named = [*_named(root.child("criteria"))]
     for name in (name for pattern in criteria_files for name in sorted(glob.glob(pattern, recursive=True))):  # noqa: PTH207 (as above)
-        references.extend(_references_of_file(Path(name), environment))
-    return Sources(tuple(dict.fromkeys((*paths, *references))), (*criteria_files, *definitions))
+        named.extend(_named_by_file(Path(name), environment))
+    return Sources(tuple(dict.fromkeys((*paths, *named))), (*criteria_files, *definitions))
 
 
 def _patterns(node: Node | None) -> Iterator[str]:
@@ -64,18 +65,21 @@ def _patterns(node: Node | None) -> Iterator[str]:
             yield pattern
 
 
-def _references_of_file(path: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
+def _named_by_file(path: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
     try:
         root = parse_yaml(read_file(path), str(path), environment) if path.is_file() else None
     except ConfigError:
         return ()
-    return () if root is None else tuple(_references(root.child("criteria") or root))
+    return () if root is None else tuple(_named(root.child("criteria") or root))
 
 
-def _references(criteria: Node | None) -> Iterator[Path]:
+def _named(criteria: Node | None) -> Iterator[Path]:
     if criteria is None or not isinstance(criteria.value, list):
         return
     for criterion in criteria.value:
+        code = evaluator_file(criterion)
+        if isinstance(code, EvaluatorFile):
+            yield code.path
         reference = criterion.child("reference")
         file = reference.child("file") if reference is not None else None
         if file is not None and isinstance(file.value, str):

@@ -127,6 +127,7 @@ class Criterion:
     """A named rule. `sample` is the share of conversations that are scored; `pass_at` the least score that passes.
 
     `failures` are globs: a call whose result reads so has failed, for producers that mark no failures.
+    `evaluator_file` is the Python file that the evaluator's class is from; `None` for one of an installed package.
     """
 
     name: str
@@ -141,6 +142,7 @@ class Criterion:
     enforce: Enforce = "live"
     failures: tuple[str, ...] = ()
     is_default: bool = False
+    evaluator_file: str | None = None
 
 
 def revision(canonical: JsonObject, evaluator_version: str) -> str:

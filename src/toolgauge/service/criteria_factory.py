@@ -19,6 +19,7 @@ from toolgauge.config.criteria import (
     parameter_problems,
     unknown_evaluator,
 )
+from toolgauge.config.evaluator_files import EvaluatorFile, evaluator_file
 from toolgauge.config.load import listener_sections, load
 from toolgauge.config.model import Config, Defaults
 from toolgauge.config.nodes import PathStep, Place, spelled, written
@@ -31,6 +32,7 @@ from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import client_context, server_context
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
 from toolgauge.service.judge_pool import require_judge
+from toolgauge.service.own_evaluators import EvaluatorFiles, checked_evaluator
 
 
 def load_configuration(paths: Sequence[str], overrides: Sequence[str]) -> tuple[Config, tuple[Criterion, ...]]:
@@ -65,6 +67,7 @@ def load_for_replay(
 def make_criteria(config: Config, written: Sequence[CriterionConfig]) -> tuple[Criterion, ...]:
     """Make the default criteria and the written ones; raise `ConfigError` with every problem found."""
     problems: list[Problem] = []
+    files = EvaluatorFiles()
     criteria = list(default_criteria(config.defaults))
     defaults = {criterion.name for criterion in criteria}
     first: dict[str, str] = {}
@@ -77,7 +80,7 @@ def make_criteria(config: Config, written: Sequence[CriterionConfig]) -> tuple[C
             problems.append(criterion_problem(entry, message))
             continue
         first[entry.name] = entry.where
-        criterion = _criterion(entry, problems)
+        criterion = _criterion(entry, files, problems)
         if criterion is not None:
             criteria.append(criterion)
     if problems:
@@ -88,7 +91,8 @@ def make_criteria(config: Config, written: Sequence[CriterionConfig]) -> tuple[C
 def default_criteria(defaults: Defaults | None = None) -> tuple[Criterion, ...]:
     """Make the criteria that need no reference, as far as they are on; raise `ConfigError` with every problem found."""
     problems: list[Problem] = []
-    made = [_criterion(entry, problems) for entry in load_default_criteria(defaults or Defaults())]
+    files = EvaluatorFiles()
+    made = [_criterion(entry, files, problems) for entry in load_default_criteria(defaults or Defaults())]
     if problems:
         raise config_error(problems)
     return tuple(replace(criterion, is_default=True) for criterion in made if criterion is not None)
@@ -97,14 +101,15 @@ def default_criteria(defaults: Defaults | None = None) -> tuple[Criterion, ...]:
 def make_criterion(entry: CriterionConfig) -> Criterion:
     """Make one criterion; raise `ConfigError` with every problem found."""
     problems: list[Problem] = []
-    criterion = _criterion(entry, problems)
+    criterion = _criterion(entry, EvaluatorFiles(), problems)
     if criterion is None:
         raise config_error(problems)
     return criterion
 
 
-def _criterion(entry: CriterionConfig, problems: list[Problem]) -> Criterion | None:
-    evaluator = _evaluator(entry, problems)
+def _criterion(entry: CriterionConfig, files: EvaluatorFiles, problems: list[Problem]) -> Criterion | None:
+    in_file = evaluator_file(entry.node) if entry.made_evaluator is None else None
+    evaluator = _evaluator(entry, in_file, files, problems)
     if evaluator is None:
         return None
     reference = _reference(entry)
@@ -130,12 +135,69 @@ def _criterion(entry: CriterionConfig, problems: list[Problem]) -> Criterion | N
         sample=entry.sample,
         enforce=entry.enforce,
         failures=entry.failures,
+        evaluator_file=str(in_file.path) if isinstance(in_file, EvaluatorFile) else None,
     )
 
 
-def _evaluator(entry: CriterionConfig, problems: list[Problem]) -> Evaluator | JudgeEvaluator | None:
+def _evaluator(
+    entry: CriterionConfig, in_file: EvaluatorFile | Problem | None, files: EvaluatorFiles, problems: list[Problem]
+) -> Evaluator | JudgeEvaluator | None:
     if entry.made_evaluator is not None:
         return entry.made_evaluator
+    match in_file:
+        case Problem():
+            problems.append(in_file)
+            return None
+        case EvaluatorFile():
+            return _own_evaluator(entry, in_file, files, problems)
+        case None:
+            return _installed_evaluator(entry, problems)
+
+
+def _own_evaluator(
+    entry: CriterionConfig, in_file: EvaluatorFile, files: EvaluatorFiles, problems: list[Problem]
+) -> Evaluator | JudgeEvaluator | None:
+    try:
+        loaded = files.evaluator_class(in_file)
+        if issubclass(loaded, BaseModel):
+            made: object = None if _unknown_parameters(entry, loaded, problems) else _of_model(entry, loaded, problems)
+        else:
+            made = _without_parameters(entry, loaded, problems)
+        return None if made is None else checked_evaluator(made, entry.evaluator)
+    except ConfigError as error:
+        problems.append(criterion_problem(entry, error.message, error.hint, at=("evaluator",)))
+        return None
+
+
+def _unknown_parameters(entry: CriterionConfig, model: type[BaseModel], problems: list[Problem]) -> bool:
+    """Name parameters that a model would pass over, as pydantic does where a class leaves that open."""
+    if "extra" in model.model_config:
+        return False
+    known = [field.alias or name for name, field in model.model_fields.items()]
+    unknown = [key for key in entry.parameters if key not in known]
+    for key in unknown:
+        message = f"unknown parameter `{key}` of evaluator `{entry.evaluator}` in criterion `{entry.name}`"
+        problems.append(criterion_problem(entry, message, suggestion(key, known), at=(key,)))
+    return bool(unknown)
+
+
+def _of_model(entry: CriterionConfig, model: type[BaseModel], problems: list[Problem]) -> BaseModel | None:
+    try:
+        return model.model_validate(entry.parameters)
+    except ValidationError as error:
+        problems.extend(parameter_problems(entry, model, error))
+        return None
+
+
+def _without_parameters(entry: CriterionConfig, evaluator: type[object], problems: list[Problem]) -> object:
+    for key in entry.parameters:
+        message = f"unknown key `{key}` in criterion `{entry.name}`: evaluator `{entry.evaluator}` takes no parameters"
+        hint = "those of a pydantic model are its fields"
+        problems.append(criterion_problem(entry, message, hint, at=(key,)))
+    return None if entry.parameters else plugins.make_plain(evaluator, entry.evaluator)
+
+
+def _installed_evaluator(entry: CriterionConfig, problems: list[Problem]) -> Evaluator | JudgeEvaluator | None:
     known = plugins.names(plugins.EVALUATORS)
     if entry.evaluator not in known:
         problems.append(unknown_evaluator(entry, known))
@@ -148,12 +210,8 @@ def _evaluator(entry: CriterionConfig, problems: list[Problem]) -> Evaluator | J
     if not issubclass(loaded, BaseModel):
         problems.append(criterion_problem(entry, f"evaluator `{entry.evaluator}` is not a pydantic model"))
         return None
-    try:
-        # A plug-in's class: `plugins.evaluator` has seen that it has what an evaluator must have.
-        return cast("Evaluator | JudgeEvaluator", loaded.model_validate(entry.parameters))
-    except ValidationError as error:
-        problems.extend(parameter_problems(entry, loaded, error))
-        return None
+    # A plug-in's class: `plugins.evaluator` has seen that it has what an evaluator must have.
+    return cast("Evaluator | JudgeEvaluator | None", _of_model(entry, loaded, problems))
 
 
 def _missing(evaluator: Evaluator | JudgeEvaluator, reference: Reference) -> str | None:

@@ -23,6 +23,7 @@ from toolgauge.pipeline.pipeline import Rules
 from toolgauge.score.criterion import Criterion, Lookup
 from toolgauge.service.destinations import renewed_destinations
 from toolgauge.service.judge_pool import asks_judge, make_judges, open_client
+from toolgauge.service.own_evaluators import evaluator_files
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_rules, redactor
 from toolgauge.service.process import Faults, beside
 from toolgauge.service.serve import exchanged, make_receivers
@@ -199,6 +200,8 @@ class Reloader:
         self._empty = loaded.empty
         self._config = config.model_copy(update={"receivers": receivers, "exporters": exporters})
         self._log(changes, kept, changed_keys(self._at_start, config))
+        for file in evaluator_files(loaded.criteria):
+            _LOG.info("running the evaluators in %s as it is now", file, extra={"file": file})
         return "partly" if kept else "applied"
 
     async def _exchange_receivers(self, config: Config, kept: dict[str, str]) -> object:

@@ -21,7 +21,7 @@ from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.producers.stub.recording import Asking, Recording
+from tests.producers.stub.recording import Asking, Recording, outcome
 
 _REQUESTS = {"traces": ExportTraceServiceRequest, "logs": ExportLogsServiceRequest}
 _TRACE_LINES = re.compile(r"(\n[ \t]+(?:at|File) [^\n]*(?:\n[ \t]+[^\n]*){2})(?:\n[ \t]+[^\n]*)+")
@@ -281,7 +281,8 @@ def _shown(text: str, calls: Sequence[Asking], user: str) -> int:
 def _call(order: int, asked: Asking, capture: _Capture) -> dict[str, Any]:
     call = asked.made.call
     ran = asked.executed or call.kind != "function"
-    result = call.result if asked.executed or call.kind == "agent_as_tool" else None
+    returned = outcome(call).get("result") if asked.executed else None
+    result = call.result if call.kind == "agent_as_tool" else returned
     error = {"type": call.error[0], "message": call.error[1]} if call.error and asked.executed else None
     call_id = asked.made.id if capture.has_text(asked.made.id) else None
     arguments = call.arguments if isinstance(call.arguments, str) else dict(call.arguments)

@@ -113,6 +113,8 @@ def test_the_first_failure_and_the_first_dropped_span_are_increases(tmp_path: Pa
         until(lambda: prometheus.value(calls) == 1, "the call that failed")
         for counter in ("toolgauge_evaluations_total", "toolgauge_tool_calls_total"):
             until_equal(lambda counter=counter: exemplars_of(prometheus, counter), {f"{2:032x}"}, "its exemplar")
+        # What is queued has nowhere to go.
+        toolgauge.close()
 
 
 def exemplars_of(prometheus: Prometheus, query: str) -> set[str]:

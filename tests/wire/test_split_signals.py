@@ -29,3 +29,5 @@ def test_traces_go_on_while_the_destination_of_logs_is_dead_and_full(tmp_path: P
             assert post(toolgauge.http_port, body)[0] == 200
         assert toolgauge.settled(15)["forwarded"] == 15
         assert post(toolgauge.http_port, logs, path="/v1/logs")[0] == 503
+        # What is queued has nowhere to go.
+        toolgauge.close()

@@ -30,6 +30,8 @@ def test_grpc_on_the_port_for_http_is_logged_on_both_sides(tmp_path: Path, recei
             "`receivers.otlp.protocols.grpc.endpoint`, or let it send `http/protobuf`"
         )
         until(lambda: seen in receiver.said(), "the wrong protocol in the receiver's log")
+        # What is queued has nowhere to go.
+        sender.close()
 
 
 def test_http_on_the_port_for_grpc_is_logged_by_who_sends_it(tmp_path: Path, receiver: Toolgauge):
@@ -38,6 +40,8 @@ def test_http_on_the_port_for_grpc_is_logged_by_who_sends_it(tmp_path: Path, rec
         sender.send_recorded("pydantic-ai", "tool_error")
         outage = f"destination otlp ({endpoint}) does not take requests (not_http: is `protocol: grpc` meant?)"
         until(lambda: outage in sender.said(), "the cause in the sender's log")
+        # What is queued has nowhere to go.
+        sender.close()
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
@@ -50,3 +54,5 @@ def test_a_destination_that_is_not_there_is_logged_with_endpoint_and_cause(
         sender.send_recorded("pydantic-ai", "tool_error")
         until(lambda: f"destination otlp ({endpoint})" in sender.said(), "the outage in the log")
         assert ": connection refused); trying again" in sender.said()
+        # What is queued has nowhere to go.
+        sender.close()

@@ -282,6 +282,17 @@ def test_its_keys_are_enough_whatever_the_scope():
     assert not GoogleAdk().claims(span({}, events=[event("x", {"gcp.vertex.agent.event_id": "1"})]))
 
 
+def test_the_kit_for_java_has_the_calls_of_the_model_and_the_id_under_another_key():
+    readings = recorded(GoogleAdk(), "google-adk-java/unknown_tool.otlp.pb")
+    requests = [found.name for found in seen(readings, CallRequested) if isinstance(found, CallRequested)]
+    ran = [found for found in seen(readings, CallExecuted) if isinstance(found, CallExecuted)]
+    assert requests == ["get_forecast", "get_weather", "get_weather"]
+    assert [(call.call_id or "")[:4] for call in ran] == ["adk-", ""]
+    assert [call.error is not None for call in ran] == [False, True]
+    instructions = [found.text for found in seen(readings, MessageSeen) if isinstance(found, MessageSeen)]
+    assert instructions[0].startswith("Help the user.")
+
+
 def test_it_keeps_the_contract():
     captures = sorted(f"google-adk/{path.name}" for path in (CORPUS / "google-adk").glob("*.otlp.pb"))
     check_dialect(GoogleAdk(), records(GoogleAdk(), *captures))

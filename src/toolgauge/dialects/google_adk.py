@@ -3,6 +3,7 @@
 In schema 1 a model call is a span `call_llm` with the request and response as Google's JSON, above a span
 `generate_content` without content; parallel calls add a span `(merged)` that is no call. Its placeholders
 (`<not specified>`, `N/A`, `{}` on both sides) stand for "not recorded" and must not be read as values.
+The kit for Java writes schema 1 with an operation `call_llm` and a key of its own for the call's id.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,8 @@ _REQUEST = _PREFIX + "llm_request"
 _RESPONSE = _PREFIX + "llm_response"
 _ARGUMENTS = _PREFIX + "tool_call_args"
 _RESULT = _PREFIX + "tool_response"
+# The kit for Java writes it so.
+_CALL_ID = "gen_ai.tool_call.id"
 _KEYS = (_PREFIX + "event_id", _PREFIX + "invocation_id", _SESSION, _REQUEST, _RESPONSE, _ARGUMENTS, _RESULT)
 
 _CALL_LLM = "call_llm"
@@ -92,7 +95,7 @@ class GoogleAdk:
         operation = span.attributes.get(conventions.OPERATION)
         if operation == conventions.EXECUTE:
             yield from _executed(span)
-        elif operation is None and (span.name == _CALL_LLM or _REQUEST in span.attributes):
+        elif operation == _CALL_LLM or (operation is None and (span.name == _CALL_LLM or _REQUEST in span.attributes)):
             yield model_call(span.attributes)
             yield from self._request(_opened(span.attributes.get(_REQUEST)))
             yield from _response(_opened(span.attributes.get(_RESPONSE)))
@@ -117,7 +120,8 @@ class GoogleAdk:
     def _request(self, request: JsonObject) -> Iterator[Observation]:
         config = values.as_object(request.get("config"))
         yield from self._conventions.offered(_definitions(config.get("tools")))
-        yield from conventions.system(_instruction(config.get("system_instruction")))
+        instruction = config.get("system_instruction") or config.get("systemInstruction")
+        yield from conventions.system(_instruction(instruction))
         history = values.as_list(request.get("contents"))
         yield from conventions.received([Message(_message(one), "user") for one in history])
 
@@ -153,10 +157,15 @@ def _executed(span: Span) -> Iterator[Observation]:
     result = result if call.result == NOT_RECORDED else _without_placeholder(_unwrapped(call.result))
     yield replace(
         call,
+        call_id=call.call_id or _without_brackets(values.identifier(span.attributes.get(_CALL_ID))),
         arguments=arguments if call.arguments == NOT_RECORDED else call.arguments,
         result=result,
         error=call.error or _failure(result),
     )
+
+
+def _without_brackets(call_id: str | None) -> str | None:
+    return None if call_id in _PLACEHOLDERS else call_id
 
 
 def _failure(result: Content) -> CallError | None:

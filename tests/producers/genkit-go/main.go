@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/firebase/genkit/go/ai"
 	"github.com/firebase/genkit/go/genkit"
@@ -75,7 +76,7 @@ func main() {
 					}))
 			}
 		}
-		flow := genkit.DefineFlow(app, "assistant", func(ctx context.Context, question string) (string, error) {
+		flow := genkit.DefineFlow(app, fmt.Sprintf("assistant%d", number), func(ctx context.Context, question string) (string, error) {
 			messages := append(history, ai.NewUserTextMessage(question))
 			options := []ai.GenerateOption{ai.WithSystem("You are a helpful assistant."), ai.WithMessages(messages...), ai.WithTools(tools...)}
 			if one.Stream {

@@ -45,7 +45,7 @@ public final class Stub {
     }
 
     /** Play scenarios one after another, those of the command line or these. */
-    public static void capture(String producer, String convention, Map<String, String> versions, Map<String, String> names,
+    public static void capture(String producer, String convention, Map<String, String> versions, Map<String, ?> names,
             String[] named, List<String> scenarios, Runnable flush, Play play) throws Exception {
         for (String scenario : named.length > 0 ? List.of(named) : scenarios) {
             var described = post("begin", Map.of("producer", producer, "scenario", scenario, "versions", versions,

@@ -70,7 +70,7 @@ type begun struct {
 	Producer   string            `json:"producer"`
 	Scenario   string            `json:"scenario"`
 	Versions   map[string]string `json:"versions"`
-	Names      map[string]string `json:"names"`
+	Names      map[string]string `json:"names,omitempty"`
 	Convention string            `json:"convention"`
 }
 

@@ -19,8 +19,9 @@ from toolgauge import plugins
 from toolgauge.cli.main import commands
 from toolgauge.config.load import load, shown
 from toolgauge.config.model import Config
+from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.ports import Evaluator
-from toolgauge.service.criteria_factory import load_configuration, load_for_replay
+from toolgauge.service.criteria_factory import load_configuration, load_for_replay, unusable_files
 from toolgauge.service.process import measure_process
 from toolgauge.testing.evaluators import check_evaluator
 
@@ -202,3 +203,27 @@ print("jsonschema" in sys.modules, "toolgauge.evaluators.arguments_schema" in sy
 """
     found = subprocess.run([sys.executable, "-c", commands_run], capture_output=True, text=True, check=True)
     assert found.stdout.splitlines()[-1] == "False True"
+
+
+@pytest.mark.parametrize(
+    ("message", "config"),
+    [
+        ("anybody who reaches it gets in", "receivers: {otlp: {protocols: {grpc: {endpoint: '0.0.0.0:4317'}}}}"),
+        ("which is our own", "exporters: {otlp: {endpoint: 'localhost:4317'}}"),
+        ("unknown key", "hold: {timout: 1s}"),
+        ("no evaluator called", "criteria: [{name: a, evaluator: b}]"),
+        ("cannot read the TLS file", "exporters: {otlp: {endpoint: 'a:1', tls: {ca_file: /nowhere/ca.pem}}}"),
+        ("is not a PEM file", "exporters: {otlp: {endpoint: 'a:1', tls: {ca_file: toolgauge.yaml}}}"),
+    ],
+)
+def test_a_message_on_the_page_of_troubleshooting_is_what_is_shown(
+    message: str, config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    assert f"`{message}`" in PAGES["docs/troubleshooting.md"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toolgauge.yaml").write_text(config)
+    try:
+        problems = [*unusable_files(load_configuration(["toolgauge.yaml"], [])[0])]
+    except ToolgaugeError as error:
+        problems = [error]
+    assert [message in problem.message for problem in problems] == [True]

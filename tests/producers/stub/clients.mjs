@@ -20,12 +20,12 @@ export async function answer(scenario, name, args) {
   const tool = scenario.tools.find((one) => one.name === name);
   if (!tool) return { failed: true, text: `Error: no tool called ${name}` };
   const missing = typeof args === "object" ? tool.parameters.required.filter((key) => !(key in args)) : ["valid JSON"];
-  if (missing.length) return { failed: true, text: `Error: missing ${missing.join(", ")}` };
+  if (missing.length) return { failed: true, text: `Error: invalid arguments for tool ${name}: missing ${missing.join(", ")}` };
   try {
     const result = await runTool(name, args);
     return { failed: false, text: typeof result === "string" ? result : JSON.stringify(result) };
   } catch (error) {
-    return { failed: true, text: `${error.name}: ${error.message}` };
+    return { failed: true, text: `Error: ${error.name}: ${error.message}` };
   }
 }
 

@@ -121,7 +121,9 @@ class _Capture:
     def has_value(self, value: Any) -> bool:
         if _canonical(value) in self._values or value == {}:
             return True
-        leaves = [leaf for leaf in _leaves(value) if leaf not in (None, "")]
+        leaves = [leaf for leaf in _leaves(value) if leaf not in (None, "")] + (
+            list(value) if isinstance(value, dict) else []
+        )
         return bool(leaves) and any(all(_in(leaf, text) for leaf in leaves) for text in self.texts)
 
     def keys_of(self, text: str) -> list[str]:
@@ -300,7 +302,8 @@ def _call(order: int, asked: Asking, capture: _Capture) -> dict[str, Any]:
         "executed": ran,
         "rejected": not ran,
         "in_capture": {
-            "name": capture.has_text(call.name),
+            # A name that another call has too shows nothing of this one.
+            "name": capture.has_text(call.name) and (bool(call_id) or shown or asked.executed),
             "arguments": shown,
             "result": None if error or result is None else _has_result(result, capture),
             "call_id": True if call_id else None,

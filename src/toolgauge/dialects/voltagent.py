@@ -1,0 +1,139 @@
+"""Reads VoltAgent's own spans: runs of agents, calls of models and of tools.
+
+Arrives: a span with `entity.type`, of VoltAgent's scope or with its operation id. Leaves: observations. One model span
+stands for all steps of a run, and what the model asked for in them is not recorded: a call of a tool that does not exist, or
+with arguments that break its schema, leaves no trace.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from toolgauge.model.content import Recorded
+from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallExecuted,
+    ConversationSeen,
+    MessageSeen,
+    Observation,
+    ToolDefinition,
+    ToolsOffered,
+)
+from toolgauge.model.ports import Grounds
+from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.messages import read_messages
+from toolgauge.recognize.token_counts import model_call
+
+_SCOPE = "@voltagent/"
+_KIND = "span.type"
+_ENTITY = "entity.type"
+_NAME = "entity.name"
+_OPERATION = "voltagent.operation_id"
+# The second is what applications set on runs outside of a conversation that is kept.
+_CONVERSATIONS = ("conversation.id", "voltagent.conversation_id")
+_INPUT = "input"
+_OUTPUT = "output"
+_MESSAGES = ("agent.messages", "llm.messages")
+_SNAPSHOT = "agent.stateSnapshot"
+_TOOL_NAME = "tool.name"
+_TOOL_ID = "tool.call.id"
+_TOOL_NAMES = "llm.tools"
+_TOKENS = (("llm.usage.prompt_tokens",), ("llm.usage.completion_tokens",))
+_SUBAGENT = "subagent:"
+_MAX_TOOLS = 1_000
+
+
+class VoltAgent:
+    """Reads spans of VoltAgent's tracer."""
+
+    name = "voltagent"
+    rank = 87
+    marks = ("voltagent.",)
+    scopes = (_SCOPE,)
+    grounds = Grounds(keys=(_OPERATION,), scopes=(_SCOPE,))
+
+    def claims(self, record: Record) -> bool:
+        """Claim spans of the scope with a kind or an entity, and runs of agents in any scope."""
+        if isinstance(record, LogRecord):
+            return False
+        attributes = record.attributes
+        if _OPERATION in attributes:
+            return True
+        return record.scope.name.startswith(_SCOPE) and (_KIND in attributes or _ENTITY in attributes)
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Read one span."""
+        if isinstance(record, LogRecord):
+            return
+        attributes = record.attributes
+        yield from _conversation(attributes)
+        kind = attributes.get(_KIND)
+        if kind == "tool":
+            yield from _executed(record)
+        elif kind == "llm":
+            yield model_call(attributes, keys=_TOKENS)
+            yield from _offered(attributes.get(_TOOL_NAMES))
+            yield from _texts(attributes)
+        elif (kind is None or kind == "agent") and attributes.get(_ENTITY) == "agent":
+            yield from _run(record)
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute; none is hidden."""
+        return record.attributes.get(key)
+
+
+def _conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:
+    for key in _CONVERSATIONS:
+        if found := values.identifier(attributes.get(key)):
+            yield ConversationSeen(conversation_id=found, rank=2)
+            return
+
+
+def _run(span: Span) -> Iterator[Observation]:
+    attributes = span.attributes
+    # The run of an agent below has its caller's entity; only the span's name has its own.
+    below = span.name.partition(_SUBAGENT)[2] if span.name.startswith(_SUBAGENT) else ""
+    yield AgentRun(agent=below or values.as_str(attributes.get(_NAME)))
+    yield from _texts(attributes)
+    if text := values.as_str(attributes.get(_OUTPUT)):
+        yield MessageSeen(role="assistant", text=text)
+    snapshot = values.envelope(attributes.get(_SNAPSHOT))
+    state = values.as_object(snapshot.value) if isinstance(snapshot, Recorded) else {}
+    tools = [values.as_object(tool) for tool in values.as_list(state.get("tools"))[:_MAX_TOOLS]]
+    if defined := tuple(tool for item in tools if (tool := _definition(item))):
+        yield ToolsOffered(tools=defined)
+
+
+def _definition(item: JsonObject) -> ToolDefinition | None:
+    """Read a tool of a snapshot; its parameters are the insides of a zod schema, from which no JSON Schema follows."""
+    name = values.as_str(item.get("name"))
+    return ToolDefinition(name=name, description=values.as_str(item.get("description"))) if name else None
+
+
+def _offered(value: Value) -> Iterator[ToolsOffered]:
+    names = [name.strip() for name in value.split(",")[:_MAX_TOOLS]] if isinstance(value, str) else []
+    if tools := tuple(ToolDefinition(name=name) for name in names if name):
+        yield ToolsOffered(tools=tools)
+
+
+def _texts(attributes: Mapping[str, Value]) -> Iterator[Observation]:
+    """Read the instructions and the newest text of the user."""
+    recorded = next((attributes[key] for key in _MESSAGES if key in attributes), None)
+    messages = read_messages(recorded, "user") if recorded is not None else []
+    if messages:
+        yield from conventions.received(messages)
+    elif text := values.as_str(attributes.get(_INPUT)):
+        yield MessageSeen(role="user", text=text)
+
+
+def _executed(span: Span) -> Iterator[CallExecuted]:
+    attributes = span.attributes
+    name = values.as_str(attributes.get(_TOOL_NAME))
+    if name is not None:
+        yield CallExecuted(
+            name=name,
+            call_id=values.identifier(attributes.get(_TOOL_ID)),
+            arguments=values.arguments(attributes.get(_INPUT)),
+            result=values.result(attributes.get(_OUTPUT)),
+            error=conventions.call_error(span),
+        )

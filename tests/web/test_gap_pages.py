@@ -20,7 +20,8 @@ from toolgauge.model.trajectory import SpanSource, Trajectory
 from toolgauge.offline.replay.recordings import find_files, read, scorecards
 from toolgauge.service.pipeline_factory import offline_pipeline
 from toolgauge.web.figures import Figures
-from toolgauge.web.gap_pages import Gap, GapPages, advice, gaps
+from toolgauge.web.gap_pages import Gap, GapPages, gaps
+from toolgauge.web.producer_advice import advice
 from toolgauge.web.running import Shown
 
 DOCS = Path(__file__).parents[2] / "docs"

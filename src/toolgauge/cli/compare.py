@@ -17,12 +17,12 @@ from toolgauge.offline.compare.comparison import Comparison, compare
 from toolgauge.offline.compare.conversation_means import SERVICE, Observations, Observed, attribute, observed_live
 from toolgauge.offline.compare.live import fetch_arms
 from toolgauge.offline.compare.tables import comparison_object, conclusion, markdown_lines, quoted, table_lines
+from toolgauge.offline.compare.two_recordings import BASE, NEW, observe, set_beside
 from toolgauge.offline.compare.verdict import Answer, Question
 from toolgauge.offline.compare.versions import Filters, Versions, choose_versions
 from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.service.pipeline_factory import offline_pipeline
 
-_BASE, _NEW = "BASE", "NEW"
 _EXIT_CODES: dict[Answer, int] = {"no_worse": 0, "worse": 1, "not_enough_data": 3}
 _EPILOG = (
     "Exit codes: 0 no worse: no stream fell by more than the margin; 1 worse: a stream is shown to have fallen, and not "
@@ -48,15 +48,8 @@ class _Scoring:
         """Score recordings; return how many trajectories have no version."""
         config, criteria = load_to_score(self.config_paths, self.overrides, self.criteria_files)
         make = offline_pipeline(config, criteria, attributes=attributes)
-        without = 0
         with reading_progress(paths) as recording:
-            for scorecard in scorecards(recording, make):
-                version = version_of(scorecard.trajectory)
-                if version is None:
-                    without += 1
-                else:
-                    observations.add(scorecard, version)
-        return without
+            return observe(observations, scorecards(recording, make), version_of)
 
 
 @click.command("compare", epilog=_EPILOG)
@@ -161,7 +154,7 @@ def _check_usage(files: tuple[str, ...], by: str | None, live: str | None, versi
         raise click.UsageError("`--by` takes the name of an attribute")
     if live is None and by is not None and not files:
         raise click.UsageError("`--by` takes at least one file")
-    if live is None and by is None and len(files) != len((_BASE, _NEW)):
+    if live is None and by is None and len(files) != len((BASE, NEW)):
         raise click.UsageError("two recordings, or `--by` with one, or `--live`")
     if version is not None and live is None and by is None:
         raise click.UsageError("`--base` and `--new` name versions: they go with `--by` or `--live`")
@@ -169,17 +162,12 @@ def _check_usage(files: tuple[str, ...], by: str | None, live: str | None, versi
 
 def _two_recordings(scoring: _Scoring, base: str, new: str) -> tuple[Observed, Sequence[Versions]]:
     observations = Observations()
-    for path, version in ((base, _BASE), (new, _NEW)):
+    for path, version in ((base, BASE), (new, NEW)):
         scoring.observe(observations, [path], lambda _trajectory, version=version: version)
-    different = [
-        name
-        for name, seen in ((SERVICE, observations.services), (ENVIRONMENT, observations.environments))
-        if seen(_BASE) and seen(_NEW) and not seen(_BASE) & seen(_NEW)
-    ]
-    for name in different:
+    both = set_beside(observations)
+    for name in both.without:
         _message(f"no `{name}` is in both recordings: streams are compared without it")
-    observed = observations.observed(without=different)
-    return observed, tuple(choose_versions(observed, _BASE, _NEW))
+    return both.observed, both.versions
 
 
 def _split(

@@ -1,8 +1,7 @@
 """`toolgauge expect`: good recorded runs become references, a failing one becomes a case to correct."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -10,18 +9,14 @@ import click
 
 from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import load_to_score, reading_progress
-from toolgauge.config.model import Config
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.offline.backtest.labels import LabelSet, read_labels
+from toolgauge.offline.expect.choosing import Counted, choose_runs, with_runs_put_together
 from toolgauge.offline.expect.documents import Document, document
 from toolgauge.offline.expect.reference_text import criteria_lines, reference_lines
-from toolgauge.offline.expect.runs import RunReader
 from toolgauge.offline.expect.tasks import Choice, Chooser
-from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.offline.terminal import counted, printable
-from toolgauge.score.patterns import Globs
-from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
 
 
 @click.command("expect", epilog=EXIT_CODES)
@@ -127,24 +122,13 @@ def command(
         label_attribute=None if label_attribute is None else LabelSet(label_attribute),
         label_pass_at=label_pass_at,
     )
-    # Conversations are put together where a criterion is for them.
-    wanted = (f"defaults.scope={choice.scope}", *overrides, "defaults.enabled=true", "defaults.tool_use=true")
-    config, criteria = load_to_score(config_paths, wanted, criteria_files)
-    required = frozenset(criterion.name for criterion in criteria if not criterion.is_default)
-    counted = _tools(tools)
-    reader = RunReader(
-        counts=_counts(counted, config), kinds=tool_kinds(config), redactor=redactor(config), case_key=case_key
-    )
-    wanted_attributes = (case_key,) if label_attribute is None else (case_key, label_attribute)
-    chooser = Chooser(reader, replace(choice, required=required))
+    config, criteria = load_to_score(config_paths, with_runs_put_together(choice.scope, overrides), criteria_files)
+    counted = Counted(tools=_tools(tools), case_key=case_key)
     with reading_progress(files) as reading:
-        for scorecard in scorecards(reading, offline_pipeline(config, criteria, attributes=wanted_attributes)):
-            chooser.add(scorecard)
-            if chooser.is_done:
-                break
+        chooser = choose_runs(reading, choice, counted, config, criteria)
     written = document(
         chooser.tasks(),
-        tools=counted,
+        tools=counted.tools,
         case_key=case_key,
         is_promoted=promote,
         is_one_criterion=references is not None,
@@ -164,12 +148,6 @@ def _tools(written: Sequence[str]) -> Literal["writes"] | tuple[str, ...] | None
             if "writes" in written or "all" in written:
                 raise click.UsageError("`--tools writes` and `--tools all` stand alone")
             return tuple(written)
-
-
-def _counts(tools: str | tuple[str, ...] | None, config: Config) -> Callable[[str], bool]:
-    if tools is None:
-        return bool
-    return Globs(tools).match if isinstance(tools, tuple) else tool_kinds(config).writes
 
 
 def _write(written: Document, references: Path | None, output: Path | None) -> None:

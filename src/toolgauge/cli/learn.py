@@ -11,21 +11,16 @@ import click
 
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import reading_progress
-from toolgauge.config.model import Defaults
 from toolgauge.model.errors import RecordingError, ToolgaugeError
 from toolgauge.model.learning import LONGEST_NS, SHORTEST_NS, ServiceSummary
-from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.admin_client import check_url, read_token
-from toolgauge.offline.backtest.labels import LabelSet, read_labels
-from toolgauge.offline.compare.conversation_means import attribute
+from toolgauge.offline.backtest.labels import read_labels
 from toolgauge.offline.learn.evidence import Requirements
 from toolgauge.offline.learn.learner import Learner, Options
 from toolgauge.offline.learn.live_client import LiveClient
-from toolgauge.offline.replay.recordings import scorecards
+from toolgauge.offline.learn.wanted_runs import Wanted, learn_recording
 from toolgauge.offline.terminal import shortened
-from toolgauge.score.criterion import with_writing_tools
-from toolgauge.service.criteria_factory import default_criteria, load_for_replay
-from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
+from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.settings import SECOND, duration_ns
 
 _EPILOG = (
@@ -218,41 +213,6 @@ def _wait(client: LiveClient) -> None:
         click.echo(err=True)
 
 
-@dataclass(slots=True)
-class Wanted:
-    """Which runs are learned from: those with some attributes, and those that passed by some labels."""
-
-    attributes: tuple[tuple[str, str], ...] = ()
-    labels: LabelSet | None = None
-    seen: int = 0
-    with_attributes: int = 0
-    labelled: int = 0
-
-    def takes(self, trajectory: Trajectory) -> bool:
-        """Return whether to learn from a run, and count what keeps runs out."""
-        self.seen += 1
-        if not all(attribute(trajectory, key) == value for key, value in self.attributes):
-            return False
-        self.with_attributes += 1
-        if self.labels is None:
-            return True
-        labelled = self.labels.label_of(trajectory.trace_id, trajectory.conversation_id, conversation_first=True)
-        self.labelled += labelled is not None
-        return labelled is not None and self.labels.verdicts[labelled] is True
-
-    def why_none(self) -> str | None:
-        """Name what left no run to learn from; `None` where it is the traffic itself."""
-        if self.seen and not self.with_attributes:
-            return "no run has " + " and ".join(f"`{key}={value}`" for key, value in self.attributes)
-        if self.labels is None or not self.seen:
-            return None
-        if not self.labelled:
-            return (
-                f"none of the {len(self.labels.verdicts)} labels of `{self.labels.name}` is on a run of the recording"
-            )
-        return f"no run with tool calls passed by the labels of `{self.labels.name}` ({self.labelled} runs have one)"
-
-
 def _attribute(text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator or not key:
@@ -268,19 +228,8 @@ def learned_from(
 ) -> Learner:
     """Read recordings as one, with progress, and take the wanted runs."""
     config, _ = load_for_replay(config_paths, overrides, (), os.environ)
-    # A criterion that looks at conversations is what puts them together; one is enough.
-    criteria = [one for one in default_criteria(Defaults(scope="conversation")) if one.evaluator_name == "tool_use"]
-    kinds = tool_kinds(config)
-    make = offline_pipeline(config, criteria, attributes=[key for key, _ in wanted.attributes])
-    learner = Learner()
     with reading_progress(files) as reading:
-        for scorecard in scorecards(reading, make):
-            trajectory = scorecard.trajectory
-            # A trace without the id of a conversation is judged as one of its own.
-            is_whole = trajectory.scope == "conversation" or trajectory.conversation_id is None
-            if is_whole and wanted.takes(trajectory):
-                learner.add(with_writing_tools(trajectory, (), kinds))
-    return learner
+        return learn_recording(reading, wanted, config)
 
 
 def _line(summary: ServiceSummary, min_runs: int) -> str:

@@ -60,6 +60,7 @@ _COMMANDS = {
     "expect": "Turn good recorded runs into references, and failing ones into cases.",
     "explain": "Show what decided the verdicts of one criterion.",
     "compare": "Compare the scores of two releases, recorded or live.",
+    "mcp": "Answer a coding agent's questions about recordings (MCP).",
     "score": "Score offline cases, as in CI.",
     "convert": "Write definitions of UiPath, ADK, Ragas, agentevals and promptfoo as criteria.",
     "ack": "Accept lower scores as the new normal of what is watched.",

@@ -35,22 +35,29 @@ class Sources:
         return {path: _state(path) for path in (*self.files, *matched)}
 
 
-def find_sources(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Sources:
+def find_sources(
+    paths: Sequence[Path],
+    overrides: Sequence[str],
+    environment: Mapping[str, str],
+    criteria_paths: Sequence[Path] = (),
+) -> Sources:
     """Find the files of a configuration: its own, criteria, references, evaluators and definitions of tools.
 
-    What cannot be read names no further files.
+    `criteria_paths` are criteria files beside those that it names. What cannot be read names no further files.
     """
     # A pipe can be read once, and is not ours.
     if not all(path.is_file() for path in paths):
-        return Sources(tuple(paths), ())
+        return Sources((*paths, *criteria_paths), ())
     try:
         root = read(paths, overrides, environment)
     except ConfigError:
-        return Sources(tuple(paths), ())
+        return Sources((*paths, *criteria_paths), ())
     tools = root.child("tools")
     criteria_files = tuple(_patterns(root.child("criteria_files")))
     definitions = tuple(_patterns(tools.child("definitions") if tools is not None else None))
-    named = [*_named(root.child("criteria"))]
+    named = [*criteria_paths, *_named(root.child("criteria"))]
+    for path in criteria_paths:
+        named.extend(_named_by_file(path, environment))
     for name in (name for pattern in criteria_files for name in sorted(glob.glob(pattern, recursive=True))):  # noqa: PTH207 (as above)
         named.extend(_named_by_file(Path(name), environment))
     return Sources(tuple(dict.fromkeys((*paths, *named))), (*criteria_files, *definitions))

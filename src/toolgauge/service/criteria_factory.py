@@ -52,22 +52,26 @@ def load_for_replay(
     *,
     written: Sequence[CriterionConfig] = (),
     defaults: bool = True,
+    evaluators: EvaluatorFiles | None = None,
 ) -> tuple[Config, tuple[Criterion, ...]]:
     """Load configuration and criteria as `load_configuration` does, with the criteria of further files and `written` ones.
 
-    Without `defaults`, the default criteria are off, whatever the configuration has.
+    Without `defaults`, the default criteria are off, whatever the configuration has. `evaluators` remembers the files that it
+    has run.
     """
     config = load([Path(path) for path in paths], overrides, environment)
     if not defaults:
         config = config.model_copy(update={"defaults": config.defaults.model_copy(update={"enabled": False})})
     extra = load_criteria_files([Path(file) for file in criteria_files], environment)
-    return config, make_criteria(config, (*load_criteria(config, environment), *extra, *written))
+    return config, make_criteria(config, (*load_criteria(config, environment), *extra, *written), evaluators)
 
 
-def make_criteria(config: Config, written: Sequence[CriterionConfig]) -> tuple[Criterion, ...]:
+def make_criteria(
+    config: Config, written: Sequence[CriterionConfig], evaluators: EvaluatorFiles | None = None
+) -> tuple[Criterion, ...]:
     """Make the default criteria and the written ones; raise `ConfigError` with every problem found."""
     problems: list[Problem] = []
-    files = EvaluatorFiles()
+    files = evaluators or EvaluatorFiles()
     criteria = list(default_criteria(config.defaults))
     defaults = {criterion.name for criterion in criteria}
     first: dict[str, str] = {}

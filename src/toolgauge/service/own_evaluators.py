@@ -19,10 +19,15 @@ from toolgauge.score.criterion import Criterion
 
 
 class EvaluatorFiles:
-    """The files that one configuration names."""
+    """The files that one configuration names, or several, one after the other."""
 
     def __init__(self) -> None:
         self._loaded: dict[Path, ModuleType | ConfigError] = {}
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Run no file from here on but those that have run, and these not again."""
+        self._is_closed = True
 
     def evaluator_class(self, named: EvaluatorFile) -> type[object]:
         """Return the class; raise `ConfigError` where it cannot be had."""
@@ -37,6 +42,9 @@ class EvaluatorFiles:
     def _module(self, path: Path) -> ModuleType:
         key = path.resolve()
         if key not in self._loaded:
+            if self._is_closed:
+                message = f"`{path}` is code that was not named when this process was started, and is not run"
+                raise ConfigError(message, hint="start the process again")
             try:
                 self._loaded[key] = plugins.load_file(path)
             except ConfigError as error:

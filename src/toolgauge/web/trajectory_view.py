@@ -142,11 +142,20 @@ def head(trajectory: Trajectory) -> dict[str, object]:
 class TrajectoryWriter:
     """Makes what pages show of trajectories; `pass_at` is as in `VerdictWriter`.
 
-    Without `reads_content` no criterion looks at results and messages: whether they were recorded is not known.
+    Without `reads_content` no criterion looks at results and messages: whether they were recorded is not known. Values that are
+    longer than `line_length` are indented.
     """
 
-    def __init__(self, redactor: Redactor, pass_at: Mapping[str, float], *, reads_content: bool = True) -> None:
+    def __init__(
+        self,
+        redactor: Redactor,
+        pass_at: Mapping[str, float],
+        *,
+        reads_content: bool = True,
+        line_length: int = _ONE_LINE,
+    ) -> None:
         self._redactor = redactor
+        self._line_length = line_length
         self._reads_content = reads_content
         self._verdicts = VerdictWriter(redactor, pass_at)
 
@@ -332,8 +341,8 @@ class TrajectoryWriter:
             return ShownValue(note=f"hidden ({kind(value)})")
         if isinstance(value, str) and "\n" in value:
             return ShownValue(text=self._redactor.masked(value, room)[:room], is_cut=len(value) > room)
-        text = self._redactor.json(value, min(_ONE_LINE, room), depth=20)
-        if len(text) > _ONE_LINE:
+        text = self._redactor.json(value, min(self._line_length, room), depth=20)
+        if len(text) > self._line_length:
             text = self._redactor.json(value, room, depth=20, is_indented=True)
         return ShownValue(text=text[:room], is_cut=len(text) > room)
 

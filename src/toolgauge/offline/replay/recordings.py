@@ -82,7 +82,7 @@ def find_files(paths: Sequence[str]) -> list[str]:
         if not place.is_dir():
             files.append(path)
             continue
-        found = sorted(str(file) for file in place.rglob("*") if _is_recording(file))
+        found = sorted(str(file) for file in place.rglob("*") if is_recording(file))
         if not found:
             raise RecordingError(
                 f"no recordings in directory `{path}`", hint=f"looked for {', '.join(f'`*{e}`' for e in _ENDINGS)}"
@@ -107,7 +107,8 @@ def _by_time(files: Sequence[str]) -> Iterator[RecordedRequest]:
         yield from _requests(file)
 
 
-def _is_recording(file: Path) -> bool:
+def is_recording(file: Path) -> bool:
+    """Return whether a file of a directory is read as a recording: by its name, and JSON by its beginning."""
     if not file.is_file() or not file.stat().st_size:
         return False
     name = _without_compression(file.name)

@@ -1,0 +1,54 @@
+"""`toolgauge mcp`: recordings, for coding agents."""
+
+import click
+
+from toolgauge.cli.main import EXIT_CODES, configuration_options
+from toolgauge.model.errors import ConfigError
+
+
+@click.command("mcp", epilog=EXIT_CODES)
+@click.argument("recordings", nargs=-1, metavar="[RECORDING...]")
+@click.option(
+    "--criteria",
+    "criteria_files",
+    multiple=True,
+    type=click.Path(),
+    help="A criteria file; may be given several times. Without one, the default criteria score what needs no reference.",
+)
+@configuration_options
+def command(
+    recordings: tuple[str, ...],
+    criteria_files: tuple[str, ...],
+    config_paths: tuple[str, ...],
+    overrides: tuple[str, ...],
+) -> None:
+    """Answer a coding agent's questions about recordings, such as why a run failed, over the Model Context Protocol.
+
+    RECORDING is a file as in `toolgauge inspect --help`, or a directory. A client starts this command and speaks to it on
+    standard input and output; `docs/mcp.md` has what to paste. The agent can list runs, have a failure explained, compare
+    two recordings, have criteria suggested, and find out what was not recorded. Nothing is written, and no judge is asked.
+
+    The agent gets to read what is given here and what is inside of directories given here, by default the current one, and
+    nothing else. Recordings and criteria are read again when they have changed. Values of spans are hidden, but with
+    `--set redact.values=show`; what looks like a key, a token, an e-mail address or a card is masked in any case.
+
+    Needs the extra `mcp`: `pip install 'toolgauge[mcp]'`.
+    """
+    try:
+        from toolgauge.mcp_server.stdio_server import serve
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("mcp", "mcp_types"):
+            raise
+        raise ConfigError(
+            "`toolgauge mcp` needs the extra `toolgauge[mcp]`, which is not installed",
+            hint="`pip install 'toolgauge[mcp]'`",
+        ) from error
+    from toolgauge.cli.output import print_evaluator_files
+    from toolgauge.mcp_server.answers_to_questions import Answers
+    from toolgauge.mcp_server.readable_files import ReadableFiles
+    from toolgauge.mcp_server.scoring_files import ScoringFiles
+
+    # A mistake in a file is found before the client waits for an answer.
+    scoring = ScoringFiles(config_paths, overrides, criteria_files)
+    print_evaluator_files(scoring.load().criteria)
+    serve(Answers(ReadableFiles(recordings), scoring))

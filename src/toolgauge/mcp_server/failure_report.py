@@ -1,0 +1,358 @@
+"""Why a run failed: its verdicts with expected beside actual, its calls in turns, and what could not be observed.
+
+Written from what the web view shows of a trajectory, and as large as an answer may be: where it would be larger it has fewer
+calls and shorter values, and says so.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from toolgauge.export.explanations import Verdict
+from toolgauge.mcp_server.plain_text import MAX_JSON, as_json, cut, more, size_of
+from toolgauge.mcp_server.scoring_files import Scoring
+from toolgauge.mcp_server.trajectory_list import ListedTrajectory, listed, named
+from toolgauge.model.outcomes import MEANINGS, OutcomeWord, Result, outcome_word
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.web.kept import KeptTrajectory
+from toolgauge.web.producer_advice import advice
+from toolgauge.web.trajectory_view import ShownCall, ShownCriterion, ShownTrajectory, ShownValue, TrajectoryWriter
+
+_NAME = 120
+_EXPLANATION = 600
+_MAX_CRITERIA = 40
+_MAX_REMEDIES = 10
+# Longer than any value that is written.
+_NEVER_INDENTED = 1_000_000
+HOW_TO_SHOW_VALUES = (
+    "values are hidden; the person who runs this server shows them with `toolgauge mcp --set redact.values=show`"
+)
+
+
+class ReportedDifference(Struct, frozen=True, kw_only=True):
+    """One thing that differed. Where values are hidden, `expected` and `actual` are their kinds, such as `a number`."""
+
+    where: Annotated[str, Meta(description="the tool, and the path in its arguments")]
+    rule: Annotated[str, Meta(description="the comparison that decided")]
+    expected: str | None
+    actual: str | None
+
+
+class ReportedVerdict(Struct, frozen=True, kw_only=True):
+    """The verdict of one criterion, on a call or on the trajectory as a whole."""
+
+    criterion: str
+    evaluator: str
+    outcome: OutcomeWord
+    score: float | None
+    requirement: Annotated[str, Meta(description="the score that is enough, such as `passes at 0.8`")]
+    is_shadow: Annotated[bool, Meta(description="the criterion is tried out: it decides nothing")]
+    call: Annotated[int | None, Meta(description="number of the judged call; null for the trajectory as a whole")]
+    tool: str | None
+    explanation: str
+    differences: list[ReportedDifference]
+    more_differences: int
+
+
+class ReportedGap(Struct, frozen=True, kw_only=True):
+    """A criterion that could not judge, and why. It is no failure."""
+
+    criterion: str
+    reason: str
+    meaning: str
+    explanation: str
+    count: int
+
+
+class ReportedArgument(Struct, frozen=True, kw_only=True):
+    """One argument of a call. `value` is null where there is none to show; `note` is why."""
+
+    name: str
+    value: str | None
+    note: str
+    differs: Annotated[list[str], Meta(description="what criteria expected in its place")]
+
+
+class ReportedCall(Struct, frozen=True, kw_only=True):
+    """One call. `state` is executed, rejected (asked for, never run) or requested_only."""
+
+    number: int
+    tool: str
+    agent: str | None
+    state: str
+    span_id: str
+    arguments: list[ReportedArgument]
+    more_arguments: int
+    result: str
+    error: str | None
+    verdicts: Annotated[list[str], Meta(description="criteria that this call failed or errored under")]
+    not_observed: list[str]
+
+
+class ReportedTurn(Struct, frozen=True, kw_only=True):
+    """The calls of one model output; several of them were asked for together."""
+
+    turn: int
+    calls: list[ReportedCall]
+
+
+class ReportedMessage(Struct, frozen=True, kw_only=True):
+    """One text of the conversation."""
+
+    role: str
+    text: str
+
+
+class ReportedRemedy(Struct, frozen=True, kw_only=True):
+    """What a producer does not record, and what turns it on."""
+
+    producer: str
+    missing: list[str]
+    instruction: str
+    switches: list[str]
+    is_never_recorded: bool
+
+
+class FailureReport(Struct, frozen=True, kw_only=True):
+    """Why one run failed."""
+
+    recording: str
+    why: Annotated[str, Meta(description="the answer in one sentence")]
+    trajectory: ListedTrajectory
+    trace_id: str
+    closed_because: str
+    incomplete: Annotated[str | None, Meta(description="why the recording may lack spans of it")]
+    verdicts: Annotated[list[ReportedVerdict], Meta(description="what failed, the criteria that decide first")]
+    more_verdicts: int
+    passed: list[str]
+    not_evaluated: list[ReportedGap]
+    calls_total: int
+    first_call: Annotated[int, Meta(description="number of the first call in `turns`; `call` asks for others")]
+    turns: list[ReportedTurn]
+    messages: list[ReportedMessage]
+    remedies: list[ReportedRemedy]
+    other_failed: Annotated[int, Meta(description="further failed trajectories of the recording")]
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Detail:
+    """How much of a trajectory is written."""
+
+    calls: int
+    arguments: int
+    value: int
+    verdicts: int
+    differences: int
+    messages: int
+
+
+# From all that is useful down to what is always small enough.
+_DETAILS = (
+    _Detail(calls=40, arguments=30, value=400, verdicts=20, differences=12, messages=8),
+    _Detail(calls=20, arguments=12, value=200, verdicts=10, differences=6, messages=4),
+    _Detail(calls=8, arguments=8, value=120, verdicts=6, differences=4, messages=2),
+    _Detail(calls=3, arguments=4, value=80, verdicts=3, differences=3, messages=0),
+)
+
+
+def failure_report(
+    name: str,
+    kept: KeptTrajectory,
+    scoring: Scoring,
+    *,
+    criterion: str | None,
+    call: int | None,
+    other_failed: int,
+) -> FailureReport:
+    """Explain one trajectory, under one criterion or all. `call` is the number of a call to show, with those around it."""
+    results = [result for result in kept.results if criterion in (None, result.criterion)]
+    writer = TrajectoryWriter(scoring.redactor, scoring.pass_at, line_length=_NEVER_INDENTED)
+    numbers = {id(one): number for number, one in enumerate(kept.trajectory.calls)}
+    asked = _first_failing(results, numbers) if call is None else call
+    reports = (
+        _Report(kept, writer.shown(kept.trajectory, results, asked, detail.calls), numbers, detail).written(
+            name, scoring, results, other_failed
+        )
+        for detail in _DETAILS
+    )
+    smallest: FailureReport | None = None
+    for smallest in reports:
+        if size_of(as_json(smallest)) <= MAX_JSON:
+            break
+    if smallest is None:
+        raise IndexError(len(_DETAILS))
+    return smallest
+
+
+def _first_failing(results: Sequence[Result], numbers: Mapping[int, int]) -> int | None:
+    """Number the first call that failed under a criterion that decides, so that it is among those shown."""
+    failing = [
+        numbers[id(result.call)]
+        for result in results
+        if result.call is not None and result.enforce == "live" and outcome_word(result.outcome) in ("fail", "error")
+    ]
+    return min(failing, default=None)
+
+
+class _Report:
+    """Writes one trajectory with so much detail."""
+
+    def __init__(
+        self, kept: KeptTrajectory, shown: ShownTrajectory, numbers: Mapping[int, int], detail: _Detail
+    ) -> None:
+        self._kept = kept
+        self._shown = shown
+        self._numbers = numbers
+        self._detail = detail
+
+    def written(self, name: str, scoring: Scoring, results: Sequence[Result], other_failed: int) -> FailureReport:
+        trajectory, shown = self._kept.trajectory, self._shown
+        described = listed(self._kept, scoring.redactor)
+        failed = [one for one in shown.criteria if one.word in ("fail", "error")]
+        failed.sort(key=lambda one: one.criterion != described.worst_criterion)
+        verdicts = [verdict for one in failed for verdict in one.verdicts]
+        return FailureReport(
+            recording=name,
+            why=_why(described, failed, len(results)),
+            trajectory=described,
+            trace_id=trajectory.trace_id,
+            closed_because=trajectory.closed_because,
+            incomplete=trajectory.incomplete,
+            verdicts=[self._verdict(verdict) for verdict in verdicts[: self._detail.verdicts]],
+            more_verdicts=len(verdicts[self._detail.verdicts :]) + sum(one.more for one in failed),
+            passed=[cut(one.criterion, _NAME) for one in shown.criteria if one.word == "pass"][:_MAX_CRITERIA],
+            not_evaluated=list(_gaps(shown.criteria)),
+            calls_total=shown.total,
+            first_call=shown.first,
+            turns=[
+                ReportedTurn(turn=turn.number, calls=[self._call(call) for call in turn.calls]) for turn in shown.turns
+            ],
+            messages=[
+                ReportedMessage(role=message.role, text=cut(message.text, self._detail.value))
+                for message in shown.messages[: self._detail.messages]
+            ],
+            remedies=list(_remedies(trajectory)),
+            other_failed=other_failed,
+            notes=list(self._notes(scoring)),
+        )
+
+    def _verdict(self, verdict: Verdict) -> ReportedVerdict:
+        result, value = verdict.result, self._detail.value
+        differences = verdict.differences[: self._detail.differences]
+        return ReportedVerdict(
+            criterion=cut(result.criterion, _NAME),
+            evaluator=result.evaluator,
+            outcome=verdict.word,
+            score=verdict.value,
+            requirement=verdict.requirement,
+            is_shadow=result.enforce == "shadow",
+            call=None if result.call is None else self._numbers.get(id(result.call)),
+            tool=None if result.call is None else cut(result.call.name, _NAME),
+            explanation=cut(verdict.explanation, _EXPLANATION),
+            differences=[
+                ReportedDifference(
+                    where=cut(one.where, _NAME),
+                    rule=cut(one.rule, _NAME),
+                    expected=None if one.expected is None else cut(one.expected, value),
+                    actual=None if one.actual is None else cut(one.actual, value),
+                )
+                for one in differences
+            ],
+            more_differences=verdict.more + more(differences, len(verdict.differences)),
+        )
+
+    def _call(self, shown: ShownCall) -> ReportedCall:
+        arguments = shown.arguments[: self._detail.arguments]
+        # Arguments that differ are what was asked for; they come however many others there are.
+        differing = [one for one in shown.arguments[self._detail.arguments :] if one.expected][:5]
+        written = [*arguments, *differing]
+        error = None
+        if shown.error is not None:
+            error = f"{shown.error_kind}: {shown.error}" if shown.error else shown.error_kind
+        return ReportedCall(
+            number=shown.number,
+            tool=cut(shown.call.name, _NAME),
+            agent=named(shown.call.agent),
+            state=shown.call.state,
+            span_id=shown.call.span.span_id,
+            arguments=[
+                ReportedArgument(
+                    name=cut(one.name, _NAME),
+                    value=cut(one.value.text, self._detail.value) if one.value.text else None,
+                    note=one.value.note,
+                    differs=[cut(f"{criterion}: {text}", self._detail.value) for criterion, text in one.expected[:5]],
+                )
+                for one in written
+            ]
+            + self._whole(shown.whole),
+            more_arguments=shown.more_arguments + more(written, len(shown.arguments)),
+            result=cut(shown.result.text or shown.result.note, self._detail.value),
+            error=None if error is None else cut(error, self._detail.value),
+            verdicts=[
+                cut(f"{one.result.criterion} {one.word}", _NAME)
+                for one in shown.verdicts
+                if one.word in ("fail", "error")
+            ],
+            not_observed=list(shown.missing),
+        )
+
+    def _whole(self, shown: ShownValue | None) -> list[ReportedArgument]:
+        """Write arguments that are no object, or that were not recorded."""
+        if shown is None or shown.note == "none":
+            return []
+        value = cut(shown.text, self._detail.value) if shown.text else None
+        return [ReportedArgument(name="", value=value, note=shown.note, differs=[])]
+
+    def _notes(self, scoring: Scoring) -> Iterator[str]:
+        if not scoring.redactor.shows_values:
+            yield HOW_TO_SHOW_VALUES
+        shown = self._shown
+        if shown.total > sum(len(turn.calls) for turn in shown.turns):
+            yield f"{shown.total} calls, not all of them shown: `call` asks for the calls around another one"
+        if self._detail is not _DETAILS[0]:
+            yield "values are cut shorter than usual, as there are many: `criterion` and `call` ask for less"
+        if self._kept.trajectory.incomplete is not None:
+            yield "what judges the run as a whole was not evaluated, as spans of it may be missing"
+
+
+def _why(described: ListedTrajectory, failed: Sequence[ShownCriterion], results: int) -> str:
+    if not results:
+        return "no criterion judges this run"
+    deciding = [one for one in failed if not one.is_shadow] or list(failed)
+    if not deciding:
+        return "it did not fail: every criterion that could judge it passed"
+    names = ", ".join(f"`{cut(one.criterion, _NAME)}`" for one in deciding[:5])
+    others = f" and {len(deciding) - 5} more" if len(deciding) > 5 else ""
+    shadow = " (in the shadow: it decides nothing)" if deciding[0].is_shadow else ""
+    first = deciding[0].verdicts[0]
+    reason = described.worst_reason if described.worst_criterion == deciding[0].criterion else first.explanation
+    return f"it does not pass {names}{others}{shadow}: {cut(reason, _EXPLANATION)}"
+
+
+def _gaps(criteria: Sequence[ShownCriterion]) -> Iterator[ReportedGap]:
+    meanings: Mapping[str, str] = {str(reason): meaning for reason, meaning in MEANINGS.items()}
+    for one in [each for each in criteria if each.word == "not_evaluated"][:_MAX_CRITERIA]:
+        verdict = one.verdicts[0]
+        reason = verdict.reason or ""
+        yield ReportedGap(
+            criterion=cut(one.criterion, _NAME),
+            reason=reason,
+            meaning=meanings.get(reason, ""),
+            explanation=cut(verdict.explanation, _EXPLANATION),
+            count=one.total,
+        )
+
+
+def _remedies(trajectory: Trajectory) -> Iterator[ReportedRemedy]:
+    found = [(producer, each) for producer in advice([trajectory]) for each in producer.advice]
+    for producer, each in found[:_MAX_REMEDIES]:
+        yield ReportedRemedy(
+            producer=cut(f"{producer.service or 'unknown service'}: {producer.scope or '(no scope)'}", _NAME),
+            missing=[missing.name for missing in each.missing],
+            instruction=each.remedy.how,
+            switches=list(each.remedy.switches),
+            is_never_recorded=each.remedy.never,
+        )

@@ -1,0 +1,88 @@
+"""What leaves for a client: text from spans is hostile, so it is made printable, cut, and marked where it is cut.
+
+A model reads the answer. A text that could begin a new line, or hide letters, could pass for words of this server.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct, to_builtins
+from msgspec.json import encode
+
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.offline.terminal import printable
+
+# Of one answer, as text and as JSON.
+MAX_TEXT = 16_000
+MAX_JSON = 24_000
+MAX_STRING = 2_000
+_STRINGS = (MAX_STRING, 200, 40)
+_MAX_LINES = 50
+# Fields that are texts of many lines, which we write ourselves.
+_MULTILINE = frozenset({"yaml"})
+
+
+def cut(text: str, length: int) -> str:
+    """Make a text printable and no longer than `length`; the end names how long all of it is."""
+    if len(text) <= length and text.isprintable():
+        return text
+    shown = printable(text[:length])
+    if len(text) <= length and len(shown) <= length:
+        return shown
+    return f"{shown[:length]}… ({len(text):,} characters)"
+
+
+def joined(lines: Iterable[str]) -> str:
+    """Put the lines of an answer together, as many as there is room for; the end names how many there were."""
+    shown: list[str] = []
+    room = MAX_TEXT
+    count = 0
+    for line in lines:
+        count += 1
+        text = cut(line, MAX_STRING)
+        room -= len(text) + 1
+        if room >= 0:
+            shown.append(text)
+    if len(shown) < count:
+        shown.append(f"… ({len(shown)} of {count} lines)")
+    return "\n".join(shown)
+
+
+def as_json(answer: Struct) -> JsonObject:
+    """Return the answer as JSON; its texts are printable, and shorter where there are very many of them."""
+    made: Json = to_builtins(answer)
+    shown: JsonObject = {}
+    for length in _STRINGS:
+        found = _shown(made, "", length)
+        shown = found if isinstance(found, dict) else {}
+        if size_of(shown) <= 2 * MAX_JSON:
+            break
+    return shown
+
+
+def size_of(answer: Json) -> int:
+    """Return the size of JSON in bytes."""
+    return len(encode(answer))
+
+
+def several_lines(text: str) -> str:
+    """Make a text of ours printable that holds texts of others, and keep its lines."""
+    lines = text.split("\n")
+    shown = [cut(line, MAX_STRING) for line in lines[:_MAX_LINES]]
+    return "\n".join([*shown, *(["…"] if len(lines) > _MAX_LINES else [])])
+
+
+def more(shown: Sequence[object], of: int) -> int:
+    """Count the ones beyond those that are shown."""
+    return max(0, of - len(shown))
+
+
+def _shown(value: Json, name: str, length: int) -> Json:
+    match value:
+        case str():
+            return "\n".join(map(printable, value.split("\n"))) if name in _MULTILINE else cut(value, length)
+        case dict():
+            return {cut(key, length): _shown(member, key, length) for key, member in value.items()}
+        case list():
+            return [_shown(member, name, length) for member in value]
+        case _:
+            return value

@@ -1,0 +1,151 @@
+"""The files that a client may have read: recordings that were given at the start, and those in directories given there.
+
+A client passes on what a model wrote, and models follow instructions that stand in what they read. So a path is resolved,
+links included, before anything is looked at; what is not inside is refused whether or not it exists, and never opened.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+
+from msgspec import Struct
+
+from toolgauge.model.errors import ConfigError, RecordingError
+from toolgauge.offline.replay.recordings import STDIN, is_recording
+from toolgauge.offline.terminal import shortened
+
+_MAX_LOOKED_AT = 20_000
+_MAX_LISTED = 200
+_MAX_NAMED = 10
+_PATH_LENGTH = 200
+_SKIPPED = frozenset({"node_modules", "__pycache__"})
+
+
+class FoundRecording(Struct, frozen=True, kw_only=True):
+    """One file. `recording` is the name that questions take; `modified` is in ISO 8601 (UTC)."""
+
+    recording: str
+    bytes: int
+    modified: str
+
+
+class ReadableFiles:
+    """Knows which files may be read. `given` are files and directories; without any it is the current directory."""
+
+    def __init__(self, given: Sequence[str]) -> None:
+        if STDIN in given:
+            raise ConfigError("`-`: standard input has the questions", hint="name a file or a directory")
+        missing = next((path for path in given if not Path(path).exists()), None)
+        if missing is not None:
+            raise RecordingError(f"no such file: `{missing}`")
+        self._given = tuple(given)
+        self._roots = tuple(Path(path).resolve() for path in given or (".",))
+        self._base = Path.cwd()
+
+    def files_of(self, recording: str) -> tuple[str, ...]:
+        """Return the files of a recording; without a name all that were given at the start, which are one as for every command.
+
+        Raise `RecordingError` for a path that may not be read, is no file, or is not there.
+        """
+        if not recording and not self._given:
+            raise RecordingError("no recording is named", hint=self._hint())
+        places = self._roots if not recording else (self._inside(recording),)
+        files = tuple(str(file) for place in places for file in self._expanded(place))
+        if not files:
+            raise RecordingError(f"no recording in {self._shown(recording)}", hint=self._hint())
+        return files
+
+    def path_of(self, text: str) -> Path:
+        """Return the path of one file that may be read; raise `RecordingError` as `files_of` does."""
+        path = self._inside(text)
+        if not self._is_readable(path):
+            raise RecordingError(f"`{shortened(text, _PATH_LENGTH)}` is no file")
+        return path
+
+    def name_of(self, recording: str) -> str:
+        """Name a recording for an answer."""
+        return ", ".join(self._given[:_MAX_NAMED]) if not recording else shortened(recording, _PATH_LENGTH)
+
+    def newest(self) -> tuple[list[FoundRecording], int]:
+        """Return the recordings that may be asked for, the newest first, and how many more there are."""
+        found = sorted(self._found(), key=lambda each: each[0], reverse=True)
+        return [_described(name, state) for _, name, state in found[:_MAX_LISTED]], max(0, len(found) - _MAX_LISTED)
+
+    def _found(self) -> Iterator[tuple[int, str, os.stat_result]]:
+        for given, root in zip(self._given or ("",), self._roots, strict=True):
+            for file in self._expanded(root):
+                state = file.stat()
+                name = Path(given) / file.relative_to(root) if root.is_dir() else Path(given)
+                yield state.st_mtime_ns, str(name), state
+
+    def _expanded(self, place: Path) -> Iterator[Path]:
+        """Yield a file, or the recordings in a directory, as far as they may be read."""
+        if place.is_dir():
+            yield from (file for file in sorted(_walk(place)) if self._is_readable(file) and is_recording(file))
+        elif self._is_readable(place):
+            yield place
+
+    def _inside(self, text: str) -> Path:
+        """Resolve a path, as seen from here or from a directory that was given; raise `RecordingError` for one outside."""
+        shown = shortened(text, _PATH_LENGTH)
+        try:
+            places = [(base / text).resolve() for base in (self._base, *self._roots)]
+            inside = [place for place in places if self._is_inside(place)]
+            found = next((place for place in inside if place.exists()), None)
+        except (OSError, RuntimeError, ValueError) as error:  # too long, a circle of links, a NUL
+            raise RecordingError(f"`{shown}` is no path") from error
+        if found is not None:
+            return found
+        # A path that leads outside is no hint at what is there.
+        if self._is_inside(places[0]):
+            raise RecordingError(f"no such file: `{shown}`", hint=self._hint(text))
+        raise RecordingError(
+            f"`{shown}` is outside of what may be read here",
+            hint=f"that is {self._shown('')}; the person who runs this server can add to it: `toolgauge mcp PATH...`",
+        )
+
+    def _is_inside(self, path: Path) -> bool:
+        return any(path.is_relative_to(root) for root in self._roots)
+
+    def _is_readable(self, file: Path) -> bool:
+        """Return whether a path is a file, neither device nor pipe, and inside, wherever links lead."""
+        try:
+            path = file.resolve(strict=True)
+            is_file = stat.S_ISREG(path.stat().st_mode)
+        except (OSError, RuntimeError):
+            return False
+        return is_file and self._is_inside(path)
+
+    def _shown(self, recording: str) -> str:
+        if recording:
+            return f"`{shortened(recording, _PATH_LENGTH)}`"
+        return ", ".join(f"`{path}`" for path in self._given[:_MAX_NAMED]) or "the current directory"
+
+    def _hint(self, wanted: str = "") -> str:
+        found, more = self.newest()
+        names = [each.recording for each in found]
+        near = get_close_matches(wanted, names, n=3) or names[:_MAX_NAMED]
+        if not near:
+            return "there is no recording in what may be read; `toolgauge record -o run.otlp` makes one"
+        others = len(names) + more - len(near)
+        return f"there is {', '.join(f'`{name}`' for name in near)}{f' and {others} more' if others else ''}"
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    """Yield files, in hidden directories and in those of packages none; at most so many are looked at."""
+    looked_at = 0
+    for place, directories, names in os.walk(root):
+        directories[:] = [name for name in directories if not name.startswith(".") and name not in _SKIPPED]
+        for name in names:
+            looked_at += 1
+            if looked_at > _MAX_LOOKED_AT:
+                return
+            yield Path(place, name)
+
+
+def _described(name: str, state: os.stat_result) -> FoundRecording:
+    modified = datetime.fromtimestamp(int(state.st_mtime), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return FoundRecording(recording=name, bytes=state.st_size, modified=modified)

@@ -1,0 +1,147 @@
+"""Recordings, scored once: a second question about the same files and criteria is answered from memory.
+
+What is kept is bounded: of a few recordings, of each the trajectories that fit, failed ones first. Figures count all of them.
+Files are looked at before every question, so that a recording that has grown, and criteria that were edited, are read again.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from threading import Event
+from typing import TypeAlias
+
+from toolgauge.mcp_server.scoring_files import Scoring
+from toolgauge.model.errors import RecordingError
+from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.offline.replay.criteria_table import Summary
+from toolgauge.offline.replay.recordings import RecordedRequest, read, scorecards
+from toolgauge.score.criterion import register, with_writing_tools
+from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
+from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
+from toolgauge.web.kept import KeptTrajectory, TrajectoryStore
+
+# Of one recording, and recordings; together 256 MB.
+MAX_TRAJECTORIES = 20_000
+MAX_BYTES = 64 * 1024 * 1024
+_MAX_RECORDINGS = 4
+
+_State: TypeAlias = tuple[str, int, int, int]
+
+
+class Work:
+    """How far reading is, and whether the question was withdrawn. Reading is on one thread, looking at it on another."""
+
+    def __init__(self) -> None:
+        self.done_bytes = 0
+        # `None` while it is not known, as where files are compressed.
+        self.total_bytes: int | None = None
+        self._withdrawn = Event()
+
+    def requests(self, files: Sequence[str]) -> Iterator[RecordedRequest]:
+        """Yield the requests of a recording; raise `RecordingError` once the question was withdrawn."""
+        compressed = any(file.endswith((".gz", ".xz")) for file in files)
+        self.done_bytes, self.total_bytes = 0, None if compressed else sum(Path(file).stat().st_size for file in files)
+        return read(files, self._read)
+
+    def withdraw(self) -> None:
+        """Have reading end."""
+        self._withdrawn.set()
+
+    def _read(self, size: int) -> None:
+        self.done_bytes += size
+        if self._withdrawn.is_set():
+            raise RecordingError("the question was withdrawn")
+
+
+class ScoredRecording:
+    """One recording with its results. `trajectories` counts all of them, `store` has those that there is room for."""
+
+    def __init__(self, scoring: Scoring, max_trajectories: int = MAX_TRAJECTORIES) -> None:
+        self.scoring = scoring
+        self.summary = Summary(scoring.criteria)
+        self.store = TrajectoryStore(max_trajectories, MAX_BYTES)
+        self.trajectories = 0
+        self._unmatched = UnmatchedCriteria(tuple(map(register, scoring.criteria)))
+        self._kinds = tool_kinds(scoring.config)
+
+    def add(self, scorecard: Scorecard) -> None:
+        """Take one trajectory."""
+        self.trajectories += 1
+        self.summary.add(scorecard)
+        self._unmatched.see(with_writing_tools(scorecard.trajectory, (), self._kinds))
+        self.store.add(scorecard)
+
+    @property
+    def unmatched(self) -> Sequence[Unmatched]:
+        """The criteria of people that judged nothing."""
+        return self._unmatched.so_far()
+
+    @property
+    def kept(self) -> list[KeptTrajectory]:
+        """The trajectories that there is room for, those that failed first, each group from the newest on."""
+        return sorted(self.store.newest(), key=lambda one: (not one.is_failed, -one.trajectory.end_ns))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every trajectory with results is kept, under an id of its own."""
+        return self.store.added == len(self.store) and not self.store.evicted
+
+
+class ScoredRecordings:
+    """Scores recordings, and remembers the last ones. For one thread at a time."""
+
+    def __init__(self, max_trajectories: int = MAX_TRAJECTORIES) -> None:
+        self._max_trajectories = max_trajectories
+        self._known: OrderedDict[tuple[str, ...], tuple[tuple[_State, ...], ScoredRecording]] = OrderedDict()
+
+    def scored(self, files: tuple[str, ...], scoring: Scoring, work: Work) -> ScoredRecording:
+        """Return a recording as it is now, from memory where neither files nor criteria have changed."""
+        states = tuple(map(_state, files))
+        known = self._known.pop(files, None)
+        if known is not None and known[0] == states and _is_same(known[1].scoring, scoring):
+            self._known[files] = known
+            return known[1]
+        # The room of the one that gives way is free while the next one is read.
+        while len(self._known) >= _MAX_RECORDINGS:
+            self._known.popitem(last=False)
+        found = ScoredRecording(scoring, self._max_trajectories)
+        for scorecard in scored_requests(files, scoring, work):
+            found.add(scorecard)
+        self._known[files] = states, found
+        return found
+
+    def results(self, files: tuple[str, ...], scoring: Scoring, work: Work) -> Iterator[Scorecard]:
+        """Yield all results of a recording, also those that there is no room to keep."""
+        found = self.scored(files, scoring, work)
+        if not found.is_whole:
+            yield from scored_requests(files, scoring, work)
+            return
+        for kept in found.store.newest():
+            yield Scorecard(trajectory=kept.trajectory, results=kept.results, scored_at_ns=kept.scored_at_ns)
+
+
+def scored_requests(files: Sequence[str], scoring: Scoring, work: Work) -> Iterator[Scorecard]:
+    """Score a recording, and keep nothing."""
+    return scorecards(work.requests(files), offline_pipeline(scoring.config, scoring.criteria))
+
+
+def only(scored: Iterator[Scorecard], scoring: Scoring, is_wanted: Callable[[Trajectory], bool]) -> ScoredRecording:
+    """Keep some trajectories of a recording that is too large to keep all."""
+    found = ScoredRecording(scoring)
+    for scorecard in scored:
+        if is_wanted(scorecard.trajectory):
+            found.add(scorecard)
+    return found
+
+
+def _state(file: str) -> _State:
+    try:
+        state = Path(file).stat()
+    except OSError as error:
+        raise RecordingError(f"cannot read `{file}`: {error.strerror}") from error
+    return file, state.st_ino, state.st_mtime_ns, state.st_size
+
+
+def _is_same(one: Scoring, other: Scoring) -> bool:
+    return one is other or (one.config == other.config and one.criteria == other.criteria)

@@ -1,0 +1,130 @@
+"""The Model Context Protocol over standard input and output: tools with schemas in, questions out to a thread.
+
+Standard output has the protocol and nothing else; what is logged goes to standard error. The loop answers pings while a
+recording is read; a question that the client withdraws, and the end of its input, end the reading.
+"""
+
+import signal
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+
+import anyio
+from anyio.to_thread import run_sync
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+
+from toolgauge.mcp_server.answers_to_questions import Answer, Answers
+from toolgauge.mcp_server.plain_text import cut, several_lines
+from toolgauge.mcp_server.scored_recordings import Work
+from toolgauge.mcp_server.tools import INSTRUCTIONS, TOOLS
+from toolgauge.model.errors import RecordingError, ToolgaugeError
+
+_BETWEEN_REPORTS_S = 0.5
+
+
+class ToolServer:
+    """Answers a client's requests: which tools there are, and what they answer."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._tools = {tool.name: tool for tool in TOOLS}
+        self.server = Server(
+            "toolgauge",
+            version=version("toolgauge"),
+            title="toolgauge",
+            instructions=INSTRUCTIONS,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+        )
+
+    async def _list_tools(
+        self, context: ServerRequestContext, params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        del context, params
+        annotations = ToolAnnotations(
+            read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+        )
+        return ListToolsResult(
+            tools=[
+                Tool(
+                    name=tool.name,
+                    title=tool.title,
+                    description=tool.description,
+                    input_schema=tool.input_schema,
+                    output_schema=tool.output_schema,
+                    annotations=annotations,
+                )
+                for tool in TOOLS
+            ]
+        )
+
+    async def _call_tool(self, context: ServerRequestContext, params: CallToolRequestParams) -> CallToolResult:
+        tool = self._tools.get(params.name)
+        if tool is None:
+            raise MCPError(INVALID_PARAMS, f"no tool called `{cut(params.name, 100)}`")
+        work = Work()
+        ask = partial(tool.answered, self._answers, params.arguments or {}, work)
+        found: Answer | ToolgaugeError = RecordingError("the question was withdrawn")
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(_report_progress, context, work)
+                found = await run_sync(_attempted, ask, abandon_on_cancel=True)
+                group.cancel_scope.cancel()
+        finally:
+            work.withdraw()
+        if isinstance(found, Answer):
+            return CallToolResult(content=[TextContent(text=found.text)], structured_content=found.json)
+        return CallToolResult(content=[TextContent(text=_error_text(found))], is_error=True)
+
+
+def serve(answers: Answers) -> None:
+    """Answer the client on standard input and output until its input ends."""
+    # Nothing has to be put away: an interrupt ends the process at once, whatever it waits for.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        anyio.run(_serve, ToolServer(answers).server)
+    except* BrokenPipeError:
+        pass  # the client has gone without closing its side first
+
+
+async def _serve(server: Server) -> None:
+    async with stdio_server() as (requests, responses):
+        await server.run(requests, responses, server.create_initialization_options())
+
+
+async def _report_progress(context: ServerRequestContext, work: Work) -> None:
+    """Report how many bytes were read, to a client that asked for it."""
+    reported = 0
+    while True:
+        await anyio.sleep(_BETWEEN_REPORTS_S)
+        if work.done_bytes > reported:
+            reported = work.done_bytes
+            await context.session.report_progress(reported, work.total_bytes, "bytes read")
+
+
+def _attempted(ask: Callable[[], Answer]) -> Answer | ToolgaugeError:
+    """Answer; what the client can mend is an answer, too."""
+    try:
+        return ask()
+    except ToolgaugeError as error:
+        return error
+    except OSError as error:  # a file that has gone since it was found
+        return RecordingError(f"cannot read the recording: {error.strerror or error}")
+
+
+def _error_text(error: ToolgaugeError) -> str:
+    hint = "" if error.hint is None else f"\nhint: {several_lines(error.hint)}"
+    return f"error: {several_lines(error.message)}{hint}"

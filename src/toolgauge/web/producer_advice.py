@@ -1,0 +1,95 @@
+"""What the producers of trajectories leave out, and what they would have to switch on, as `toolgauge doctor` finds it."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.recognize.remedies import Fact, Remedy
+from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Producer, Shortfall, Shortfalls, counts_of
+
+# What is missing everywhere where nothing reads it.
+_CONTENT: tuple[Fact, ...] = ("results", "user_text")
+
+
+class MissingFact(Struct, frozen=True, kw_only=True):
+    """A fact that a producer leaves out in `traces` of `of` kept trajectories, and its consequence."""
+
+    name: str
+    cost: str
+    traces: int
+    of: int
+    is_problem: bool
+
+
+class Advice(Struct, frozen=True, kw_only=True):
+    """One remedy, and the facts that it brings."""
+
+    remedy: Remedy
+    missing: tuple[MissingFact, ...]
+
+
+class ProducerAdvice(Struct, frozen=True, kw_only=True):
+    """One producer, and what would have to change."""
+
+    service: str
+    scope: str
+    dialects: tuple[str, ...]
+    calls: int
+    advice: tuple[Advice, ...]
+
+
+def advice(trajectories: Iterable[Trajectory], *, wants_content: bool = True) -> tuple[ProducerAdvice, ...]:
+    """Find what the producers of these trajectories leave out: those with problems first, then by service and scope.
+
+    Without `wants_content` nothing is known of messages and results, and nothing is claimed of them.
+    """
+    shortfalls = Shortfalls()
+    dialects: dict[Producer, dict[str, None]] = {}
+    for trajectory in trajectories:
+        # Each trace of a conversation is a trajectory of its own.
+        if trajectory.scope != "trace":
+            continue
+        shortfalls.add(trajectory, counts_of(trajectory))
+        for source in trajectory.sources:
+            producer = Producer(service=source.service or "", scope=source.scope, version="")
+            dialects.setdefault(producer, {})[source.dialect] = None
+    found = [
+        _of_producer(producer, tuple(names), shortfalls, wants_content=wants_content)
+        for producer, names in sorted(dialects.items(), key=lambda entry: entry[0])
+    ]
+    return tuple(sorted((one for one in found if one.advice), key=_place))
+
+
+def _of_producer(
+    producer: Producer, dialects: tuple[str, ...], shortfalls: Shortfalls, *, wants_content: bool
+) -> ProducerAdvice:
+    # One switch mostly governs several facts: they are listed together.
+    alike: dict[Remedy, list[Shortfall]] = {}
+    for shortfall in shortfalls.of(producer, dialects):
+        if wants_content or shortfall.fact not in _CONTENT:
+            alike.setdefault(shortfall.remedy, []).append(shortfall)
+    return ProducerAdvice(
+        service=producer.service,
+        scope=producer.scope,
+        dialects=dialects,
+        calls=shortfalls.calls(producer),
+        advice=tuple(Advice(remedy=found, missing=_missing(group)) for found, group in alike.items()),
+    )
+
+
+def _missing(group: Sequence[Shortfall]) -> tuple[MissingFact, ...]:
+    return tuple(
+        MissingFact(
+            name=NAMES[one.fact],
+            cost=COSTS[one.fact],
+            traces=one.traces,
+            of=one.of_traces,
+            is_problem=one.fact in PROBLEMS,
+        )
+        for one in group
+    )
+
+
+def _place(found: ProducerAdvice) -> bool:
+    return not any(missing.is_problem for one in found.advice for missing in one.missing)

@@ -23,6 +23,7 @@ _MODULES = {
     "ToolgaugeError": "toolgauge.model.errors",
     "Trajectory": "toolgauge.model.trajectory",
     "evaluate": "toolgauge.api.evaluate",
+    "evaluators": "toolgauge",
 }
 
 __all__ = list(_MODULES)
@@ -33,7 +34,10 @@ def __getattr__(name: str) -> object:
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module `toolgauge` has no attribute `{name}`")
-    value: object = getattr(import_module(module), name)
+    # A package of ours becomes an attribute when it is imported.
+    value: object = (
+        import_module(f"toolgauge.{name}") if module == "toolgauge" else getattr(import_module(module), name)
+    )
     globals()[name] = value
     return value
 

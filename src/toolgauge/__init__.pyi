@@ -1,3 +1,4 @@
+from toolgauge import evaluators as evaluators
 from toolgauge.api.evaluate import evaluate as evaluate
 from toolgauge.api.evaluation import CriterionResult as CriterionResult
 from toolgauge.api.evaluation import EvaluatedTrajectory as EvaluatedTrajectory
@@ -26,4 +27,5 @@ __all__ = [
     "ToolgaugeError",
     "Trajectory",
     "evaluate",
+    "evaluators",
 ]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import toolgauge
-from toolgauge.evaluators.tool_call_args import ToolCallArgs
+from toolgauge.evaluators import ToolCallArgs
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 BAD_ARGUMENTS = CORPUS / "pydantic-ai" / "bad_args.otlp.pb"

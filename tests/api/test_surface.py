@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import toolgauge
+from toolgauge import evaluators, plugins
 
 STUB = Path(toolgauge.__file__).with_suffix(".pyi")
+EVALUATORS_STUB = Path(evaluators.__file__).with_suffix(".pyi")
 DECLARED = {
     "ConfigError",
     "Criterion",
@@ -24,6 +26,7 @@ DECLARED = {
     "ToolgaugeError",
     "Trajectory",
     "evaluate",
+    "evaluators",
 }
 
 
@@ -31,20 +34,33 @@ def test_the_declared_surface_is_this_list():
     assert set(toolgauge.__all__) == DECLARED
 
 
-def test_the_stub_has_the_same_names_from_the_same_modules():
-    tree = ast.parse(STUB.read_text())
+def stub(file: Path) -> tuple[list[str], dict[str | None, str | None]]:
+    """Read `__all__` of a stub, and the modules that its names are from."""
+    tree = ast.parse(file.read_text())
     declared = next(node for node in tree.body if isinstance(node, ast.Assign))
-    assert ast.literal_eval(declared.value) == sorted(DECLARED)
-    modules = {
-        alias.asname: node.module for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
-    assert modules == toolgauge._MODULES  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType]
+    imported = [
+        (alias.asname, node.module) for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    ]
+    return ast.literal_eval(declared.value), dict(imported)
+
+
+def test_the_stub_has_the_same_names_from_the_same_modules():
+    assert stub(STUB) == (sorted(DECLARED), toolgauge._MODULES)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType]
 
 
 def test_each_name_loads_and_is_listed():
     for name in DECLARED:
-        assert getattr(toolgauge, name).__name__ == name
+        assert getattr(toolgauge, name).__name__.removeprefix("toolgauge.") == name
         assert name in dir(toolgauge)
+
+
+def test_each_evaluator_of_ours_is_there_by_the_name_of_its_class():
+    installed = {plugins.evaluator(name) for name in plugins.names(plugins.EVALUATORS) if "." not in name}
+    ours = {made.__name__: made.__module__ for made in installed if made.__module__.startswith("toolgauge.evaluators.")}
+    assert stub(EVALUATORS_STUB) == (sorted(ours), ours)
+    assert set(evaluators.__all__) == set(ours)
+    assert {name: getattr(evaluators, name).__module__ for name in ours} == ours
+    assert set(ours) <= set(dir(evaluators))
 
 
 def test_another_name_is_no_attribute():

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from toolgauge.api.evaluation import CriterionResult, EvaluatedTrajectory, Evaluation
+from toolgauge.api.notebook import NotebookWriter
 from toolgauge.api.source_requests import Path, Source, is_path, requests
 from toolgauge.api.written_criterion import Criterion
 from toolgauge.export.explanations import VerdictWriter
 from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor
+from toolgauge.web.trajectory_view import TrajectoryWriter
 
 
 def evaluate(
@@ -38,18 +40,20 @@ def evaluate(
         _paths(config), overrides, files, os.environ, written=[one.written for one in written], defaults=defaults
     )
     shows = loaded.redact.values == "show" or "values" not in loaded.redact.model_fields_set
-    writer = VerdictWriter(redactor(loaded, show_values=shows), {one.revision: one.pass_at for one in made})
+    redacting, pass_at = redactor(loaded, show_values=shows), {one.revision: one.pass_at for one in made}
+    writer, notebook = VerdictWriter(redacting, pass_at), NotebookWriter(TrajectoryWriter(redacting, pass_at))
     default = {one.name for one in made if one.is_default}
     trajectories = tuple(
         EvaluatedTrajectory(
             trajectory=scorecard.trajectory,
+            writer=notebook,
             results=tuple(
                 CriterionResult(writer.verdict(result), result.criterion in default) for result in scorecard.results
             ),
         )
         for scorecard in scorecards(requests(source), offline_pipeline(loaded, made))
     )
-    return Evaluation(trajectories=trajectories, criteria=tuple(one.name for one in made))
+    return Evaluation(trajectories=trajectories, criteria=tuple(one.name for one in made), writer=notebook)
 
 
 def _by_kind(criteria: object) -> tuple[list[str], list[Criterion]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TypeAlias
 
+from toolgauge.api.notebook import NotebookWriter, Part
 from toolgauge.export.explanations import ShownDifference, Verdict, comparison
 from toolgauge.model.outcomes import Enforce, Level, OutcomeWord
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -118,6 +119,7 @@ class EvaluatedTrajectory:
 
     trajectory: Trajectory
     results: Results
+    writer: NotebookWriter = field(repr=False, compare=False)
 
     @property
     def passed(self) -> bool:
@@ -141,6 +143,9 @@ class EvaluatedTrajectory:
         head = f"trace {self.trajectory.trace_id}: {'passed' if self.passed else 'not passed'} ({calls})"
         return "\n".join((head, *(f"  {result}" for result in self.results)))
 
+    def _repr_html_(self) -> str:
+        return self.writer.html(_counts(self.results), [_part(self)], passed=self.passed, note=_note(self.results))
+
     def __repr__(self) -> str:
         return f"<EvaluatedTrajectory {self.trajectory.trace_id} {_counts(self.results)}>"
 
@@ -154,6 +159,7 @@ class Evaluation:
 
     trajectories: tuple[EvaluatedTrajectory, ...]
     criteria: tuple[str, ...]
+    writer: NotebookWriter = field(repr=False, compare=False)
 
     @property
     def results(self) -> Results:
@@ -194,13 +200,28 @@ class Evaluation:
     def __str__(self) -> str:
         return "\n".join((self._head(), *map(str, self.trajectories[:_MAX_NAMED])))
 
+    def _repr_html_(self) -> str:
+        note = _note(self.results) if self.trajectories else self.why
+        return self.writer.html(self._totals(), [*map(_part, self.trajectories)], passed=self.passed, note=note)
+
     def __repr__(self) -> str:
         return f"<Evaluation {self._head()}>"
 
     def _head(self) -> str:
+        return f"{'passed' if self.passed else 'not passed'}: {self._totals()}"
+
+    def _totals(self) -> str:
         number = len(self.trajectories)
-        trajectories = f"{number} {'trajectory' if number == 1 else 'trajectories'}"
-        return f"{'passed' if self.passed else 'not passed'}: {trajectories}, {_counts(self.results)}"
+        return f"{number} {'trajectory' if number == 1 else 'trajectories'}, {_counts(self.results)}"
+
+
+def _part(one: EvaluatedTrajectory) -> Part:
+    return Part(trajectory=one.trajectory, results=[result.verdict.result for result in one.results], passed=one.passed)
+
+
+def _note(results: Sequence[CriterionResult]) -> str:
+    """Explain what has not passed although nothing failed: no table shows that."""
+    return "" if any(result.outcome in _FAILED for result in results) else _why(results)
 
 
 def _counts(results: Sequence[CriterionResult]) -> str:

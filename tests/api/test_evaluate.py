@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import toolgauge
+from toolgauge.config.criteria import DEFAULT_CRITERIA as DEFAULTS
 from toolgauge.evaluators import ToolCallArgs
 
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -66,3 +67,40 @@ def test_an_unknown_criterion_is_a_key_error():
 def test_what_is_no_source_is_a_type_error(source: object):
     with pytest.raises(TypeError, match="give paths of recordings, spans of the OpenTelemetry SDK, or OTLP messages"):
         toolgauge.evaluate(source)  # pyright: ignore[reportArgumentType] # the value under test
+
+
+async def test_it_works_in_a_running_event_loop_and_twice():
+    first, second = toolgauge.evaluate(BAD_ARGUMENTS), toolgauge.evaluate(BAD_ARGUMENTS)
+    assert str(first) == str(second)
+    assert first.results
+
+
+def test_what_is_evaluated_may_be_looked_at_again():
+    evaluation = toolgauge.evaluate(str(BAD_ARGUMENTS.parent / "multi_turn.01.otlp.pb"))
+    assert len(evaluation) == len(list(evaluation)) == len(list(evaluation))
+    assert repr(evaluation).startswith("<Evaluation ")
+    assert next(repr(one) for one in evaluation).startswith("<EvaluatedTrajectory ")
+    assert all(one.why == "" for one in evaluation) is evaluation.passed
+
+
+def test_a_passing_default_of_any_score_is_no_pass():
+    overrides = [f"defaults.{name}=false" for name in DEFAULTS if name not in ("tool_use", "coverage")]
+    evaluation = toolgauge.evaluate(BAD_ARGUMENTS, overrides=overrides)
+    assert {result.outcome for result in evaluation.results} == {"pass"}
+    assert evaluation.why == "nothing was scored, so that nothing could pass"
+
+
+def test_a_recording_that_cannot_be_read_is_an_error(tmp_path: Path):
+    with pytest.raises(toolgauge.RecordingError, match="no such file"):
+        toolgauge.evaluate(tmp_path / "nothing.otlp.pb")
+    with pytest.raises(toolgauge.RecordingError, match="the path of a recording is empty"):
+        toolgauge.evaluate("")
+
+
+def test_configuration_and_overrides_count(tmp_path: Path):
+    file = tmp_path / "toolgauge.yaml"
+    file.write_text("criteria: [{name: few, evaluator: tool_call_f1, expected: [get_weather]}]\n")
+    evaluation = toolgauge.evaluate(BAD_ARGUMENTS, config=file, overrides=["defaults.enabled=false"])
+    assert evaluation.criteria == ("few",)
+    with pytest.raises(toolgauge.ConfigError, match="unknown key `nothing`"):
+        toolgauge.evaluate(BAD_ARGUMENTS, overrides=["nothing=1"])

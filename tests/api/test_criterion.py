@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -90,9 +90,9 @@ def test_a_name_is_given_once():
     [
         (lambda: Criterion("Upper", Calls()), r"Criterion\('Upper'\): `name` in criterion `Upper` must match"),
         (lambda: Criterion("own", "tool_call_arg"), "no evaluator called `tool_call_arg` in criterion `own`"),
-        (lambda: Criterion("own", Calls), "the class `Calls` is given as evaluator, not an object of it"),
+        (lambda: Criterion("own", cast("Any", Calls)), "the class `Calls` is given as evaluator, not an object of it"),
         (lambda: Criterion("own", Calls(), tools=["x"]), "`tools` is given beside the evaluator"),
-        (lambda: Criterion("own", object()), "evaluator `object` has no `version`, `level`, `evaluate`"),
+        (lambda: Criterion("own", cast("Any", object())), "evaluator `object` has no `version`, `level`, `evaluate`"),
         (lambda: Criterion("own", evaluators.ToolCallF1()), "could compare with"),
         (lambda: Criterion("own", Calls(), pass_at=2), "`pass_at` in criterion `own` must be less than or equal to 1"),
         (lambda: Criterion("own", "tool_call_f1", expected=[{"name": object()}]), "object is not a value of a conf"),

@@ -1,23 +1,28 @@
 """`toolgauge doctor`: what producers leave out of their spans, and what turns it on."""
 
 import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
-from toolgauge.cli.main import EXIT_CODES
+from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import reading_progress, terminal_style
-from toolgauge.config.model import Config
+from toolgauge.config.load import load
 from toolgauge.offline.replay.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
 from toolgauge.offline.replay.recordings import scorecards
 from toolgauge.offline.replay.requirements import Requirements
 from toolgauge.offline.replay.stats import Tally
+from toolgauge.offline.replay.unread_tools import UnreadTools, unread_lines, unread_object
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 
 @click.command("doctor", epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@configuration_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a producer and line.")
-def command(files: tuple[str, ...], *, as_json: bool) -> int:
+def command(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...], *, as_json: bool) -> int:
     """Show what the producers in recorded OTLP traffic leave out, and what turns it on.
 
     For each producer (service, scope and its version): which dialect was recognised, what is missing, which
@@ -25,28 +30,36 @@ def command(files: tuple[str, ...], *, as_json: bool) -> int:
     meanwhile. FILE is as in `toolgauge inspect --help`; give log records and spans of one recording together.
 
     Missing calls, arguments and results are problems (exit code 1); what only narrows the view is a note. Nothing
-    recognised at all is a problem too.
+    recognised at all is a problem too, and so are spans that look like tool calls and are not read, unless other spans of
+    their traces show calls. Of a configuration, `dialects` and the times after which trajectories close count.
     """
+    config = load([Path(path) for path in config_paths], overrides, os.environ)
     tally = Tally()
     doctor = Doctor(tally, Requirements())
     with reading_progress(files) as recording:
-        for scorecard in scorecards(tally.counted(recording), offline_pipeline(Config(), (), tally.recognizer)):
+        for scorecard in scorecards(tally.counted(recording), offline_pipeline(config, (), tally.recognizer)):
             doctor.add(scorecard.trajectory)
     diagnoses = tuple(doctor.diagnoses())
-    _print(diagnoses, as_json=as_json)
+    unread = tally.unread_tools.left_over()
+    _print(diagnoses, unread, as_json=as_json)
     _warn(tally, doctor, diagnoses)
-    return 0 if diagnoses and not any(diagnosis.has_problems for diagnosis in diagnoses) else 1
+    is_fine = diagnoses and not any(diagnosis.has_problems for diagnosis in diagnoses)
+    return 0 if is_fine and not any(one.is_problem for one in unread) else 1
 
 
-def _print(diagnoses: tuple[Diagnosis, ...], *, as_json: bool) -> None:
+def _print(diagnoses: Sequence[Diagnosis], unread: Sequence[UnreadTools], *, as_json: bool) -> None:
+    if as_json:
+        for found in (*map(diagnosis_object, diagnoses), *map(unread_object, unread)):
+            click.echo(json.dumps(found))
+        return
     style = terminal_style()
-    for diagnosis in diagnoses:
-        if as_json:
-            click.echo(json.dumps(diagnosis_object(diagnosis)))
-        else:
-            for line in diagnosis_lines(diagnosis, style):
-                click.echo(line)
-            click.echo()
+    for lines in (
+        *(diagnosis_lines(diagnosis, style) for diagnosis in diagnoses),
+        *(unread_lines(one, style) for one in unread),
+    ):
+        for line in lines:
+            click.echo(line)
+        click.echo()
 
 
 def _warn(tally: Tally, doctor: Doctor, diagnoses: tuple[Diagnosis, ...]) -> None:

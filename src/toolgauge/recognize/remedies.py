@@ -132,6 +132,10 @@ _LANGFUSE = Remedy(
     how="look at the `mask` function given to `Langfuse(...)`, and at `capture_input` and `capture_output` of `@observe`",
     switches=("Langfuse(mask)", "observe(capture_input)", "observe(capture_output)"),
 )
+_SPRING_AI = Remedy(
+    how="set `spring.ai.tools.observations.include-content=true`",
+    switches=("spring.ai.tools.observations.include-content",),
+)
 _UIPATH = Remedy(
     how="remove `hide_input` and `hide_output` from `@traced`, and look at its `input_processor` and `output_processor`",
     switches=("traced(hide_input)", "traced(hide_output)"),
@@ -194,6 +198,22 @@ ROWS: tuple[Row, ...] = (
             ),
             "conversation_id": _never(
                 "the group id is not exported; set `gen_ai.conversation.id` on a span around the run"
+            ),
+        },
+    ),
+    Row(
+        dialects=("spring_ai",),
+        remedies={
+            "calls": _never(
+                "its model spans never have what was asked for; calls show as tool spans, when a tool is called"
+            ),
+            "arguments": _SPRING_AI,
+            "results": _SPRING_AI,
+            "user_text": _never("its spans never have it; instrument the model client as well"),
+            "call_ids": _never("releases up to 1.1 write none"),
+            "conversation_id": Remedy(
+                how="give the chat client's advisors a `chat_memory_conversation_id` (`ChatMemory.CONVERSATION_ID`)",
+                switches=("ChatMemory.CONVERSATION_ID",),
             ),
         },
     ),

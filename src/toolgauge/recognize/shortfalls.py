@@ -184,7 +184,9 @@ class Shortfalls:
         counts = self._of(producer)
         counts.calls += len(calls)
         executed = [call for call in calls if call.state == "executed" and call.error is None]
-        _add_fact(counts, "arguments", [_is_kept_back(call.arguments) for call in calls])
+        # Of a call that never ran, some producers have nothing but the message that says so.
+        made = [call for call in calls if call.state != "rejected" or not _is_kept_back(call.arguments)]
+        _add_fact(counts, "arguments", [_is_kept_back(call.arguments) for call in made])
         _add_fact(counts, "results", [_is_kept_back(call.result) for call in executed])
         _add_fact(counts, "call_ids", [call.call_id is None for call in calls])
 

@@ -71,6 +71,7 @@ class Doctor:
         is_split = trajectory.split_sign is not None
         self.split += is_split
         self.with_calls += is_split or bool(trajectory.calls)
+        self._tally.unread_tools.add(trajectory)
         self._shortfalls.add(trajectory, self._tally.take(trajectory.trace_id))
 
     def diagnoses(self) -> Iterator[Diagnosis]:

@@ -26,6 +26,7 @@ from toolgauge.model.ports import Dialect
 from toolgauge.model.records import LogRecord, Record, SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.offline.replay.recordings import RecordedRequest
+from toolgauge.offline.replay.unread_tools import UnreadToolSpans
 from toolgauge.offline.terminal import PLAIN, Style, shortened
 from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.views import Views
@@ -57,6 +58,7 @@ class Tally:
         self.in_recording: Counter[str] = Counter()
         self.read: Counter[str] = Counter()
         self.dialects: Counter[str] = Counter()
+        self.unread_tools = UnreadToolSpans()
         self._metrics: SelfMetrics | None = None
         self._traces: dict[str, TraceCounts] = {}
         self._views = Views(())
@@ -80,6 +82,7 @@ class Tally:
         """Count all spans and log records of a recording by their scope, and pass it on."""
         for request in recording:
             self._count_scopes(request.body)
+            self.unread_tools.see(request)
             yield request
 
     def take(self, trace_id: str) -> TraceCounts:
@@ -99,6 +102,7 @@ class Tally:
             counts.log_records += 1
         else:
             counts.spans += 1
+            self.unread_tools.was_read(reading.ref)
         self._note_trace(reading, producer)
 
     def note_without_trace(self, record: Record, reading: Reading) -> None:

@@ -73,7 +73,11 @@ def test_arguments_that_could_not_be_parsed_are_taken_from_the_providers_answer(
 
 
 def test_arguments_that_the_schema_does_not_allow_never_reached_the_tool():
-    refused: Json = {"error": True, "message": "Tool input validation failed for add.", "validationErrors": {"errors": []}}
+    refused: Json = {
+        "error": True,
+        "message": "Tool input validation failed for add.",
+        "validationErrors": {"errors": []},
+    }
     attributes: dict[str, Value] = {
         "gen_ai__tool__name": "add",
         "gen_ai__tool__call__arguments": '{"b":1}',

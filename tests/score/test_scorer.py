@@ -1,5 +1,6 @@
 """The scorer picks criteria, trusts no evaluator, and turns everything that happens into results."""
 
+import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar, cast
@@ -267,7 +268,10 @@ def test_sampling_goes_by_trace_where_there_is_no_conversation_and_knows_all_and
 def test_an_exception_becomes_an_error_without_values_and_earlier_outcomes_stay():
     results = score(trajectory(tool_call("a"), tool_call("b")), criterion(Raises()), criterion())
     assert [outcome_word(result.outcome) for result in results] == ["pass", "error", "pass", "pass"]
-    assert results[1].outcome == Errored(error_type="ValueError", message="the evaluator raised an exception")
+    broken = results[1].outcome
+    assert isinstance(broken, Errored)
+    assert broken.error_type == "ValueError"
+    assert re.fullmatch(r"the evaluator raised an exception \(test_scorer\.py, line \d+\)", broken.message)
 
 
 def test_an_evaluator_that_is_cut_off_is_a_timeout_and_earlier_outcomes_and_other_criteria_stay():

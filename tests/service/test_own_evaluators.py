@@ -121,12 +121,19 @@ def test_a_file_runs_once_for_all_criteria_that_name_it(place: Path):
     assert evaluator_files(made) == (str(place / "checks.py"), str(place / ".." / place.name / "checks.py"))
 
 
-def test_a_file_is_read_anew_for_each_configuration(place: Path):
-    (before,) = criteria(place, {"name": "few", "evaluator": "./checks.py:Few", "most": 3})
-    (place / "checks.py").write_text(CHECKS.replace('version: str = "1"', 'version: str = "2"'))
-    (after,) = criteria(place, {"name": "few", "evaluator": "./checks.py:Few", "most": 3})
-    assert (before.evaluator.version, after.evaluator.version) == ("1", "2")
-    assert before.revision != after.revision
+@pytest.mark.parametrize(
+    ("written", "before", "after"),
+    [
+        ({"evaluator": "./checks.py:Few", "most": 3}, 'version: str = "1"', 'version: str = "2"'),
+        ({"evaluator": "./checks.py:Quiet"}, 'version = "1"', 'version = "2"'),
+    ],
+)
+def test_a_file_is_read_anew_for_each_configuration(place: Path, written: dict[str, object], before: str, after: str):
+    (first,) = criteria(place, {"name": "own", **written})
+    (place / "checks.py").write_text(CHECKS.replace(before, after))
+    (second,) = criteria(place, {"name": "own", **written})
+    assert (first.evaluator.version, second.evaluator.version) == ("1", "2")
+    assert first.revision != second.revision
     assert not (place / "__pycache__").exists()
 
 

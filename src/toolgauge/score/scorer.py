@@ -6,6 +6,8 @@ by the deadline of whoever runs the scorer; after three timeouts in a row its cr
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import PurePath
+from traceback import walk_tb
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -257,8 +259,16 @@ class _Timeouts:
 
 
 def _raised(error: Exception) -> Judged:
-    # The message may quote argument values, so only the type is kept.
-    return broken(type(error).__name__, "the evaluator raised an exception")
+    # The message may quote argument values, so only the type is kept, and the line of the evaluator's code.
+    return broken(type(error).__name__, f"the evaluator raised an exception{_line_of(error)}")
+
+
+def _line_of(error: Exception) -> str:
+    """Name the innermost line in the file that the evaluator is from; what it calls elsewhere is not its own."""
+    # The first frame is our own.
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)][1:]
+    lines = [line for file, line in frames if file == frames[0][0]]
+    return f" ({PurePath(frames[0][0]).name}, line {lines[-1]})" if lines else ""
 
 
 def _checked(registered: Registered, seen: Seen, evaluated: _Evaluated, root: SpanRef | None) -> list[Result]:

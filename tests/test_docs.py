@@ -60,6 +60,11 @@ def test_the_screens_on_the_page_of_commands_are_what_the_commands_print():
     assert PAGES["docs/commands.md"] == page(), "run `python -m tests.command_screens --write`"
 
 
+def test_every_command_has_its_help_with_every_flag_on_the_page_of_commands():
+    names = commands.list_commands(commands.make_context("toolgauge", ["--help"], resilient_parsing=True))
+    assert [name for name in names if f"\n$ toolgauge {name} --help\n" not in PAGES["docs/commands.md"]] == []
+
+
 def test_every_command_ends_its_help_with_its_exit_codes():
     context = commands.make_context("toolgauge", ["--help"], resilient_parsing=True)
     found = {name: commands.get_command(context, name) for name in commands.list_commands(context)}

@@ -24,8 +24,8 @@ from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.settings import SECOND, duration_ns
 
 _EPILOG = (
-    "Exit codes: 0 criteria were written; 1 the recordings cannot be read, or the process not be asked; 2 misuse or bad configuration; 3 not enough data: "
-    "no tool calls, or too few runs for any rule."
+    "Exit codes: 0 criteria were written; 1 there is no tool call, the recordings cannot be read, or the process not be "
+    "asked; 2 misuse or bad configuration; 3 not enough data: too few runs for any rule."
 )
 _NAME_LENGTH = 80
 _LOOK_S = 2.0

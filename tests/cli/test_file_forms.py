@@ -1,0 +1,111 @@
+"""Every form of file that the page of commands names is read, by every command that takes recordings."""
+
+import gzip
+import json
+import lzma
+from base64 import b64decode
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from google.protobuf.json_format import MessageToDict
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.offline.compare.recordings import framed
+from toolgauge.cli.main import commands
+
+PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
+RETRY = Path(__file__).parents[2] / "src" / "toolgauge" / "demo" / "traffic" / "openinference-crewai.retry.otlp.pb"
+PACK: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
+
+
+def one_request() -> bytes:
+    return RETRY.read_bytes()
+
+
+def as_json(request: bytes = RETRY.read_bytes()) -> bytes:
+    """OTLP JSON, which has ids in hex where protobuf's own JSON has them in base64."""
+    written = MessageToDict(ExportTraceServiceRequest.FromString(request), use_integers_for_enums=True)
+    for group in written["resourceSpans"]:
+        for span in (span for scope in group["scopeSpans"] for span in scope["spans"]):
+            span.update({key: b64decode(span[key]).hex() for key in ("traceId", "spanId", "parentSpanId") if key in span})  # fmt: skip
+    return json.dumps(written).encode()
+
+
+def split() -> list[bytes]:
+    """One request a span."""
+    parts: list[bytes] = []
+    for group in ExportTraceServiceRequest.FromString(one_request()).resource_spans:
+        for scope in group.scope_spans:
+            for span in scope.spans:
+                request = ExportTraceServiceRequest()
+                alone = request.resource_spans.add(resource=group.resource).scope_spans.add(scope=scope.scope)
+                alone.spans.append(span)
+                parts.append(request.SerializeToString())
+    return parts
+
+
+# The ending, and what makes the content.
+FORMS: dict[str, Callable[[], bytes]] = {
+    ".otlp.pb": one_request,
+    ".json": as_json,
+    ".jsonl": lambda: b"\n".join(map(as_json, split())),
+    ".otlp": lambda: b"".join(map(framed, split())),
+}
+
+
+def toolgauge(*words: str, sent: bytes | None = None) -> Result:
+    return CliRunner().invoke(commands, words, input=sent, prog_name="toolgauge")
+
+
+def inspected(*words: str, sent: bytes | None = None) -> str:
+    result = toolgauge("inspect", "--json", *words, sent=sent)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def expected() -> str:
+    return inspected(str(RETRY))
+
+
+def test_the_page_names_these_forms():
+    text = PAGE.partition("\n## Files\n")[2].partition("\n## ")[0]
+    for named in ("`*.otlp.pb`", "`*.logs.otlp.pb`", "one request, or one a line", "`*.otlp`", "`.gz` or `.xz`"):
+        assert named in " ".join(text.split()), named
+
+
+@pytest.mark.parametrize("compression", PACK)
+@pytest.mark.parametrize("ending", FORMS)
+def test_a_form_of_file_gives_the_same_trajectories(ending: str, compression: str, tmp_path: Path, expected: str):
+    file = tmp_path / f"recorded{ending}{compression}"
+    file.write_bytes(PACK[compression](FORMS[ending]()))
+    assert inspected(str(file)) == expected
+    assert inspected(str(tmp_path)) == expected
+
+
+COMMANDS = {
+    "inspect": [],
+    "doctor": [],
+    "replay": [],
+    "backtest": [],
+    "expect": [],
+    "explain": ["default.tool_success"],
+    "compare": [str(RETRY)],
+    "learn": [],
+    "init": ["--force", "-d", "made"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_that_takes_recordings_reads_them(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    Path("lines.jsonl.xz").write_bytes(lzma.compress(FORMS[".jsonl"]()))
+    Path("request.otlp.pb").write_bytes(one_request())
+    words = [command, *COMMANDS[command]]
+    from_lines, from_request = (toolgauge(*words, file) for file in ("lines.jsonl.xz", "request.otlp.pb"))
+    # What learns wants more runs than there are, and has read this one to know.
+    assert from_lines.exit_code == from_request.exit_code, from_lines.output
+    assert "cannot read" not in from_lines.stderr
+    assert from_lines.stdout.replace("lines.jsonl.xz", "") == from_request.stdout.replace("request.otlp.pb", "")

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from toolgauge.model.outcomes import NotEvaluated, Outcome, OutcomeWord, Scored, outcome_word
+from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, OutcomeWord, Scored, outcome_word
 
 
 class CriterionCounts:
@@ -18,11 +18,21 @@ class CriterionCounts:
 
     def add(self, outcome: Outcome) -> None:
         """Count one outcome."""
-        self.words[outcome_word(outcome)] += 1
-        if isinstance(outcome, Scored):
-            self._sum += outcome.value
-        elif isinstance(outcome, NotEvaluated):
-            self.reasons[outcome.reason] += 1
+        match outcome:
+            case Scored(value=value):
+                self.count(outcome_word(outcome), value)
+            case NotEvaluated(reason=reason):
+                self.count("not_evaluated", reason=reason)
+            case Errored():
+                self.count("error")
+
+    def count(self, word: OutcomeWord, value: float | None = None, reason: str | None = None) -> None:
+        """Count one outcome that is known by its word, its score or the reason why it was not evaluated."""
+        self.words[word] += 1
+        if value is not None:
+            self._sum += value
+        elif word == "not_evaluated" and reason is not None:
+            self.reasons[reason] += 1
 
     @property
     def scored(self) -> int:

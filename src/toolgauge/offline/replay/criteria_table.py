@@ -40,19 +40,27 @@ class Summary:
 
     def lines(self, unmatched: Collection[str], style: Style = PLAIN) -> Iterator[str]:
         """Write a table; `unmatched` are the criteria that matched nothing. Default criteria without results are left out."""
-        rows = [row for row in self._rows.values() if row.words or not row.is_default]
-        if not rows:
-            return
-        titles = [_title(row) for row in rows]
-        width = max(len(_HEAD), *map(len, titles))
-        head = f"{_HEAD:<{width}}  {'pass':>6}  {'fail':>6}  {'error':>6}  {'mean':>5}  {'of':>6}  not evaluated"
-        yield style.head(head)
-        for row, title in zip(rows, titles, strict=True):
-            if row.words:
-                yield f"{title:<{width}}  {_figures(row, style)}"
-            else:
-                why = "matched nothing" if row.name in unmatched else "no result"
-                yield f"{title:<{width}}  {style.doubtful(why)}"
+        yield from table_lines(
+            [row for row in self._rows.values() if row.words or not row.is_default], unmatched, style
+        )
+
+
+def table_lines(
+    rows: Sequence[CriterionCounts], unmatched: Collection[str] = (), style: Style = PLAIN
+) -> Iterator[str]:
+    """Write a table with a line for each row."""
+    if not rows:
+        return
+    titles = [_title(row) for row in rows]
+    width = max(len(_HEAD), *map(len, titles))
+    head = f"{_HEAD:<{width}}  {'pass':>6}  {'fail':>6}  {'error':>6}  {'mean':>5}  {'of':>6}  not evaluated"
+    yield style.head(head)
+    for row, title in zip(rows, titles, strict=True):
+        if row.words:
+            yield f"{title:<{width}}  {_figures(row, style)}"
+        else:
+            why = "matched nothing" if row.name in unmatched else "no result"
+            yield f"{title:<{width}}  {style.doubtful(why)}"
 
 
 def _title(row: CriterionCounts) -> str:

@@ -1,0 +1,223 @@
+"""Collects the spans and log records of one test at a time, in process, from providers of the OpenTelemetry SDK.
+
+A provider takes processors and gives none back, so each gets one for the rest of the process, which does nothing between
+tests. A span belongs to the test in which it began: one that ends later is no part of the next test.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Protocol, TypeAlias, cast, runtime_checkable
+from weakref import WeakSet
+
+from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+from opentelemetry import trace
+from opentelemetry._logs import LoggerProvider as ApiLoggerProvider
+from opentelemetry._logs import LogRecord, get_logger_provider, set_logger_provider
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+
+Request: TypeAlias = ExportTraceServiceRequest | ExportLogsServiceRequest
+_SpanId: TypeAlias = tuple[int, int]
+
+
+class _Emitted(Protocol):
+    """What the SDK hands to processors of log records, under names that changed with its versions."""
+
+    @property
+    def log_record(self) -> LogRecord: ...
+
+
+@runtime_checkable
+class TakesSpanProcessors(Protocol):
+    """A tracer provider of the SDK, or one that stands for it."""
+
+    def add_span_processor(self, span_processor: SpanProcessor) -> None:
+        """Have the processor see every span."""
+        ...
+
+
+@runtime_checkable
+class TakesLogRecordProcessors(Protocol):
+    """A logger provider of the SDK, or one that stands for it."""
+
+    def add_log_record_processor(self, log_record_processor: LogRecordProcessor) -> None:
+        """Have the processor see every log record."""
+        ...
+
+
+class Collection:
+    """What one test recorded. Any thread may add to it."""
+
+    def __init__(self) -> None:
+        self._open: dict[_SpanId, str] = {}
+        self._traces: set[int] = set()
+        self._spans: list[ReadableSpan] = []
+        self._records: list[_Emitted] = []
+
+    def begin(self, span: ReadableSpan) -> None:
+        """Take note of a span of this test."""
+        span_id = _span_id(span)
+        self._open[span_id] = span.name
+        self._traces.add(span_id[0])
+
+    def end(self, span: ReadableSpan) -> None:
+        """Take a span that began in this test, once: several processors may see it."""
+        if self._open.pop(_span_id(span), None) is not None:
+            self._spans.append(span)
+
+    def add(self, record: _Emitted) -> None:
+        """Take a log record."""
+        self._records.append(record)
+
+    def clear(self) -> None:
+        """Forget what has ended."""
+        self._spans.clear()
+        self._records.clear()
+
+    @property
+    def spans(self) -> tuple[ReadableSpan, ...]:
+        """The spans that have ended, in the order in which they did."""
+        return tuple(self._spans)
+
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        """The names of the spans that have not ended yet."""
+        return tuple(self._open.values())
+
+    @property
+    def size(self) -> int:
+        """How much was collected: it grows with every span and record."""
+        return len(self._spans) + len(self._records)
+
+    def requests(self, attributes: Mapping[str, str]) -> Iterator[Request]:
+        """Encode what was collected, with attributes set on its resources."""
+        if self._spans:
+            traces = encode_spans(self.spans)
+            _set(traces, attributes)
+            yield traces
+        # A thread of an earlier test may still write; records outside of any trace hold no tool call.
+        records = [record for record in tuple(self._records) if record.log_record.trace_id in self._traces]
+        if records:
+            logs = encode_logs(records)  # pyright: ignore[reportArgumentType] - it has what is encoded
+            _set(logs, attributes)
+            yield logs
+
+
+class Collector:
+    """Fills the collection of the test that is `current`; without one, nothing is kept."""
+
+    def __init__(self) -> None:
+        self.current: Collection | None = None
+        self._known: WeakSet[object] = WeakSet()
+
+    def begin(self) -> Collection:
+        """Collect for a test from now on, also from the global providers, which are set where there are none."""
+        self.collect(_tracer_provider())
+        self.collect(_logger_provider())
+        self.current = Collection()
+        return self.current
+
+    def collect(self, provider: object) -> bool:
+        """Collect from a provider, too; return whether it takes processors at all."""
+        if not isinstance(provider, TakesSpanProcessors | TakesLogRecordProcessors):
+            return False
+        if provider not in self._known:
+            self._known.add(provider)
+            if isinstance(provider, TakesSpanProcessors):
+                provider.add_span_processor(_SpanCollector(self))
+            if isinstance(provider, TakesLogRecordProcessors):
+                provider.add_log_record_processor(_LogRecordCollector(self))
+        return True
+
+    def end(self) -> None:
+        """Collect no more for the test."""
+        self.current = None
+
+
+class _SpanCollector(SpanProcessor):
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        del parent_context
+        if (collection := self._collector.current) is not None:
+            collection.begin(span)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if (collection := self._collector.current) is not None:
+            collection.end(span)
+
+
+class _LogRecordCollector(LogRecordProcessor):
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+
+    def on_emit(self, log_record: object) -> None:
+        if (collection := self._collector.current) is not None:
+            # An interface cannot be declared that fits every version of the SDK.
+            collection.add(cast("_Emitted", log_record))
+
+    def shutdown(self) -> None:
+        """Nothing is open."""
+
+    def force_flush(self, timeout_millis: int = 0) -> bool:
+        del timeout_millis
+        return True
+
+
+def obstacle() -> str | None:
+    """Return why the global tracer provider gives no spans, where that can be seen."""
+    if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return "`OTEL_SDK_DISABLED` is set, which switches all tracing off"
+    provider = trace.get_tracer_provider()
+    if isinstance(provider, TakesSpanProcessors):
+        return None
+    kind = type(provider)
+    return f"the global tracer provider, `{kind.__module__}.{kind.__qualname__}`, takes no span processors"
+
+
+def _tracer_provider() -> trace.TracerProvider:
+    provider = trace.get_tracer_provider()
+    if isinstance(provider, trace.ProxyTracerProvider):
+        # Whatever `OTEL_TRACES_SAMPLER` samples in production: tests look at every run.
+        provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
+        trace.set_tracer_provider(provider)
+    return provider
+
+
+def _logger_provider() -> ApiLoggerProvider:
+    provider = get_logger_provider()
+    # The API's own stands in until one is set, and is no part of its public names.
+    if type(provider).__name__ == "ProxyLoggerProvider":
+        provider = LoggerProvider(shutdown_on_exit=False)
+        set_logger_provider(provider)
+    return provider
+
+
+def _span_id(span: ReadableSpan) -> _SpanId:
+    context = span.get_span_context() or trace.INVALID_SPAN_CONTEXT
+    return (context.trace_id, context.span_id)
+
+
+def _set(request: Request, attributes: Mapping[str, str]) -> None:
+    for resource in _resource_attributes(request):
+        kept = [attribute for attribute in resource if attribute.key not in attributes]
+        del resource[:]
+        resource.extend(kept)
+        resource.extend(KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in attributes.items())
+
+
+def _resource_attributes(request: Request) -> Iterator[RepeatedCompositeFieldContainer[KeyValue]]:
+    if isinstance(request, ExportTraceServiceRequest):
+        for traces in request.resource_spans:
+            yield traces.resource.attributes
+    else:
+        for logs in request.resource_logs:
+            yield logs.resource.attributes

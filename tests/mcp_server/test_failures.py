@@ -58,13 +58,25 @@ async def test_values_are_hidden_by_default_and_secrets_always(criteria: Path):
     assert "@" not in f"{text_of(shown)} {shown.structured_content}"
 
 
+async def test_names_that_are_addresses_or_keys_are_masked(tmp_path: Path):
+    calls = [Called(tool="sk-0123456789abcdefghijkl", arguments={"ann@example.com": 1}, error="bob@example.com")]
+    runs = write_runs(tmp_path / "runs.jsonl", [calls], service="shop of eve@example.com")
+    async with client(runs) as asked:
+        listed = await asked.call_tool("list_trajectories")
+        answer = await asked.call_tool("explain_failure")
+    text = f"{text_of(listed)} {listed.structured_content} {text_of(answer)} {answer.structured_content}"
+    assert "shop of [email]" in text
+    assert "@" not in text
+    assert "sk-0123" not in text
+
+
 async def test_without_an_id_the_newest_run_that_failed_is_explained():
     async with client(CORPUS / "pydantic-ai") as asked:
         listed = await asked.call_tool("list_trajectories", {"outcome": "failed"})
         answer = await asked.call_tool("explain_failure")
     failed = listed.structured_content["trajectories"]
     assert answer.structured_content["trajectory"]["id"] == failed[0]["id"]
-    assert answer.structured_content["other_failed"] == len(failed) - 1
+    assert answer.structured_content["other_failed"] == len(failed) - 1 == 2
     assert max(one["started"] for one in failed) == failed[0]["started"]
 
 

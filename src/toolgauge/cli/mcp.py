@@ -1,5 +1,7 @@
 """`toolgauge mcp`: recordings, for coding agents."""
 
+import sys
+
 import click
 
 from toolgauge.cli.main import EXIT_CODES, configuration_options
@@ -51,4 +53,9 @@ def command(
     # A mistake in a file is found before the client waits for an answer.
     scoring = ScoringFiles(config_paths, overrides, criteria_files)
     print_evaluator_files(scoring.load().criteria)
+    if sys.stdin.isatty():
+        click.echo(
+            "waiting for a client on standard input, which is a terminal: clients start this command themselves",
+            err=True,
+        )
     serve(Answers(ReadableFiles(recordings), scoring))

@@ -11,9 +11,10 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from toolgauge.export.explanations import Verdict
+from toolgauge.export.redact import Redactor
 from toolgauge.mcp_server.plain_text import MAX_JSON, as_json, cut, more, size_of
 from toolgauge.mcp_server.scoring_files import Scoring
-from toolgauge.mcp_server.trajectory_list import ListedTrajectory, listed, named
+from toolgauge.mcp_server.trajectory_list import ListedTrajectory, listed, named, named_if_known
 from toolgauge.model.outcomes import MEANINGS, OutcomeWord, Result, outcome_word
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.web.kept import KeptTrajectory
@@ -173,9 +174,9 @@ def failure_report(
     numbers = {id(one): number for number, one in enumerate(kept.trajectory.calls)}
     asked = _first_failing(results, numbers) if call is None else call
     reports = (
-        _Report(kept, writer.shown(kept.trajectory, results, asked, detail.calls), numbers, detail).written(
-            name, scoring, results, other_failed
-        )
+        _Report(
+            kept, writer.shown(kept.trajectory, results, asked, detail.calls), numbers, detail, scoring.redactor
+        ).written(name, results, other_failed)
         for detail in _DETAILS
     )
     smallest: FailureReport | None = None
@@ -201,16 +202,22 @@ class _Report:
     """Writes one trajectory with so much detail."""
 
     def __init__(
-        self, kept: KeptTrajectory, shown: ShownTrajectory, numbers: Mapping[int, int], detail: _Detail
+        self,
+        kept: KeptTrajectory,
+        shown: ShownTrajectory,
+        numbers: Mapping[int, int],
+        detail: _Detail,
+        redactor: Redactor,
     ) -> None:
+        self._redactor = redactor
         self._kept = kept
         self._shown = shown
         self._numbers = numbers
         self._detail = detail
 
-    def written(self, name: str, scoring: Scoring, results: Sequence[Result], other_failed: int) -> FailureReport:
+    def written(self, name: str, results: Sequence[Result], other_failed: int) -> FailureReport:
         trajectory, shown = self._kept.trajectory, self._shown
-        described = listed(self._kept, scoring.redactor)
+        described = listed(self._kept, self._redactor)
         failed = [one for one in shown.criteria if one.word in ("fail", "error")]
         failed.sort(key=lambda one: one.criterion != described.worst_criterion)
         verdicts = [verdict for one in failed for verdict in one.verdicts]
@@ -234,9 +241,9 @@ class _Report:
                 ReportedMessage(role=message.role, text=cut(message.text, self._detail.value))
                 for message in shown.messages[: self._detail.messages]
             ],
-            remedies=list(_remedies(trajectory)),
+            remedies=list(self._remedies(trajectory)),
             other_failed=other_failed,
-            notes=list(self._notes(scoring)),
+            notes=list(self._notes()),
         )
 
     def _verdict(self, verdict: Verdict) -> ReportedVerdict:
@@ -250,7 +257,7 @@ class _Report:
             requirement=verdict.requirement,
             is_shadow=result.enforce == "shadow",
             call=None if result.call is None else self._numbers.get(id(result.call)),
-            tool=None if result.call is None else cut(result.call.name, _NAME),
+            tool=None if result.call is None else named(result.call.name, self._redactor),
             explanation=cut(verdict.explanation, _EXPLANATION),
             differences=[
                 ReportedDifference(
@@ -274,8 +281,8 @@ class _Report:
             error = f"{shown.error_kind}: {shown.error}" if shown.error else shown.error_kind
         return ReportedCall(
             number=shown.number,
-            tool=cut(shown.call.name, _NAME),
-            agent=named(shown.call.agent),
+            tool=named(shown.call.name, self._redactor),
+            agent=named_if_known(shown.call.agent, self._redactor),
             state=shown.call.state,
             span_id=shown.call.span.span_id,
             arguments=[
@@ -306,8 +313,8 @@ class _Report:
         value = cut(shown.text, self._detail.value) if shown.text else None
         return [ReportedArgument(name="", value=value, note=shown.note, differs=[])]
 
-    def _notes(self, scoring: Scoring) -> Iterator[str]:
-        if not scoring.redactor.shows_values:
+    def _notes(self) -> Iterator[str]:
+        if not self._redactor.shows_values:
             yield HOW_TO_SHOW_VALUES
         shown = self._shown
         if shown.total > sum(len(turn.calls) for turn in shown.turns):
@@ -316,6 +323,19 @@ class _Report:
             yield "values are cut shorter than usual, as there are many: `criterion` and `call` ask for less"
         if self._kept.trajectory.incomplete is not None:
             yield "what judges the run as a whole was not evaluated, as spans of it may be missing"
+
+    def _remedies(self, trajectory: Trajectory) -> Iterator[ReportedRemedy]:
+        found = [(producer, each) for producer in advice([trajectory]) for each in producer.advice]
+        for producer, each in found[:_MAX_REMEDIES]:
+            yield ReportedRemedy(
+                producer=named(
+                    f"{producer.service or 'unknown service'}: {producer.scope or '(no scope)'}", self._redactor
+                ),
+                missing=[missing.name for missing in each.missing],
+                instruction=each.remedy.how,
+                switches=list(each.remedy.switches),
+                is_never_recorded=each.remedy.never,
+            )
 
 
 def _why(described: ListedTrajectory, failed: Sequence[ShownCriterion], results: int) -> str:
@@ -343,16 +363,4 @@ def _gaps(criteria: Sequence[ShownCriterion]) -> Iterator[ReportedGap]:
             meaning=meanings.get(reason, ""),
             explanation=cut(verdict.explanation, _EXPLANATION),
             count=one.total,
-        )
-
-
-def _remedies(trajectory: Trajectory) -> Iterator[ReportedRemedy]:
-    found = [(producer, each) for producer in advice([trajectory]) for each in producer.advice]
-    for producer, each in found[:_MAX_REMEDIES]:
-        yield ReportedRemedy(
-            producer=cut(f"{producer.service or 'unknown service'}: {producer.scope or '(no scope)'}", _NAME),
-            missing=[missing.name for missing in each.missing],
-            instruction=each.remedy.how,
-            switches=list(each.remedy.switches),
-            is_never_recorded=each.remedy.never,
         )

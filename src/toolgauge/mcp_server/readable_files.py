@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
@@ -53,6 +54,8 @@ class ReadableFiles:
         if not recording and not self._given:
             raise RecordingError("no recording is named", hint=self._hint())
         places = self._roots if not recording else (self._inside(recording),)
+        for place in places:
+            _check_size(place)
         files = tuple(str(file) for place in places for file in self._expanded(place))
         if not files:
             raise RecordingError(f"no recording in {self._shown(recording)}", hint=self._hint())
@@ -84,7 +87,8 @@ class ReadableFiles:
     def _expanded(self, place: Path) -> Iterator[Path]:
         """Yield a file, or the recordings in a directory, as far as they may be read."""
         if place.is_dir():
-            yield from (file for file in sorted(_walk(place)) if self._is_readable(file) and is_recording(file))
+            names = sorted(islice(_walk(place), _MAX_LOOKED_AT))
+            yield from (file for file in names if self._is_readable(file) and is_recording(file))
         elif self._is_readable(place):
             yield place
 
@@ -135,15 +139,19 @@ class ReadableFiles:
 
 
 def _walk(root: Path) -> Iterator[Path]:
-    """Yield files, in hidden directories and in those of packages none; at most so many are looked at."""
-    looked_at = 0
+    """Yield files, in hidden directories and in those of packages none."""
     for place, directories, names in os.walk(root):
         directories[:] = [name for name in directories if not name.startswith(".") and name not in _SKIPPED]
-        for name in names:
-            looked_at += 1
-            if looked_at > _MAX_LOOKED_AT:
-                return
-            yield Path(place, name)
+        yield from (Path(place, name) for name in names)
+
+
+def _check_size(place: Path) -> None:
+    """Raise `RecordingError` for a directory with more files than are looked at: some of it would be missing."""
+    if place.is_dir() and next(islice(_walk(place), _MAX_LOOKED_AT, None), None) is not None:
+        raise RecordingError(
+            f"there are more than {_MAX_LOOKED_AT:,} files in `{shortened(place.name, _PATH_LENGTH)}`",
+            hint="name a directory in it, or a file",
+        )
 
 
 def _described(name: str, state: os.stat_result) -> FoundRecording:

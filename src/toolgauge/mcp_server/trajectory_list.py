@@ -13,13 +13,14 @@ from toolgauge.mcp_server.scored_recordings import ScoredRecording
 from toolgauge.model.outcomes import OutcomeWord, outcome_word
 from toolgauge.model.records import VERSION
 from toolgauge.offline.criterion_counts import CriterionCounts
-from toolgauge.offline.terminal import counted
+from toolgauge.offline.terminal import counted, printable
 from toolgauge.otlp.encode import fit_time
 from toolgauge.web.filters import Filters
 from toolgauge.web.kept import KeptTrajectory
 from toolgauge.web.trajectory_rows import row
 
 _NAME = 120
+_LOOKED_AT = 1_000
 _REASON = 200
 _MAX_CRITERIA = 40
 _MAX_AGENTS = 5
@@ -115,18 +116,18 @@ def listed(kept: KeptTrajectory, redactor: Redactor) -> ListedTrajectory:
     """Describe one trajectory."""
     trajectory, shown = kept.trajectory, row(kept, redactor)
     words = Counter(outcome_word(result.outcome) for result in kept.results)
-    agents = [cut(agent, _NAME) for agent in trajectory.agents[:_MAX_AGENTS]]
+    agents = [named(agent, redactor) for agent in trajectory.agents[:_MAX_AGENTS]]
     return ListedTrajectory(
         id=kept.id,
         outcome=kept.outcome,
-        service=named(trajectory.service),
-        version=named(trajectory.resource.get(VERSION)),
+        service=named_if_known(trajectory.service, redactor),
+        version=named_if_known(trajectory.resource.get(VERSION), redactor),
         agents=agents,
-        conversation_id=named(trajectory.conversation_id),
+        conversation_id=named_if_known(trajectory.conversation_id, redactor),
         started=moment(trajectory.start_ns),
         calls=len(trajectory.calls),
         results={str(word): count for word, count in words.items()},
-        worst_criterion=named(shown.criterion or None),
+        worst_criterion=cut(shown.criterion, _NAME) or None,
         worst_reason=cut(shown.why, _REASON),
     )
 
@@ -158,9 +159,15 @@ def list_lines(answer: TrajectoryList) -> Iterator[str]:
         yield f"judged nothing: {text}"
 
 
-def named(name: str | None) -> str | None:
-    """Write a name from a span."""
-    return None if name is None else cut(name, _NAME)
+def named(name: str, redactor: Redactor) -> str:
+    """Write a name from a span; some conversations have the address of a person for one."""
+    # Made printable first, as masking would replace characters that act by spaces, unseen.
+    return cut(redactor.masked(printable(name[:_LOOKED_AT]), _NAME), _NAME)
+
+
+def named_if_known(name: str | None, redactor: Redactor) -> str | None:
+    """Write a name from a span, where there is one."""
+    return None if name is None else named(name, redactor)
 
 
 def moment(time_ns: int) -> str | None:

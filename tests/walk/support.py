@@ -159,10 +159,11 @@ class Walk:
             self.send(file.read_bytes(), "logs" if ".logs." in file.name else "traces")
 
     def wait(self, seconds: float) -> None:
-        """Let time pass as the service does: tick, flush."""
-        until = self.now_ns + int(seconds * SECOND)
+        """Let time pass as the service does: tick, flush. At first twice a second, then ever less often: a tick takes 50 us."""
+        began = self.now_ns
+        until = began + int(seconds * SECOND)
         while self.now_ns < until:
-            self.now_ns = min(self.now_ns + SECOND // 2, until)
+            self.now_ns = min(self.now_ns + max(SECOND // 2, (self.now_ns - began) // 50), until)
             while self.pipeline.tick(self.now_ns):
                 pass
             self.pipeline.flush()

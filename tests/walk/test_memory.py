@@ -98,7 +98,7 @@ def texts_in_other_scripts() -> Iterator[Span]:
 
 def more_text_than_is_kept() -> Iterator[Span]:
     trace_id, parent = os.urandom(16), os.urandom(8)
-    for _ in range(30):
+    for _ in range(8):
         yield _tool(trace_id, parent, {"page": "1"}, os.urandom(30_000).hex())
 
 

@@ -93,7 +93,7 @@ def sample_trajectories() -> tuple[Trajectory, ...]:
         *single,
         sample_trajectory(*states),
         sample_trajectory(*states, tools=None),
-        sample_trajectory(*(sample_call(order) for order in range(200))),
+        sample_trajectory(*(sample_call(order) for order in range(100))),
     )
 
 

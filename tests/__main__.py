@@ -27,7 +27,7 @@ def main() -> int:
     os.chdir(ROOT)
     prepare()
     if sys.argv[1:] == ["--prepare"]:
-        return 0
+        return compile_tests()
     started = {name: start(command) for name, command in checks(sys.argv[1:]).items()}
     failed = [name for name, check in started.items() if not passes(name, check)]
     if failed:
@@ -51,10 +51,22 @@ def checks(pytest_words: list[str]) -> dict[str, list[str]]:
 
 def start(command: list[str]) -> subprocess.Popen[bytes]:
     """Start one check; a pipe keeps its output until its turn."""
-    environment = {**os.environ, "NO_COLOR": "1"}
+    return subprocess.Popen(command, env=variables(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def variables() -> dict[str, str]:
+    """Return the environment of a check."""
+    kept = {**os.environ, "NO_COLOR": "1"}
     # Half of the time that it takes to find all tests is their compilation, and each command would compile the project.
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
+    return kept
+
+
+def compile_tests() -> int:
+    """Find all tests once, so that the processes that run them do not all compile them; they show what is wrong."""
+    command = [str(ENVIRONMENT / "bin" / "python"), "-m", "pytest", "--collect-only", "-qq"]
+    subprocess.run(command, env=variables(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    return 0
 
 
 def passes(name: str, check: subprocess.Popen[bytes]) -> bool:

@@ -9,11 +9,12 @@ from click.testing import CliRunner
 from toolgauge.cli import replay, validate
 from toolgauge.config.sources import find_sources
 from toolgauge.model.errors import ConfigError
+from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Scored
 from toolgauge.offline.cases.case import Case
 from toolgauge.offline.cases.scoring import Cases
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria_factory import load_for_replay
+from toolgauge.service.criteria_factory import load_configuration, load_for_replay
 from toolgauge.service.own_evaluators import evaluator_files
 from toolgauge.testing.evaluators import check_evaluator
 
@@ -72,6 +73,14 @@ class NoJudge:
 
     def questions(self, trajectory, expected):
         return ()
+
+
+class Asks(NoJudge):
+    def outcome(self, question, verdict):
+        return toolgauge.Scored(value=1.0, explanation="fine")
+
+    def joined(self, outcomes):
+        return outcomes[0]
 '''
 
 
@@ -152,7 +161,7 @@ def test_the_revision_is_the_same_wherever_the_files_are(place: Path):
         (
             "./checks.py:Zebra",
             {},
-            "no class called `Zebra` in `/checks.py` (known: `Few`, `Half`, `NoJudge`, `Quiet`, `Sideways`, `Unmade`)",
+            "no class called `Zebra` in `/checks.py` (known: `Asks`, `Few`, `Half`, `NoJudge`, `Quiet`, `Sideways`, `Unmade`)",
         ),
         ("./checks.py:toolgauge", {}, "no class called `toolgauge`"),
         ("./checks.py:Found", {}, "cannot make an evaluator of `./checks.py:Found`: TypeError"),
@@ -196,6 +205,13 @@ def test_a_file_that_cannot_be_run_is_a_problem_of_its_criterion(place: Path, co
     text = problem(place, "./checks.py:Quiet")
     assert text.startswith("/criteria.yaml:1: ")
     assert found in text
+
+
+def test_an_evaluator_in_a_file_may_ask_a_judge_which_then_has_to_be_there(place: Path):
+    (asking,) = criteria(place, {"name": "asking", "evaluator": "./checks.py:Asks"})
+    assert isinstance(asking.evaluator, JudgeEvaluator)
+    with pytest.raises(ConfigError, match="asks a judge model, and `judge` is not configured"):
+        load_configuration((), (f"criteria_files=[{place / 'criteria.yaml'}]",))
 
 
 def test_only_criteria_in_files_may_name_one(place: Path, monkeypatch: pytest.MonkeyPatch):

@@ -214,6 +214,11 @@ def test_an_evaluator_in_a_file_may_ask_a_judge_which_then_has_to_be_there(place
         load_configuration((), (f"criteria_files=[{place / 'criteria.yaml'}]",))
 
 
+def test_a_link_to_itself_is_no_file(place: Path):
+    (place / "circle.py").symlink_to(place / "circle.py")
+    assert "no such file: `/circle.py`" in problem(place, "./circle.py:Quiet")
+
+
 def test_only_criteria_in_files_may_name_one(place: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(place)
     inline = 'criteria=[{name: own, evaluator: "./checks.py:Quiet"}]'

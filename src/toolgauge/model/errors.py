@@ -19,6 +19,9 @@ class ToolgaugeError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if hint is not None:
+            # For programs: it stands below the error in a traceback.
+            self.add_note(f"hint: {hint}")
 
 
 class ConfigError(ToolgaugeError):

@@ -4,6 +4,7 @@ What runs here is code of the person who wrote the criteria. It is read anew for
 what is in the file by then.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -40,7 +41,8 @@ class EvaluatorFiles:
         raise ConfigError(f"no class called `{named.class_name}` in `{named.path}`", hint=hint)
 
     def _module(self, path: Path) -> ModuleType:
-        key = path.resolve()
+        # `Path.resolve` raises where links lead round in a circle.
+        key = Path(os.path.realpath(path))
         if key not in self._loaded:
             if self._is_closed:
                 message = f"`{path}` is code that was not named when this process was started, and is not run"

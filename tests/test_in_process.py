@@ -453,6 +453,23 @@ def test_after_a_flush_other_runs_are_scored_and_the_closed_one_is_not_scored_ag
     exporter.shutdown()
 
 
+def test_a_flush_of_the_provider_exports_and_one_of_the_exporter_after_it_scores():
+    # The SDK's processors export what waits, and do not ask the exporter to flush.
+    destination = InMemorySpanExporter()
+    exporter = ToolgaugeSpanExporter(destination)
+    provider = TracerProvider(resource=RESOURCE, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=60_000))
+    make_run(provider)
+    assert provider.force_flush()
+    assert len(destination.get_finished_spans()) == 2
+    assert own(destination.get_finished_spans()) == []
+    make_run(provider)
+    assert provider.force_flush()
+    assert exporter.force_flush()
+    assert len(own(destination.get_finished_spans())) == 2
+    provider.shutdown()
+
+
 def test_a_flush_ends_in_time_when_the_wrapped_exporter_hangs():
     stuck = Stuck()
     exporter = ToolgaugeSpanExporter(stuck)

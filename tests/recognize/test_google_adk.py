@@ -296,3 +296,17 @@ def test_the_kit_for_java_has_the_calls_of_the_model_and_the_id_under_another_ke
 def test_it_keeps_the_contract():
     captures = sorted(f"google-adk/{path.name}" for path in (CORPUS / "google-adk").glob("*.otlp.pb"))
     check_dialect(GoogleAdk(), records(GoogleAdk(), *captures))
+
+
+def test_the_kit_for_javascript_tells_failures_in_its_answers_alone():
+    def answered(text: str) -> CallError | None:
+        response: Json = {"functionResponse": {"name": "get_weather", "response": {"error": text}}}
+        read = llm({"contents": [{"role": "user", "parts": [response]}]})
+        (answer,) = [one for one in read if isinstance(one, CallAnswered)]
+        return answer.error
+
+    raised = "Error in tool 'get_weather': no answer"
+    assert answered(raised) == CallError(kind="_OTHER", message=raised)
+    refused = 'Error in tool \'get_weather\': [\n  {\n    "expected": "string",\n    "code": "invalid_type"\n  }\n]'
+    assert answered(refused) == CallError(kind="invalid_arguments", message=refused)
+    assert answered("sold out") is None

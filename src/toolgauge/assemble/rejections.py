@@ -27,7 +27,9 @@ _VALIDATED_FIELD = re.compile(r"^([A-Za-z_]\w{0,99})[^\n]{0,100}\n {1,2}\S", re.
 _MISSING_FIELD = re.compile(r"\[type=(?:missing|missing_argument|unexpected_keyword_argument)\b")
 _NOT_THESE_ARGUMENTS = re.compile(
     r"invalid (?:json )?(?:input|arguments?|parameters?) (?:for|to) (?:tool|function)\b"
-    r"|error invoking tool .{1,200}? with kwargs "
+    # LangChain writes this for arguments that it refuses; LangChain.js, on one line, for every failure of a tool.
+    r"|error invoking tool .{1,200}? with kwargs (?![^\n]{0,2000} with error: )"
+    r"|\breceived tool input did not match expected schema\b"
     r"|invalid (?:input|arguments?|parameters?) for .{0,20}\b(?:tool|function)\b"
     r"|\bmandatory input parameters are not present\b"
     r"|\b(?:got an )?unexpected keyword argument\b|\bmissing \d+ required (?:positional|keyword-only) arguments?\b",

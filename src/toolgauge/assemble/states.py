@@ -98,7 +98,8 @@ def _turned_down(
     if request is not None:
         if offers.lacks(request):
             return "unknown_tool"
-        if isinstance(arguments, NotRecorded):
+        # Some producers write the only value of a call to the tool's span, in place of its arguments.
+        if isinstance(arguments, (NotRecorded, Unparsed)) and not isinstance(request.arguments, NotRecorded):
             arguments = request.arguments
         if misfits(arguments, offers.schema(request)):
             return "invalid_arguments"

@@ -6,13 +6,14 @@ In schema 1 a model call is a span `call_llm` with the request and response as G
 The kit for Java writes schema 1 with an operation `call_llm` and a key of its own for the call's id.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import AgentRun, CallError, ConversationSeen, Observation
+from toolgauge.model.observations import AgentRun, CallAnswered, CallError, ConversationSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
@@ -35,6 +36,12 @@ _KEYS = (_PREFIX + "event_id", _PREFIX + "invocation_id", _SESSION, _REQUEST, _R
 _CALL_LLM = "call_llm"
 _MERGED = "(merged tools)"
 _PLACEHOLDERS = frozenset(("N/A", "<not specified>", "<not serializable>", "<non-serializable>"))
+# What the kit for JavaScript answers in place of a tool that raised, and the list of what zod found in its arguments.
+_FAILED = "Error in tool '"
+_ISSUES = re.compile(
+    r"Error in tool '[^'\n]{1,200}': \[\s*\{\s*\"(?:code|expected|keys|origin|received|validation|values)\""
+)
+_INVALID = "invalid_arguments"
 # Before it followed the conventions, an agent's run was a span with a name alone: `agent_run [assistant]`.
 _AGENT_RUN = "agent_run ["
 
@@ -123,7 +130,19 @@ class GoogleAdk:
         instruction = config.get("system_instruction") or config.get("systemInstruction")
         yield from conventions.system(_instruction(instruction))
         history = values.as_list(request.get("contents"))
-        yield from conventions.received([Message(_message(one), "user") for one in history])
+        yield from map(_with_failure, conventions.received([Message(_message(one), "user") for one in history]))
+
+
+def _with_failure(seen: Observation) -> Observation:
+    """Read the failure that the kit in JavaScript has as the answer alone: the tool's span has neither status nor content."""
+    if not isinstance(seen, CallAnswered) or seen.error is not None:
+        return seen
+    match seen.result:
+        case Recorded({"error": str() as message, **rest}) if not rest and message.startswith(_FAILED):
+            kind = _INVALID if _ISSUES.match(message) else "_OTHER"
+            return replace(seen, error=CallError(kind=kind, message=message))
+        case _:
+            return seen
 
 
 def _conversation(attributes: Mapping[str, Value]) -> Iterator[ConversationSeen]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
+    CallAnswered,
     CallExecuted,
     ConversationSeen,
     MessageSeen,
@@ -18,7 +19,7 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import openinference_messages
+from toolgauge.recognize import messages, openinference_messages
 from toolgauge.recognize.langchain import agent_name, node_answers, refused_call
 from toolgauge.recognize.openinference_agents import (
     agent_run,
@@ -31,6 +32,7 @@ from toolgauge.recognize.openinference_agents import (
     task_texts,
 )
 from toolgauge.recognize.openinference_messages import (
+    Messages,
     answers,
     observed,
     read_messages,
@@ -40,6 +42,7 @@ from toolgauge.recognize.openinference_messages import (
     with_response,
 )
 from toolgauge.recognize.openinference_tools import (
+    AI_SDK,
     INPUT,
     OUTPUT,
     DefinitionReader,
@@ -48,8 +51,9 @@ from toolgauge.recognize.openinference_tools import (
     is_synthesized,
     made_by_itself,
 )
+from toolgauge.recognize.provider_answers import provider_answers
 from toolgauge.recognize.token_counts import OPENINFERENCE, model_call
-from toolgauge.recognize.values import as_object, as_str, content
+from toolgauge.recognize.values import as_object, as_str, content, identifier
 
 KIND = "openinference.span.kind"
 TOOL_NAME = "tool.name"
@@ -62,9 +66,16 @@ _TOOL_ID = "tool.id"
 _CALL_ID_KEYS = (_TOOL_ID, "tool_call.id", "tool.call_id", "gen_ai.tool.call.id")
 # What Google's ADK writes for an id of a call that failed.
 _NO_ID = "<not specified>"
+# What the AI SDK writes of itself, on spans to which its processor adds OpenInference's attributes.
+_AI_SDK_METADATA = "ai.telemetry.metadata."
+_AI_SDK_SESSIONS = ("sessionId", "conversationId", "threadId", "chatId", "session_id", "conversation_id", "thread_id")
+_AI_SDK_TOOLS = "ai.prompt.tools"
 _METADATA_SESSIONS = ("session_id", "conversation_id", "thread_id")
 # DSPy names a tool's span after the tool and the method.
 _CALLED = re.compile(r"\.(?:__call__|acall|aforward|forward)$")
+# The tool and the span of a hand-off in JavaScript; in Python it has no tool's name, and texts in place of objects.
+_HANDOFF = "handoff_to_"
+_HANDOFF_SPAN = "handoff to "
 _NOT_WORD = re.compile(r"[^a-zA-Z0-9_]")
 
 
@@ -79,6 +90,7 @@ class OpenInference:
 
     def __init__(self) -> None:
         self._definitions = DefinitionReader()
+        self._listed = messages.DefinitionReader()
 
     def claims(self, record: Record) -> bool:
         """Claim spans with OpenInference's span kind."""
@@ -106,6 +118,8 @@ class OpenInference:
 
     def _offered(self, span: Span) -> Iterator[ToolsOffered]:
         offered = self._definitions.read(span.attributes)
+        if not offered and (listed := span.attributes.get(_AI_SDK_TOOLS)) is not None:
+            offered = self._listed.read(listed)
         if offered:
             yield ToolsOffered(tools=offered)
 
@@ -133,6 +147,10 @@ def _conversation(span: Span, metadata: JsonObject) -> Iterator[Observation]:
         if named := as_str(metadata.get(key)):
             yield ConversationSeen(conversation_id=named, rank=2)
             return
+    if AI_SDK in span.attributes:
+        found = (identifier(span.attributes.get(_AI_SDK_METADATA + key)) for key in _AI_SDK_SESSIONS)
+        if named := next(filter(None, found), None):
+            yield ConversationSeen(conversation_id=named, rank=2)
 
 
 # --- tool spans
@@ -149,8 +167,8 @@ def _tool(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation
     name = span.attributes.get(TOOL_NAME)
     if is_synthesized(span) or (source == "beeai" and name is None):  # BeeAI makes spans of a tool's events
         return
-    if source == "openai_agents" and name is None:
-        yield from _handoff(span)
+    if source == "openai_agents" and (target := _handed_to(span, name)):
+        yield _handoff(span, target)
         return
     if source == "langchain" and (
         refused := refused_call(name, span.attributes.get(INPUT), span.attributes.get(OUTPUT))
@@ -183,16 +201,26 @@ def _call_id(span: Span) -> str | None:
     return None
 
 
-def _handoff(span: Span) -> Iterator[Observation]:
-    """Read `handoff to X`: its output is the agent, from whose name the SDK derives the name that the model called."""
+def _handed_to(span: Span, name: Value) -> str | None:
+    """Return the agent that `handoff to X` hands over to; `None` for every other tool."""
     target = span.attributes.get(OUTPUT)
-    source = span.attributes.get(INPUT)
-    if not isinstance(target, str) or not target:
-        return
-    yield CallExecuted(
+    if name is None:
+        return as_str(target)
+    if not isinstance(name, str) or not name.startswith(_HANDOFF) or not span.name.startswith(_HANDOFF_SPAN):
+        return None
+    read = content(target)
+    return as_str(as_object(read.value).get("to_agent")) if isinstance(read, Recorded) else None
+
+
+def _handoff(span: Span, target: str) -> CallExecuted:
+    """Read a hand-off: from the agent's name the SDK derives the name that the model called."""
+    given = span.attributes.get(INPUT)
+    read = content(given)
+    source = as_object(read.value).get("from_agent") if isinstance(read, Recorded) else None
+    return CallExecuted(
         name="transfer_to_" + _NOT_WORD.sub("_", target).lower(),
         arguments=NOT_RECORDED,
-        agent=source if isinstance(source, str) and source else None,
+        agent=as_str(source) or as_str(given),
     )
 
 
@@ -201,19 +229,29 @@ def _handoff(span: Span) -> Iterator[Observation]:
 
 def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation]:
     agent = agent_name(metadata) if source == "langchain" else None
-    messages = read_messages(span.attributes)
+    read = read_messages(span.attributes)
     recorded = span.attributes.get(OUTPUT)
     if openinference_messages.is_shared_by_agent(span, source):
-        yield from openinference_messages.requested_in_run(messages, span.attributes)
+        yield from openinference_messages.requested_in_run(read, span.attributes)
     elif source == "google_genai" and (made := list(made_by_itself(recorded))):
         yield from made
     else:
         yield model_call(span.attributes, agent, keys=OPENINFERENCE)
-        found = requests(messages.output)
+        found = requests(read.output)
         found = with_raw_output(found, recorded) if source == "langchain" else with_response(found, recorded)
         yield from observed(found, agent)
-    yield from answers(messages.input)
-    yield from texts(messages)
+    yield from _answers(span, read)
+    yield from texts(read)
+
+
+def _answers(span: Span, read: Messages) -> Iterator[CallAnswered]:
+    """Read the answers to calls: as the provider was given them, and what only the flattened messages have."""
+    provided = provider_answers(span.attributes.get(INPUT))
+    yield from provided
+    known = {answer.call_id for answer in provided}
+    for answer in answers(read.input):
+        if answer.call_id is None or answer.call_id not in known:
+            yield answer
 
 
 # --- agents, chains and the rest

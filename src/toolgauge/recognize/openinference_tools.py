@@ -18,6 +18,8 @@ from toolgauge.recognize.messages import KnownTools
 from toolgauge.recognize.values import arguments, as_list, as_object, as_str, content, parse_text, result
 
 INPUT = "input.value"
+# On spans of the AI SDK.
+AI_SDK = "ai.operationId"
 OUTPUT = "output.value"
 PARAMETERS = "tool.parameters"
 SYNTHESIZED = "tool.synthesized"
@@ -62,7 +64,7 @@ def call_answer(span: Span, instrumentation: str) -> Answer:
 
 def span_error(span: Span) -> CallError | None:
     """Read the failure from status and exception event; an exception event alone proves nothing."""
-    if span.status != "error":
+    if span.status != "error" or _has_status_of_another(span):
         return None
     kind, message = OTHER_ERROR, span.status_message
     for event in span.events:
@@ -72,6 +74,14 @@ def span_error(span: Span) -> CallError | None:
     if is_control_flow(kind):
         return None
     return CallError(kind=kind, message=message)
+
+
+def _has_status_of_another(span: Span) -> bool:
+    """Return whether the AI SDK's processor copied the status of an earlier call: that one has the exception event."""
+    attributes = span.attributes
+    if AI_SDK not in attributes or OUTPUT not in attributes or attributes[OUTPUT] == span.status_message:
+        return False
+    return not any(event.name == "exception" for event in span.events)
 
 
 def is_synthesized(span: Span) -> bool:

@@ -11,7 +11,6 @@ from msgspec import Struct
 from toolgauge.config.problems import suggestion
 from toolgauge.mcp_server.comparison_answer import compare_recordings
 from toolgauge.mcp_server.failure_report import failure_report
-from toolgauge.mcp_server.failure_text import failure_lines
 from toolgauge.mcp_server.found_trajectory import is_meant, newest_failed, trajectory_of, unknown_trajectory
 from toolgauge.mcp_server.plain_text import as_json, cut, joined
 from toolgauge.mcp_server.producer_gaps import diagnose
@@ -24,6 +23,7 @@ from toolgauge.mcp_server.questions import (
     SuggestCriteria,
 )
 from toolgauge.mcp_server.readable_files import FoundRecording, ReadableFiles
+from toolgauge.mcp_server.report_lines import failure_lines
 from toolgauge.mcp_server.scored_recordings import (
     MAX_TRAJECTORIES,
     ScoredRecording,

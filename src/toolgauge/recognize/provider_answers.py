@@ -1,4 +1,4 @@
-"""Reads what tools answered from a model's request in its provider's own form, which says whether they failed.
+"""Reads what tools answered from a model's request in its provider's own form, which shows whether they failed.
 
 Arrives: a request as JSON text. Leaves: answers to calls. OpenInference's flattened messages drop the failure, and keep of
 several answers in one message only the last (Anthropic and Bedrock in JavaScript).

@@ -55,11 +55,32 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 def test_streams_are_accepted_by_their_fields(capsys: pytest.CaptureFixture[str]):
     with serving(Admin()) as admin:
-        arguments = ("--criterion", "c", "--service", "s", "--environment", "e", "--agent", "a", "--tool", "")
+        arguments = (
+            "--criterion",
+            "c",
+            "--revision",
+            "1f",
+            "--service",
+            "s",
+            "--environment",
+            "e",
+            "--agent",
+            "a",
+            "--tool",
+            "",
+        )
         code, out, err = run(capsys, "--admin", admin.url, *arguments, "--level", "call")
     assert (code, out, err) == (0, "2 streams accepted; what is normal is learned anew\n", "")
     assert admin.bodies == [
-        {"criterion": "c", "service": "s", "environment": "e", "agent": "a", "tool": "", "level": "call"}
+        {
+            "criterion": "c",
+            "revision": "1f",
+            "service": "s",
+            "environment": "e",
+            "agent": "a",
+            "tool": "",
+            "level": "call",
+        }
     ]
     assert admin.hosts == [admin.url.removeprefix("http://")]
     assert admin.tokens == [None]

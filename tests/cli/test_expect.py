@@ -10,7 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests.cli.command import run
 from toolgauge.cli.main import commands
-from toolgauge.model.errors import RecordingError
+from toolgauge.model.errors import ConfigError, RecordingError
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 SEQUENCES = ("pydantic-ai/sequence3", "strands/double_sequence3", "google-adk/sequence3_full", "openai-v2/sequence3")
@@ -126,6 +126,23 @@ def test_runs_of_several_cases_become_a_reference_file(tmp_path: Path):
     assert [json.loads(line)["case"] for line in cases.read_text().splitlines()] == ["look", "mail"]
     assert "    reference: {file: ../cases.jsonl, key: eval.case.id}" in criteria.read_text().splitlines()
     assert outcomes(criteria, *files) == ["pass", "pass"]
+
+
+def test_a_reference_file_with_other_lines_is_replaced_by_force_only(tmp_path: Path):
+    file = with_attributes("pydantic-ai/sequence3", tmp_path, eval_case_id="mail")
+    cases = tmp_path / "cases.jsonl"
+    words = (file, "--references", str(cases), "-o", str(tmp_path / "criteria.yaml"))
+    assert f"wrote `{cases}`\nwrote `{tmp_path / 'criteria.yaml'}`\n" in expect(*words).stderr
+    first = cases.read_text()
+    expect(*words)
+    corrected = first.replace("mail", "corrected")
+    cases.write_text(corrected)
+    refused = CliRunner().invoke(commands, ["expect", *words])
+    assert isinstance(refused.exception, ConfigError)
+    assert f"`{cases}` holds other cases" in refused.exception.message
+    assert cases.read_text() == corrected
+    expect(*words, "--force")
+    assert cases.read_text() == first
 
 
 def test_cases_are_chosen_by_a_glob(tmp_path: Path):

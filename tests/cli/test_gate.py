@@ -1,12 +1,15 @@
 """`replay` and `score` as a step of CI runs them: exit codes, last lines, reports, annotations."""
 
 import json
+import os
+import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from tests.cli.command import Ended, run
+from tests.forked import start
 from toolgauge.model.json import JsonObject
 
 TRAFFIC = Path(__file__).parents[2] / "src" / "toolgauge" / "demo" / "traffic"
@@ -184,4 +187,24 @@ def test_score_writes_the_same_reports_and_keeps_its_exit_code(cases: str, tmp_p
     assert [line.split("::")[1] for line in ended.err.splitlines() if line.startswith("::")] == [
         f"error file={cases},line=2,title=tool_call_args%3A wrong",
         f"error file={cases},line=4,title=unreadable%3A {cases}%3A4",
+    ]
+
+
+def test_a_gate_holds_also_when_nobody_reads_the_results(criteria: str, tmp_path: Path):
+    words = [sys.executable, "-m", "toolgauge", "replay", "--criteria", criteria, *REFUND]
+    codes: list[int] = []
+    for options in ([], ["--fail-on", "fail"], ["--fail-on", "fail", "--json"]):
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        with (tmp_path / "err").open("w") as err:
+            codes.append(start([*words, *options], stdout=write_end, stderr=err.fileno(), env=ON_MACHINE).wait(300))
+        os.close(write_end)
+    assert codes == [0, 1, 1]
+
+
+def test_every_file_that_is_written_is_named(criteria: str, tmp_path: Path):
+    files = {option: str(tmp_path / f"report.{option}") for option in ("html", "junit", "markdown")}
+    ended = replay(criteria, *(word for option, file in files.items() for word in (f"--{option}", file)))
+    assert [line for line in ended.err.splitlines() if line.startswith("wrote")] == [
+        f"wrote `{file}`" for file in files.values()
     ]

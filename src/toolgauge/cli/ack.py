@@ -28,6 +28,7 @@ _EXIT_CODES = "Exit codes: 0 accepted; 1 no stream matched, or toolgauge was not
     help="A file whose first line is the token that `admin.auth` asks for.",
 )
 @click.option("--criterion", help="Streams of this criterion, such as `default.tool_success`.")
+@click.option("--revision", help="Streams of this revision of a criterion, as `/streams` lists it.")
 @click.option("--service", help="Streams of this service.")
 @click.option("--environment", help="Streams of this environment.")
 @click.option("--agent", help="Streams of this agent.")

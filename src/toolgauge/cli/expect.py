@@ -9,7 +9,7 @@ import click
 
 from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import load_to_score, reading_progress
-from toolgauge.model.errors import RecordingError
+from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.offline.backtest.labels import LabelSet, read_labels
 from toolgauge.offline.expect.choosing import Counted, choose_runs, with_runs_put_together
@@ -76,6 +76,11 @@ from toolgauge.offline.terminal import counted, printable
     help="Write what is expected to this file, one line a case, and one criterion that looks it up there.",
 )
 @click.option(
+    "--force",
+    is_flag=True,
+    help="Replace a file of --references that holds anything else: a person may have corrected it.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -99,6 +104,7 @@ def command(
     overrides: tuple[str, ...],
     *,
     promote: bool,
+    force: bool,
 ) -> None:
     """Turn good recorded runs into references: the calls that the next run of the same task is held against.
 
@@ -133,7 +139,7 @@ def command(
         is_promoted=promote,
         is_one_criterion=references is not None,
     )
-    _write(written, references, output)
+    _write(written, references, output, is_forced=force)
     _print_summary(written, chooser)
 
 
@@ -150,11 +156,16 @@ def _tools(written: Sequence[str]) -> Literal["writes"] | tuple[str, ...] | None
             return tuple(written)
 
 
-def _write(written: Document, references: Path | None, output: Path | None) -> None:
+def _write(written: Document, references: Path | None, output: Path | None, *, is_forced: bool) -> None:
     directory = Path() if output is None else output.parent
     looked_up = None if references is None else os.path.relpath(references, directory)
     if references is not None:
-        _write_file(references, reference_lines(written))
+        lines = tuple(reference_lines(written))
+        if not is_forced and _holds_others(references, lines):
+            raise ConfigError(
+                f"`{references}` holds other cases", hint="name another file, or replace it with `--force`"
+            )
+        _write_file(references, lines)
     if output is not None:
         _write_file(output, criteria_lines(written, looked_up))
         return
@@ -167,6 +178,16 @@ def _write_file(path: Path, lines: Iterable[str]) -> None:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     except OSError as error:
         raise RecordingError(f"cannot write `{path}`: {error.strerror}") from error
+    click.echo(f"wrote `{printable(str(path))}`", err=True)
+
+
+def _holds_others(path: Path, lines: Sequence[str]) -> bool:
+    """Return whether the file has any line but these."""
+    try:
+        found = path.read_bytes().splitlines()
+    except OSError:
+        return False
+    return not {*filter(None, found)} <= {line.encode() for line in lines}
 
 
 def _print_summary(written: Document, chooser: Chooser) -> None:

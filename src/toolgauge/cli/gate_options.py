@@ -1,11 +1,13 @@
 """The options that make a command end with exit code 1: `--fail-on` and `--fail-under`."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import click
 
+from toolgauge.cli.main import drop_output
 from toolgauge.offline.criterion_counts import CriterionCounts
 from toolgauge.offline.reports.gate import FAIL_ON, FailOn, Gate
 from toolgauge.offline.reports.rows import Check
@@ -78,6 +80,17 @@ def make_gate(fail_on: Sequence[FailOn], fail_under: dict[str, float], criteria:
                 err=True,
             )
     return Gate(fail_on=fail_on, fail_under=fail_under)
+
+
+@contextmanager
+def keep_on(gate: Gate) -> Generator[None]:
+    """Print; where there is a gate, go on without a reader: `toolgauge replay --fail-on fail F | head` ends as it would alone."""
+    try:
+        yield
+    except BrokenPipeError:
+        if not gate.is_set:
+            raise
+        drop_output()
 
 
 def print_checks(checks: Sequence[Check]) -> None:

@@ -163,10 +163,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except (_ReaderHasGoneError, BrokenPipeError):
-        _drop_output()
+        drop_output()
         return 0
     except OSError as error:  # a full disk, mostly: files that cannot be read have errors of their own
-        _drop_output()
+        drop_output()
         _complain(str(error), None)
         return 1
     finally:
@@ -204,7 +204,7 @@ def _escape_what_stdout_cannot_show() -> None:
         stdout.reconfigure(errors="backslashreplace")  # pyright: ignore[reportUnknownMemberType] (generic in its buffer)
 
 
-def _drop_output() -> None:
+def drop_output() -> None:
     """Keep Python from complaining once more when it closes stdout."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

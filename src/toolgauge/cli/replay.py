@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import click
 
-from toolgauge.cli.gate_options import gate_options, make_gate, print_checks, print_gate_hint
+from toolgauge.cli.gate_options import gate_options, keep_on, make_gate, print_checks, print_gate_hint
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import Reading, load_to_score, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, ScorecardRows, report_options
@@ -108,10 +108,12 @@ def command(
             add_to_document(scorecard)
             reports.add(rows.rows(scorecard))
             unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
-            for line in describe(scorecard):
-                reading.echo(line)
+            with keep_on(gate):
+                for line in describe(scorecard):
+                    reading.echo(line)
     without = unmatched.so_far()
-    _print_summary(summary, without, to_stderr=as_json)
+    with keep_on(gate):
+        _print_summary(summary, without, to_stderr=as_json)
     without_result = _without_result(summary, without)
     checks = tuple(gate.checks(summary.counts, without_result))
     is_failed = not all(check.passed for check in checks)
@@ -154,6 +156,7 @@ def _document(
         document.close()
     finally:
         document.discard()
+    click.echo(f"wrote `{printable(file)}`", err=True)
     if document.left_out:
         click.echo(f"{document.left_out} trajectories are not in `{file}`: it has no room for more", err=True)
 

@@ -26,6 +26,7 @@ from toolgauge.offline.reports.annotations import annotations
 from toolgauge.offline.reports.junit import junit
 from toolgauge.offline.reports.markdown import markdown
 from toolgauge.offline.reports.rows import Finding, Report, Row, joined
+from toolgauge.offline.terminal import printable
 from toolgauge.score.criterion import Criterion, Lookup
 
 _F = TypeVar("_F", bound=Callable[..., object])
@@ -99,6 +100,7 @@ def _write(file: str, content: bytes, *, appends: bool) -> None:
             stream.write(content)
     except OSError as error:
         raise ToolgaugeError(f"cannot write `{file}`: {error.strerror or error}") from error
+    click.echo(f"{'added to' if appends else 'wrote'} `{printable(file)}`", err=True)
 
 
 class ScorecardRows:

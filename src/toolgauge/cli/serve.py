@@ -64,7 +64,7 @@ _EXIT_CODES = (
     "is_watched",
     is_flag=True,
     help="Reload, as on SIGHUP, within 4 s of a change of a file of the configuration: its own, criteria, references, "
-    "definitions of tools. Links are followed, so that a change of a ConfigMap of Kubernetes is one.",
+    "evaluators, definitions of tools. Links are followed, so that a change of a ConfigMap of Kubernetes is one.",
 )
 def command(
     config_paths: Sequence[str],

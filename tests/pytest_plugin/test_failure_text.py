@@ -67,6 +67,24 @@ def test_extra_call_is_named_with_its_arguments(run_tests: Run):
     assert lines[at : at + 3] == ["extra call", "expected  nothing", 'got       delete_order {"order_id": "A-17"}']
 
 
+def test_call_that_was_made_twice_is_a_repeated_one(run_tests: Run):
+    lines = failure(
+        run_tests(
+            """
+            @pytest.mark.toolgauge("criteria.yaml")
+            def test_refund(scored):
+                run(FOUND, REFUNDED, FOUND)
+                scored.assert_passes("right-path")
+            """,
+            criteria__yaml="""
+            criteria: [{name: right-path, evaluator: tool_trajectory, match: name, expected: [find_order, refund_order]}]
+            """,
+        )
+    )
+    at = lines.index("repeated call")
+    assert lines[at : at + 3] == ["repeated call", "expected  nothing", 'got       find_order {"order_id": "A-17"}']
+
+
 def test_missing_and_extra_call_of_one_tool_stand_beside_each_other(run_tests: Run):
     lines = failure(
         run_tests(

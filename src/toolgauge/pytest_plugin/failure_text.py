@@ -29,7 +29,8 @@ _MAX_NAMES = 3
 _INDENT = "  "
 # Rules by which evaluators compare whole calls: a difference with one side is a call that is missing, or one too many.
 _BY_ARGUMENTS = "name_and_args"
-_WHOLE_CALLS = (_BY_ARGUMENTS, "name", "missing call", "extra call", "unexpected call")
+_REPEATED = "repeated call"
+_WHOLE_CALLS = (_BY_ARGUMENTS, "name", "missing call", "extra call", "unexpected call", _REPEATED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +165,8 @@ def _sides(difference: ShownDifference) -> tuple[str, str | None, str | None]:
     """Write what differs, and both sides; `None` for one that cannot be."""
     where, expected, actual = printable(difference.where), difference.expected, difference.actual
     if difference.rule in _WHOLE_CALLS and (expected is None or actual is None):
-        return "extra call" if expected is None else "missing call", _called(where, expected), _called(where, actual)
+        extra = _REPEATED if difference.rule == _REPEATED else "extra call"
+        return extra if expected is None else "missing call", _called(where, expected), _called(where, actual)
     if expected is not None and actual is None:
         actual = "nothing"
     head = f"{where} ({printable(difference.rule)})"

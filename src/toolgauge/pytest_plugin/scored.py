@@ -123,8 +123,7 @@ class Scored:
                 self._evaluated[key] = loaded.evaluate(self._collection.requests(self._attributes(loaded.case_keys)))
         except ToolgaugeError as error:
             # Without the frames in between, which read files.
-            hint = "" if error.hint is None else f"\nhint: {error.hint}"
-            raise type(error)(f"{error.message}{hint}", hint=error.hint) from None
+            raise type(error)(error.message, hint=error.hint) from None
         return loaded, wanted, self._evaluated[key]
 
     def _attributes(self, case_keys: Iterable[str]) -> dict[str, str]:

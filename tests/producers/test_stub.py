@@ -141,7 +141,7 @@ def test_every_scenario_offers_the_tools_that_it_calls(name: str):
     one = scenario(name, Names())
     called = {call.name for script in (*one.runs, *one.below) for step in script.steps for call in step}
     missing = called - set(tools_of(one))
-    assert missing <= {"get_forecast", "flight_agent", "transfer_to_refund_agent"}
+    assert missing <= {"get_forecast", "read_file", "flight_agent", "transfer_to_refund_agent"}
 
 
 def _exported(*texts: str | int) -> bytes:

@@ -282,10 +282,10 @@ def _shown(text: str, calls: Sequence[Asking], user: str) -> int:
 
 def _call(order: int, asked: Asking, capture: _Capture) -> dict[str, Any]:
     call = asked.made.call
-    ran = asked.executed or call.kind != "function"
-    returned = outcome(call).get("result") if asked.executed else None
+    ran = asked.executed or call.kind != "function" or call.is_own
+    returned = outcome(call).get("result") if asked.executed or call.is_own else None
     result = call.result if call.kind == "agent_as_tool" else returned
-    error = {"type": call.error[0], "message": call.error[1]} if call.error and asked.executed else None
+    error = {"type": call.error[0], "message": call.error[1]} if call.error and ran else None
     call_id = asked.made.id if capture.has_text(asked.made.id) else None
     arguments = call.arguments if isinstance(call.arguments, str) else dict(call.arguments)
     shown = capture.has_text(arguments) if isinstance(arguments, str) else capture.has_value(arguments)
@@ -303,7 +303,7 @@ def _call(order: int, asked: Asking, capture: _Capture) -> dict[str, Any]:
         "rejected": not ran,
         "in_capture": {
             # A name that another call has too shows nothing of this one.
-            "name": capture.has_text(call.name) and (bool(call_id) or shown or asked.executed),
+            "name": capture.has_text(call.name) and (bool(call_id) or shown or ran),
             "arguments": shown,
             "result": None if error or result is None else _has_result(result, capture),
             "call_id": True if call_id else None,

@@ -4,7 +4,7 @@ A script is chosen by the user's text, so that a sub-agent's model has a script 
 call that starts it. Names of hand-off and sub-agent tools differ between frameworks, so `scenario()` takes them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,6 +20,8 @@ class Call:
     result: Any = None
     error: tuple[str, str] | None = None
     kind: Kind = "function"
+    # A tool that the producer brings itself: it does not run at the stub, and is taken to have run.
+    is_own: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +57,10 @@ class Names:
     handoff_arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     subagent: str = "flight_agent"
     subagent_argument: str = "input"
+    # A coding agent's tool that reads a file, and the arguments for one that exists and one that does not.
+    read_tool: str = "read_file"
+    read_arguments: Sequence[Mapping[str, Any]] = ({"file_path": "notes.txt"}, {"file_path": "missing.txt"})
+    read_results: Sequence[Any] = ("hello notes", "File not found")
 
 
 def _schema(required: str, **properties: Any) -> dict[str, Any]:
@@ -265,6 +271,18 @@ def _bad_json(_: Names) -> Scenario:
     return Scenario(name="bad_json", runs=(script,), note="the arguments of the first call break off")
 
 
+def _coding(names: Names) -> Scenario:
+    found, missing = names.read_arguments
+    result, failure = names.read_results
+    steps = (
+        (Call(name=names.read_tool, arguments=found, result=result, is_own=True),),
+        (Call(name=names.read_tool, arguments=missing, error=("FileNotFoundError", failure), is_own=True),),
+        (Call(name="get_forecast", arguments={"town": "Lima"}),),
+    )
+    script = Script(text="Sum up notes.txt and missing.txt.", steps=steps, final="There is only notes.txt.")
+    return Scenario(name="coding", runs=(script,), note="tools of the coding agent itself")
+
+
 def _no_tool(_: Names) -> Scenario:
     script = Script(text="Say hello.", steps=(), final="Hello!")
     return Scenario(name="no_tool", runs=(script,), tools=("get_weather",))
@@ -304,6 +322,7 @@ _MAKERS: dict[str, Callable[[Names], Scenario]] = {
     "unknown_tool": _unknown_tool,
     "bad_args": _bad_args,
     "bad_json": _bad_json,
+    "coding": _coding,
     "no_tool": _no_tool,
     "stream": _stream,
     "stream_parallel": _stream_parallel,

@@ -1,0 +1,154 @@
+"""Reads the Gemini CLI's traces (its setting `telemetry.traces`): model calls, and the tool calls that it schedules.
+
+Arrives: a span of its scope. Leaves: observations. Each model call and each batch of tool calls is a trace of its own, so a
+call is read where it was scheduled, and not in the model's output as well: in another trace it would count twice. A call that
+was refused has no span of its own; the batch says why.
+"""
+
+from collections.abc import Iterator
+
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import (
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    Observation,
+    ToolDefinition,
+    ToolsOffered,
+)
+from toolgauge.model.ports import Grounds
+from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.messages import read_messages
+from toolgauge.recognize.token_counts import model_call
+
+_SCOPE = "gemini-cli"
+_MODEL, _BATCH, _TOOL = "llm_call", "schedule_tool_calls", "tool_call"
+_KINDS = {"tool_not_registered": "unknown_tool", "invalid_tool_params": "invalid_arguments"}
+_MAX_CALLS = 1_000
+_MAX_TOOLS = 1_000
+
+
+class GeminiCli:
+    """Reads spans of the Gemini CLI."""
+
+    name = "gemini_cli"
+    rank = 88
+    marks = ("gen_ai.",)
+    scopes: tuple[str, ...] = ()
+    grounds = Grounds(scopes=(_SCOPE,))
+
+    def claims(self, record: Record) -> bool:
+        """Claim spans of its scope with an operation."""
+        if isinstance(record, LogRecord):
+            return False
+        return record.scope.name == _SCOPE and conventions.OPERATION in record.attributes
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Read one span."""
+        if isinstance(record, LogRecord):
+            return
+        yield from conventions.conversation(record.attributes)
+        operation = record.attributes.get(conventions.OPERATION)
+        if operation == _MODEL:
+            yield from _model(record)
+        elif operation == _BATCH:
+            yield from _batch(record)
+        elif operation == _TOOL:
+            yield from _executed(record)
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute; none is hidden."""
+        return record.attributes.get(key)
+
+
+def _opened(value: Value) -> Json:
+    read = values.envelope(value)
+    return read.value if isinstance(read, Recorded) else None
+
+
+def _model(span: Span) -> Iterator[Observation]:
+    attributes = span.attributes
+    yield model_call(attributes, values.as_str(attributes.get(conventions.AGENT)))
+    yield from conventions.system(attributes.get(conventions.SYSTEM))
+    yield from conventions.newest_user_text(read_messages(attributes.get(conventions.INPUT), "user"))
+    yield from conventions.written_text(read_messages(attributes.get(conventions.OUTPUT), "assistant"))
+    declared = [
+        values.as_object(tool)
+        for group in values.as_list(_opened(attributes.get(conventions.DEFINITIONS)))[:_MAX_TOOLS]
+        for tool in values.as_list(values.as_object(group).get("functionDeclarations"))[:_MAX_TOOLS]
+    ]
+    if tools := tuple(tool for item in declared if (tool := _definition(item))):
+        yield ToolsOffered(tools=tools)
+
+
+def _definition(item: JsonObject) -> ToolDefinition | None:
+    name = values.as_str(item.get("name"))
+    schema = item.get("parametersJsonSchema")
+    return (
+        ToolDefinition(
+            name=name,
+            description=values.as_str(item.get("description")),
+            parameters=schema if isinstance(schema, dict) else None,
+        )
+        if name
+        else None
+    )
+
+
+def _batch(span: Span) -> Iterator[Observation]:
+    """Read the calls of one batch: as completed, or as they were scheduled where nothing else is recorded."""
+    attributes = span.attributes
+    agent = values.as_str(attributes.get(conventions.AGENT))
+    completed = values.as_list(_opened(attributes.get(conventions.OUTPUT)))
+    scheduled: list[Json] = [{"request": one} for one in values.as_list(_opened(attributes.get(conventions.INPUT)))]
+    for position, item in enumerate((completed or scheduled)[:_MAX_CALLS]):
+        call = values.as_object(item)
+        request = values.as_object(call.get("request"))
+        name, call_id = values.as_str(request.get("name")), values.identifier(request.get("callId"))
+        if name is None:
+            continue
+        yield CallRequested(
+            position=position, name=name, call_id=call_id, arguments=_arguments(request.get("args")), agent=agent
+        )
+        if error := _error(call):
+            yield CallAnswered(call_id=call_id, name=name, error=error)
+
+
+def _executed(span: Span) -> Iterator[CallExecuted]:
+    attributes = span.attributes
+    name = values.as_str(attributes.get(conventions.TOOL_NAME))
+    if name is None:
+        return
+    call = values.as_object(_opened(attributes.get(conventions.OUTPUT)))
+    request = values.as_object(_opened(attributes.get(conventions.INPUT)))
+    answer = _answer(call)
+    yield CallExecuted(
+        name=name,
+        call_id=values.identifier(attributes.get("gen_ai.tool.call_id")),
+        arguments=_arguments(request.get("args")),
+        result=values.result(answer["output"]) if isinstance(answer.get("output"), str) else NOT_RECORDED,
+        error=_error(call) or conventions.call_error(span),
+        agent=values.as_str(attributes.get(conventions.AGENT)),
+    )
+
+
+def _arguments(value: Json) -> Content:
+    return values.part(value) if isinstance(value, dict) else values.arguments(value)
+
+
+def _answer(call: JsonObject) -> JsonObject:
+    """Return what the model gets: the first function response of a completed call."""
+    for part in values.as_list(values.as_object(call.get("response")).get("responseParts")):
+        if "functionResponse" in values.as_object(part):
+            return values.as_object(values.as_object(values.as_object(part)["functionResponse"]).get("response"))
+    return {}
+
+
+def _error(call: JsonObject) -> CallError | None:
+    if call.get("status") not in ("error", "cancelled"):
+        return None
+    kind = values.as_str(values.as_object(call.get("response")).get("errorType")) or "_OTHER"
+    return CallError(kind=_KINDS.get(kind, kind), message=values.as_str(_answer(call).get("error")) or "")

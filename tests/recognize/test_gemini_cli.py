@@ -1,0 +1,82 @@
+"""The Gemini CLI's traces (0.61)."""
+
+import json
+
+from tests.recognize.support import observations, recorded, records, seen, span
+from toolgauge.dialects.gemini_cli import GeminiCli
+from toolgauge.model.content import NOT_RECORDED, Recorded
+from toolgauge.model.json import Json, Value
+from toolgauge.model.observations import (
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ModelCall,
+    Observation,
+    ToolDefinition,
+    ToolsOffered,
+)
+from toolgauge.testing.dialects import check_dialect
+
+REQUEST: Json = {"callId": "c1", "name": "add", "args": {"a": 1}}
+
+
+def read(operation: str, **attributes: Json) -> list[Observation]:
+    named: dict[str, Value] = {"gen_ai.operation.name": operation}
+    for key, value in attributes.items():
+        named["gen_ai." + key.replace("__", ".")] = value if isinstance(value, str) else json.dumps(value)
+    return observations(GeminiCli(), span(named, name=operation, scope="gemini-cli"))
+
+
+def completed(status: str, answer: Json, kind: str | None = None) -> Json:
+    parts: Json = [{"functionResponse": {"name": "add", "response": answer}}]
+    return {"status": status, "request": REQUEST, "response": {"responseParts": parts, "errorType": kind}}
+
+
+def test_it_keeps_the_contract():
+    check_dialect(GeminiCli(), records(GeminiCli(), "gemini-cli/coding.otlp.pb"))
+
+
+def test_a_tool_has_id_arguments_and_result():
+    assert read(
+        "tool_call",
+        tool__name="add",
+        tool__call_id="c1",
+        input__messages=REQUEST,
+        output__messages=completed("success", {"output": '{"sum":3}'}),
+    ) == [CallExecuted(name="add", call_id="c1", arguments=Recorded({"a": 1}), result=Recorded({"sum": 3}))]
+
+
+def test_a_failed_tool_has_the_kind_of_its_error():
+    (call,) = read("tool_call", tool__name="add", output__messages=completed("error", {"error": "no"}, "io"))
+    assert call == CallExecuted(name="add", result=NOT_RECORDED, error=CallError(kind="io", message="no"))
+
+
+def test_a_refused_call_is_in_its_batch_alone():
+    refused = completed("error", {"error": "no such tool"}, "tool_not_registered")
+    assert read("schedule_tool_calls", output__messages=[refused]) == [
+        CallRequested(position=0, name="add", call_id="c1", arguments=Recorded({"a": 1})),
+        CallAnswered(call_id="c1", name="add", error=CallError(kind="unknown_tool", message="no such tool")),
+    ]
+
+
+def test_a_batch_without_output_has_what_was_scheduled():
+    assert read("schedule_tool_calls", input__messages=[REQUEST, "x"]) == [
+        CallRequested(position=0, name="add", call_id="c1", arguments=Recorded({"a": 1}))
+    ]
+
+
+def test_a_model_has_its_tools_and_no_calls():
+    declared: Json = {"name": "add", "description": "Adds", "parametersJsonSchema": {"type": "object"}}
+    asked: Json = [{"role": "model", "parts": [{"functionCall": {"name": "add", "args": {}}}]}]
+    assert read("llm_call", output__messages=asked, tool__definitions=[{"functionDeclarations": [declared, {}]}]) == [
+        ModelCall(),
+        ToolsOffered(tools=(ToolDefinition(name="add", description="Adds", parameters={"type": "object"}),)),
+    ]
+
+
+def test_recorded_calls_are_read_once():
+    readings = recorded(GeminiCli(), "gemini-cli/coding.otlp.pb")
+    asked = [one.name for one in seen(readings, CallRequested) if isinstance(one, CallRequested)]
+    assert sorted(asked) == ["get_forecast", "read_file", "read_file"]
+    assert len(seen(readings, CallExecuted)) == 2

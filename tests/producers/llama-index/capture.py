@@ -1,0 +1,72 @@
+"""LlamaIndex's function agent, over chat completions, under OpenInference or (`KIND=traceloop-llama-index`) Traceloop."""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
+from client import STUB, capture, tools_of, traced
+
+KIND = os.environ.get("KIND", "openinference-llama-index")
+provider = traced("llama-index-app")
+
+if KIND == "traceloop-llama-index":
+    from opentelemetry.instrumentation.llamaindex import LlamaIndexInstrumentor
+
+    PACKAGE = "opentelemetry-instrumentation-llamaindex"
+else:
+    from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
+
+    PACKAGE = "openinference-instrumentation-llama-index"
+LlamaIndexInstrumentor().instrument(tracer_provider=provider)
+
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
+from llama_index.core.memory import Memory
+from llama_index.llms.openai_like import OpenAILike
+
+
+def agent(scenario, name="assistant", without=(), **more):
+    model = OpenAILike(
+        model="stub-model",
+        api_key="none",
+        api_base=f"{STUB}/v1",
+        is_chat_model=True,
+        is_function_calling_model=True,
+        max_retries=0,
+    )
+    return FunctionAgent(
+        name=name,
+        description=name,
+        system_prompt="Help the user.",
+        tools=tools_of(scenario, *without),
+        llm=model,
+        streaming=scenario["stream"],
+        **more,
+    )
+
+
+def application(scenario):
+    if scenario["name"] != "handoff":
+        return AgentWorkflow(agents=[agent(scenario)])
+    triage = agent(scenario, "triage_agent", ("refund_order",), can_handoff_to=["refund_agent"])
+    return AgentWorkflow(agents=[triage, agent(scenario, "refund_agent")], root_agent="triage_agent")
+
+
+async def play(scenario, text, number, state):
+    if not number:
+        state["memory"] = Memory.from_defaults(session_id=scenario["conversation_id"])
+    await application(scenario).run(user_msg=text, memory=state["memory"])
+
+
+capture(
+    KIND,
+    play,
+    packages=("llama-index-core", PACKAGE, "opentelemetry-sdk"),
+    convention="Traceloop" if KIND.startswith("traceloop") else "OpenInference",
+    flush=provider.force_flush,
+    names={"handoff": "handoff", "handoff_arguments": {"to_agent": "refund_agent", "reason": "money"}},
+    scenarios=(
+        *("one_call", "sequence3", "parallel", "tool_error", "mixed_error", "retry", "nested", "multi_turn", "handoff"),
+        *("unknown_tool", "bad_args", "bad_json", "no_tool", "stream", "stream_parallel"),
+    ),
+)

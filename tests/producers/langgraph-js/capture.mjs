@@ -1,33 +1,19 @@
-// LangChain.js agents on LangGraph.js: under OpenInference's instrumentation, or by LangSmith's own OpenTelemetry export.
+// LangChain.js agents on LangGraph.js under OpenInference's instrumentation. LangSmith's own export makes no spans of such
+// runs in JavaScript: only of functions wrapped in `traceable`.
 
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 import { capture, runTool, STUB, versionsOf } from "../stub/client.mjs";
 
-const bySmith = process.env.BY === "langsmith";
-let provider;
-let smith;
-if (bySmith) {
-  Object.assign(process.env, {
-    LANGSMITH_TRACING: "true", LANGSMITH_OTEL_ENABLED: "true", LANGSMITH_API_KEY: "none", LANGSMITH_ENDPOINT: STUB,
-    OTEL_EXPORTER_OTLP_ENDPOINT: STUB, OTEL_SERVICE_NAME: "langgraph-app",
-  });
-  const { initializeOTEL } = await import("langsmith/experimental/otel/setup");
-  const made = initializeOTEL({ exporterConfig: { url: `${STUB}/v1/traces`, headers: {} } });
-  provider = made.DEFAULT_LANGSMITH_TRACER_PROVIDER;
-  const { RunTree } = await import("langsmith/run_trees");
-  smith = RunTree.getSharedClient();
-} else {
-  provider = new NodeTracerProvider({
-    resource: resourceFromAttributes({ "service.name": "langgraph-app" }),
-    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter({ url: `${STUB}/v1/traces` }))],
-  });
-  provider.register();
-  const { LangChainInstrumentation } = await import("@arizeai/openinference-instrumentation-langchain");
-  const callbacks = await import("@langchain/core/callbacks/manager");
-  new LangChainInstrumentation({ tracerProvider: provider }).manuallyInstrument(callbacks);
-}
+const provider = new NodeTracerProvider({
+  resource: resourceFromAttributes({ "service.name": "langgraph-app" }),
+  spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter({ url: `${STUB}/v1/traces` }))],
+});
+provider.register();
+const { LangChainInstrumentation } = await import("@arizeai/openinference-instrumentation-langchain");
+const callbacks = await import("@langchain/core/callbacks/manager");
+new LangChainInstrumentation({ tracerProvider: provider }).manuallyInstrument(callbacks);
 const { createAgent, tool } = await import("langchain");
 const { ChatOpenAI } = await import("@langchain/openai");
 
@@ -62,9 +48,9 @@ function application(scenario) {
 
 await capture(
   {
-    producer: bySmith ? "langsmith-otel-js" : "openinference-langchain-js",
-    versions: versionsOf("langchain", "@langchain/langgraph", ...(bySmith ? ["langsmith"] : ["@arizeai/openinference-instrumentation-langchain"])),
-    convention: bySmith ? "LangSmith's OpenTelemetry export" : "OpenInference",
+    producer: "openinference-langchain-js",
+    versions: versionsOf("langchain", "@langchain/langgraph", "@arizeai/openinference-instrumentation-langchain"),
+    convention: "OpenInference",
     scenarios: [
       "one_call", "sequence3", "parallel", "tool_error", "mixed_error", "retry", "nested", "multi_turn", "subagent",
       "unknown_tool", "bad_args", "bad_json", "no_tool", "stream", "stream_parallel",
@@ -72,7 +58,6 @@ await capture(
     flush: async () => {
       const { awaitAllCallbacks } = await import("@langchain/core/callbacks/promises");
       await awaitAllCallbacks();
-      await smith?.awaitPendingTraceBatches();
       await provider.forceFlush();
     },
   },

@@ -2,6 +2,8 @@
 
 The names in `__all__` are what programs may rely on. Each is loaded when it is first asked for: every import of any of our
 modules, that of the command too, comes past here.
+
+PYTEST_DONT_REWRITE: pytest would warn where this is imported before it, as in programs that call `pytest.main()`.
 """
 
 # pyright: reportUnsupportedDunderAll=false

@@ -95,3 +95,14 @@ def test_plugin_can_be_switched_off(pytester: pytest.Pytester):
     assert ran(pytester.path, "-p", "no:toolgauge", "-p", "no:xdist").returncode == 0
     refused = ran(pytester.path, "-p", "no:toolgauge", "--toolgauge-record=runs")
     assert "unrecognized arguments: --toolgauge-record=runs" in refused.stderr
+
+
+def test_program_may_import_us_before_it_starts_pytest(pytester: pytest.Pytester):
+    write_tests(
+        pytester, "def test_other(): pass", pytest__ini="[pytest]\nasyncio_default_fixture_loop_scope = function"
+    )
+    code = "import sys, toolgauge, pytest; sys.exit(pytest.main(['-W', 'error', '-p', 'no:langsmith_plugin']))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=pytester.path, capture_output=True, check=False, text=True, timeout=60
+    )
+    assert run.returncode == 0, run.stdout + run.stderr

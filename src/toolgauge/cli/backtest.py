@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options
-from toolgauge.cli.output import load_to_score, reading_progress, terminal_style
+from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.offline.backtest.costs import CountedJudges, Stopwatch
 from toolgauge.offline.backtest.firings import Backtest

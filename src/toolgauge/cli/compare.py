@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import configuration_options
-from toolgauge.cli.output import load_to_score, reading_progress, terminal_style
+from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory

@@ -7,8 +7,9 @@ from typing import Literal
 
 import click
 
+from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options
-from toolgauge.cli.output import load_to_score, reading_progress
+from toolgauge.cli.output import reading_progress
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.offline.backtest.labels import LabelSet, read_labels

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 import click
 from msgspec.structs import replace
 
+from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options
-from toolgauge.cli.output import load_to_score, reading_progress, terminal_style
+from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.problems import suggestion
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_word

@@ -45,7 +45,7 @@ def command(
             "`toolgauge mcp` needs the extra `toolgauge[mcp]`, which is not installed",
             hint="`pip install 'toolgauge[mcp]'`",
         ) from error
-    from toolgauge.cli.output import print_evaluator_files
+    from toolgauge.cli.loaded_criteria import print_evaluator_files
     from toolgauge.mcp_server.answers_to_questions import Answers
     from toolgauge.mcp_server.readable_files import ReadableFiles
     from toolgauge.mcp_server.scoring_files import ScoringFiles

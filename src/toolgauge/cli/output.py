@@ -10,30 +10,11 @@ from typing import TextIO
 
 import click
 
-from toolgauge.config.model import Config
 from toolgauge.offline.replay.recordings import RecordedRequest, find_files, read
-from toolgauge.offline.terminal import PLAIN, Style, printable
-from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria_factory import load_for_replay
-from toolgauge.service.own_evaluators import evaluator_files
+from toolgauge.offline.terminal import PLAIN, Style
 
 _WIDTH = 30
 _BETWEEN_DRAWINGS_S = 0.1
-
-
-def load_to_score(
-    config_paths: Sequence[str], overrides: Sequence[str], criteria_files: Sequence[str]
-) -> tuple[Config, tuple[Criterion, ...]]:
-    """Load configuration and criteria to score recordings with, and name the files of evaluators, as they are code that runs."""
-    config, criteria = load_for_replay(config_paths, overrides, criteria_files, os.environ)
-    print_evaluator_files(criteria)
-    return config, criteria
-
-
-def print_evaluator_files(criteria: Sequence[Criterion]) -> None:
-    """Name the Python files whose code runs as evaluators, on standard error."""
-    for file in evaluator_files(criteria):
-        click.echo(f"running the evaluators in `{printable(file)}`", err=True)
 
 
 class ProgressBar:

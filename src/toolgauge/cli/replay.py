@@ -12,8 +12,9 @@ from typing import TypeAlias
 import click
 
 from toolgauge.cli.gate_options import gate_options, keep_on, make_gate, print_checks, print_gate_hint
+from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import configuration_options
-from toolgauge.cli.output import Reading, load_to_score, reading_progress, terminal_style
+from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, ScorecardRows, report_options
 from toolgauge.config.model import Config
 from toolgauge.export.regression_events import sentence

@@ -22,7 +22,7 @@ def command(config_paths: Sequence[str], overrides: Sequence[str], *, strict: bo
     keys and values that are wrong, and once there are none, evaluators and references that are. Certificates, keys and
     tokens may be on another machine: where they cannot be used, that is a warning.
     """
-    from toolgauge.cli.output import print_evaluator_files
+    from toolgauge.cli.loaded_criteria import print_evaluator_files
     from toolgauge.config.tool_definitions import load_tool_definitions
     from toolgauge.service.criteria_factory import load_configuration, unusable_files
 

@@ -1,4 +1,4 @@
-"""The table in docs/dialects.md of what is recovered from each framework's captured spans, made from the captures.
+"""The table in docs/producers.md of what is recovered from each framework's captured spans, made from the captures.
 
     python -m tests.recovery_table          # print it
     python -m tests.recovery_table --write  # put it into the page
@@ -22,10 +22,10 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.offline.replay.recordings import find_files, read, scorecards
 from toolgauge.service.pipeline_factory import offline_pipeline
 
-PAGE = Path(__file__).parent.parent / "docs" / "dialects.md"
+PAGE = Path(__file__).parent.parent / "docs" / "producers.md"
 CORPUS = Path(__file__).parent / "corpus"
-COLUMNS = ("names", "arguments", "results", "ids", "agents", "conversation", "rejected")
-_HEAD = "| captured from | version | calls | " + " | ".join(COLUMNS) + " |"
+COLUMNS = ("names", "arguments", "results", "ids", "agents", "conversation", "failed", "rejected")
+_HEAD = "| captured from | language | version | calls | " + " | ".join(COLUMNS) + " |"
 _MARKS = ("<!-- recovered -->\n", "<!-- /recovered -->")
 # What tells the version of a capture best: the instrumentation where there is one, else the framework.
 _VERSIONS = re.compile(r"opentelemetry-(sdk|semantic-conventions.*)|openai|node|openinference-semantic.*")
@@ -36,7 +36,7 @@ _PREFERRED = re.compile(
 
 def table() -> str:
     """Make the whole table."""
-    lines = [_HEAD, "|---" * (len(COLUMNS) + 3) + "|"]
+    lines = [_HEAD, "|---" * (len(COLUMNS) + 4) + "|"]
     lines += [_row(folder) for folder in sorted(CORPUS.iterdir()) if folder.is_dir()]
     return "\n".join(lines) + "\n"
 
@@ -56,7 +56,17 @@ def _row(folder: Path) -> str:
                 whole[column] += 1
                 right[column] += is_right
     cells = [_cell(right[column], whole[column]) for column in COLUMNS]
-    return f"| {folder.name} | {_version(truths, folder.name)} | {calls} | {' | '.join(cells)} |"
+    return f"| {folder.name} | {_language(truths)} | {_version(truths, folder.name)} | {calls} | {' | '.join(cells)} |"
+
+
+def _language(truths: Sequence[Mapping[str, Any]]) -> str:
+    """Name the language by the packages of the captured program."""
+    packages = {name for truth in truths for name in truth["versions"]}
+    if "node" in packages:
+        return "JavaScript"
+    if any("java" in name for name in packages):
+        return "Java"
+    return "Go" if any(name.endswith("/go") for name in packages) else "Python"
 
 
 def _cell(right: int, whole: int) -> str:
@@ -111,6 +121,8 @@ def _calls(wanted: Sequence[Mapping[str, Any]], here: Sequence[Trajectory]) -> I
             yield "ids", call is not None and call.call_id == want["call_id"]
         if want.get("agent"):
             yield "agents", call is not None and call.agent is not None
+        if want.get("error") and want.get("executed", True):
+            yield "failed", call is not None and call.error is not None
         if want.get("rejected") and not want.get("executed"):
             yield "rejected", call is not None and call.state == "rejected"
 

@@ -1,4 +1,4 @@
-"""The page of dialects has, for each framework, what is really recovered from its captured spans."""
+"""The page of producers has, for each framework, what is really recovered from its captured spans."""
 
 from tests.recovery_table import table, written
 

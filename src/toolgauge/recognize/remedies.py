@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Fact: TypeAlias = Literal[
-    "calls", "arguments", "results", "call_ids", "tool_definitions", "conversation_id", "user_text"
+    "calls", "arguments", "results", "failures", "call_ids", "tool_definitions", "conversation_id", "user_text"
 ]
+
+# Their spans show a failed call as one that worked.
+UNMARKED_FAILURES = frozenset(("spring_ai",))
 
 _CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _OPT_IN = "OTEL_SEMCONV_STABILITY_OPT_IN"
@@ -209,6 +212,10 @@ ROWS: tuple[Row, ...] = (
             ),
             "arguments": _SPRING_AI,
             "results": _SPRING_AI,
+            "failures": _never(
+                "a tool that raised looks like one that returned the message of its exception; name the texts that are failures "
+                "with `failures: {match: [...]}` in the criterion"
+            ),
             "user_text": _never("its spans never have it; instrument the model client as well"),
             "call_ids": _never("releases up to 1.1 write none"),
             "conversation_id": Remedy(
@@ -420,6 +427,9 @@ ROWS: tuple[Row, ...] = (
     Row(
         remedies={
             **_content(Remedy(how="no switch is known for this producer: look for one that hides inputs or outputs")),
+            "failures": Remedy(
+                how="name the texts of results that are failures with `failures: {match: [...]}` in the criterion"
+            ),
             "call_ids": Remedy(how="no switch is known for this producer"),
             "tool_definitions": Remedy(how="no switch is known for this producer"),
             "conversation_id": Remedy(

@@ -16,6 +16,7 @@ from toolgauge.recognize.remedies import (
     CONTENT_IS_ON,
     OFFERED_ELSEWHERE,
     RECORDED_ELSEWHERE,
+    UNMARKED_FAILURES,
     Fact,
     Remedy,
     remedy,
@@ -31,6 +32,7 @@ COSTS: Mapping[Fact, str] = {
     "calls": "what the model asked for is unknown: no call can be judged",
     "arguments": "it is known that a tool was called, not with what",
     "results": "what a tool answered is unknown: only errors tell whether a call worked",
+    "failures": "a call that failed looks like one that worked, and passes as one",
     "tool_definitions": "a tool that does not exist cannot be told from one that does",
     "user_text": "judges do not know what was asked for, and values that only the user gave cannot be traced",
     "conversation_id": "criteria with `scope: conversation` see every trace as a conversation of its own",
@@ -40,6 +42,7 @@ NAMES: Mapping[Fact, str] = {
     "calls": "tool calls",
     "arguments": "arguments",
     "results": "results",
+    "failures": "mark that a call has failed",
     "tool_definitions": "tool definitions",
     "user_text": "text of the user",
     "conversation_id": "conversation id",
@@ -169,6 +172,13 @@ class Shortfalls:
                     of_traces=counts.traces[fact],
                     remedy=_remedy(fact, dialects, producer.scope, counts),
                 )
+
+        if counts.calls and not UNMARKED_FAILURES.isdisjoint(dialects):
+            traces = counts.traces["arguments"]
+            found = remedy("failures", dialects, producer.scope)
+            yield Shortfall(
+                fact="failures", count=counts.calls, of=counts.calls, traces=traces, of_traces=traces, remedy=found
+            )
 
     def _of(self, producer: Producer) -> _Counts:
         return self._counts.setdefault(producer, _Counts())

@@ -272,6 +272,14 @@ def test_nobody_is_sent_to_a_content_switch_that_is_on(tmp_path: Path):
     assert "TRACELOOP_TRACE_CONTENT" not in "".join(diagnosis_lines(diagnosis))
 
 
+def test_a_producer_that_marks_no_failures_is_named_with_what_helps():
+    (diagnosis,) = diagnosed(recordings("spring-ai", "tool_error"))
+    missing = next(missing for missing in diagnosis.missing if missing.fact == "failures")
+    assert (missing.grade, missing.remedy.never) == ("note", True)
+    assert "failures: {match" in missing.remedy.how
+    assert not any(m.fact == "failures" for d in diagnosed(recordings("pydantic-ai", "tool_error")) for m in d.missing)
+
+
 def test_a_recording_of_other_spans_has_no_producers(tmp_path: Path):
     assert diagnosed([recorded(tmp_path, "http", {"http.request.method": "GET"})]) == []
 

@@ -100,7 +100,7 @@ def _unit(fact: Fact, sent: ProducerCounts, calls: int) -> str:
     match fact:
         case "calls":
             return "log records" if sent.without_trace else "model calls"
-        case "arguments" | "results" | "call_ids":
+        case "arguments" | "results" | "failures" | "call_ids":
             return "calls" if calls else "model calls"
         case "tool_definitions" | "user_text" | "conversation_id":
             return "traces"

@@ -177,6 +177,9 @@ def _without(fact: Fact) -> Trajectory | None:
             return replace(_WHOLE, calls=tuple(replace(call, arguments=NOT_RECORDED) for call in _CALLS))
         case "results":
             return replace(_WHOLE, calls=tuple(replace(call, result=NOT_RECORDED, result_turn=None) for call in _CALLS))
+        case "failures":
+            # Whoever judges calls still does, and takes those that failed for others.
+            return _WHOLE
         case "call_ids":
             return replace(_WHOLE, calls=tuple(replace(call, call_id=None) for call in _CALLS))
         case "tool_definitions":

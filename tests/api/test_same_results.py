@@ -15,7 +15,7 @@ from tests.api.golden_spans import criterion_name, is_sendable, spans_of, writte
 from tests.api.sdk_spans import read_back
 from tests.golden.goldens import Golden, read_goldens
 from toolgauge import plugins
-from toolgauge.cli import replay
+from toolgauge.cli.main import commands
 from toolgauge.offline.cases.scoring import Cases, value_and_reason
 
 GOLDENS = Path(__file__).parents[1] / "golden"
@@ -117,7 +117,7 @@ def test_logs_are_read_beside_spans():
 @pytest.mark.parametrize("recording", RECORDINGS[:2])
 def test_an_evaluation_has_the_results_of_replay(recording: str):
     path = str(CORPUS / recording)
-    replayed = CliRunner().invoke(replay.command, [path, "--json"])
+    replayed = CliRunner().invoke(commands, ["replay", path, "--json"])
     lines = [json.loads(line) for line in replayed.stdout.splitlines()]
     assert [
         (one["criterion"], one["revision"], one["outcome"], one["value"], one["reason"], one["tool"]) for one in lines

@@ -12,8 +12,7 @@ from click.testing import CliRunner
 
 from tests.http_server import Quiet, answering
 from tests.wire.support import free_port
-from toolgauge.cli.ack import command
-from toolgauge.cli.main import main
+from toolgauge.cli.main import commands, main
 
 
 @dataclass
@@ -158,4 +157,4 @@ def test_token_file_without_a_token_is_misuse(capsys: pytest.CaptureFixture[str]
 
 
 def test_help_tells_the_exit_codes():
-    assert "Exit codes: 0 accepted; 1 no stream matched" in CliRunner().invoke(command, ["--help"]).stdout
+    assert "Exit codes: 0 accepted; 1 no stream matched" in CliRunner().invoke(commands, ["ack", "--help"]).stdout

@@ -65,6 +65,7 @@ PROVOKED: dict[str, dict[int, str]] = {
         2: "explain no-such-criterion RETRY",
     },
     "compare": {2: "compare --nothing", 3: "compare RETRY RETRY"},
+    "mcp": {1: "mcp missing.otlp.pb", 2: "mcp --nothing"},
     "score": {0: "score pays.jsonl", 1: "score bad.jsonl", 2: "score"},
     "convert": {0: "convert other.yaml", 1: f"convert other.yaml {FULL}", 2: "convert --nothing"},
     "ack": {1: "ack --admin http://127.0.0.1:9 --all", 2: "ack --nothing"},
@@ -80,6 +81,7 @@ ELSEWHERE: dict[str, dict[int, str]] = {
     "record": {0: "tests/wire/test_record.py"},
     "learn": {0: "tests/cli/test_learn.py"},
     "compare": {0: "tests/cli/test_compare.py", 1: "tests/cli/test_compare.py"},
+    "mcp": {0: "tests/mcp_server/test_server.py"},
     "ack": {0: "tests/cli/test_ack.py"},
 }
 

@@ -71,6 +71,12 @@ def test_the_process_answers_after_rubbish_and_ends_at_once_when_interrupted():
     assert answer["result"]["protocolVersion"] == "2025-06-18"
 
 
+def test_the_process_ends_well_when_its_client_goes():
+    command = [sys.executable, "-m", "toolgauge", "mcp", str(CORPUS / "uipath")]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
 async def test_tools_only_read_and_have_schemas_with_objects_at_their_roots(tmp_path: Path):
     async with client(write_runs(tmp_path / "runs.jsonl", [[]])) as asked:
         tools = (await asked.list_tools()).tools

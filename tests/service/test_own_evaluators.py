@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from toolgauge.cli import replay, validate
+from toolgauge.cli.main import commands
 from toolgauge.config.sources import find_sources
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator
@@ -261,12 +261,12 @@ def test_files_of_evaluators_are_watched_through_criteria_files(place: Path):
 def test_validate_and_replay_name_the_files_that_run(place: Path):
     (place / "criteria.yaml").write_text('- {name: own, evaluator: "./checks.py:Quiet"}\n')
     line = f"running the evaluators in `{place / 'checks.py'}`"
-    replayed = CliRunner().invoke(replay.command, [str(RECORDING), "--criteria", str(place / "criteria.yaml")])
+    replayed = CliRunner().invoke(commands, ["replay", str(RECORDING), "--criteria", str(place / "criteria.yaml")])
     assert line in replayed.stderr.splitlines()
     assert "own  trajectory  calls were looked for" in replayed.stdout
     named = ["--set", f"criteria_files=[{place / 'criteria.yaml'}]"]
-    assert line in CliRunner().invoke(validate.command, named).stderr.splitlines()
+    assert line in CliRunner().invoke(commands, ["validate", *named]).stderr.splitlines()
     (place / "checks.py").write_text("broken(")
-    broken = CliRunner().invoke(validate.command, named).exception
+    broken = CliRunner().invoke(commands, ["validate", *named]).exception
     assert isinstance(broken, ConfigError)
     assert broken.message.startswith(f"{place / 'criteria.yaml'}:1: cannot load")

@@ -110,7 +110,7 @@ def _names(index: NodeIndex) -> Iterator[str]:
 def _lacks_inside(index: NodeIndex, orphans: Sequence[Node], parents: Mapping[str, str | None]) -> bool:
     """Return whether parents are missing of some spans of a run that has ended, and of others of their kind are not.
 
-    Where the spans between are filtered out, the parents of all of a kind are missing.
+    Where the spans between are filtered out, the parents of all of a kind are missing, unless one of them is in another.
     """
     ended = next((run for run in index.running if run.is_outermost_run and _is_below_top(run, parents)), None)
     if ended is None:
@@ -120,7 +120,12 @@ def _lacks_inside(index: NodeIndex, orphans: Sequence[Node], parents: Mapping[st
     kinds.discard(None)
     if not kinds:
         return False
-    return any(node.parent in parents and node.parent is not None and _kind(node) in kinds for node in index.nodes)
+    kind_of = {node.ref.span_id: _kind(node) for node in index.nodes}
+    return any(
+        node.parent is not None and node.parent in parents and kind in kinds and kind_of.get(node.parent) != kind
+        for node in index.nodes
+        for kind in (kind_of[node.ref.span_id],)
+    )
 
 
 def _is_below_top(run: Node, parents: Mapping[str, str | None]) -> bool:

@@ -16,8 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv-test"
 PINS = ROOT / "deploy" / "requirements-test.txt"
-# One more than there are processors, since many tests wait for timers and sockets; each takes half a gigabyte.
-WORKERS = min((os.cpu_count() or 1) + 1, 8)
+# More than there are processors, since many tests wait for timers and sockets; each takes half a gigabyte.
+WORKERS = min((os.cpu_count() or 1) + 3, 10)
 # On a busy machine a test of real processes may miss its moment; one that fails twice fails. The summary shows both.
 ONCE_MORE = ("--reruns", "1", "--reruns-delay", "5", "--rerun-show-tracebacks")
 

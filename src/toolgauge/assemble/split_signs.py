@@ -120,12 +120,9 @@ def _lacks_inside(index: NodeIndex, orphans: Sequence[Node], parents: Mapping[st
     kinds.discard(None)
     if not kinds:
         return False
+    arrived = [node for node in index.nodes if node.parent in parents and _kind(node) in kinds]
     kind_of = {node.ref.span_id: _kind(node) for node in index.nodes}
-    return any(
-        node.parent is not None and node.parent in parents and kind in kinds and kind_of.get(node.parent) != kind
-        for node in index.nodes
-        for kind in (kind_of[node.ref.span_id],)
-    )
+    return any(node.parent is not None and kind_of.get(node.parent) != _kind(node) for node in arrived)
 
 
 def _is_below_top(run: Node, parents: Mapping[str, str | None]) -> bool:

@@ -10,11 +10,10 @@ from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import CallAnswered, CallError
 from toolgauge.recognize import strands_blocks, values
+from toolgauge.recognize.messages import MAX_ITEMS
 
 _ANTHROPIC, _BEDROCK = '"tool_result"', '"toolResult"'
 _OTHER = "_OTHER"
-_MAX_MESSAGES = 10_000
-_MAX_BLOCKS = 10_000
 
 
 def provider_answers(request: Value) -> list[CallAnswered]:
@@ -25,8 +24,8 @@ def provider_answers(request: Value) -> list[CallAnswered]:
     messages = values.as_list(values.as_object(read.value).get("messages")) if isinstance(read, Recorded) else []
     return [
         answer
-        for message in messages[-_MAX_MESSAGES:]
-        for block in values.as_list(values.as_object(message).get("content"))[:_MAX_BLOCKS]
+        for message in messages[-MAX_ITEMS:]
+        for block in values.as_list(values.as_object(message).get("content"))[:MAX_ITEMS]
         for answer in _answer(values.as_object(block))
     ]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from toolgauge.cli.loaded_criteria import load_to_score
-from toolgauge.cli.main import EXIT_CODES, configuration_options
+from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.offline.backtest.costs import CountedJudges, Stopwatch
@@ -25,13 +25,7 @@ from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
 
 @click.command("backtest", epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--criteria",
-    "criteria_files",
-    multiple=True,
-    type=click.Path(),
-    help="A criteria file, scored besides the default criteria; may be given several times.",
-)
+@criteria_option("A criteria file, scored besides the default criteria; may be given several times.")
 @click.option(
     "--labels",
     "label_file",

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from toolgauge.cli.loaded_criteria import load_to_score
-from toolgauge.cli.main import configuration_options
+from toolgauge.cli.main import configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.records import ENVIRONMENT, VERSION
@@ -73,13 +73,7 @@ class _Scoring:
     show_default=True,
     help="Of the intervals, and of the answer.",
 )
-@click.option(
-    "--criteria",
-    "criteria_files",
-    multiple=True,
-    type=click.Path(),
-    help="A criteria file, scored besides the default criteria; may be given several times.",
-)
+@criteria_option("A criteria file, scored besides the default criteria; may be given several times.")
 @click.option(
     "--only",
     multiple=True,

@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from toolgauge.cli.loaded_criteria import load_to_score
-from toolgauge.cli.main import EXIT_CODES, configuration_options
+from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.trajectory import TrajectoryScope
@@ -52,13 +52,9 @@ from toolgauge.offline.terminal import counted, printable
     help="What one run is: by default the trace with --trace, and else the whole conversation.",
 )
 @click.option("--promote", is_flag=True, help="Make cases of failing runs, for a person to correct.")
-@click.option(
-    "--criteria",
-    "criteria_files",
-    multiple=True,
-    type=click.Path(),
-    help="A criteria file; may be given several times. A run that fails a criterion in it is no reference; with --promote, "
-    "its criteria show which calls were wrong.",
+@criteria_option(
+    "A criteria file; may be given several times. A run that fails a criterion in it is no reference; with --promote, "
+    "its criteria show which calls were wrong."
 )
 @click.option(
     "--labels",

@@ -9,7 +9,7 @@ import click
 from msgspec.structs import replace
 
 from toolgauge.cli.loaded_criteria import load_to_score
-from toolgauge.cli.main import EXIT_CODES, configuration_options
+from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.problems import suggestion
 from toolgauge.model.errors import ConfigError, RecordingError
@@ -26,13 +26,7 @@ from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_
 @click.command("explain", epilog=EXIT_CODES)
 @click.argument("name", metavar="CRITERION")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--criteria",
-    "criteria_files",
-    multiple=True,
-    type=click.Path(),
-    help="A criteria file, which has CRITERION; may be given several times. Default criteria need none.",
-)
+@criteria_option("A criteria file, which has CRITERION; may be given several times. Default criteria need none.")
 @click.option("--failed", is_flag=True, help="Only verdicts that are `fail` or `error`.")
 @click.option("--trace", "trace_id", metavar="ID", help="Only the trajectory of this trace, or of this conversation.")
 @configuration_options

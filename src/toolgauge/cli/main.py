@@ -43,6 +43,11 @@ def configuration_options(function: _F) -> _F:
     return config(override(function))
 
 
+def criteria_option(text: str) -> Callable[[_F], _F]:
+    """Return what adds `--criteria`, which arrives as `criteria_files`; `text` is its help."""
+    return click.option("--criteria", "criteria_files", multiple=True, type=click.Path(), help=text)
+
+
 EXIT_CODES = "Exit codes: 0 fine; 1 problems found, or a failure at run time; 2 misuse or bad configuration."
 _ALL_EXIT_CODES = f"{EXIT_CODES[:-1]}; 3 not enough data (`compare`, `learn`)."
 

@@ -4,18 +4,14 @@ import sys
 
 import click
 
-from toolgauge.cli.main import EXIT_CODES, configuration_options
+from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.model.errors import ConfigError
 
 
 @click.command("mcp", epilog=EXIT_CODES)
 @click.argument("recordings", nargs=-1, metavar="[RECORDING...]")
-@click.option(
-    "--criteria",
-    "criteria_files",
-    multiple=True,
-    type=click.Path(),
-    help="A criteria file; may be given several times. Without one, the default criteria score what needs no reference.",
+@criteria_option(
+    "A criteria file; may be given several times. Without one, the default criteria score what needs no reference."
 )
 @configuration_options
 def command(

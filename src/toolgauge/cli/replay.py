@@ -13,7 +13,7 @@ import click
 
 from toolgauge.cli.gate_options import gate_options, keep_on, make_gate, print_checks, print_gate_hint
 from toolgauge.cli.loaded_criteria import load_to_score
-from toolgauge.cli.main import configuration_options
+from toolgauge.cli.main import configuration_options, criteria_option
 from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, ScorecardRows, report_options
 from toolgauge.config.model import Config
@@ -45,12 +45,8 @@ _EXIT_CODES = (
 
 @click.command("replay", epilog=_EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--criteria",
-    "criteria_files",
-    multiple=True,
-    type=click.Path(),
-    help="A criteria file; may be given several times. Without one, the default criteria score what needs no reference.",
+@criteria_option(
+    "A criteria file; may be given several times. Without one, the default criteria score what needs no reference."
 )
 @gate_options
 @report_options

@@ -117,3 +117,10 @@ def test_a_name_that_two_packages_offer_is_an_error(install: Install):
         "evaluator `whole` is offered twice: "
         "`whole` (`one_module:Whole` of one) and `whole` (`two_module:Whole` of two)"
     )
+
+
+def test_a_plug_in_whose_extra_is_not_installed_names_it(monkeypatch: pytest.MonkeyPatch):
+    assert plugins.missing_extra(plugins.EXPORTERS, "kafka") is None
+    monkeypatch.setitem(plugins._EXTRAS, (plugins.EXPORTERS, "kafka"), ("kafka", "no_such_package"))  # pyright: ignore[reportPrivateUsage]
+    assert plugins.missing_extra(plugins.EXPORTERS, "kafka") == "kafka"
+    assert plugins.missing_extra(plugins.EXPORTERS, "prometheus") is None

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
@@ -27,7 +28,9 @@ RECEIVERS = "toolgauge.receivers"
 EXPORTERS = "toolgauge.exporters"
 
 # Ours, which the configuration has sections for in any case.
-_BUILT_IN = frozenset({"file", "otlp", "otlp_grpc", "otlp_http", "prometheus"})
+_BUILT_IN = frozenset({"file", "kafka", "otlp", "otlp_grpc", "otlp_http", "prometheus"})
+# Ours that need an extra: its name, and a package that it brings.
+_EXTRAS = {(EXPORTERS, "kafka"): ("kafka", "confluent_kafka")}
 _RECEIVER_MEMBERS = ("Settings", "start", "stop")
 _EXPORTER_MEMBERS = ("Settings", "start", "send", "close")
 
@@ -54,6 +57,12 @@ def _installed(_path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
 def names(group: str) -> tuple[str, ...]:
     """Name all plug-ins of a group, sorted, without loading them."""
     return tuple(sorted({point.name for point in _points(group)}))
+
+
+def missing_extra(group: str, name: str) -> str | None:
+    """Return the extra without which this plug-in cannot be loaded, where it is not installed."""
+    extra, package = _EXTRAS.get((group, name), ("", ""))
+    return extra if package and find_spec(package) is None else None
 
 
 def load(group: str, name: str) -> Any:  # noqa: ANN401 - whatever the plug-in is; callers check it

@@ -37,6 +37,10 @@ def command(*, as_json: bool) -> int:
 
 def _described(group: str, more: Callable[[object], JsonObject]) -> Iterator[JsonObject]:
     for name in plugins.names(group):
+        extra = plugins.missing_extra(group, name)
+        if extra is not None:
+            yield {"name": name, "description": f"Needs the extra toolgauge[{extra}], which is not installed."}
+            continue
         try:
             loaded: object = plugins.load(group, name)
         except ToolgaugeError as error:

@@ -270,8 +270,10 @@ def _announce(service: Service, config: Config, criteria: Sequence[Criterion], v
         _LOG.info("web view on %s", view.url, extra={"port": view.port})
     if service.persistence is not None:
         _LOG.info("requests are acknowledged when they are in the journal in %s", config.state.directory)
-    if config.exporters.otlp:
-        urls = [redacted_url(url) or "" for exporter in config.exporters.otlp for url in exporter.endpoints]
+    urls = [redacted_url(url) or "" for exporter in config.exporters.otlp for url in exporter.endpoints]
+    if config.exporters.kafka is not None:
+        urls.append(f"Kafka at {', '.join(config.exporters.kafka.brokers)}")
+    if urls:
         _LOG.info("sending on to %s", ", ".join(urls), extra={"endpoints": urls})
     else:
-        _LOG.info("sending nothing on: no `exporters.otlp` is configured")
+        _LOG.info("sending nothing on: neither `exporters.otlp` nor `exporters.kafka` is configured")

@@ -28,6 +28,7 @@ from toolgauge.export.settings import (
     Destinations,
     EventsMode,
     FileSettings,
+    KafkaExporterSettings,
     MetricsSettings,
     PrometheusSettings,
     RedactSettings,
@@ -70,6 +71,7 @@ class Exporters(Section):
 
     file: FileSettings | None = None
     otlp: Destinations = ()
+    kafka: KafkaExporterSettings | None = None
     webhook: Webhooks = ()
     prometheus: PrometheusSettings | None = PrometheusSettings()
 

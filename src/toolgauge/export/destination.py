@@ -26,7 +26,7 @@ from toolgauge.export.sender import (
     Transient,
     Verdict,
 )
-from toolgauge.export.settings import DestinationSettings, RetrySettings
+from toolgauge.export.settings import DestinationSettings, KafkaExporterSettings, RetrySettings
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.model.ports import Exporter
@@ -43,7 +43,7 @@ _DRAIN_WAIT_S = 0.25
 _LEAST_OWN_RESERVE_BYTES = 16 * MIB
 # Why what waits is given up.
 _End: TypeAlias = Literal["shutdown", "destination_removed"]
-_HOP_HEADER = "x-toolgauge-hop"
+HOP_HEADER = "x-toolgauge-hop"
 # Binary headers (`-bin`) would need bytes, and `grpc-` belongs to the protocol.
 _HEADER_NAME = re.compile(r"(?!grpc-)[a-z0-9_.-]+(?<!-bin)")
 
@@ -137,9 +137,9 @@ class Destination:
         return self._settings
 
     @property
-    def is_built_in(self) -> bool:
-        """Return whether it takes OTLP, and is not an exporter of another package."""
-        return not isinstance(self._sender, ExporterSender)
+    def is_of_otlp(self) -> bool:
+        """Return whether it is an entry of `exporters.otlp`."""
+        return isinstance(self._sender, GrpcSender | HttpSender)
 
     @property
     def queue_capacity_bytes(self) -> int:
@@ -375,9 +375,26 @@ def otlp_destination(
     settings: DestinationSettings, metrics: SelfMetrics, hop_id: str, user_agent: str, ledger: Ledger | None = None
 ) -> Destination:
     """Make a destination that takes OTLP."""
-    metadata = (*checked_headers(settings.headers, settings.name or "otlp"), (_HOP_HEADER, hop_id))
+    metadata = (*checked_headers(settings.headers, settings.name or "otlp"), (HOP_HEADER, hop_id))
     kind = GrpcSender if settings.protocol == "grpc" else HttpSender
     return Destination(settings, metrics, kind(settings, metadata=metadata, user_agent=user_agent), ledger)
+
+
+def kafka_destination(
+    settings: KafkaExporterSettings, metrics: SelfMetrics, sender: Sender, ledger: Ledger | None = None
+) -> Destination:
+    """Make the destination `kafka`, with the usual queue and retries."""
+    # Not validated: brokers are no endpoint of OTLP.
+    usual = DestinationSettings.model_construct(
+        name="kafka",
+        endpoint=", ".join(settings.brokers),
+        signals=settings.signals,
+        tls=settings.tls,
+        timeout=settings.timeout,
+        retry=settings.retry,
+        queue=settings.queue,
+    )
+    return Destination(usual, metrics, sender, ledger)
 
 
 def exporter_destination(

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, field_validator, m
 from toolgauge.export.recording_file import recording_ending
 from toolgauge.model.delivery import Signal
 from toolgauge.model.records import ENVIRONMENT, VERSION
+from toolgauge.net.kafka import KafkaClientSettings, Topic
 from toolgauge.net.settings import ClientTls, ListenerSettings
 from toolgauge.settings import (
     MIB,
@@ -208,6 +209,35 @@ class DestinationSettings(Section):
         if whole is not None:
             return whole
         return None if self.endpoint is None else f"{self.endpoint.rstrip('/')}/v1/{signal}"
+
+
+KafkaCompression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+
+
+class KafkaProducerSettings(Section):
+    """How messages are written. `max_message_bytes` is before compression: larger traces are divided between their spans."""
+
+    max_message_bytes: Annotated[Size, Field(gt=0, le=1_000_000_000)] = 1_000_000
+    compression: KafkaCompression = "none"
+
+
+class KafkaTopics(Section):
+    """The topic of each signal, by the Collector's default names."""
+
+    traces: Topic = "otlp_spans"
+    metrics: Topic = "otlp_metrics"
+    logs: Topic = "otlp_logs"
+
+
+class KafkaExporterSettings(KafkaClientSettings):
+    """Messages as the Collector's kafka exporter writes them with `partition_traces_by_id`: one a trace and request."""
+
+    signals: Annotated[tuple[Signal, ...], Field(min_length=1)] = SIGNALS
+    topics: KafkaTopics = KafkaTopics()
+    producer: KafkaProducerSettings = KafkaProducerSettings()
+    timeout: PositiveDuration = 10 * SECOND
+    retry: RetrySettings = RetrySettings()
+    queue: QueueSettings = QueueSettings()
 
 
 def _redacted_path(url: str) -> str:

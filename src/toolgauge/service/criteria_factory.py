@@ -278,3 +278,6 @@ def _uses(config: Config) -> Iterator[tuple[tuple[PathStep, ...], Callable[[], o
             if tls is not None:
                 path = ("exporters", kind, number, "tls") if len(exporters) > 1 else ("exporters", kind, "tls")
                 yield path, partial(client_context, tls)
+    kafka = config.exporters.kafka
+    if kafka is not None and kafka.client_tls is not None:
+        yield ("exporters", "kafka", "tls"), partial(client_context, kafka.client_tls)

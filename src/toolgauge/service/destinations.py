@@ -1,12 +1,19 @@
-"""Config -> the destinations: those of `exporters.otlp`, the recording, and the exporters that other packages bring."""
+"""Config -> the destinations: those of `exporters.otlp`, Kafka, the recording, and the exporters that other packages bring."""
 
 from collections.abc import Iterator, Sequence
 
 from toolgauge import plugins
 from toolgauge.config.model import Config, extensions
-from toolgauge.export.destination import Destination, exporter_destination, otlp_destination
+from toolgauge.export.destination import (
+    HOP_HEADER,
+    Destination,
+    exporter_destination,
+    kafka_destination,
+    otlp_destination,
+)
 from toolgauge.export.fan_out import FanOut
 from toolgauge.export.recording_file import RecordingFile, Rotation
+from toolgauge.export.sender import Sender
 from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.ports import Exporter
 from toolgauge.selfmetrics import SelfMetrics
@@ -18,7 +25,8 @@ def make_outbox(
 ) -> FanOut:
     """Make the destinations, or what stands in when there are none."""
     otlp = _otlp_destinations(config.exporters.otlp, metrics, hop_id, user_agent, ledger)
-    return FanOut((*otlp, *_of_plug_ins(config, metrics, ledger)), metrics, ledger=ledger)
+    kafka = _kafka_destinations(config, metrics, hop_id, ledger)
+    return FanOut((*otlp, *kafka, *_of_plug_ins(config, metrics, ledger)), metrics, ledger=ledger)
 
 
 def make_recording(config: Config, metrics: SelfMetrics) -> RecordingFile | None:
@@ -30,6 +38,16 @@ def make_recording(config: Config, metrics: SelfMetrics) -> RecordingFile | None
     recording = RecordingFile(settings.path, rotation=rotation)
     metrics.recording_dropped.observe = lambda: {(*labels,): count for labels, count in tuple(recording.losses.items())}
     return recording
+
+
+def _kafka_destinations(
+    config: Config, metrics: SelfMetrics, hop_id: str, ledger: Ledger | None
+) -> Iterator[Destination]:
+    settings = config.exporters.kafka
+    if settings is not None:
+        # Loaded by name: the client of the extra `kafka` takes 15 MB.
+        sender: Sender = plugins.load(plugins.EXPORTERS, "kafka")(settings, headers=((HOP_HEADER, hop_id),))
+        yield kafka_destination(settings, metrics, sender, ledger)
 
 
 def _of_plug_ins(config: Config, metrics: SelfMetrics, ledger: Ledger | None) -> Iterator[Destination]:
@@ -64,7 +82,7 @@ def renewed_destinations(
     ledger: Ledger | None = None,
 ) -> list[Destination]:
     """Make the destinations of `make_outbox`, but keep those in use whose settings stay as they are."""
-    by_name = {destination.name: destination for destination in in_use if destination.is_built_in}
+    by_name = {destination.name: destination for destination in in_use if destination.is_of_otlp}
     destinations: list[Destination] = []
     for number, exporter in enumerate(config.exporters.otlp, 1):
         settings = _named(exporter, number)
@@ -72,7 +90,7 @@ def renewed_destinations(
         if known is None or known.settings != settings:
             known = otlp_destination(settings, metrics, hop_id, user_agent, ledger)
         destinations.append(known)
-    destinations.extend(destination for destination in in_use if not destination.is_built_in)
+    destinations.extend(destination for destination in in_use if not destination.is_of_otlp)
     return destinations
 
 
